@@ -1,0 +1,1 @@
+"""The vocabulary: frozen, JSON-able values that every room speaks in."""

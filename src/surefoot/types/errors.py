@@ -1,0 +1,106 @@
+"""Every error that surefoot raises.
+
+    SurefootError
+    ├── UsageError            a mistake of the developer, raised before a run starts
+    │   └── ConfigError       a configuration value that cannot be meant
+    ├── ModelError            a model gave no usable reply
+    │   ├── ModelTimeout      … in time
+    │   ├── ModelUnreachable  … because its server could not be reached, or is overloaded
+    │   ├── ModelRefused      … because its server or its policy said no
+    │   └── TraitRefused      … because one part of the request is not to its liking; send it without
+    └── JournalError          what happened could not be read or written
+        ├── JournalCorrupt    a record is torn or was altered
+        ├── JournalTooNew     a later version of surefoot wrote it
+        └── RunBusy           another process is driving this run
+
+Failures of the world that a model can read (a tool that fails, a reply that cannot be parsed, a limit that is
+reached) are values, never exceptions. A message says what happened, to which thing, and what to do next.
+"""
+
+from typing import Literal
+
+ModelFailureKind = Literal[
+    "auth", "rate_limited", "timeout", "unavailable", "bad_request", "context_overflow", "refused", "cancelled"
+]
+
+
+class SurefootError(Exception):
+    """The root: catch this to catch all that surefoot raises on purpose."""
+
+
+class UsageError(SurefootError):
+    """surefoot was called in a way that cannot work; nothing was started."""
+
+
+class ConfigError(UsageError):
+    """One configuration value cannot be meant. `field` and `value` name it."""
+
+    def __init__(self, field: str, value: object, message: str) -> None:
+        super().__init__(f"{field}={value!r}: {message}")
+        self.field = field
+        self.value = value
+        self.message = message
+
+
+class ModelError(SurefootError):
+    """A model gave no usable reply. `kind` is a stable word; `retry_after_s` is what the server asked for, if it did."""
+
+    kind: ModelFailureKind = "unavailable"
+    retry_after_s: float | None = None
+
+    def __init__(self, message: str, *, kind: ModelFailureKind | None = None, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        if kind is not None:
+            self.kind = kind
+        self.retry_after_s = retry_after_s
+
+
+class ModelTimeout(ModelError):
+    """No reply within the time allowed."""
+
+    kind = "timeout"
+
+
+class ModelUnreachable(ModelError):
+    """The server could not be reached, broke off, or is overloaded; the same request may work later."""
+
+    kind = "unavailable"
+
+
+class ModelRefused(ModelError):
+    """The server answered, and will answer the same again: bad key, bad request, content filter, context too long."""
+
+    kind = "bad_request"
+
+
+class TraitRefused(ModelError):
+    """The endpoint refuses one part of the request; what was learnt is `trait` = `value`, and `evidence` its words."""
+
+    kind = "bad_request"
+
+    def __init__(self, trait: str, value: str, evidence: str) -> None:
+        super().__init__(f"the endpoint refuses a part of the request: {trait} is {value!r} ({evidence})")
+        self.trait = trait
+        self.value = value
+        self.evidence = evidence
+
+
+class JournalError(SurefootError):
+    """What happened could not be read or written."""
+
+
+class JournalCorrupt(JournalError):
+    """A record is torn or was altered. `run_id` and `record` (0 is the first) name it; what precedes it is readable."""
+
+    def __init__(self, run_id: str, record: int, message: str) -> None:
+        super().__init__(f"run {run_id}, record {record}: {message}; what precedes it can be read")
+        self.run_id = run_id
+        self.record = record
+
+
+class JournalTooNew(JournalError):
+    """A later version of surefoot wrote this journal; upgrade surefoot to read it."""
+
+
+class RunBusy(JournalError):
+    """Another process (or another task of this one) is driving this run right now."""

@@ -1,0 +1,98 @@
+"""What a parser makes of a model's reply: calls, an answer, or a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+FaultKind = Literal[
+    "no_step",
+    "no_call",
+    "empty",
+    "empty_final",
+    "missing_action",
+    "missing_action_input",
+    "missing_name",
+    "malformed_json",
+    "malformed_arguments",
+    "args_not_object",
+    "invalid_arguments",
+    "unknown_tool",
+    "truncated",
+    "calls_not_allowed",
+    "conflict",
+]
+
+ReplyWarning = Literal[
+    "repaired_json",
+    "repaired_tags",
+    "unclosed_tag",
+    "fallback_fence",
+    "trailing_text",
+    "special_tokens_removed",
+    "name_corrected",
+    "hallucinated_observation",
+    "hallucinated_result_removed",
+    "extra_actions_dropped",
+    "action_dropped",
+    "final_dropped",
+    "injected_argument_ignored",
+    "unlabelled_answer",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a reply, or one call in it, cannot be used. `detail` is the text that tells the model how to mend it."""
+
+    kind: FaultKind
+    detail: str = ""
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedCall:
+    """One call that can be run as it stands.
+
+    `position` counts calls and faulty calls of the reply in document order, from 0. `id` is the id as received (native
+    calls), `objective` the call_objective of a tagged call. `coerced` names the arguments that validation changed
+    without loss; `repaired_from` is the text before a lossy repair (rung 3 of the ladder).
+    """
+
+    position: int
+    name: str
+    arguments: Mapping[str, object]
+    id: str = ""
+    objective: str = ""
+    coerced: tuple[str, ...] = ()
+    repaired_from: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyCall:
+    """One call that cannot be run: `error` says why. `name` and `id` are as far as they could be read."""
+
+    position: int
+    error: Fault
+    name: str = ""
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One reply, read. Exactly one of these holds: `calls` or `errors` (calls were meant) · `final` · `error` · plain `content`.
+
+    `content` is the visible text before the first call (None: none); `error` is the first fault; `format` names the
+    family the reply was read as. `used` is the length of the reply up to the end of its step: what stands behind it was
+    invented and is not shown to the model again (-1: all of it counts).
+    """
+
+    calls: tuple[ParsedCall, ...] = ()
+    final: str | None = None
+    content: str | None = None
+    error: Fault | None = None
+    errors: tuple[FaultyCall, ...] = ()
+    warnings: frozenset[ReplyWarning] = field(default_factory=frozenset[ReplyWarning])
+    format: str = ""
+    used: int = -1
