@@ -43,12 +43,14 @@ class ConfigError(UsageError):
 
 
 class ModelError(SurefootError):
-    """A model gave no usable reply. `kind` is a stable word; `retry_after_s` is what the server asked for, if it did."""
+    """A model gave no usable reply. `kind` is a stable word; `retry_after_s`: what the server asked for."""
 
     kind: ModelFailureKind = "unavailable"
     retry_after_s: float | None = None
 
-    def __init__(self, message: str, *, kind: ModelFailureKind | None = None, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, kind: ModelFailureKind | None = None, retry_after_s: float | None = None
+    ) -> None:
         super().__init__(message)
         if kind is not None:
             self.kind = kind

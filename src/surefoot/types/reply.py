@@ -81,7 +81,7 @@ class FaultyCall:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One reply, read. Exactly one of these holds: `calls` or `errors` (calls were meant) · `final` · `error` · plain `content`.
+    """One reply, read: calls, good or faulty · or an answer (`final`) · or a fault (`error`) · or plain `content`.
 
     `content` is the visible text before the first call (None: none); `error` is the first fault; `format` names the
     family the reply was read as. `used` is the length of the reply up to the end of its step: what stands behind it was

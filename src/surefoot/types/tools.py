@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar, cast
+
+T = TypeVar("T")
 
 Effect = Literal["read", "write", "communicate", "transact", "delete"]
 Trust = Literal["trusted", "untrusted"]
@@ -41,23 +43,30 @@ class ToolSpec:
 class Catalogue:
     """The tools of a run, in their order. Made once per agent and shared by its runs; names are unique.
 
-    `memo` holds what others derive from it once (encoded declarations, prompt text); it is no part of its value.
+    What others derive from it (encoded declarations, prompt text) is kept beside the value and made once (`derived`).
     """
 
     tools: tuple[ToolSpec, ...] = ()
-    memo: dict[object, object] = field(default_factory=dict[object, object], init=False, repr=False, compare=False)
+    _memo: dict[str, object] = field(default_factory=dict[str, object], init=False, repr=False, compare=False)
+
+    def derived(self, key: str, make: Callable[[Catalogue], T]) -> T:
+        """`make(self)`, made once for this catalogue. `key` names it: the same key, the same function."""
+        if key not in self._memo:
+            self._memo[key] = make(self)
+        return cast("T", self._memo[key])  # the key names the function, so the value has its type
 
     def get(self, name: str) -> ToolSpec | None:
         """The tool of that exact name."""
-        by_name = self.memo.get("by_name")
-        if by_name is None:
-            by_name = self.memo["by_name"] = {tool.name: tool for tool in self.tools}
-        return by_name.get(name)  # type: ignore[union-attr,no-any-return,attr-defined]
+        return self.derived("by_name", _by_name).get(name)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names, in order."""
         return tuple(tool.name for tool in self.tools)
+
+
+def _by_name(catalogue: Catalogue) -> dict[str, ToolSpec]:
+    return {tool.name: tool for tool in catalogue.tools}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +75,8 @@ class ToolResult:
 
     `content` is at most `tool_result_chars` long; if the whole was longer, `size` is its length in characters and
     `blob` the digest under which the journal keeps it. `kind` other than "ok" means that the call failed, and
-    `content` then says how, for the model to read. `infrastructure` marks failures that the tool's logic is not to blame for
-    (connection, timeout, overload).
+    `content` then says how, for the model to read. `infrastructure` marks failures
+    that are not the tool's own (connection, timeout, overload).
     """
 
     content: str

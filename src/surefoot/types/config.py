@@ -1,0 +1,70 @@
+"""What can be set about a run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from surefoot.types.errors import ConfigError
+
+LEAST_RESULT_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a run may use up. `None` means no limit; a limit that is reached ends the run with what it has.
+
+    `max_steps` counts model requests, `max_tokens` input and output together, `max_seconds` the time in which somebody
+    drives the run (not the time it waits for a person). `reserve` is the share of tokens, money and time that is kept
+    for the last request, in which the model says what is known.
+    """
+
+    max_steps: int | None = 50
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    max_seconds: float | None = None
+    reserve: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("max_steps", "max_tokens", "max_cost_usd", "max_seconds"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise ConfigError(name, value, "give a number above 0, or None for no limit")
+        if not 0 <= self.reserve < 1:
+            raise ConfigError("reserve", self.reserve, "give a share from 0 up to, but not including, 1")
+
+
+@dataclass(frozen=True, slots=True)
+class LoopConfig:
+    """How the loop behaves. Source of the fields and defaults: spec/react.md, section 10; counts are in a row.
+
+    `parse_faults`: unreadable replies after which the run fails. `nudges`: replies without a step that are answered
+    with a reminder. `empty_replies`: empty replies after which the run fails. `continuations`: how often an answer that
+    was cut by length is asked to go on. `tool_result_chars`: what a model sees of one result; the rest can be paged.
+    `max_concurrent_tools`: reads of one reply that may run side by side. `tool_timeout_s`: for tools that name none.
+    """
+
+    budget: Budget = Budget()
+    parse_faults: int = 3
+    nudges: int = 2
+    empty_replies: int = 2
+    continuations: int = 1
+    tool_result_chars: int = 16_000
+    max_concurrent_tools: int = 16
+    tool_timeout_s: float = 120.0
+    finish_with_reads: bool = False
+    on_conflict: Literal["first", "error"] = "first"
+    repair: Literal["strict", "safe", "full"] = "safe"
+
+    def __post_init__(self) -> None:
+        for name in ("parse_faults", "empty_replies", "max_concurrent_tools"):
+            if getattr(self, name) < 1:
+                raise ConfigError(name, getattr(self, name), "give a whole number of at least 1")
+        for name in ("nudges", "continuations"):
+            if getattr(self, name) < 0:
+                raise ConfigError(name, getattr(self, name), "give a whole number of at least 0")
+        if self.tool_result_chars < LEAST_RESULT_CHARS:
+            raise ConfigError("tool_result_chars", self.tool_result_chars, f"give at least {LEAST_RESULT_CHARS}")
+        if not self.tool_timeout_s > 0:
+            raise ConfigError("tool_timeout_s", self.tool_timeout_s, "give seconds above 0")

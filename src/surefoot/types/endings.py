@@ -1,0 +1,54 @@
+"""How a run ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The task was done."""
+
+    answer: str
+    kind: Literal["completed"] = "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedPartial:
+    """There is an answer, with a reservation: a limit was reached, or it was not given as one."""
+
+    answer: str
+    reason: str
+    kind: Literal["completed_partial"] = "completed_partial"
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """surefoot or the model put an end to it; there is no answer."""
+
+    reason: str
+    kind: Literal["stopped"] = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Something that the run cannot do without was missing; `detail` says what to do about it."""
+
+    reason: str
+    detail: str = ""
+    kind: Literal["failed"] = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A person put an end to it."""
+
+    by: str
+    kind: Literal["cancelled"] = "cancelled"
+
+
+Ending = Completed | CompletedPartial | Stopped | Failed | Cancelled
+
+Status = Literal["completed", "completed_partial", "stopped", "failed", "cancelled", "paused", "interrupted", "running"]
+"""What a run is called from outside: its ending; or `paused` (a person has to speak), `interrupted` (nobody drives)."""

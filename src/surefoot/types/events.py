@@ -1,0 +1,209 @@
+"""Everything that can have happened in a run: the closed union of journal records.
+
+Each event is a frozen, JSON-able record whose `type` names it; a new kind of fact is a new class in `Event`, and the
+type checker then lists every place that has to know of it. `VERSION` counts changes of form; `journal` upgrades old
+records before they are read as events. Times (`elapsed_s`) are seconds in which the run was driven, counted from its
+start by whoever made the move, so that the core needs no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from surefoot.types.config import LoopConfig
+from surefoot.types.decisions import Decision
+from surefoot.types.endings import Ending
+from surefoot.types.errors import ModelFailureKind
+from surefoot.types.messages import CallMode, ModelMessage, Usage
+from surefoot.types.reply import Parsed
+from surefoot.types.tools import Catalogue, ToolResult
+
+VERSION = 1
+
+Want = Literal["any", "answer"]
+"""What a request asks for: any step, or the answer alone (then no tool is offered)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A text that comes with a task. It is material, not instruction."""
+
+    name: str
+    text: str
+    trust: Literal["trusted", "untrusted"] = "untrusted"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the user wants: their own words, and what they handed over with them."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run exists. Everything that its fold depends on is in here: task, recipe, tools and prompt."""
+
+    run_id: str
+    task: Task
+    model: str
+    tools: Catalogue
+    prompt: str
+    instructions: str = ""
+    reasoner: str = "react"
+    call_mode: CallMode = "native"
+    config: LoopConfig = LoopConfig()
+    traits: Mapping[str, str] = field(default_factory=dict[str, str])
+    version: int = VERSION
+    type: Literal["RunStarted"] = "RunStarted"
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed:
+    """Somebody took the run up again after it had stood still or ended; `None` leaves a setting as it was."""
+
+    by: str
+    model: str | None = None
+    call_mode: CallMode | None = None
+    config: LoopConfig | None = None
+    type: Literal["RunResumed"] = "RunResumed"
+
+
+@dataclass(frozen=True, slots=True)
+class RunForked:
+    """From here on this run goes its own way; all before is shared with `parent` up to its record `at` (exclusive)."""
+
+    run_id: str
+    parent: str
+    at: int
+    model: str | None = None
+    call_mode: CallMode | None = None
+    type: Literal["RunForked"] = "RunForked"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsSelected:
+    """Which tools the model is offered from now on, in this order."""
+
+    visible: tuple[str, ...]
+    reason: str = ""
+    type: Literal["ToolsSelected"] = "ToolsSelected"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTraitLearnt:
+    """Something is now known about the model's endpoint. The fold takes mode and traits from these events only."""
+
+    model: str
+    trait: str
+    value: str
+    evidence: str
+    type: Literal["ModelTraitLearnt"] = "ModelTraitLearnt"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReplied:
+    """A model's raw reply, and what the parser made of it. `step` counts replies from 1."""
+
+    step: int
+    message: ModelMessage
+    parsed: Parsed
+    mode: CallMode = "native"
+    want: Want = "any"
+    role: str = "solo"
+    elapsed_s: float = 0.0
+    type: Literal["ModelReplied"] = "ModelReplied"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFailed:
+    """A model gave no reply, after all attempts. `message` says what to do about it."""
+
+    kind: ModelFailureKind
+    message: str
+    attempts: int = 1
+    role: str = "solo"
+    usage: Usage = Usage()
+    elapsed_s: float = 0.0
+    type: Literal["ModelFailed"] = "ModelFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class CallJudged:
+    """The gate spoke about a call, by the policy `rule`; or a person did, and then `by` is their name."""
+
+    call_id: str
+    decision: Decision
+    rule: str = ""
+    by: str = ""
+    type: Literal["CallJudged"] = "CallJudged"
+
+
+@dataclass(frozen=True, slots=True)
+class CallReused:
+    """The call asks for what is already known: it gets the result of call `known` and is not run."""
+
+    call_id: str
+    known: str
+    type: Literal["CallReused"] = "CallReused"
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """The call is about to run. On disk before the tool is touched. `attempt` counts from 1."""
+
+    call_id: str
+    attempt: int = 1
+    type: Literal["CallStarted"] = "CallStarted"
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """The call ran, well or badly."""
+
+    call_id: str
+    result: ToolResult
+    elapsed_s: float = 0.0
+    type: Literal["CallEnded"] = "CallEnded"
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtSettled:
+    """Whether an interrupted call took effect is known now: a person says so (`by`), or the tool's probe does.
+
+    `outcome` "done" gives the model `result`; "not_done" lets the call run again.
+    """
+
+    call_id: str
+    outcome: Literal["done", "not_done"]
+    by: str
+    result: ToolResult | None = None
+    type: Literal["DoubtSettled"] = "DoubtSettled"
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The run is over."""
+
+    ending: Ending
+    type: Literal["RunEnded"] = "RunEnded"
+
+
+Event = (
+    RunStarted
+    | RunResumed
+    | RunForked
+    | ToolsSelected
+    | ModelTraitLearnt
+    | ModelReplied
+    | ModelFailed
+    | CallJudged
+    | CallReused
+    | CallStarted
+    | CallEnded
+    | DoubtSettled
+    | RunEnded
+)

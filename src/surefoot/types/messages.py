@@ -1,0 +1,167 @@
+"""What goes to a model and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from surefoot.types.tools import Catalogue
+
+Role = Literal["system", "user", "assistant", "tool"]
+CallMode = Literal["native", "schema", "text"]
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "unknown"]
+Traits = Mapping[str, str]
+"""What is known about one (wire, base URL, model), by trait name. Source: spec/react.md, section 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCall:
+    """One call as a wire delivers it. `arguments` is the text as received, or an object where a server sends one."""
+
+    id: str
+    name: str
+    arguments: str | Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens, and US dollars where known, of one request with its failed attempts. `estimated`: our own count."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float | None = None
+    estimated: bool = False
+
+    def __add__(self, other: Usage) -> Usage:
+        cost = (
+            None
+            if self.cost_usd is None and other.cost_usd is None
+            else (self.cost_usd or 0.0) + (other.cost_usd or 0.0)
+        )
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            cost,
+            self.estimated or other.estimated,
+        )
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output together; cached and reasoning tokens are parts of these."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMessage:
+    """One message of a conversation, sent or received.
+
+    `call_id` pairs a message of role "tool" with its call; `name` is then the tool. A reply also carries why it ended,
+    what it used, the model as reported and how many attempts it took. `reasoning` is kept apart from `content` and is
+    never parsed. The encoded form for a wire is kept beside the value, since a message is sent again with every later
+    request (`encoded`).
+    """
+
+    role: Role
+    content: str = ""
+    calls: tuple[NativeCall, ...] = ()
+    call_id: str = ""
+    name: str = ""
+    reasoning: str = ""
+    finish_reason: FinishReason = "stop"
+    usage: Usage = Usage()
+    model: str = ""
+    attempts: int = 1
+    id: str = ""
+    _wire: tuple[str, bytes] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def encoded(self, wire: str, encode: Callable[[ModelMessage], bytes]) -> bytes:
+        """This message as bytes for one wire, made once. `wire` names the form: the same name, the same bytes."""
+        kept = self._wire
+        if kept is None or kept[0] != wire:
+            kept = (wire, encode(self))
+            object.__setattr__(self, "_wire", kept)
+        return kept[1]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """What a request asks of a model. `None` is not sent; `0` is a value and is sent.
+
+    Times in seconds. `price_in` and `price_out`: US dollars a million tokens, where the server tells no cost.
+    `extra` goes into the request body as it is.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+    seed: int | None = None
+    reasoning_effort: str | None = None
+    stop: tuple[str, ...] = ()
+    connect_timeout_s: float = 10.0
+    first_token_timeout_s: float = 120.0
+    between_tokens_timeout_s: float = 60.0
+    request_timeout_s: float = 600.0
+    attempts: int = 3
+    price_in: float | None = None
+    price_out: float | None = None
+    extra: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One request: everything that a wire needs, and nothing that it must remember.
+
+    In mode "native" the `tools` go into the wire's own field; in "schema" the reply is held to `schema`; in "text" the
+    system message already describes the tools, and `stop` ends a step. `deadline_s` is what is left of the run's time.
+    """
+
+    system: str
+    messages: tuple[ModelMessage, ...]
+    mode: CallMode = "native"
+    tools: Catalogue = Catalogue()
+    schema: Mapping[str, object] | None = None
+    stop: tuple[str, ...] = ()
+    settings: ModelSettings = ModelSettings()
+    traits: Traits = field(default_factory=dict[str, str])
+    stream: bool = False
+    deadline_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of visible text, as it arrives."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """A piece of the model's own reasoning, as it arrives."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallPreview:
+    """A native call has begun to arrive; its arguments are still to come, and nothing runs from them."""
+
+    index: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """The reply broke off and is asked for again: forget what was shown of it."""
+
+    reason: str
+
+
+ModelSignal = TextDelta | ReasoningDelta | CallPreview | Reset
+"""What streams by and is never journaled."""
+
+Emit = Callable[[ModelSignal], None]

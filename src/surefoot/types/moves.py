@@ -1,0 +1,59 @@
+"""What a run can do next: the closed union of moves. Moves are values and compare by content."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from surefoot.types.decisions import Decision
+from surefoot.types.endings import Ending
+from surefoot.types.events import Want
+
+
+@dataclass(frozen=True, slots=True)
+class Think:
+    """Ask the model that plays `role` for step `step`; `want` says whether it may call tools."""
+
+    step: int
+    role: str = "solo"
+    want: Want = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Put the gate's decision about a call on record."""
+
+    call_id: str
+    decision: Decision
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """Answer a call with what the call `known` gave."""
+
+    call_id: str
+    known: str
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Run an allowed call."""
+
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Ask the tool whether an interrupted call took effect."""
+
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Put the end on record."""
+
+    ending: Ending
+
+
+Move = Think | Judge | Reuse | Act | Probe | End

@@ -1,0 +1,165 @@
+"""What can be plugged in: models, tools, journals. Each protocol says what its implementations MUST and MUST NOT do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from surefoot.types.events import Event
+from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, Traits
+from surefoot.types.tools import ToolResult, ToolSpec
+
+Durability = Literal["soon", "written", "synced"]
+"""How safe an append must be when it returns: queued for the next write; written, so that it survives the death of
+this process; synced, so that it survives the loss of power."""
+
+
+class Model(Protocol):
+    """One model behind one wire: one request, one reply.
+
+    `name` is `provider:model` as the user wrote it; `modes` are the call modes that the wire can carry, best first;
+    `traits` is what is known before the first request (spec/react.md, section 2).
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def modes(self) -> tuple[CallMode, ...]: ...
+    @property
+    def traits(self) -> Traits: ...
+
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+        """One reply to one request.
+
+        MUST raise only `ModelError` and its kinds (`TraitRefused` when a part of the request is not accepted), MUST
+        close its connection when cancelled, MUST NOT run tools, remember anything of the conversation, or let a key
+        appear in an error. When `emit` is given, pieces of the reply go to it as they arrive.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Give back connections and memory; a later `send` opens them again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallContext:
+    """What a tool may know of its call. A tool gets it by asking for a parameter of this type.
+
+    `idempotency_key` is the same for every attempt at this call and for no other call.
+    """
+
+    run_id: str
+    call_id: str
+    idempotency_key: str
+    attempt: int = 1
+
+
+class Tool(Protocol):
+    """Something that a model can call."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
+        """Run once. `arguments` are validated against `spec.parameters`.
+
+        MUST give a `ToolResult` for whatever the tool does wrong, MUST NOT retry a call that is not idempotent.
+        Cancellation goes through.
+        """
+        ...
+
+    async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:
+        """Did the interrupted call take effect? Its result if so, None if not. Only asked when `spec.has_probe`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """One line about a run, without reading its events. Times are seconds since the epoch."""
+
+    run_id: str
+    started_at: float
+    changed_at: float
+    events: int
+    status: str
+    task: str
+    model: str
+    parent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event with its place in the journal: `seq` counts from 0, `at`: seconds since the epoch; `hash` chains it."""
+
+    seq: int
+    at: float
+    hash: str
+    event: Event
+
+
+class RunJournal(Protocol):
+    """The journal of one run, opened by the one who drives it."""
+
+    @property
+    def run_id(self) -> str: ...
+
+    async def read(self, since: int = 0) -> Sequence[Event]:
+        """Events from position `since` on (0 is the first), oldest first; empty when there are none.
+
+        MUST give the same events for the same `since` for ever. Costs O(events returned). For a fork the shared prefix
+        comes first. Raises `JournalCorrupt` (use `JournalStore.read_recorded` to get at what precedes the damage).
+        """
+        ...
+
+    async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
+        """Add events at the end, all or none, in this order. Returns when they are as safe as asked.
+
+        MUST raise `JournalError` when an earlier append that was queued could not be written. MUST NOT reorder.
+        """
+        ...
+
+    async def put_blob(self, data: bytes) -> str:
+        """Keep bytes under their SHA-256 (hex), which is returned. Written with the next append."""
+        ...
+
+    async def get_blob(self, digest: str) -> bytes:
+        """The bytes of that digest. Raises `JournalError` when they are not there, `JournalCorrupt` when altered."""
+        ...
+
+    async def release(self) -> None:
+        """Write all that is queued and let others drive this run."""
+        ...
+
+
+class JournalStore(Protocol):
+    """Where runs are kept."""
+
+    async def open(self, run_id: str, *, create: bool = False) -> RunJournal:
+        """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run."""
+        ...
+
+    async def fork(self, parent: str, at: int, run_id: str) -> None:
+        """Make a run that shares the records of `parent` before `at`. Copies no events."""
+        ...
+
+    async def runs(self, limit: int = 50) -> Sequence[RunInfo]:
+        """The newest runs first."""
+        ...
+
+    async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
+        """All that can be read, with places and hashes, and what is wrong with the rest ("" when nothing is)."""
+        ...
+
+    def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
+        """Records from `since` on, then each new one, until the run ends; also what others write."""
+        ...
+
+    async def get_blob(self, digest: str) -> bytes:
+        """As `RunJournal.get_blob`, without taking the right to drive."""
+        ...
+
+    async def aclose(self) -> None:
+        """Write what is queued and close."""
+        ...
