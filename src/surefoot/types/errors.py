@@ -19,6 +19,8 @@ reached) are values, never exceptions. A message says what happened, to which th
 
 from typing import Literal
 
+from surefoot.types.messages import Usage
+
 ModelFailureKind = Literal[
     "auth", "rate_limited", "timeout", "unavailable", "bad_request", "context_overflow", "refused", "cancelled"
 ]
@@ -43,10 +45,15 @@ class ConfigError(UsageError):
 
 
 class ModelError(SurefootError):
-    """A model gave no usable reply. `kind` is a stable word; `retry_after_s`: what the server asked for."""
+    """A model gave no usable reply. `kind` is a stable word; `retry_after_s`: what the server asked for.
+
+    `attempts` and `usage` count all tries; whoever tried sets them.
+    """
 
     kind: ModelFailureKind = "unavailable"
     retry_after_s: float | None = None
+    attempts: int = 1
+    usage: Usage = Usage()
 
     def __init__(
         self, message: str, *, kind: ModelFailureKind | None = None, retry_after_s: float | None = None

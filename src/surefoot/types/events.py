@@ -45,13 +45,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run exists. Everything that its fold depends on is in here: task, recipe, tools and prompt."""
+    """A run exists. Everything that its fold depends on is in here.
+
+    `prompts` are the templates by call mode; `traits` is what the model's adapter declared of it.
+    """
 
     run_id: str
     task: Task
     model: str
     tools: Catalogue
-    prompt: str
+    prompts: Mapping[str, str]
     instructions: str = ""
     reasoner: str = "react"
     call_mode: CallMode = "native"
@@ -174,11 +177,12 @@ class CallEnded:
 class DoubtSettled:
     """Whether an interrupted call took effect is known now: a person says so (`by`), or the tool's probe does.
 
-    `outcome` "done" gives the model `result`; "not_done" lets the call run again.
+    `outcome` "done" gives the model `result`; "not_done" lets the call run again; "unknown" is the word of a probe that
+    could not tell, and leaves it to a person.
     """
 
     call_id: str
-    outcome: Literal["done", "not_done"]
+    outcome: Literal["done", "not_done", "unknown"]
     by: str
     result: ToolResult | None = None
     type: Literal["DoubtSettled"] = "DoubtSettled"

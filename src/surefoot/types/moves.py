@@ -50,10 +50,22 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class Learn:
+    """Put on record what the replies so far have shown about the model."""
+
+    trait: str
+    value: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Put the end on record."""
 
     ending: Ending
 
 
-Move = Think | Judge | Reuse | Act | Probe | End
+Move = Think | Judge | Reuse | Act | Probe | Learn | End
+
+WorldMove = Think | Act | Probe
+"""The moves that touch the world; the others only put something on record."""

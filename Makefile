@@ -1,0 +1,42 @@
+# surefoot: set up, demo, test, check, bench. Needs Python 3.11 or newer and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: demo test check quick bench setup clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) was not found; install Python 3.11 or newer, or set PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python 3.11 or newer is needed; set PYTHON=..."; exit 1; }
+	@echo "setting up $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cli,local,test]'
+	@touch $(STAMP)
+
+demo: $(STAMP)  ## three real tasks on the embedded model, step by step
+	@$(BIN)/surefoot model pull
+	@$(BIN)/python examples/demo.py
+
+test: $(STAMP)  ## everything: format, lint, types, house, all tests, the embedded model too
+	@$(BIN)/surefoot model pull
+	$(MAKE) --no-print-directory lint
+	$(BIN)/python -m pytest
+
+check: $(STAMP)  ## what must hold before a commit: as `test`, without what is slow
+	$(MAKE) --no-print-directory lint
+	$(BIN)/python -m pytest -m "not slow and not real_model"
+
+.PHONY: lint
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+bench: $(STAMP)  ## what a step costs, against the raw loop in the same run
+	$(BIN)/python benchmarks/overhead.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,38 @@
+"""What a run may use up, and what is left of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from surefoot.core.state import State
+
+Limit = Literal["steps", "tokens", "cost", "time"]
+
+
+def spent_limit(state: State, *, reserve: bool = False) -> Limit | None:
+    """The first limit that is reached. With `reserve`, also counts what is kept back for the last request."""
+    budget = state.config.budget
+    share = 1 - budget.reserve if reserve else 1.0
+    if budget.max_steps is not None and state.requests >= _last_but_one(budget.max_steps, reserve=reserve):
+        return "steps"
+    if budget.max_tokens is not None and state.usage.total_tokens >= budget.max_tokens * share:
+        return "tokens"
+    if budget.max_cost_usd is not None and (state.usage.cost_usd or 0.0) >= budget.max_cost_usd * share:
+        return "cost"
+    if budget.max_seconds is not None and state.elapsed_s >= budget.max_seconds * share:
+        return "time"
+    return None
+
+
+def _last_but_one(max_steps: int, *, reserve: bool) -> int:
+    """One request is kept for the last word, unless there is only one."""
+    return max(1, max_steps - 1) if reserve else max_steps
+
+
+def seconds_left(state: State, *, last: bool = False) -> float | None:
+    """How long the next move may take, in seconds; the last request may use the reserve. None: no limit."""
+    budget = state.config.budget
+    if budget.max_seconds is None:
+        return None
+    share = 1.0 if last else 1 - budget.reserve
+    return max(0.0, budget.max_seconds * share - state.elapsed_s)

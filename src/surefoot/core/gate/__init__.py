@@ -1,0 +1,1 @@
+"""The gate: pure policies that say whether a call may run."""

@@ -1,0 +1,49 @@
+"""May this call run? All policies are asked; the strictest verdict wins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from surefoot.core.state import Call, State
+from surefoot.types.decisions import Allow, Ask, Decision, Deny
+
+Policy = Callable[[State, Call], Decision]
+"""Pure and small, named for what it forbids. It reads no clock, disk or model."""
+
+
+def only_offered_tools(state: State, call: Call) -> Decision:
+    """A tool that the model is not offered does not run, even if the model knows its name."""
+    if state.offered.get(call.name) is None:
+        return Deny(f"refused: the tool {call.name!r} is not offered in this run; choose another or answer")
+    return Allow()
+
+
+def no_finish_before_results(state: State, call: Call) -> Decision:
+    """A finish tool beside other calls is not accepted: results come first. Source: spec/react.md, section 7.4."""
+    if call.spec is None or not call.spec.finish:
+        return Allow()
+    others = [other for other in state.calls if other.id != call.id]
+    if state.config.finish_with_reads and all(o.spec and o.spec.effect == "read" and not o.spec.finish for o in others):
+        return Allow()
+    return Deny("not accepted: results first") if others else Allow()
+
+
+POLICIES: tuple[Policy, ...] = (only_offered_tools, no_finish_before_results)
+
+_STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+
+
+def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES) -> tuple[Decision, str]:
+    """The decision, and the name of the policy that made it ("" when all allow)."""
+    strictest: Decision = Allow()
+    rule = ""
+    for policy in policies:
+        decision = policy(state, call)
+        if _STRICTNESS[decision.kind] > _STRICTNESS[strictest.kind]:
+            strictest, rule = decision, policy.__name__
+    return strictest, rule
+
+
+def answer_of_person(call: Call, decision: Decision) -> Decision | None:
+    """What a person's word makes of a call: it answers an `Ask`; None when nothing was asked."""
+    return decision if isinstance(call.decision, Ask) else None

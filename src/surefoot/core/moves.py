@@ -1,0 +1,135 @@
+"""What to do now: the table of moves.
+
+Each row is one sentence about the state, and the first that applies decides; the order is meaning. A new behaviour is a
+row here, an event, or a policy — never a branch in `runtime/drive.py`. Nothing here knows about crashes, pauses or a
+second engine: an interrupted call is simply a call that was started, has not ended, and that nobody is running.
+
+    ended                         → nothing more
+    interrupted, may be repeated  → run it again
+    interrupted, has a probe      → ask the probe
+    interrupted otherwise         → stand still: in doubt, a person has to speak
+    a call not judged yet         → answer it from the journal if its result is known, else judge it
+    calls allowed                 → run them, side by side if all of the reply are reads
+    a question open, or something under way → wait
+    otherwise                     → the reasoner says who speaks next, or that it is over
+"""
+
+from __future__ import annotations
+
+from typing import Literal, assert_never
+
+from surefoot.core.gate.judge import judge
+from surefoot.core.reasoners.table import REASONERS
+from surefoot.core.state import Call, State
+from surefoot.types.decisions import Allow, Ask
+from surefoot.types.events import (
+    CallJudged,
+    CallReused,
+    CallStarted,
+    Event,
+    ModelTraitLearnt,
+    RunEnded,
+)
+from surefoot.types.moves import Act, End, Judge, Learn, Move, Probe, Reuse, Think
+from surefoot.types.ports import Durability
+
+NONE_UNDER_WAY: frozenset[Move] = frozenset()
+
+
+def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tuple[Move, ...]:
+    """What to start now, besides what is under way. The first row that applies decides.
+
+    Several moves come back only if they may be made side by side. None, and nothing under way, means that the run
+    stands still: it has ended, or a person has to speak first (`standing`).
+    """
+    if state.ending is not None or state.task is None:
+        return ()
+    if calls := state.calls:
+        if interrupted := [c for c in calls if c.attempts and c.is_open and not _is_under_way(c, under_way)]:
+            if again := tuple(Act(c.id) for c in interrupted if c.spec and c.spec.may_repeat):
+                return again
+            if probes := tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubted):
+                return probes
+            return ()
+        unjudged = next((c for c in calls if c.is_open and c.decision is None), None)
+        if unjudged and not _twin_is_open(calls, unjudged):  # one by one: each sees the verdicts before it
+            return (_verdict(state, unjudged),)
+        if runnable := _side_by_side(state, calls):
+            return runnable
+        if any(c.is_open for c in calls):
+            return ()
+    if under_way:
+        return ()
+    return (REASONERS[state.reasoner].speaker(state),)
+
+
+def standing(state: State) -> Literal["approval", "in_doubt", ""]:
+    """Why a run with nothing under way stands still although it has not ended: what a person has to say."""
+    if state.ending is not None:
+        return ""
+    if any(c.attempts and c.is_open for c in state.calls):
+        return "in_doubt"
+    if any(isinstance(c.decision, Ask) and c.is_open for c in state.calls):
+        return "approval"
+    return ""
+
+
+def _verdict(state: State, call: Call) -> Judge | Reuse:
+    known = state.known.get(call.key)
+    if known is not None and call.spec is not None and not call.spec.polling and state.offered.get(call.name):
+        return Reuse(call.id, known.call_id)
+    decision, rule = judge(state, call)
+    return Judge(call.id, decision, rule)
+
+
+def _twin_is_open(calls: tuple[Call, ...], call: Call) -> bool:
+    """Whether the same call stands before this one and has not ended: its result may answer both."""
+    return any(c.is_open and c.key == call.key for c in calls[: calls.index(call)])
+
+
+def _side_by_side(state: State, calls: tuple[Call, ...]) -> tuple[Act, ...]:
+    """The calls to start now. Reads go side by side; as soon as one has an effect, all go one after another."""
+    waiting = [c for c in calls if c.is_open and not c.attempts]
+    running = sum(1 for c in calls if c.is_open and c.attempts)
+    if all(c.spec is not None and c.spec.effect == "read" for c in calls if c.fault is None):
+        free = max(0, state.config.max_concurrent_tools - running)
+        return tuple(Act(c.id) for c in waiting if isinstance(c.decision, Allow))[:free]
+    if running or not waiting or not isinstance(waiting[0].decision, Allow):
+        return ()
+    return (Act(waiting[0].id),)
+
+
+def _is_under_way(call: Call, under_way: frozenset[Move]) -> bool:
+    return Act(call.id) in under_way or Probe(call.id) in under_way
+
+
+def announce(move: Move, state: State) -> tuple[Event, ...]:
+    """What has to be on record before a move is made; for a move that only records, that is all of it."""
+    match move:
+        case Act(call_id):
+            call = state.call(call_id)
+            return (CallStarted(call_id, attempt=(call.attempts if call else 0) + 1),)
+        case Judge(call_id, decision, rule):
+            return (CallJudged(call_id, decision, rule),)
+        case Reuse(call_id, known):
+            return (CallReused(call_id, known),)
+        case Learn(trait, value, evidence):
+            return (ModelTraitLearnt(state.model, trait, value, evidence),)
+        case End(ending):
+            return (RunEnded(ending),)
+        case Think() | Probe():
+            return ()
+        case _:
+            assert_never(move)
+
+
+def durability(move: Move, state: State) -> Durability:
+    """How safe the announcement must be before the move is made (DESIGN, "Rules that the journal keeps")."""
+    match move:
+        case Act(call_id):
+            call = state.call(call_id)
+            return "written" if call and call.spec and call.spec.may_repeat else "synced"
+        case End():
+            return "written"
+        case _:
+            return "soon"

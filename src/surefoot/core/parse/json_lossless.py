@@ -1,0 +1,281 @@
+"""Rung 2 of the repair ladder: a decoder that forgives how a value is written and never guesses what it says.
+
+It takes comments, trailing commas, single or smart quotes as delimiters, bare keys, Python literals, raw control signs in
+strings (kept), `{{…}}`, payloads between markers, and brackets that are missing where the form has ended. It changes
+nothing inside a string. Each repair is named, so that the caller can refuse it. Linear: every sign is read once, and a
+value of more than `MOST_TOKENS` parts is left alone. Source: spec/react.md, section 8; spec/reasoners.md, section 3.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from surefoot.core.parse.json_strict import MOST_NESTED, NotJsonError, merge_pairs, too_deep
+
+Repair = Literal["braces", "comment", "comma", "quotes", "key", "literal", "control", "bracket", "payload_quotes"]
+
+PAYLOAD_START = "__PAYLOAD_START__"
+PAYLOAD_END = "__PAYLOAD_END__"
+MOST_TOKENS = 50_000
+MOST_COMMENT_CHARS = 10_000
+
+_BLANKS = re.compile(r"[\s\ufeff]*+")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+_WORD = re.compile(r"[^\W\d][\w$-]*+")
+_LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'"}
+_CLOSERS = {'"': '"', "'": "'", "“": "“”", "”": "“”", "„": "“”", "‟": "“”", "‘": "‘’", "’": "‘’", "‚": "‘’", "＂": "＂"}  # noqa: E501  # one row a quote
+_RUNS = {opener: re.compile(rf"[^\\{closers}]*+") for opener, closers in _CLOSERS.items()}
+_RAW_CONTROL = re.compile(r"[\x00-\x1f]")
+_HEX = re.compile(r"[0-9a-fA-F]{4}")
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """Where missing brackets may be added: right before one of `marks`, and at the end of the text if `at_end`."""
+
+    marks: tuple[str, ...] = ()
+    at_end: bool = False
+
+
+NEVER = Closing()
+
+
+def decode(
+    text: str, start: int, closing: Closing = NEVER, *, payloads: bool = False
+) -> tuple[object, int, frozenset[Repair]]:
+    """The value that begins exactly at `start`, its end, and what had to be forgiven. Raises `NotJsonError`."""
+    reader = _Reader(text, start, closing, payloads=payloads)
+    try:
+        value = reader.value(0)
+    except RecursionError as error:
+        raise too_deep(text, start) from error
+    except NotJsonError:
+        raise
+    except ValueError as error:  # a key given twice, or a whole number of thousands of digits
+        raise NotJsonError(start, str(error), resume=reader.at) from error
+    return value, reader.at, frozenset(reader.repairs)
+
+
+class _Reader:
+    """One pass over one value. `at` is the place of the next sign."""
+
+    __slots__ = ("_closing", "_payloads", "_text", "_tokens", "at", "repairs")
+
+    def __init__(self, text: str, start: int, closing: Closing, *, payloads: bool) -> None:
+        self._text = text
+        self._closing = closing
+        self._payloads = payloads
+        self._tokens = 0
+        self.at = start
+        self.repairs: set[Repair] = set()
+
+    def value(self, depth: int) -> object:
+        """The value at this place."""
+        text, at = self._text, self.at
+        self._tokens += 1
+        if self._tokens > MOST_TOKENS:
+            raise NotJsonError(at, "too long to be mended", resume=len(text))
+        sign = text[at : at + 1]
+        if sign == "{":
+            return self._object(depth)
+        if sign == "[":
+            return self._list(depth)
+        if self._payloads and text.startswith(PAYLOAD_START, at + (sign in _CLOSERS)):
+            return self._payload(quoted=sign in _CLOSERS)
+        if sign in _CLOSERS:
+            return self._string()
+        if number := _NUMBER.match(text, at):
+            self.at = number.end()
+            return _number(number.group(), at)
+        if (word := _WORD.match(text, at)) and word.group() in _LITERALS:
+            self.at = word.end()
+            if word.group()[0].isupper():
+                self.repairs.add("literal")
+            return _LITERALS[word.group()]
+        raise self._unexpected()
+
+    def _object(self, depth: int) -> object:
+        self._enter(depth)
+        self._blanks()
+        if self._text.startswith("{", self.at):
+            return self._doubled(depth)
+        pairs: list[tuple[str, object]] = []
+        while not self._ends("}", may_close=bool(pairs)):
+            key = self._key()
+            self._blanks()
+            self._expect(":")
+            self._blanks()
+            pairs.append((key, self.value(depth + 1)))
+            self._blanks()
+            if not self._comma("}"):
+                break
+        return merge_pairs(pairs)
+
+    def _list(self, depth: int) -> object:
+        self._enter(depth)
+        self._blanks()
+        items: list[object] = []
+        while not self._ends("]", may_close=bool(items)):
+            items.append(self.value(depth + 1))
+            self._blanks()
+            if not self._comma("]"):
+                break
+        return items
+
+    def _enter(self, depth: int) -> None:
+        if depth >= MOST_NESTED:
+            raise too_deep(self._text, self.at)
+        self.at += 1
+
+    def _doubled(self, depth: int) -> object:
+        """`{{…}}`, as a template shows it that was never filled in."""
+        inner = self._object(depth + 1)
+        self._blanks()
+        self._expect("}")
+        self.repairs.add("braces")
+        return inner
+
+    def _ends(self, bracket: str, *, may_close: bool) -> bool:
+        """Whether the list or object ends here, after its opening bracket or a comma."""
+        if self._text.startswith(bracket, self.at):
+            self.at += 1
+            if may_close:  # a comma stood before it
+                self.repairs.add("comma")
+            return True
+        return False
+
+    def _comma(self, bracket: str) -> bool:
+        """Whether another member follows; steps over the comma or the closing bracket."""
+        sign = self._text[self.at : self.at + 1]
+        if sign == ",":
+            self.at += 1
+            self._blanks()
+            return True
+        if sign == bracket:
+            self.at += 1
+            return False
+        if (self._closing.at_end and not sign) or (
+            self._closing.marks and self._text.startswith(self._closing.marks, self.at)
+        ):
+            self.repairs.add("bracket")
+            return False
+        raise self._unexpected()
+
+    def _key(self) -> str:
+        text, at = self._text, self.at
+        if text[at : at + 1] in _CLOSERS and at < len(text):
+            return self._string()
+        word = _WORD.match(text, at)
+        if word is None:
+            raise self._unexpected()
+        self.at = word.end()
+        self.repairs.add("key")
+        return word.group()
+
+    def _string(self) -> str:
+        text, opening = self._text, self.at
+        opener = text[opening]
+        closers, run = _CLOSERS[opener], _RUNS[opener]
+        at = opening + 1
+        parts: list[str] = []
+        while True:
+            match = run.match(text, at)
+            assert match is not None  # noqa: S101  # an empty run matches everywhere
+            parts.append(match.group())
+            at = match.end()
+            if at >= len(text):
+                raise NotJsonError(opening, "a string is open at the end", resume=len(text), at_end=True)
+            if text[at] in closers:
+                break
+            sign, at = self._escape(at)
+            parts.append(sign)
+        self.at = at + 1
+        if opener != '"':
+            self.repairs.add("quotes")
+        made = "".join(parts)
+        if _RAW_CONTROL.search(text, opening, at):
+            self.repairs.add("control")
+        return made
+
+    def _escape(self, at: int) -> tuple[str, int]:
+        """The sign that the escape at `at` stands for, and where the string goes on."""
+        text = self._text
+        sign = text[at + 1 : at + 2]
+        if not sign:
+            raise NotJsonError(at, "the text ends inside a string", resume=len(text), at_end=True)
+        if sign in _ESCAPES:
+            if sign == "'":
+                self.repairs.add("quotes")
+            return _ESCAPES[sign], at + 2
+        if sign in _CLOSERS:
+            return sign, at + 2
+        digits = _HEX.match(text, at + 2) if sign == "u" else None
+        if digits is None:
+            raise NotJsonError(at, f"unexpected {text[at : at + 2]!r} in a string", at_end=at + 6 > len(text))
+        code = int(digits.group(), 16)
+        if not 0xD800 <= code <= 0xDFFF:  # noqa: PLR2004  # the range of surrogates
+            return chr(code), at + 6
+        low = _HEX.match(text, at + 8) if text.startswith("\\u", at + 6) else None
+        if low is None or not (code < 0xDC00 <= int(low.group(), 16) <= 0xDFFF):  # noqa: PLR2004  # the same
+            raise NotJsonError(at, "half of a \\u pair stands alone")
+        return chr(0x10000 + ((code - 0xD800) << 10) + int(low.group(), 16) - 0xDC00), at + 12
+
+    def _payload(self, *, quoted: bool) -> str:
+        """The text between the payload markers, sign by sign."""
+        text, opening = self._text, self.at
+        start = opening + quoted + len(PAYLOAD_START)
+        end = text.find(PAYLOAD_END, start)
+        if end < 0:
+            raise NotJsonError(opening, "a payload is never closed", resume=len(text), at_end=True, payload=True)
+        self.at = end + len(PAYLOAD_END)
+        if quoted:
+            if text[self.at : self.at + 1] not in _CLOSERS[text[opening]] or self.at >= len(text):
+                raise self._unexpected()
+            self.at += 1
+            self.repairs.add("payload_quotes")
+        return text[start:end]
+
+    def _expect(self, sign: str) -> None:
+        if not self._text.startswith(sign, self.at):
+            raise self._unexpected()
+        self.at += 1
+
+    def _blanks(self) -> None:
+        """Step over white space and comments."""
+        text = self._text
+        while True:
+            blanks = _BLANKS.match(text, self.at)
+            self.at = blanks.end() if blanks else self.at
+            if text.startswith(("//", "#"), self.at):
+                self._comment("\n")
+            elif text.startswith("/*", self.at):
+                self._comment("*/")
+            else:
+                return
+
+    def _comment(self, ending: str) -> None:
+        text, start = self._text, self.at
+        end = text.find(ending, start, start + MOST_COMMENT_CHARS)
+        if end < 0:
+            raise NotJsonError(start, "a comment is not closed", at_end=start + MOST_COMMENT_CHARS > len(text))
+        self.at = end + len(ending)
+        self.repairs.add("comment")
+
+    def _unexpected(self) -> NotJsonError:
+        text, at = self._text, self.at
+        if at >= len(text):
+            return NotJsonError(at, "the text ends inside the value", resume=len(text), at_end=True)
+        return NotJsonError(at, f"unexpected {text[at]!r}")
+
+
+def _number(digits: str, at: int) -> int | float:
+    if digits.lstrip("-").isdigit():
+        return int(digits)
+    number = float(digits)
+    if math.isinf(number):
+        raise NotJsonError(at, f"the number {digits[:60]} is too large")
+    return number

@@ -1,0 +1,88 @@
+"""Walking over a reply from left to right, once: where signs stand, and where code fences begin and end."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+FENCE_OPEN = r"^[ \t]*+(?:[-*>][ \t]++)?(?:`{3,}+|~{3,}+)[^\n`]*+$"
+"""A line that opens a code fence; to be compiled with MULTILINE."""
+
+BLANKS = re.compile(r"[\s\ufeff]*+")
+
+_OPENING = re.compile(r"(?P<run>`{3,}+|~{3,}+)[ \t]*+(?P<info>[^\n`]*+)(?:\n|\Z)")
+_CLOSING = re.compile(r"^[ \t]*+(?P<run>`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
+
+
+def skip_blanks(text: str, at: int) -> int:
+    """The place of the first sign from `at` on that is neither white space nor a byte order mark."""
+    found = BLANKS.match(text, at)
+    return found.end() if found else at
+
+
+class Seeker:
+    """Where a string stands next. Asked from left to right, all answers together cost one pass over the text."""
+
+    __slots__ = ("_known", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def find(self, needle: str, start: int) -> int:
+        """The first place from `start` on, or -1."""
+        asked, found = self._known.get(needle, (-1, -2))
+        if asked < 0 or start < asked or (found != -1 and found < start):
+            found = self._text.find(needle, start)
+            self._known[needle] = (start, found)
+        return found
+
+    def first(self, needles: tuple[str, ...], start: int) -> int:
+        """The first place of any of the strings from `start` on, or -1."""
+        places = [place for needle in needles if (place := self.find(needle, start)) != -1]
+        return min(places, default=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A code fence: its first sign, its content (from `inner` up to `inner_end`), and where the text goes on."""
+
+    start: int
+    inner: int
+    inner_end: int
+    end: int
+    info: str
+    closed: bool
+
+    def content(self, text: str) -> str:
+        """What stands between the two lines."""
+        return text[self.inner : self.inner_end]
+
+
+def fence_at(text: str, at: int) -> Fence | None:
+    """The fence whose run of back-ticks or tildes begins at `at`. One that is never closed goes on to the end."""
+    opening = _OPENING.match(text, at)
+    if opening is None:
+        return None
+    run = opening["run"]
+    for closing in _CLOSING.finditer(text, opening.end()):
+        if closing["run"].startswith(run):
+            inner_end = max(opening.end(), closing.start() - 1)
+            return Fence(at, opening.end(), inner_end, closing.end(), opening["info"].strip(), closed=True)
+    return Fence(at, opening.end(), len(text), len(text), opening["info"].strip(), closed=False)
+
+
+def fence_of_line(text: str, line: int) -> Fence | None:
+    """The fence that is opened in the line that begins at `line`, where `FENCE_OPEN` has matched."""
+    ticks, tildes = text.find("```", line), text.find("~~~", line)
+    at = min(place for place in (ticks, tildes) if place >= 0) if max(ticks, tildes) >= 0 else -1
+    return fence_at(text, at) if at >= 0 else None
+
+
+def whole_fence(text: str) -> Fence | None:
+    """The fence that is all of the text, if it is one. A missing last line is as good as one: stop sequences cut it."""
+    start = skip_blanks(text, 0)
+    fence = fence_at(text, start)
+    if fence is None or text[fence.end :].strip():
+        return None
+    return fence

@@ -1,0 +1,171 @@
+"""The visible part of a reply: what is left without reasoning and without leaked control tokens.
+
+Reasoning tags that stand inside a JSON value or a parameter are text of that value. So the reply is walked once from
+left to right, and whatever comes first decides: a value is stepped over, a reasoning block is taken out. Source:
+spec/react.md, section 5.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from surefoot.core.parse.json_ladder import LENIENT, value_end
+from surefoot.core.parse.scan import Seeker, skip_blanks
+
+REASONING_TAGS = ("think", "thinking", "reasoning", "deep_thinking", "shallow_thinking")
+
+END_TOKENS = (
+    "<|im_end|>",
+    "<|im_start|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|eos|>",
+    "<|user|>",
+    "<|observation|>",
+    "<|end▁of▁sentence|>",
+    "<｜end▁of▁sentence｜>",
+    "<end_of_turn>",
+    "<eos>",
+    "</s>",
+    "[/INST]",
+)
+"""Tokens that end a turn in some family and are part of no form of call."""
+
+_REASONING = re.compile(rf"<(?P<close>/?)(?P<name>{'|'.join(REASONING_TAGS)})(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
+_VALUE = re.compile(r"[{\[]|<parameter=|<arg_value>|<｜DSML｜parameter|__PAYLOAD_START__")
+_VALUE_ENDS = {
+    "<parameter=": "</parameter>",
+    "<arg_value>": "</arg_value>",
+    "<｜DSML｜parameter": "</｜DSML｜parameter>",
+    "__PAYLOAD_START__": "__PAYLOAD_END__",
+}
+_LEAKED_TOKEN = re.compile(r"<[|｜][^|｜<>\s]{1,60}[|｜]>")
+_LONGEST_TOKEN = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """The visible text, and where its pieces stood: `pieces` are (place here, place in the reply), in order."""
+
+    text: str
+    pieces: tuple[tuple[int, int], ...] = ((0, 0),)
+    open_reasoning: bool = False
+    tokens_removed: bool = False
+
+    def in_reply(self, at: int) -> int:
+        """The place in the reply of a place in the visible text; of an end, when `at` is an end."""
+        if not self.pieces:
+            return 0
+        here, there = self.pieces[max(0, bisect_right(self.pieces, (at - 1, 1 << 62)) - 1)]
+        return there + at - here
+
+    def joint_after(self, at: int) -> int:
+        """The first place behind `at` where something was taken out in the middle; the end if there is none."""
+        return next((here for here, _ in self.pieces[1:] if here > at), len(self.text))
+
+
+def visible(reply: str) -> Visible:
+    """The reply without its reasoning, and without the tokens that end a turn at its end."""
+    shown = _without_reasoning(reply) if "<" in reply else Visible(reply)
+    kept = _without_end_tokens(shown.text)
+    if len(kept) == len(shown.text):
+        return shown
+    return Visible(kept, shown.pieces, shown.open_reasoning, tokens_removed=True)
+
+
+def without_leaked_tokens(text: str) -> str:
+    """The text without any control tokens at its end, for forms that have none of their own."""
+    kept = text.rstrip()
+    while kept.endswith(("|>", "｜>")):
+        at = kept.rfind("<", max(0, len(kept) - _LONGEST_TOKEN))
+        if at < 0 or not _LEAKED_TOKEN.fullmatch(kept, at):
+            break
+        kept = kept[:at].rstrip()
+        text = kept
+    return text
+
+
+def _without_end_tokens(text: str) -> str:
+    end = len(text)
+    kept = end
+    while True:
+        while end and text[end - 1].isspace():
+            end -= 1
+        token = next((token for token in END_TOKENS if text.endswith(token, 0, end)), None)
+        if token is None:
+            return text[:kept] if kept < len(text) else text
+        end -= len(token)
+        kept = end
+
+
+def _without_reasoning(reply: str) -> Visible:
+    tag = _REASONING.search(reply)
+    if tag is None:
+        return Visible(reply)
+    kept: list[tuple[int, int]] = []  # spans of the reply that are visible
+    seek = Seeker(reply)
+    start = at = 0
+    while tag is not None:
+        protected = _value_over(reply, at, tag.start(), seek)
+        if protected >= 0:
+            at = protected
+            tag = _REASONING.search(reply, at)
+            continue
+        if tag["close"]:
+            kept, start = [], skip_blanks(reply, tag.end())
+        else:
+            kept.append((start, tag.start()))
+            closing = _closing(reply, tag)
+            if closing is None:
+                return _joined(reply, kept, open_reasoning=True)
+            last = next((reply[end - 1] for begin, end in reversed(kept) if begin < end), " ")
+            start = skip_blanks(reply, closing.end()) if last.isspace() else closing.end()
+        at = start
+        tag = _REASONING.search(reply, at)
+    kept.append((start, len(reply)))
+    return _joined(reply, kept, open_reasoning=False)
+
+
+def _value_over(reply: str, start: int, tag: int, seek: Seeker) -> int:
+    """The end of the value that begins between `start` and `tag` and holds the tag; -1 if there is none."""
+    at = start
+    while (opening := _VALUE.search(reply, at, tag)) is not None:
+        sign = opening.group()
+        if sign in "{[":
+            end, goes_on = value_end(reply, opening.start(), LENIENT)
+            if end > tag:
+                return end
+            at = end if end >= 0 else goes_on
+            continue
+        closing = seek.find(_VALUE_ENDS[sign], opening.end())
+        if closing < 0:
+            at = opening.end()
+            continue
+        if closing > tag:
+            return closing
+        at = closing
+    return -1
+
+
+def _closing(reply: str, opening: re.Match[str]) -> re.Match[str] | None:
+    name = opening["name"].lower()
+    for tag in _REASONING.finditer(reply, opening.end()):
+        if tag["close"] and tag["name"].lower() == name:
+            return tag
+    return None
+
+
+def _joined(reply: str, kept: list[tuple[int, int]], *, open_reasoning: bool) -> Visible:
+    pieces: list[tuple[int, int]] = []
+    texts: list[str] = []
+    here = 0
+    for start, end in kept:
+        if start < end:
+            pieces.append((here, start))
+            texts.append(reply[start:end])
+            here += end - start
+    return Visible("".join(texts), tuple(pieces), open_reasoning)

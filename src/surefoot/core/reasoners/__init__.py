@@ -1,0 +1,1 @@
+"""Reasoners: who speaks next, what they see, when it is over."""

@@ -1,0 +1,30 @@
+"""The reasoners by name."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from surefoot.core.reasoners import react
+from surefoot.core.state import State
+from surefoot.types.messages import ModelMessage, ModelRequest
+from surefoot.types.moves import End, Learn, Think
+from surefoot.types.reply import Parsed
+
+
+class Reasoner(Protocol):
+    """A pure module that answers three questions; it keeps nothing. Source: spec/reasoners.md, section 5."""
+
+    def speaker(self, state: State) -> Think | Learn | End:
+        """Who speaks next, and for what; or that it is over, and how. Asked only while nothing is open."""
+        ...
+
+    def view(self, state: State, think: Think) -> ModelRequest:
+        """What that speaker sees. The request lacks only settings, which are the runtime's."""
+        ...
+
+    def read(self, state: State, think: Think, message: ModelMessage) -> Parsed:
+        """What the reply is to be read as."""
+        ...
+
+
+REASONERS: dict[str, Reasoner] = {"react": react}

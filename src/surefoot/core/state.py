@@ -1,0 +1,170 @@
+"""A run as its events tell it: turns, calls, what is known, what was used.
+
+`core/fold.py` is the only place that makes a `State` out of events. Only the newest turn can have open calls, because
+no model is asked while a call of its last reply is open; so older turns never change, and what is derived from them
+(the messages of `core/view.py`) is kept with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import orjson
+
+from surefoot.types.config import LoopConfig
+from surefoot.types.decisions import Decision
+from surefoot.types.endings import Ending
+from surefoot.types.events import (
+    ModelFailed,
+    Task,
+    Want,
+)
+from surefoot.types.messages import CallMode, ModelMessage, Usage
+from surefoot.types.reply import Fault, Parsed
+from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
+
+Outcome = Literal["calls", "answer", "cut", "no_step", "narrated", "empty", "fault", "refused"]
+"""What a reply was: calls · an answer · an answer cut by length · text without a step · text that announces a call and
+makes none · nothing · something unreadable · a refusal by the model or a content filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a reply, and how far it has come. `id` is "STEP.POSITION"; `wire_id` is the id the model knows.
+
+    A call that could not be read has a `fault` and no decision. `attempts` counts how often it was started.
+    """
+
+    id: str
+    wire_id: str
+    name: str
+    arguments: Mapping[str, object]
+    spec: ToolSpec | None = None
+    fault: Fault | None = None
+    decision: Decision | None = None
+    rule: str = ""
+    attempts: int = 0
+    doubted: bool = False
+    known: str = ""
+    result: ToolResult | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody knows yet what it gives."""
+        return self.result is None and self.fault is None
+
+    @property
+    def key(self) -> bytes:
+        """What makes two calls the same: the tool, and the arguments whatever their order."""
+        return self.name.encode() + b"\0" + orjson.dumps(self.arguments, option=orjson.OPT_SORT_KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One reply and its calls, in the order of the reply."""
+
+    step: int
+    message: ModelMessage
+    parsed: Parsed
+    mode: CallMode
+    want: Want
+    role: str
+    outcome: Outcome
+    calls: tuple[Call, ...] = ()
+    _memo: dict[str, tuple[ModelMessage, ...]] = field(
+        default_factory=dict[str, tuple[ModelMessage, ...]], init=False, repr=False, compare=False
+    )
+
+    def rendered(self, mode: str) -> tuple[ModelMessage, ...] | None:
+        """The messages that were kept for this turn, if they were made before."""
+        return self._memo.get(mode)
+
+    def keep(self, mode: str, messages: tuple[ModelMessage, ...]) -> tuple[ModelMessage, ...]:
+        """Keep the messages of a settled turn, which cannot change any more."""
+        self._memo[mode] = messages
+        return messages
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A result that an identical call may be answered with."""
+
+    call_id: str
+    result: ToolResult
+    may_repeat: bool
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A run, as its events tell it.
+
+    `done` are the settled turns and `turn` the newest. `tools` are all tools of the run, `offered` those that the model
+    may call now. `known` maps the key of a call to its result, as long as nothing has happened that may change it.
+    Counters ending in `_running` are in a row. `seen` is the number of events folded. `heads` keeps what `core/view.py`
+    derives from the fields that `RunStarted` sets, once for each mode; it is no part of the value.
+    """
+
+    seen: int = 0
+    run_id: str = ""
+    task: Task | None = None
+    model: str = ""
+    tools: Catalogue = Catalogue()
+    offered: Catalogue = Catalogue()
+    prompts: Mapping[str, str] = field(default_factory=dict[str, str])
+    instructions: str = ""
+    reasoner: str = "react"
+    config: LoopConfig = LoopConfig()
+    start_mode: CallMode = "native"
+    mode: CallMode = "native"
+    traits: Mapping[str, str] = field(default_factory=dict[str, str])
+    done: tuple[Turn, ...] = ()
+    turn: Turn | None = None
+    known: Mapping[bytes, Known] = field(default_factory=dict[bytes, Known])
+    wire_ids: frozenset[str] = frozenset()
+    usage: Usage = Usage()
+    requests: int = 0
+    elapsed_s: float = 0.0
+    faults_running: int = 0
+    empty_running: int = 0
+    nudges_running: int = 0
+    cuts_running: int = 0
+    narrated: int = 0
+    leaks: int = 0
+    calls_made: int = 0
+    failure: ModelFailed | None = None
+    overflows: int = 0
+    dropped: int = 0
+    has_cut_result: bool = False
+    ending: Ending | None = None
+    heads: dict[str, tuple[str, ModelMessage]] = field(
+        default_factory=dict[str, tuple[str, ModelMessage]], repr=False, compare=False
+    )
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls of the newest turn; no other call can be open."""
+        return self.turn.calls if self.turn else ()
+
+    def call(self, call_id: str) -> Call | None:
+        """The call of that id, also from an older turn."""
+        step = call_id.partition(".")[0]
+        if not step.isdigit():
+            return None
+        turns = (*self.done, self.turn) if self.turn else self.done
+        at = int(step) - 1
+        if at >= len(turns):
+            return None
+        return next((call for call in turns[at].calls if call.id == call_id), None)
+
+
+EMPTY = State()
+
+
+def subset(tools: Catalogue, names: tuple[str, ...]) -> Catalogue:
+    """The tools of those names, in that order; made once for each choice, so that what is derived from it is kept."""
+    if names == tools.names:
+        return tools
+    wanted = "subset:" + "\0".join(names)
+    return tools.derived(wanted, lambda all_: Catalogue(tuple(t for n in names if (t := all_.get(n)) is not None)))

@@ -1,0 +1,53 @@
+"""The JSON schema of one step, to which a model's decoder is held in schema mode.
+
+One branch per offered tool and one for the answer; keys in the order thought, action, action_input, all required, so
+that the model thinks before it chooses and chooses before it fills in. Source: spec/react.md, section 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from surefoot.types.tools import Catalogue
+
+MAX_THOUGHT_CHARS = 400
+MAX_BRANCHES = 12
+"""Above this many tools the step is asked for in two requests: the name, then its arguments."""
+
+ANSWER = "Final Answer"
+
+
+def step_schema(tools: Catalogue, *, answer: bool = True) -> Mapping[str, object]:
+    """The schema of a step with these tools, and with the answer unless told otherwise; made once."""
+    return tools.derived(
+        "step_schema" if answer else "step_schema:no_answer", lambda all_: _any_of(all_, answer=answer)
+    )
+
+
+def name_schema(tools: Catalogue) -> Mapping[str, object]:
+    """The schema of the first half of a step where there are many tools: a thought, and the name of the action."""
+    return {
+        "type": "object",
+        "properties": {"thought": _THOUGHT, "action": {"enum": [*tools.names, ANSWER]}},
+        "required": ["thought", "action"],
+        "additionalProperties": False,
+    }
+
+
+_THOUGHT = {"type": "string", "maxLength": MAX_THOUGHT_CHARS}
+
+
+def _any_of(tools: Catalogue, *, answer: bool) -> Mapping[str, object]:
+    branches = [_branch(tool.name, tool.parameters) for tool in tools.tools]
+    if answer:
+        branches.append(_branch(ANSWER, {"type": "string", "minLength": 1}))
+    return {"anyOf": branches}
+
+
+def _branch(action: str, action_input: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": {"thought": _THOUGHT, "action": {"const": action}, "action_input": action_input},
+        "required": ["thought", "action", "action_input"],
+        "additionalProperties": False,
+    }

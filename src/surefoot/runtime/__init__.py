@@ -1,0 +1,1 @@
+"""The hands: the loop, and what makes each move in the world."""

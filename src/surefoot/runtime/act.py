@@ -1,0 +1,98 @@
+"""Run a tool that was allowed, and put what it gave into a form that fits the journal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from surefoot.core.budget import seconds_left
+from surefoot.core.state import Call, State
+from surefoot.core.view import READ_RESULT
+from surefoot.types.errors import JournalError
+from surefoot.types.events import CallEnded, DoubtSettled, Event
+from surefoot.types.ports import ToolCallContext
+from surefoot.types.tools import ToolResult
+
+if TYPE_CHECKING:
+    from surefoot.runtime.hands import LiveHands
+
+_MAX_ERROR_CHARS = 2_000
+
+
+async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
+    """The result of one call. No event when one that must not be repeated ran out of time: nobody knows if it ran."""
+    call = state.call(call_id)
+    assert call is not None  # noqa: S101  # the move was made from this state
+    assert call.spec is not None  # noqa: S101  # only calls of known tools are allowed
+    if call.name == READ_RESULT:
+        result = await _page(hands, call, state)
+        return (CallEnded(call_id, result, hands.elapsed_s),)
+    tool = hands.tools.get(call.name)
+    if tool is None:
+        missing = f"the tool {call.name!r} is part of this run but was not given to the agent that goes on with it"
+        return (CallEnded(call_id, ToolResult(missing, "error", source="surefoot"), hands.elapsed_s),)
+    limit_s = call.spec.timeout_s or state.config.tool_timeout_s
+    left_s = seconds_left(state)
+    if left_s is not None:
+        limit_s = min(limit_s, left_s)
+    try:
+        async with asyncio.timeout(limit_s):
+            result = await tool.call(call.arguments, _context(state, call))
+    except TimeoutError:
+        if not call.spec.may_repeat:
+            return ()
+        result = ToolResult(f"no result within {limit_s:g} s", "timeout", infrastructure=True)
+    except Exception as error:  # noqa: BLE001  # a tool may be anybody's code: what it raises is told to the model
+        result = ToolResult(f"{type(error).__name__}: {error}"[:_MAX_ERROR_CHARS], "error")
+    return (CallEnded(call_id, await _fitted(hands, result, call, state), hands.elapsed_s),)
+
+
+async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
+    """Whether an interrupted call took effect, as its tool tells. What a probe cannot tell is left to a person."""
+    call = state.call(call_id)
+    tool = hands.tools.get(call.name) if call else None
+    if call is None or tool is None:
+        return (DoubtSettled(call_id, "unknown", "probe"),)
+    try:
+        async with asyncio.timeout(state.config.tool_timeout_s):
+            found = await tool.probe(call.arguments, _context(state, call))
+    except Exception:  # noqa: BLE001  # a probe is the user's code: whatever it raises, it could not tell
+        return (DoubtSettled(call_id, "unknown", "probe"),)
+    if found is None:
+        return (DoubtSettled(call_id, "not_done", "probe"),)
+    return (DoubtSettled(call_id, "done", "probe", await _fitted(hands, found, call, state)),)
+
+
+def _context(state: State, call: Call) -> ToolCallContext:
+    key = sha256(f"{state.run_id}\0{call.id}".encode()).hexdigest()[:32]
+    return ToolCallContext(state.run_id, call.id, key, max(1, call.attempts))
+
+
+async def _fitted(hands: LiveHands, result: ToolResult, call: Call, state: State) -> ToolResult:
+    """The result as the journal keeps it: a text over the limit becomes a blob, and the model sees its beginning."""
+    limit = state.config.tool_result_chars
+    size = len(result.content)
+    source = result.source or call.name
+    if size <= limit:
+        return replace(result, size=size, source=source)
+    digest = await hands.journal.put_blob(result.content.encode("utf-8", "surrogatepass"))
+    return replace(result, content=result.content[:limit], size=size, blob=digest, source=source)
+
+
+async def _page(hands: LiveHands, call: Call, state: State) -> ToolResult:
+    """The next piece of a result that was cut."""
+    wanted, start = str(call.arguments.get("call_id", "")), call.arguments.get("start", 0)
+    cut = state.call(wanted)
+    if cut is None or cut.result is None or cut.result.blob is None or not isinstance(start, int):
+        return ToolResult(f"there is no cut result of a call {wanted!r}", "error", source="surefoot")
+    try:
+        text = (await hands.journal.get_blob(cut.result.blob)).decode("utf-8", "surrogatepass")
+    except JournalError as error:
+        return ToolResult(str(error), "error", source="surefoot")
+    end = min(len(text), start + state.config.tool_result_chars)
+    piece = text[start:end]
+    more = f"\n[characters {start} to {end} of {len(text)}]"
+    return ToolResult(piece + more, size=len(piece), source=cut.result.source, trust=cut.result.trust)

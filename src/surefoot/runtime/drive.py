@@ -1,0 +1,27 @@
+"""The loop: fold the journal, ask what to do, do it, append what happened. For ever the same few lines."""
+
+from __future__ import annotations
+
+from surefoot.core.fold import fold
+from surefoot.core.moves import next_moves
+from surefoot.core.state import State
+from surefoot.runtime.under_way import Hands, UnderWay
+from surefoot.types.ports import RunJournal
+
+
+async def drive(journal: RunJournal, hands: Hands) -> State:
+    """Take a run as far as it can go: to its end, or to where a person has to speak.
+
+    Call it again after a crash or an approval: the journal says where the run stood. What a tool or a model did wrong
+    is in the journal; only `JournalError` leaves here. Cancelled, it leaves the run as a crash would: resumable.
+    """
+    state = fold(await journal.read())
+    async with UnderWay(journal, hands) as under_way:  # one task group, and the moves being made in it
+        while True:
+            if moves := next_moves(state, under_way.moves):
+                for move in moves:
+                    state = await under_way.start(move, state)  # what announces the move is on record before it is made
+            elif under_way.moves:
+                state = fold(await under_way.next_events(), state)  # as soon as any ends; a slow one holds up no other
+            else:
+                return state

@@ -1,0 +1,80 @@
+"""The moves that are being made: one task group, and the one place that appends to the journal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol
+
+from surefoot.core.fold import fold
+from surefoot.core.moves import announce, durability
+from surefoot.core.state import State
+from surefoot.types.events import Event
+from surefoot.types.moves import Act, Move, Probe, Think, WorldMove
+from surefoot.types.ports import RunJournal
+
+
+class Hands(Protocol):
+    """What makes the moves that touch the world."""
+
+    async def do(self, move: WorldMove, state: State) -> Sequence[Event]:
+        """Make one move and say what happened.
+
+        MUST NOT raise for what a model or a tool did wrong; that is an event. No event means that nobody knows what
+        happened: a call then stays open, and is in doubt unless it may be repeated.
+        """
+        ...
+
+    def announced(self, events: Sequence[Event]) -> None:
+        """Called with all events of the run in order, as soon as they are appended."""
+        ...
+
+
+class UnderWay:
+    """The moves under way of one run. Announces each, starts it, and collects what came of it."""
+
+    def __init__(self, journal: RunJournal, hands: Hands) -> None:
+        self.moves: frozenset[Move] = frozenset()
+        self._journal = journal
+        self._hands = hands
+        self._tasks = asyncio.TaskGroup()
+        self._ended: asyncio.Queue[tuple[WorldMove, Sequence[Event]]] = asyncio.Queue()
+
+    async def __aenter__(self) -> UnderWay:
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._tasks.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as group:  # one hand failed; the others were cancelled and only echo it
+            raise group.exceptions[0] from None
+
+    async def start(self, move: Move, state: State) -> State:
+        """Put on record what announces the move, then start it. Gives the state with the announcement."""
+        if events := announce(move, state):
+            await self._journal.append(events, durability(move, state))
+            self._hands.announced(events)
+            state = fold(events, state)
+        if isinstance(move, Think | Act | Probe):
+            self.moves |= {move}
+            self._tasks.create_task(self._make(move, state))
+        return state
+
+    async def _make(self, move: WorldMove, state: State) -> None:
+        self._ended.put_nowait((move, await self._hands.do(move, state)))
+
+    async def next_events(self) -> Sequence[Event]:
+        """What the next move to end brought, and what else has ended by then; on record already."""
+        ended = [await self._ended.get()]
+        while not self._ended.empty():
+            ended.append(self._ended.get_nowait())
+        self.moves -= {move for move, _ in ended}
+        events = [event for _, some in ended for event in some]
+        if events:
+            await self._journal.append(events)
+            self._hands.announced(events)
+        return events

@@ -1,0 +1,1 @@
+"""For tests of agents: models that follow a script, a journal that crashes, conformance cases."""

@@ -1,0 +1,153 @@
+"""Models for tests: scripted, computed, echoing, and chaotic. They make a test, never a demo."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+
+from surefoot.types.errors import ModelError, ModelTimeout, ModelUnreachable
+from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, NativeCall, TextDelta, Usage
+from surefoot.types.ports import Model
+
+Scripted = str | ModelMessage | ModelError
+"""One entry of a script: a text, a whole reply, or the error that the request ends in."""
+
+NATIVE_FIRST: tuple[CallMode, ...] = ("native", "schema", "text")
+
+
+def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "") -> ModelMessage:
+    """A reply with native calls: (tool, arguments) each, with ids that repeat from reply to reply."""
+    made = tuple(NativeCall(f"call_{at}", name, arguments) for at, (name, arguments) in enumerate(wanted))
+    return ModelMessage("assistant", text, made, finish_reason="tool_calls")
+
+
+class FunctionModel:
+    """A model that is a function of the request. `requests` keeps what it was asked, for the test to look at."""
+
+    def __init__(
+        self,
+        reply: Callable[[ModelRequest], Scripted | Awaitable[Scripted]],
+        *,
+        name: str = "test:function",
+        modes: tuple[CallMode, ...] = NATIVE_FIRST,
+        traits: Mapping[str, str] | None = None,
+    ) -> None:
+        self._reply = reply
+        self._name = name
+        self._modes = modes
+        self._traits = dict(traits or {})
+        self.requests: list[ModelRequest] = []
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def modes(self) -> tuple[CallMode, ...]:
+        return self._modes
+
+    @property
+    def traits(self) -> Mapping[str, str]:
+        return self._traits
+
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+        """The function's reply; texts are wrapped, errors raised. With `emit`, the text goes out word by word."""
+        self.requests.append(request)
+        reply = self._reply(request)
+        if isinstance(reply, Awaitable):
+            reply = await reply
+        if isinstance(reply, ModelError):
+            raise reply
+        message = ModelMessage("assistant", reply) if isinstance(reply, str) else reply
+        if emit is not None:
+            for word in message.content.split(" "):
+                emit(TextDelta(word + " "))
+        if message.usage == Usage():
+            message = replace(message, usage=Usage(10, 5))
+        return message
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+class ScriptedModel(FunctionModel):
+    """A model that reads its replies from a list, one a request. A request too many fails the run, loudly."""
+
+    def __init__(
+        self,
+        script: Sequence[Scripted],
+        *,
+        name: str = "test:scripted",
+        modes: tuple[CallMode, ...] = NATIVE_FIRST,
+        traits: Mapping[str, str] | None = None,
+    ) -> None:
+        self._script = list(script)
+        super().__init__(self._next, name=name, modes=modes, traits=traits)
+
+    def _next(self, _request: ModelRequest) -> Scripted:
+        if not self._script:
+            return ModelError("the script of the test model is at its end", kind="bad_request")
+        return self._script.pop(0)
+
+
+class EchoModel(FunctionModel):
+    """A model that answers with what it was last told."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda request: request.messages[-1].content, name="test:echo")
+
+
+class ChaosModel:
+    """Another model, whose replies now and then are dropped, come too late, are cut short, or are garbled.
+
+    `share` of the replies (0 to 1) go wrong, each kind alike; the same `seed` gives the same accidents.
+    """
+
+    def __init__(self, model: Model, *, share: float = 0.3, seed: int = 0) -> None:
+        self._model = model
+        self._share = share
+        self._random = random.Random(seed)  # noqa: S311  # accidents of a test, not secrets
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def modes(self) -> tuple[CallMode, ...]:
+        return self._model.modes
+
+    @property
+    def traits(self) -> Mapping[str, str]:
+        return self._model.traits
+
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+        """The other model's reply, or what an accident made of it."""
+        message = await self._model.send(request, emit)
+        if self._random.random() >= self._share:
+            return message
+        match self._random.choice(("drop", "late", "cut", "garble")):
+            case "drop":
+                raise ModelUnreachable("the connection broke off")
+            case "late":
+                raise ModelTimeout("no reply in time")
+            case "cut":
+                return self._cut(message)
+            case _:
+                return self._garbled(message)
+
+    async def aclose(self) -> None:
+        """Give back what the other model holds."""
+        await self._model.aclose()
+
+    def _cut(self, message: ModelMessage) -> ModelMessage:
+        half = message.content[: len(message.content) // 2]
+        short = tuple(
+            replace(call, arguments=str(call.arguments)[: len(str(call.arguments)) // 2]) for call in message.calls
+        )
+        return replace(message, content=half, calls=short, finish_reason="length")
+
+    def _garbled(self, message: ModelMessage) -> ModelMessage:
+        letters = list(message.content or '{"action": ')
+        self._random.shuffle(letters)
+        return replace(message, content="".join(letters), calls=())
