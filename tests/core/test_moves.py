@@ -39,7 +39,7 @@ PROBED = ToolSpec("pay", "Pay.", ANY, has_probe=True)
 POLL = ToolSpec("status", "Status of a job.", ANY, effect="read", polling=True)
 FINISH = ToolSpec("finish", "Give the answer.", ANY, effect="read", finish=True)
 TOOLS = Catalogue((READ, OTHER_READ, WRITE, SAFE_WRITE, PROBED, POLL, FINISH))
-PROMPTS = dict.fromkeys(("native", "schema", "text"), "{tools}\n{input}")
+PROMPTS: dict[str, str] = dict.fromkeys(("native", "schema", "text"), "{tools}\n{input}")
 
 
 def started(config: LoopConfig | None = None, traits: Mapping[str, str] | None = None) -> RunStarted:

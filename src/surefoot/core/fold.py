@@ -185,8 +185,11 @@ def _calls(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], frozens
     ids: set[str] = set()
 
     def wire_id(received: str, position: int) -> str:
-        fresh = received and received not in ids and received not in state.wire_ids
-        ids.add(chosen := received if fresh else f"call_{event.step}_{position}")
+        minted = f"call_{event.step}_{position}"
+        chosen = minted if not received or received in ids or received in state.wire_ids else received
+        while chosen in ids or chosen in state.wire_ids:
+            chosen += "_"
+        ids.add(chosen)
         return chosen
 
     found = [
@@ -198,7 +201,7 @@ def _calls(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], frozens
         for e in event.parsed.errors
     ]
     if event.parsed.errors:
-        found.sort(key=lambda call: int(call.id.partition(".")[2]))
+        found.sort(key=lambda call: call.position)
     return tuple(found), frozenset(ids)
 
 

@@ -51,6 +51,11 @@ class Call:
     result: ToolResult | None = None
 
     @property
+    def position(self) -> int:
+        """Its place among the calls of its reply, from 0."""
+        return int(self.id.partition(".")[2])
+
+    @property
     def is_open(self) -> bool:
         """Whether nobody knows yet what it gives."""
         return self.result is None and self.fault is None

@@ -144,15 +144,16 @@ def _native(state: State, turn: Turn) -> tuple[ModelMessage, ...]:
 
 def _sent_arguments(turn: Turn, call: Call) -> str:
     """The arguments as the model wrote them if that is a JSON object, since servers reject a history that is not."""
-    for native in turn.message.calls:
-        if native.id == call.wire_id and isinstance(native.arguments, str):
-            if call.fault is None:
-                return native.arguments or "{}"
-            try:
-                return native.arguments if isinstance(orjson.loads(native.arguments), dict) else "{}"
-            except orjson.JSONDecodeError:
-                return "{}"
-    return orjson.dumps(call.arguments).decode()
+    natives = turn.message.calls
+    sent = natives[call.position].arguments if call.position < len(natives) else call.arguments
+    if not isinstance(sent, str):
+        return orjson.dumps(sent).decode()
+    if call.fault is None and call.name == natives[call.position].name:
+        return sent or "{}"
+    try:
+        return sent if isinstance(orjson.loads(sent), dict) else "{}"
+    except orjson.JSONDecodeError:
+        return "{}"
 
 
 def _as_text(state: State, turn: Turn, mode: CallMode) -> tuple[ModelMessage, ...]:

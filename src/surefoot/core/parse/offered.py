@@ -1,0 +1,155 @@
+"""The tools on offer, as the parser asks for them: by a name as a model writes it, and by what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from surefoot.core.parse.schema import Schema, is_open, properties_of, required_of, resolve, type_name, types_of
+from surefoot.core.parse.validate import Checked, Validator
+from surefoot.types.tools import Catalogue, ToolSpec
+
+_DECORATION = "`*[](){}<>\"' \t\r\n"
+_PREFIX = "functions."
+_BETWEEN = str.maketrans("", "", "_- \t")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name as far as it could be told. Without any tools on offer every name is good and has no `tool`."""
+
+    name: str
+    tool: ToolSpec | None = None
+    known: bool = True
+    corrected: bool = False
+
+
+class Offered:
+    """The tools on offer. Validators are made when a tool is first called."""
+
+    __slots__ = ("_by_name", "_folded", "_validators")
+
+    def __init__(self, tools: Sequence[ToolSpec]) -> None:
+        self._by_name = {tool.name: tool for tool in tools}
+        self._folded: Mapping[str, tuple[str, ...]] | None = None
+        self._validators: dict[str, Validator] = {}
+
+    @property
+    def any_name(self) -> bool:
+        """Whether every name counts as a tool, since none was given."""
+        return not self._by_name
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools, in order."""
+        return tuple(self._by_name.values())
+
+    def find(self, written: str) -> Named:
+        """The tool of a name as a model wrote it: exact, without decoration, or the only one that looks the same.
+
+        Looking the same is: but for case, `_`, `-` and blanks.
+        """
+        tool = self._by_name.get(written)
+        if tool is not None:
+            return Named(written, tool)
+        name = plain_name(written)
+        if not self._by_name:
+            return Named(name)
+        tool = self._by_name.get(name)
+        if tool is not None:
+            return Named(name, tool)
+        if self._folded is None:
+            folded: dict[str, tuple[str, ...]] = {}
+            for known in self._by_name:
+                folded[_fold(known)] = (*folded.get(_fold(known), ()), known)
+            self._folded = folded
+        alike = self._folded.get(_fold(name), ()) if name else ()
+        if len(alike) == 1:
+            return Named(alike[0], self._by_name[alike[0]], corrected=True)
+        return Named(name, known=False)
+
+    def check(self, tool: ToolSpec, arguments: Mapping[str, object]) -> Checked:
+        """The arguments against the tool's schema."""
+        validator = self._validators.get(tool.name)
+        if validator is None:
+            validator = self._validators[tool.name] = Validator(tool.parameters)
+        return validator.check(arguments)
+
+
+def offered_of(tools: Catalogue | Sequence[ToolSpec]) -> Offered:
+    """The tools on offer; made once a catalogue."""
+    if isinstance(tools, Catalogue):
+        return tools.derived("parse", _of_catalogue)
+    return Offered(tools)
+
+
+def _of_catalogue(catalogue: Catalogue) -> Offered:
+    return Offered(catalogue.tools)
+
+
+def plain_name(written: str) -> str:
+    """A name without decoration: back-ticks, brackets, quotes, asterisks, and the `functions.` of some families."""
+    return written.strip(_DECORATION).removeprefix(_PREFIX)
+
+
+def _fold(name: str) -> str:
+    return name.casefold().translate(_BETWEEN)
+
+
+def sole_parameter(tool: ToolSpec) -> str | None:
+    """The parameter that a bare text binds to: the only one, or the only required text."""
+    properties = properties_of(tool.parameters)
+    if len(properties) == 1:
+        return next(iter(properties))
+    required = required_of(tool.parameters)
+    texts = [name for name in required if "string" in types_of(properties.get(name), tool.parameters)]
+    return texts[0] if len(texts) == 1 and len(required) == 1 else None
+
+
+def lone_list_parameter(tool: ToolSpec) -> str | None:
+    """The parameter that a bare list binds to: the only one, if it takes a list."""
+    name = sole_parameter(tool)
+    if name is None:
+        return None
+    return name if "array" in types_of(properties_of(tool.parameters)[name], tool.parameters) else None
+
+
+def unwrapped(arguments: Mapping[str, object], tool: ToolSpec) -> Mapping[str, object]:
+    """The arguments without a wrapper key around them that the schema lacks."""
+    if len(arguments) != 1 or is_open(tool.parameters):
+        return arguments
+    (key, inner), *_ = arguments.items()
+    if key not in WRAPPERS or key in properties_of(tool.parameters) or not isinstance(inner, dict):
+        return arguments
+    return as_arguments(inner)
+
+
+def as_arguments(value: object) -> Mapping[str, object]:
+    """A JSON object as arguments; of anything else, none."""
+    return {str(key): member for key, member in value.items()} if isinstance(value, dict) else {}  # type: ignore[reportUnknownVariableType,reportUnknownMemberType,reportUnknownArgumentType]  # a dict decoded from JSON
+
+
+WRAPPERS = frozenset({"args", "arguments", "parameters", "input", "params", "kwargs", "action_input", "tool_input"})
+
+
+def signature(tool: ToolSpec) -> str:
+    """The parameters of a tool by name and type, for a message: `city: string, unit: string (optional)`."""
+    required = required_of(tool.parameters)
+    rows = [
+        f"{name}: {_type_words(part, tool.parameters)}{'' if name in required else ' (optional)'}"
+        for name, part in properties_of(tool.parameters).items()
+    ]
+    return ", ".join(rows) or "none"
+
+
+def _type_words(schema: object, root: Schema) -> str:
+    types = types_of(schema, root)
+    found = resolve(schema, root)
+    if not types and found and "enum" in found:
+        return type_name(found["enum"])
+    return " or ".join(sorted(types)) or "any"
+
+
+def takes_nothing(tool: ToolSpec | None) -> bool:
+    """Whether a call without arguments is complete."""
+    return tool is None or not required_of(tool.parameters)

@@ -1,0 +1,107 @@
+"""Events to bytes and back."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from journal_cases import EVERY_KIND, TOOLS, started
+
+from surefoot.journal.codec import chain, decode, decode_catalogue, encode, genesis
+from surefoot.journal.upgrade import Record, upgrade
+from surefoot.types.errors import JournalError, JournalTooNew
+from surefoot.types.events import VERSION, CallEnded, Event, ModelReplied
+from surefoot.types.messages import ModelMessage
+from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.tools import Catalogue, ToolResult
+
+TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=20)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def no_catalogue(digest: str, version: int) -> Catalogue:
+    raise AssertionError((digest, version))
+
+
+def test_there_is_a_case_of_every_kind() -> None:
+    assert {type(event) for event in EVERY_KIND} == set(get_args(Event))
+
+
+@pytest.mark.parametrize("event", EVERY_KIND, ids=lambda event: event.type)
+def test_round_trip(event: Event) -> None:
+    body, blob = encode(event)
+    assert (blob is not None) == (event.type == "RunStarted")
+    assert decode(body, VERSION, lambda _digest, _version: TOOLS) == event
+
+
+@given(JSON, TEXT)
+def test_any_json_value_comes_back(value: object, text: str) -> None:
+    event = ModelReplied(1, ModelMessage("assistant", text), Parsed((ParsedCall(0, text, {text: value}),)))
+    assert decode(encode(event)[0], VERSION, no_catalogue) == event
+
+
+def test_a_value_that_json_cannot_hold_is_refused() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (object(), deep):
+        with pytest.raises(JournalError, match="ModelReplied cannot be recorded"):
+            encode(ModelReplied(1, ModelMessage("assistant"), Parsed((ParsedCall(0, "t", {"x": value}),))))
+
+
+def test_a_catalogue_is_kept_once_under_its_digest() -> None:
+    (body, blob), (_, again) = encode(started("a")), encode(started("b"))
+    assert blob is not None
+    assert again is blob
+    assert blob[0].encode() in body
+    assert b"exam_score" not in body
+    assert decode_catalogue(blob[1], VERSION) == TOOLS
+
+
+def test_the_hash_covers_form_time_body_and_what_went_before() -> None:
+    hashes = {
+        chain(genesis("a"), 1, 0.0, b"{}"),
+        chain(genesis("b"), 1, 0.0, b"{}"),
+        chain(genesis("a"), 2, 0.0, b"{}"),
+        chain(genesis("a"), 1, 0.5, b"{}"),
+        chain(genesis("a"), 1, 0.0, b"{ }"),
+    }
+    assert len(hashes) == 5
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b"1", b"{}", b'{"type": "Nothing"}', b'{"type": "CallStarted"}', b"\xff", b"[" * 200_000,
+     b'{"type": "RunResumed", "by": "x", "config": {"nudges": -1}}'],
+)  # fmt: skip
+def test_what_is_no_event_is_a_value_error(body: bytes) -> None:
+    with pytest.raises(ValueError, match=""):
+        decode(body, VERSION, no_catalogue)
+
+
+def test_fields_of_a_later_minor_change_are_passed_over() -> None:
+    body = b'{"type": "CallEnded", "call_id": "c", "result": {"content": "x", "new": 1}, "more": 2}'
+    assert decode(body, VERSION, no_catalogue) == CallEnded("c", ToolResult("x"))
+
+
+def test_old_records_are_upgraded_row_by_row() -> None:
+    def two(record: Record) -> Record:
+        return {**record, "by": record["who"]}
+
+    def three(record: Record) -> Record:
+        return {**record, "by": f"{record['by']}!"}
+
+    rows = {1: two, 2: three}
+    assert upgrade({"who": "ann"}, 1, rows, 3)["by"] == "ann!"
+    assert upgrade({"by": "ann"}, 2, rows, 3)["by"] == "ann!"
+    assert upgrade({"by": "ann"}, 3, rows, 3) == {"by": "ann"}
+    with pytest.raises(JournalTooNew, match="upgrade surefoot"):
+        upgrade({}, 4, rows, 3)
+    with pytest.raises(ValueError, match="form 0"):
+        upgrade({}, 0, rows, 3)

@@ -1,0 +1,218 @@
+"""What both stores promise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from journal_cases import EVERY_KIND, REPLY, read_all, started, story, write
+
+from surefoot.journal.codec import chain, encode, genesis
+from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.types.endings import Stopped
+from surefoot.types.errors import JournalError, RunBusy, UsageError
+from surefoot.types.events import VERSION, CallStarted, RunEnded, RunForked, RunResumed
+from surefoot.types.ports import Durability, JournalStore, Recorded, RunJournal
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[JournalStore]:
+    one = MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "runs.db")
+    yield one
+    await one.aclose()
+
+
+async def test_every_kind_of_event_comes_back_as_it_was(store: JournalStore) -> None:
+    await write(store, "r1", EVERY_KIND)
+    run = await store.open("r1")
+    assert await run.read() == list(EVERY_KIND)
+    assert await run.read(5) == list(EVERY_KIND[5:])
+    assert await run.read(len(EVERY_KIND)) == []
+    assert await run.read(len(EVERY_KIND) + 7) == []
+
+
+@pytest.mark.parametrize("durability", ["soon", "written", "synced"])
+async def test_append_is_read_back_at_once(store: JournalStore, durability: Durability) -> None:
+    run = await store.open("r1", create=True)
+    for step in range(3):
+        await run.append([started() if step == 0 else CallStarted(f"c{step}")], durability)
+        assert len(await run.read()) == step + 1
+    await run.append([], durability)
+    assert await run.read(1) == [CallStarted("c1"), CallStarted("c2")]
+
+
+async def test_many_runs_at_once_keep_their_own_order(store: JournalStore) -> None:
+    async def drive(name: str) -> None:
+        run = await store.open(name, create=True)
+        for step in range(20):
+            await run.append([CallStarted(name, step)], ("soon", "written", "synced")[step % 3])
+        assert await run.read() == [CallStarted(name, step) for step in range(20)]
+        await run.release()
+
+    await asyncio.gather(*(drive(f"r{i}") for i in range(25)))
+
+
+async def test_hashes_chain_from_the_run_id(store: JournalStore) -> None:
+    await write(store, "r1", story())
+    records, wrong = await store.read_recorded("r1")
+    assert wrong == ""
+    previous = genesis("r1")
+    for seq, record in enumerate(records):
+        previous = chain(previous, VERSION, record.at, encode(record.event)[0])
+        assert (record.seq, record.hash) == (seq, previous.hex())
+    assert (await store.read_recorded("r1", 4))[0] == list(records[4:])
+
+
+async def test_one_driver_at_a_time(store: JournalStore) -> None:
+    run = await store.open("r1", create=True)
+    with pytest.raises(RunBusy, match="r1"):
+        await store.open("r1")
+    await run.release()
+    await run.release()
+    with pytest.raises(UsageError, match="released"):
+        await run.append([REPLY])
+    again = await store.open("r1")
+    await again.append([REPLY])
+    assert await again.read() == [REPLY]
+
+
+async def test_unknown_and_known_ids(store: JournalStore) -> None:
+    await write(store, "r1", story())
+    for wrong in ("r9", "", "\ud800", "a\0b"):
+        with pytest.raises(UsageError):
+            await store.open(wrong)
+        with pytest.raises(UsageError):
+            await store.read_recorded(wrong)
+        with pytest.raises(UsageError):
+            await anext(aiter(store.subscribe(wrong)))
+    with pytest.raises(UsageError, match="r1"):
+        await store.open("r1", create=True)
+    with pytest.raises(UsageError, match="printable"):
+        await store.open("a\nb", create=True)
+
+
+async def test_a_fork_shares_the_prefix_and_goes_its_own_way(store: JournalStore) -> None:
+    events = story()
+    await write(store, "r1", events)
+    await store.fork("r1", 3, "r2")
+    forked = RunForked("r2", "r1", 3, model="test:two")
+    run = await store.open("r2")
+    assert await run.read() == events[:3]
+    await run.append([forked, REPLY], "written")
+    await run.release()
+    await store.fork("r2", 2, "r3")  # within what r2 shares
+    await store.fork("r2", 5, "r4")
+    assert await read_all(store, "r1") == (events, "")
+    assert await read_all(store, "r2") == ([*events[:3], forked, REPLY], "")
+    assert await read_all(store, "r3") == (events[:2], "")
+    assert await read_all(store, "r4") == ([*events[:3], forked, REPLY], "")
+    await write_more(await store.open("r3"))
+    await write_more(await store.open("r4"))
+    assert (await read_all(store, "r3"))[0][2:] == [CallStarted("late")]
+    assert [record.seq for record in (await store.read_recorded("r4", 2))[0]] == [2, 3, 4, 5]
+    parent, child = (await store.read_recorded("r1"))[0], (await store.read_recorded("r2"))[0]
+    assert child[:3] == parent[:3]
+    assert child[3].hash == chain(bytes.fromhex(parent[2].hash), VERSION, child[3].at, encode(forked)[0]).hex()
+
+
+async def write_more(run: RunJournal) -> None:
+    await run.append([CallStarted("late")], "written")
+    await run.release()
+
+
+async def test_a_fork_needs_a_parent_a_place_and_a_new_id(store: JournalStore) -> None:
+    await write(store, "r1", story())
+    for parent, at, run_id in (("r9", 0, "r2"), ("r1", 7, "r2"), ("r1", -1, "r2"), ("r1", 1, "r1"), ("r1", 1, "")):
+        with pytest.raises(UsageError):
+            await store.fork(parent, at, run_id)
+    await store.fork("r1", 0, "r2")
+    assert await read_all(store, "r2") == ([], "")
+
+
+async def test_blobs(store: JournalStore) -> None:
+    data = b"long result" * 1000
+    run = await store.open("r1", create=True)
+    digest = await run.put_blob(data)
+    assert digest == sha256(data).hexdigest() == await run.put_blob(data)
+    assert await run.get_blob(digest) == data
+    await run.append([started()], "written")
+    assert await run.get_blob(digest) == data
+    assert await store.get_blob(digest) == data
+    late = await run.put_blob(b"late")
+    await run.release()
+    assert await store.get_blob(late) == b"late"
+    with pytest.raises(JournalError, match="0000"):
+        await store.get_blob("0000")
+
+
+async def test_runs_are_listed_newest_first(store: JournalStore) -> None:
+    await write(store, "r1", story())
+    await store.fork("r1", 2, "r2")
+    await write_more(await store.open("r2"))
+    await store.fork("r1", 2, "r3")
+    run = await store.open("r3")
+    await run.append([RunForked("r3", "r1", 2, model="test:two")], "written")
+    await store.open("r4", create=True)
+    infos = {info.run_id: info for info in await store.runs()}
+    assert list(infos) == ["r4", "r3", "r2", "r1"]
+    assert [info.status for info in infos.values()] == ["running", "running", "interrupted", "completed"]
+    assert [info.events for info in infos.values()] == [0, 3, 3, 6]
+    assert [info.parent for info in infos.values()] == ["", "r1", "r1", ""]
+    assert [info.model for info in infos.values()] == ["", "test:two", "test:one", "test:one"]
+    assert [info.task[:5] for info in infos.values()] == ["", "Whose", "Whose", "Whose"]
+    assert infos["r1"].started_at <= infos["r1"].changed_at <= infos["r3"].changed_at
+    assert [info.run_id for info in await store.runs(2)] == ["r4", "r3"]
+
+
+async def test_a_subscriber_sees_what_was_and_what_comes_until_the_end(store: JournalStore) -> None:
+    events = story()
+    run = await store.open("r1", create=True)
+    await run.append(events[:2], "written")
+    seen: list[Recorded] = []
+
+    async def follow() -> None:
+        seen.extend([record async for record in store.subscribe("r1", 1)])
+
+    follower = asyncio.ensure_future(follow())
+    for event in events[2:]:
+        await asyncio.sleep(0)
+        await run.append([event], "soon")
+    async with asyncio.timeout(5):
+        await follower
+    assert seen == list((await store.read_recorded("r1", 1))[0])
+
+
+async def test_a_run_taken_up_again_is_not_over(store: JournalStore) -> None:
+    await write(store, "r1", story())
+    assert [record.seq async for record in store.subscribe("r1", 6)] == []
+    run = await store.open("r1")
+    await run.append([RunResumed("ann")], "written")
+    records = aiter(store.subscribe("r1", 5))
+    async with asyncio.timeout(5):
+        assert [(await anext(records)).seq, (await anext(records)).seq] == [5, 6]
+        waiting = asyncio.ensure_future(anext(records))
+        await asyncio.sleep(0)
+        await run.append([RunEnded(Stopped("enough"))])
+        assert (await waiting).event == RunEnded(Stopped("enough"))
+        assert [record async for record in records] == []
+
+
+async def test_closing_ends_subscriptions_and_writes_what_is_queued(store: JournalStore) -> None:
+    run = await store.open("r1", create=True)
+    records = aiter(store.subscribe("r1"))
+    waiting = asyncio.ensure_future(anext(records))
+    await asyncio.sleep(0)
+    await run.append([started()])
+    await store.aclose()
+    async with asyncio.timeout(5):
+        assert (await waiting).event == started()
+        assert [record async for record in records] == []
+    with pytest.raises(UsageError):
+        await run.append([REPLY])
+    assert await read_all(store, "r1") == ([started()], "")

@@ -1,0 +1,91 @@
+import pytest
+
+from surefoot.models.known import known_traits
+from surefoot.models.providers import PROVIDERS, identity_of, is_local_url, resolve
+from surefoot.types.errors import ConfigError, UsageError
+
+KEY = "sk-very-secret-0123456789"
+EVERY_KEY = {variable: KEY for provider in PROVIDERS.values() for variable in provider.keys}
+
+
+@pytest.mark.parametrize(
+    ("name", "identity"),
+    [
+        ("openai:gpt-5.1-mini", "https://api.openai.com/v1 gpt-5.1-mini"),
+        ("deepseek:deepseek-chat", "https://api.deepseek.com deepseek-chat"),
+        ("ollama:qwen3:8b", "http://localhost:11434/v1 qwen3:8b"),
+        ("openrouter:qwen/qwen3-32b", "https://openrouter.ai/api/v1 qwen/qwen3-32b"),
+        ("http://localhost:8000/v1#m", "http://localhost:8000/v1 m"),
+    ],
+)
+def test_names_resolve(name: str, identity: str) -> None:
+    model = resolve(name, environment=EVERY_KEY)
+    assert (model.name, identity_of(model)) == (name, f"openai_chat {identity}")
+    assert KEY not in repr(model)
+
+
+def test_a_base_url_comes_from_the_caller_or_the_environment() -> None:
+    environment = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://proxy.example/v1/"}
+    assert identity_of(resolve("openai:m", environment=environment)) == "openai_chat https://proxy.example/v1 m"
+    asked = resolve("openai:m", base_url="http://127.0.0.1:1/v1", environment=environment)
+    assert identity_of(asked) == "openai_chat http://127.0.0.1:1/v1 m"
+    assert identity_of(resolve("m", base_url="http://me:pw@localhost/v1", environment={})) == (
+        "openai_chat http://localhost/v1 m"
+    )
+
+
+@pytest.mark.parametrize("name", ["openai:m", "deepseek:m", "qwen:m", "gemini:m", "openrouter:m", "https://a.example/v1#m"])
+def test_a_missing_key_names_its_variable(name: str) -> None:
+    with pytest.raises(ConfigError, match="set the environment variable [A-Z_]+_API_KEY"):
+        resolve(name, environment={})
+
+
+@pytest.mark.parametrize("name", ["ollama:m", "vllm:m", "lmstudio:m", "http://192.168.1.7:8000/v1#m"])
+def test_a_local_server_needs_no_key(name: str) -> None:
+    assert resolve(name, environment={}).name == name
+
+
+def test_deepseeks_second_variable() -> None:
+    assert resolve("deepseek:m", environment={"DeepSeek": KEY}).name == "deepseek:m"
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        ("gpt-5.1-mini", UsageError, "provider:model"),
+        ("nobody:m", UsageError, "provider:model"),
+        ("http://localhost:8000/v1", UsageError, "names no model"),
+        ("anthropic:claude", ConfigError, "not there yet"),
+        ("dbgpt:m", ConfigError, "DBGPT_BASE_URL"),
+    ],
+)
+def test_names_that_cannot_be_meant(name: str, error: type[UsageError], words: str) -> None:
+    with pytest.raises(error, match=words):
+        resolve(name, environment={})
+
+
+@pytest.mark.parametrize(
+    ("url", "is_local"),
+    [
+        ("http://localhost:1/v1", True),
+        ("http://127.0.0.1/v1", True),
+        ("http://[::1]:80/v1", True),
+        ("http://10.0.0.8/v1", True),
+        ("http://gpu-box:8000/v1", True),
+        ("http://gpu.local/v1", True),
+        ("https://api.openai.com/v1", False),
+        ("http://[2a00::1]/v1", False),
+        ("http://8.8.8.8/v1", False),
+        ("http://localhost.evil.example/v1", False),
+    ],
+)
+def test_local_is_what_points_home(url: str, is_local: bool) -> None:
+    assert is_local_url(url) is is_local
+
+
+def test_the_table_of_known_models() -> None:
+    assert known_traits("api.openai.com", "gpt-5.1-mini")["temperature"] == "no"
+    assert known_traits("openrouter.ai", "openai/o3-mini")["max_tokens_field"] == "max_completion_tokens"
+    assert "temperature" not in known_traits("api.openai.com", "gpt-4.1")
+    assert "temperature" not in known_traits("api.openai.com", "gpt-5-chat-latest")
+    assert known_traits("my.host", "llama-3") == {}

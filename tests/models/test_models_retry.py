@@ -1,0 +1,242 @@
+from dataclasses import dataclass, field
+
+import pytest
+
+from surefoot.models.breaker import CircuitBreaker
+from surefoot.models.retry import Retried
+from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable, TraitRefused
+from surefoot.types.messages import (
+    CallMode,
+    Emit,
+    ModelMessage,
+    ModelRequest,
+    ModelSettings,
+    ModelSignal,
+    Reset,
+    TextDelta,
+    Traits,
+    Usage,
+)
+
+pytestmark = pytest.mark.anyio
+REPLY = ModelMessage("assistant", "hi", usage=Usage(10, 2))
+
+
+@dataclass
+class World:
+    """A clock that a sleep moves, and a model that does what the script says."""
+
+    script: list[ModelMessage | ModelError] = field(default_factory=list[ModelMessage | ModelError])
+    now: float = 0.0
+    slept: list[float] = field(default_factory=list[float])
+    deadlines: list[float | None] = field(default_factory=list[float | None])
+    takes_s: float = 0.0
+    shows: str = ""
+    name: str = "scripted"
+    modes: tuple[CallMode, ...] = ("native",)
+    traits: Traits = field(default_factory=dict[str, str])
+
+    def clock(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+        self.deadlines.append(request.deadline_s)
+        self.now += self.takes_s
+        if emit and self.shows:
+            emit(TextDelta(self.shows))
+        step = self.script.pop(0)
+        if isinstance(step, ModelError):
+            raise step
+        return step
+
+    async def aclose(self) -> None:
+        self.name = "closed"
+
+    def retried(self, random: float = 1.0) -> Retried:
+        return Retried(self, clock=self.clock, sleep=self.sleep, random01=lambda: random)
+
+
+def request(deadline_s: float | None = None, attempts: int = 3) -> ModelRequest:
+    return ModelRequest("", (), settings=ModelSettings(attempts=attempts), deadline_s=deadline_s)
+
+
+def down() -> ModelUnreachable:
+    return ModelUnreachable("down")
+
+
+@pytest.mark.parametrize(
+    "error", [down(), ModelTimeout("slow"), ModelUnreachable("busy", kind="rate_limited")], ids=lambda e: e.kind
+)
+async def test_what_passes_is_tried_again(error: ModelError) -> None:
+    world = World([error, error, REPLY])
+    reply = await world.retried().send(request())
+    assert (reply.content, reply.attempts) == ("hi", 3)
+    assert world.slept == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelRefused("key", kind="auth"),
+        ModelRefused("bad"),
+        ModelRefused("long", kind="context_overflow"),
+        ModelRefused("no", kind="refused"),
+        TraitRefused("stop", "no", "x"),
+        ModelError("stopped", kind="cancelled"),
+    ],
+    ids=lambda e: f"{type(e).__name__}-{e.kind}",
+)
+async def test_what_stays_is_not_tried_again(error: ModelError) -> None:
+    world = World([error])
+    with pytest.raises(type(error)) as caught:
+        await world.retried().send(request())
+    assert caught.value.attempts == 1
+    assert world.slept == []
+
+
+async def test_the_reply_of_a_first_attempt_is_handed_on_as_it_is() -> None:
+    assert await World([REPLY]).retried().send(request()) is REPLY
+
+
+async def test_the_last_error_tells_the_attempts() -> None:
+    world = World([down() for _ in range(5)])
+    with pytest.raises(ModelUnreachable) as caught:
+        await world.retried().send(request(attempts=4))
+    assert caught.value.attempts == 4
+    assert world.slept == [0.5, 1.0, 2.0]
+
+
+async def test_a_refusal_after_a_failure_tells_the_attempts() -> None:
+    world = World([down(), ModelRefused("bad")])
+    with pytest.raises(ModelRefused) as caught:
+        await world.retried().send(request())
+    assert caught.value.attempts == 2
+
+
+async def test_waits_are_wholly_random() -> None:
+    world = World([down(), REPLY])
+    await world.retried(random=0.0).send(request())
+    assert world.slept == [0.0]
+
+
+async def test_retry_after_is_kept_up_to_a_minute() -> None:
+    world = World([ModelUnreachable("busy", kind="rate_limited", retry_after_s=60.0), REPLY])
+    await world.retried(random=0.0).send(request())
+    assert world.slept == [60.0]
+    world = World([ModelUnreachable("busy", kind="rate_limited", retry_after_s=61.0), REPLY])
+    with pytest.raises(ModelUnreachable) as caught:
+        await world.retried().send(request())
+    assert caught.value.retry_after_s == 61.0
+
+
+async def test_the_deadline_is_never_passed() -> None:
+    world = World([down(), down(), REPLY], takes_s=4.0)
+    with pytest.raises(ModelUnreachable) as caught:
+        await world.retried().send(request(deadline_s=9.0))
+    assert caught.value.attempts == 2
+    assert world.deadlines == [9.0, 4.5]
+    assert world.now <= 9.0
+
+
+async def test_a_broken_reply_is_reset_and_counted() -> None:
+    world = World([down(), REPLY], shows="x" * 40)
+    shown: list[ModelSignal] = []
+    reply = await world.retried().send(request(), shown.append)
+    assert shown == [TextDelta("x" * 40), Reset("down"), TextDelta("x" * 40)]
+    assert reply.usage == Usage(10, 12, estimated=True)
+
+
+async def test_nothing_shown_nothing_reset() -> None:
+    shown: list[ModelSignal] = []
+    await World([down(), REPLY]).retried().send(request(), shown.append)
+    assert shown == []
+
+
+# the circuit breaker
+
+
+async def fail(model: CircuitBreaker, times: int = 1, deadline_s: float | None = None) -> None:
+    for _ in range(times):
+        with pytest.raises(ModelError):
+            await model.send(request(deadline_s=deadline_s))
+
+
+async def test_opens_after_five_failures_within_a_minute() -> None:
+    world = World([down() for _ in range(5)])
+    breaker = CircuitBreaker(world, clock=world.clock)
+    await fail(breaker, 5)
+    world.now += 10
+    with pytest.raises(ModelUnreachable, match="left alone for 20 s") as caught:
+        await breaker.send(request())
+    assert caught.value.retry_after_s == 20.0
+    assert len(world.deadlines) == 5
+
+
+async def test_stays_closed_when_failures_are_rare_or_final() -> None:
+    world = World([*(down() for _ in range(4)), *(ModelRefused("bad") for _ in range(9)), down(), REPLY])
+    breaker = CircuitBreaker(world, clock=world.clock)
+    await fail(breaker, 4)
+    await fail(breaker, 9)
+    world.now += 61
+    await fail(breaker)
+    assert await breaker.send(request()) is REPLY
+
+
+async def test_running_out_of_the_runs_time_is_no_failure() -> None:
+    world = World([*(ModelTimeout("late") for _ in range(6)), REPLY], takes_s=1.0)
+    breaker = CircuitBreaker(world, clock=world.clock)
+    await fail(breaker, 6, deadline_s=1.0)
+    assert await breaker.send(request()) is REPLY
+
+
+async def test_one_probe_closes_or_opens_again() -> None:
+    world = World([*(down() for _ in range(6)), REPLY, REPLY])
+    breaker = CircuitBreaker(world, clock=world.clock)
+    await fail(breaker, 5)
+    world.now += 30
+    await fail(breaker)  # the probe
+    world.now += 29
+    await fail(breaker)  # not asked
+    assert len(world.deadlines) == 6
+    world.now += 1
+    assert await breaker.send(request()) is REPLY
+    assert await breaker.send(request()) is REPLY
+
+
+async def test_while_a_probe_is_out_nobody_else_asks() -> None:
+    world = World([down() for _ in range(5)])
+    breaker = CircuitBreaker(world, clock=world.clock)
+    await fail(breaker, 5)
+    world.now += 30
+    inner_send = world.send
+
+    async def send(asked: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+        with pytest.raises(ModelUnreachable, match="left alone"):
+            await breaker.send(request())
+        world.script.append(REPLY)
+        return await inner_send(asked, emit)
+
+    world.send = send
+    assert await breaker.send(request()) is REPLY
+
+
+async def test_an_answer_that_refuses_closes_it_too() -> None:
+    world = World([*(down() for _ in range(5)), ModelRefused("bad"), REPLY])
+    breaker = CircuitBreaker(world, clock=world.clock)
+    await fail(breaker, 5)
+    world.now += 30
+    with pytest.raises(ModelRefused):
+        await breaker.send(request())
+    assert await breaker.send(request()) is REPLY
+
+
+async def test_wrappers_close_and_name_what_they_wrap() -> None:
+    world = World()
+    breaker = CircuitBreaker(world.retried())
+    assert (breaker.name, breaker.modes, breaker.traits) == ("scripted", ("native",), {})
+    await breaker.aclose()
+    assert world.name == "closed"

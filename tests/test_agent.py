@@ -1,0 +1,420 @@
+"""The front door: what a user of the library sees, on scripted models and real journals."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, SqliteJournal, Task, ToolResult, UsageError, tool
+from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
+from surefoot.types.events import (
+    CallEnded,
+    CallReused,
+    CallStarted,
+    Event,
+    ModelReplied,
+    ModelTraitLearnt,
+    RunEnded,
+    RunStarted,
+)
+from surefoot.types.messages import ModelMessage, ModelRequest, ModelSignal, NativeCall, TextDelta
+
+pytestmark = pytest.mark.anyio
+
+SCORES = {"Alice": 90, "Bob": 81}
+
+
+@tool(effect="read")
+async def exam_score(name: str) -> int:
+    """Exam score of one student.
+
+    Args:
+        name: The student.
+    """
+    return SCORES[name]
+
+
+def script() -> list[Scripted]:
+    return [
+        calls(("exam_score", {"name": "Alice"}), ("exam_score", {"name": "Bob"})),
+        "Together they have 171 points.",
+    ]
+
+
+async def test_a_task_with_native_calls_runs_to_its_answer() -> None:
+    model = ScriptedModel(script())
+    run = await Agent(model, tools=[exam_score]).run("What is the sum of Alice's and Bob's scores?")
+    assert (run.status, run.answer, run.reason) == ("completed", "Together they have 171 points.", "")
+    assert run.requests == 2
+    assert run.usage.total_tokens == 30
+    told = model.requests[1].messages
+    assert [(m.role, m.content) for m in told[2:]] == [("tool", "90"), ("tool", "81")]
+
+
+async def test_a_task_with_text_steps_runs_to_its_answer() -> None:
+    steps = [
+        'Thought: I need Alice.\nAction: exam_score\nAction Input: {"name": "Alice"}\nObservation: 12',
+        'Thought: and Bob.\nAction: exam_score\nAction Input: {"name": "Bob"}',
+        "Thought: 90 + 81.\nFinal Answer: 171",
+    ]
+    model = ScriptedModel(steps, modes=("text",))
+    run = await Agent(model, tools=[exam_score]).run("sum?")
+    assert (run.status, run.answer) == ("completed", "171")
+    second = model.requests[1].messages
+    assert second[1].content.rstrip().endswith('{"name": "Alice"}')  # what it invented is not shown to it again
+    assert second[2].content.startswith("Observation: 90")
+    assert "Observation:" in "".join(model.requests[0].stop)
+
+
+async def test_a_task_with_schema_steps_runs_to_its_answer() -> None:
+    steps = [
+        '{"thought": "Alice first", "action": "exam_score", "action_input": {"name": "Alice"}}',
+        '{"thought": "then Bob", "action": "exam_score", "action_input": {"name": "Bob"}}',
+        '{"thought": "90 + 81", "action": "Final Answer", "action_input": "171"}',
+    ]
+    model = ScriptedModel(steps, modes=("schema", "text"))
+    run = await Agent(model, tools=[exam_score]).run("sum?")
+    assert (run.status, run.answer) == ("completed", "171")
+    assert model.requests[0].schema is not None
+
+
+async def test_chinese_tasks_tools_and_labels_work() -> None:
+    @tool(effect="read", name="查成绩")
+    def look_up(姓名: str) -> int:  # noqa: N803, PLC2401  # Chinese names work everywhere
+        """查一个学生的成绩。"""
+        return {"小明": 95}[姓名]
+
+    steps = ['思考：先查小明。\n行动：查成绩\n行动输入：{"姓名": "小明"}', "思考：知道了。\n最终答案：95 分"]
+    run = await Agent(ScriptedModel(steps, modes=("text",)), tools=[look_up]).run("小明考了多少分？")
+    assert (run.status, run.answer) == ("completed", "95 分")
+
+
+async def test_what_a_tool_does_wrong_is_told_to_the_model() -> None:
+    model = ScriptedModel([calls(("exam_score", {"name": "Carol"})), "Carol is unknown."])
+    run = await Agent(model, tools=[exam_score]).run("Carol?")
+    assert run.status == "completed"
+    assert "KeyError" in model.requests[1].messages[-1].content
+
+
+async def test_bad_arguments_and_unknown_tools_are_told_and_never_run() -> None:
+    model = ScriptedModel([calls(("exam_score", {"nome": "Alice"}), ("exam_scores_", {"name": "A"})), "I give up."])
+    store = MemoryJournal()
+    run = await Agent(model, tools=[exam_score], journal=store).run("Alice?")
+    assert run.status == "completed"
+    first, second = model.requests[1].messages[-2:]
+    assert "name" in first.content
+    assert "exam_score" in second.content
+    records, _ = await store.read_recorded(run.id)
+    assert not any(isinstance(r.event, CallStarted) for r in records)
+
+
+async def test_an_identical_call_is_answered_from_the_journal_with_a_note() -> None:
+    ran: list[str] = []
+
+    @tool(effect="read")
+    def look(q: str) -> str:
+        """Look it up."""
+        ran.append(q)
+        return "found"
+
+    model = ScriptedModel([calls(("look", {"q": "x"})), calls(("look", {"q": "x"})), "found it"])
+    store = MemoryJournal()
+    run = await Agent(model, tools=[look], journal=store).run("x?")
+    assert ran == ["x"]
+    records, _ = await store.read_recorded(run.id)
+    assert sum(isinstance(r.event, CallReused) for r in records) == 1
+    assert "not run again" in model.requests[2].messages[-1].content
+
+
+async def test_a_long_result_is_cut_and_can_be_paged() -> None:
+    @tool(effect="read")
+    def book() -> str:
+        """A long text."""
+        return "".join(f"<{n:06d}>" for n in range(5_000))
+
+    model = ScriptedModel(
+        [
+            calls(("book", {})),
+            calls(("read_result", {"call_id": "1.0", "start": 39_000})),
+            calls(("read_result", {"call_id": "9.9", "start": 0})),
+            "read",
+        ]
+    )
+    run = await Agent(model, tools=[book], config=LoopConfig(tool_result_chars=1_000)).run("read")
+    assert run.status == "completed"
+    assert "read_result" not in model.requests[0].tools.names
+    assert "read_result" in model.requests[1].tools.names
+    first = model.requests[1].messages[-1].content
+    assert first.startswith("<000000>")
+    assert '[cut: 1000 of 40000 characters; read_result(call_id="1.0", start=1000) goes on]' in first
+    assert "<004999>" in model.requests[2].messages[-1].content
+    assert "there is no cut result" in model.requests[3].messages[-1].content
+
+
+async def test_a_step_limit_ends_the_run_with_what_is_known() -> None:
+    def reply(request: ModelRequest) -> Scripted:
+        if not request.tools.tools:
+            return "Only Alice's score is known: 90."
+        return calls(("exam_score", {"name": "Alice" if len(request.messages) < 3 else "Bob"}))
+
+    config = LoopConfig(budget=Budget(max_steps=3))
+    run = await Agent(FunctionModel(reply), tools=[exam_score], config=config).run("sum?")
+    assert (run.status, run.reason, run.answer) == ("completed_partial", "steps", "Only Alice's score is known: 90.")
+    assert run.requests == 3
+
+
+async def test_a_time_limit_stops_a_tool_that_hangs() -> None:
+    @tool(effect="read")
+    async def hang() -> str:
+        """Never comes back."""
+        await asyncio.Event().wait()
+        return ""
+
+    model = FunctionModel(lambda r: calls(("hang", {})) if r.tools.tools else "It hangs.")
+    config = LoopConfig(budget=Budget(max_seconds=0.2, reserve=0.5))
+    run = await Agent(model, tools=[hang], config=config).run("go")
+    assert (run.status, run.reason, run.answer) == ("completed_partial", "time", "It hangs.")
+
+
+async def test_a_call_that_cannot_be_undone_and_runs_out_of_time_is_in_doubt() -> None:
+    @tool(timeout_s=0.05)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        await asyncio.Event().wait()
+        return str(amount)
+
+    model = ScriptedModel([calls(("pay", {"amount": 5})), "Paid."])
+    agent = Agent(model, tools=[pay])
+    run = await agent.run("pay 5")
+    assert (run.status, run.reason) == ("paused", "in_doubt")
+    assert [c.id for c in run.waiting] == ["1.0"]
+    assert (await agent.resume(run.id)).status == "paused"  # going on settles nothing
+    with pytest.raises(UsageError, match="name"):
+        await agent.settle(run.id, "1.0", "done", by=" ")
+    with pytest.raises(UsageError, match="does not wait"):
+        await agent.settle(run.id, "7.0", "done", by="Ada")
+    await agent.settle(run.id, "1.0", "done", by="Ada", result="paid, receipt 7")
+    run = await agent.resume(run.id)
+    assert (run.status, run.answer) == ("completed", "Paid.")
+    assert model.requests[-1].messages[-1].content == "paid, receipt 7"
+
+
+async def test_a_probe_settles_a_doubt_without_a_person() -> None:
+    paid: list[int] = []
+
+    async def was_paid(amount: int) -> str | None:
+        return "paid before" if amount in paid else None
+
+    @tool(timeout_s=0.05, probe=was_paid)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        await asyncio.Event().wait()
+        return "paid"
+
+    model = ScriptedModel([calls(("pay", {"amount": 5})), "Paid."])
+    run = await Agent(model, tools=[pay]).run("pay 5")
+    assert run.status == "completed"
+    assert paid == [5]
+    assert model.requests[-1].messages[-1].content == "paid before"
+
+
+async def test_reads_of_one_reply_run_side_by_side_and_are_told_in_order() -> None:
+    gate = asyncio.Event()
+    order: list[int] = []
+
+    @tool(effect="read")
+    async def look(n: int) -> int:
+        """Look."""
+        if n == 0:
+            await gate.wait()
+        order.append(n)
+        if n == 2:
+            gate.set()
+        return n
+
+    model = ScriptedModel([calls(*(("look", {"n": n}) for n in range(3))), "done"])
+    await Agent(model, tools=[look]).run("go")
+    assert order == [1, 2, 0]
+    assert [m.content for m in model.requests[1].messages[-3:]] == ["0", "1", "2"]
+
+
+async def test_an_endpoint_that_refuses_parts_is_learnt_and_the_run_works() -> None:
+    def reply(request: ModelRequest) -> Scripted:
+        if request.mode == "native" and request.tools.tools:
+            return TraitRefused("native_tools", "no", "tools are not supported")
+        if request.stop and request.traits.get("stop") != "no":
+            return TraitRefused("stop", "no", "stop is not supported")
+        return "Final Answer: 171"
+
+    store = MemoryJournal()
+    run = await Agent(FunctionModel(reply), tools=[exam_score], journal=store).run("sum?")
+    assert (run.status, run.answer, run.requests) == ("completed", "171", 1)
+    records, _ = await store.read_recorded(run.id)
+    learnt = [r.event for r in records if isinstance(r.event, ModelTraitLearnt)]
+    assert [(e.trait, e.value) for e in learnt] == [("native_tools", "no"), ("stop", "no")]
+
+
+async def test_an_endpoint_that_refuses_the_same_part_for_ever_fails_the_run() -> None:
+    run = await Agent(FunctionModel(lambda _: TraitRefused("stop", "no", "still"))).run("go")
+    assert (run.status, run.reason) == ("failed", "bad_request")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ModelRefused("the key is wrong; set OPENAI_API_KEY", kind="auth"), "auth"),
+        (ModelUnreachable("no server at 127.0.0.1:9"), "model_unavailable"),
+    ],
+)
+async def test_a_model_that_fails_ends_the_run_with_the_remedy(error: ModelRefused, reason: str) -> None:
+    agent = Agent(ScriptedModel([error, "here I am"]))
+    run = await agent.run("go")
+    assert (run.status, run.reason, run.detail) == ("failed", reason, str(error))
+    again = await agent.resume(run.id)
+    assert (again.status, again.answer) == ("completed", "here I am")
+
+
+async def test_events_and_signals_stream_and_the_run_comes_last() -> None:
+    agent = Agent(ScriptedModel(script()), tools=[exam_score])
+    seen: list[Event | ModelSignal | Run] = [item async for item in agent.stream("sum?")]
+    assert isinstance(seen[0], RunStarted)
+    assert isinstance(seen[-2], RunEnded)
+    assert isinstance(seen[-1], Run)
+    assert "".join(s.text for s in seen if isinstance(s, TextDelta)).strip() == "Together they have 171 points."
+    assert sum(isinstance(s, CallEnded) for s in seen) == 2
+
+
+async def test_closing_a_stream_leaves_the_run_resumable() -> None:
+    agent = Agent(ScriptedModel(script()), tools=[exam_score])
+    stream = agent.stream("sum?", run_id="r1")
+    async for item in stream:
+        if isinstance(item, ModelReplied):
+            break
+    await stream.aclose()  # type: ignore[attr-defined]  # an async generator
+    run = await agent.resume("r1")
+    assert (run.status, run.answer) == ("completed", "Together they have 171 points.")
+
+
+async def test_a_cancelled_run_can_be_resumed_and_finished_calls_do_not_run_again() -> None:
+    counted: list[str] = []
+    reached = asyncio.Event()
+
+    @tool(effect="read")
+    async def first() -> str:
+        """Ends at once."""
+        counted.append("first")
+        return "1"
+
+    @tool(effect="read")
+    async def second() -> str:
+        """Is interrupted the first time."""
+        counted.append("second")
+        if counted.count("second") == 1:
+            reached.set()
+            await asyncio.Event().wait()
+        return "2"
+
+    agent = Agent(ScriptedModel([calls(("first", {}), ("second", {})), "12"]), tools=[first, second])
+    task = asyncio.create_task(agent.run("go", run_id="r1"))
+    await reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    run = await agent.resume("r1")
+    assert (run.status, run.answer) == ("completed", "12")
+    assert counted == ["first", "second", "second"]
+
+
+async def test_a_fork_shares_the_past_and_goes_its_own_way(tmp_path: Path) -> None:
+    async def go(answers: Sequence[Scripted], name: str) -> Agent:
+        return Agent(ScriptedModel(answers, name=name), tools=[exam_score], journal=tmp_path / "j.db")
+
+    first = await go(script(), "test:a")
+    run = await first.run("sum?", run_id="parent")
+    await first.aclose()
+    second = await go(["It is 171, says b."], "test:b")
+    forked = await second.fork("parent", 8, new_id="child")
+    assert (forked.status, forked.answer, forked.model) == ("completed", "It is 171, says b.", "test:b")
+    assert (await second.resume("parent")).answer == run.answer
+    await second.aclose()
+
+
+async def test_one_agent_serves_many_runs_at_once(tmp_path: Path) -> None:
+    def reply(request: ModelRequest) -> Scripted:
+        if request.messages[-1].role == "user":
+            return calls(("exam_score", {"name": "Alice"}))
+        return f"{request.messages[0].content}: {request.messages[-1].content}"
+
+    agent = Agent(FunctionModel(reply), tools=[exam_score], journal=SqliteJournal(tmp_path / "j.db"))
+    runs = await asyncio.gather(*(agent.run(f"task {n}") for n in range(200)))
+    assert [run.answer for run in runs] == [f"task {n}: 90" for n in range(200)]
+    assert len(await agent.journal.runs(limit=500)) == 200  # type: ignore[union-attr]  # it is the store
+    await agent.aclose()
+
+
+async def test_misuse_is_told_before_a_run_starts() -> None:
+    with pytest.raises(UsageError, match="two tools"):
+        Agent(ScriptedModel([]), tools=[exam_score, exam_score])
+    with pytest.raises(UsageError, match="no reasoner 'deep'"):
+        Agent(ScriptedModel([]), reasoner="deep")
+    with pytest.raises(UsageError, match="call mode"):
+        Agent(ScriptedModel([], modes=("text",)), call_mode="native")
+    with pytest.raises(UsageError, match=r"\{tools\} must occur exactly once; it is in no line"):
+        Agent(ScriptedModel([]), prompts={"text": "{input}"})
+    with pytest.raises(UsageError, match="max_steps"):
+        Budget(max_steps=0)
+    with pytest.raises(UsageError, match="nobody"):
+        await Agent(ScriptedModel([])).resume("nobody")
+
+
+async def test_a_tool_that_raises_or_returns_nonsense_never_breaks_the_run() -> None:
+    class Rude:
+        spec = exam_score.spec
+
+        async def call(self, *_: object) -> ToolResult:
+            raise RuntimeError("rude")
+
+        async def probe(self, *_: object) -> ToolResult | None:
+            return None
+
+    model = ScriptedModel([calls(("exam_score", {"name": "Alice"})), "rude indeed"])
+    run = await Agent(model, tools=[Rude()]).run("go")
+    assert run.status == "completed"
+    assert "RuntimeError: rude" in model.requests[1].messages[-1].content
+
+
+async def test_more_than_twelve_tools_in_schema_mode_take_two_requests() -> None:
+    many = [tool(effect="read", name=f"tool_{n}")(lambda: "x") for n in range(13)]
+    replies = [
+        '{"thought": "that one", "action": "tool_7"}',
+        '{"thought": "go", "action": "tool_7", "action_input": {}}',
+        '{"thought": "enough", "action": "Final Answer"}',
+        '{"thought": "enough", "action": "Final Answer", "action_input": "x"}',
+    ]
+    model = ScriptedModel(replies, modes=("schema",))
+    run = await Agent(model, tools=many).run("go")
+    assert (run.status, run.answer, run.requests) == ("completed", "x", 2)
+    assert model.requests[1].tools.names == ("tool_7",)
+
+
+async def test_attachments_come_with_the_task() -> None:
+    model = ScriptedModel(["ok"])
+    await Agent(model).run(Task("sum it up"))
+    assert model.requests[0].messages[0].content == "sum it up"
+
+
+async def test_ids_that_repeat_are_made_new() -> None:
+    again = ModelMessage("assistant", "", (NativeCall("same", "exam_score", '{"name": "Alice"}'),))
+    bob = ModelMessage("assistant", "", (NativeCall("same", "exam_score", '{"name": "Bob"}'),))
+    model = ScriptedModel([again, bob, "171"])
+    await Agent(model, tools=[exam_score]).run("sum?")
+    ids = [m.call_id for m in model.requests[2].messages if m.role == "tool"]
+    assert len(set(ids)) == 2
+
+
+def test_run_sync_is_for_scripts() -> None:
+    run = Agent(ScriptedModel(script()), tools=[exam_score]).run_sync("sum?")
+    assert run.answer == "Together they have 171 points."
