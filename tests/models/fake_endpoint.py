@@ -1,7 +1,7 @@
 """A server on the loopback that answers what a test tells it to, byte by byte, and remembers what it was asked."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal, cast
@@ -25,6 +25,7 @@ class FakeEndpoint:
     bodies: list[Json] = field(default_factory=list[Json])
     headers: list[str] = field(default_factory=list[str])
     connections: int = 0
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
     script: list[Reply] = field(default_factory=list[Reply])
     decide: Callable[[Json], Reply] | None = None
@@ -34,10 +35,11 @@ class FakeEndpoint:
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                length = next(int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:"))
+                length = int(head.lower().split("content-length:")[1].split("\r\n")[0])
                 body = cast("Json", orjson.loads(await reader.readexactly(length)))
                 self.headers.append(head)
                 self.bodies.append(body)
+                self.asked.set()
                 reply = self.decide(body) if self.decide else self.script.pop(0)
                 for piece in reply.pieces:
                     writer.write(piece)
@@ -55,7 +57,7 @@ class FakeEndpoint:
 
 
 @asynccontextmanager
-async def endpoint(*script: Reply, port: int = 0) -> AsyncIterator[FakeEndpoint]:
+async def endpoint(*script: Reply, port: int = 0) -> AsyncGenerator[FakeEndpoint, None]:
     fake = FakeEndpoint(script=list(script))
     server = await asyncio.start_server(fake.serve, "127.0.0.1", port)
     fake.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"

@@ -18,7 +18,9 @@ Json = dict[str, object]
 SETTINGS = ModelSettings(price_in=1.0, price_out=2.0)
 
 
-def assemble(*deltas: Json, finish: str | None = "stop", usage: object = None) -> tuple[ModelMessage, list[ModelSignal]]:
+def assemble(
+    *deltas: Json, finish: str | None = "stop", usage: object = None
+) -> tuple[ModelMessage, list[ModelSignal]]:
     shown: list[ModelSignal] = []
     assembler = Assembler(shown.append)
     for delta in deltas:
@@ -37,6 +39,10 @@ def piece(index: int | None = None, call_id: str | None = None, **function: obje
     if call_id is not None:
         call["id"] = call_id
     return {"tool_calls": [call]}
+
+
+def whole_piece(index: int, call_id: str) -> list[object]:
+    return [{"index": index, "id": call_id, "function": {"name": "f", "arguments": "{}"}}]
 
 
 def calls(*deltas: Json) -> list[tuple[str, str, object]]:
@@ -75,7 +81,7 @@ def test_the_usual_pieces() -> None:
     ("deltas", "expected"),
     [
         pytest.param(
-            [{"tool_calls": [{"index": i, "id": f"c{i}", "function": {"name": "f", "arguments": "{}"}} for i in (0, 1)]}],
+            [{"tool_calls": [*whole_piece(0, "c0"), *whole_piece(1, "c1")]}],
             [("c0", "f", "{}"), ("c1", "f", "{}")],
             id="several in one chunk",
         ),

@@ -26,8 +26,122 @@ def fields(asked: ModelRequest) -> Json:
     return {name: value for name, value in body(asked).items() if name != "messages"}
 
 
-EXPECTED_MESSAGES: dict[str, object] = snapshot()
-EXPECTED_FIELDS: dict[str, object] = snapshot()
+EXPECTED_MESSAGES: dict[str, object] = snapshot(
+    {
+        "question": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Sum of Alice's and Bob's scores? 分数"},
+        ],
+        "two_calls": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Sum of Alice's and Bob's scores? 分数"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": "functions.exam_score:0",
+                        "type": "function",
+                        "function": {"name": "exam_score", "arguments": '{"name":"Alice"}'},
+                    },
+                    {
+                        "id": "call_2",
+                        "type": "function",
+                        "function": {"name": "exam_score", "arguments": '{"name":"Bob"}'},
+                    },
+                ],
+            },
+            {"role": "tool", "tool_call_id": "functions.exam_score:0", "content": "90"},
+            {"role": "tool", "tool_call_id": "call_2", "content": '{"Bob":81}'},
+        ],
+        "faulty_calls": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Sum of Alice's and Bob's scores? 分数"},
+            {
+                "role": "assistant",
+                "content": "Trying.",
+                "tool_calls": [
+                    {
+                        "id": "c3",
+                        "type": "function",
+                        "function": {"name": "exam_score", "arguments": '{"unreadable_arguments":"{\\"name\\":"}'},
+                    },
+                    {"id": "c4", "type": "function", "function": {"name": "exam_score", "arguments": "{}"}},
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c3", "content": "the arguments are no JSON"},
+            {"role": "tool", "tool_call_id": "c4", "content": "name is required"},
+        ],
+        "text_steps": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Sum of Alice's and Bob's scores? 分数"},
+            {
+                "role": "assistant",
+                "content": """\
+Action: exam_score
+Action Input: Alice\
+""",
+            },
+            {"role": "user", "content": "Observation: 90"},
+            {"role": "user", "content": "You have 2 rounds left."},
+        ],
+    }
+)
+EXPECTED_FIELDS: dict[str, object] = snapshot(
+    {
+        "native": {
+            "model": "m",
+            "temperature": 0,
+            "max_tokens": 64,
+            "seed": 0,
+            "tools": [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": "exam_score",
+                        "description": "Exam score of one student.",
+                        "parameters": {
+                            "type": "object",
+                            "properties": {"name": {"type": "string"}},
+                            "required": ["name"],
+                        },
+                    },
+                }
+            ],
+        },
+        "schema": {
+            "model": "m",
+            "temperature": 0,
+            "max_tokens": 64,
+            "seed": 0,
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {
+                    "name": "step",
+                    "schema": {
+                        "type": "object",
+                        "properties": {"thought": {"type": "string"}},
+                        "required": ["thought"],
+                        "additionalProperties": False,
+                    },
+                    "strict": True,
+                },
+            },
+        },
+        "text": {
+            "model": "m",
+            "temperature": 0,
+            "max_tokens": 64,
+            "seed": 0,
+            "stop": [
+                """\
+
+Observation:\
+"""
+            ],
+        },
+    }
+)
 
 
 def test_the_messages_of_every_conversation() -> None:
@@ -143,7 +257,7 @@ def test_at_most_four_stops() -> None:
 
 
 def test_strict_only_where_the_wire_allows_it() -> None:
-    closed = {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
+    closed: Json = {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
     assert is_strict(closed)
     assert not is_strict({"anyOf": [closed]})
     assert not is_strict({**closed, "required": []})

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from surefoot.models.known import known_traits
@@ -34,15 +37,23 @@ def test_a_base_url_comes_from_the_caller_or_the_environment() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["openai:m", "deepseek:m", "qwen:m", "gemini:m", "openrouter:m", "https://a.example/v1#m"])
+@pytest.mark.parametrize(
+    "name", ["openai:m", "deepseek:m", "qwen:m", "gemini:m", "openrouter:m", "https://a.example/v1#m"]
+)
 def test_a_missing_key_names_its_variable(name: str) -> None:
-    with pytest.raises(ConfigError, match="set the environment variable [A-Z_]+_API_KEY"):
+    with pytest.raises(ConfigError, match=r"set the environment variable [A-Z_]+_API_KEY"):
         resolve(name, environment={})
 
 
 @pytest.mark.parametrize("name", ["ollama:m", "vllm:m", "lmstudio:m", "http://192.168.1.7:8000/v1#m"])
 def test_a_local_server_needs_no_key(name: str) -> None:
     assert resolve(name, environment={}).name == name
+
+
+def test_a_password_in_a_base_url_is_not_part_of_any_name() -> None:
+    model = resolve("http://me:secret@localhost:8000/v1#m", environment={})
+    assert model.name == "http://localhost:8000/v1#m"
+    assert "secret" not in f"{model!r} {identity_of(model)}"
 
 
 def test_deepseeks_second_variable() -> None:
@@ -57,6 +68,7 @@ def test_deepseeks_second_variable() -> None:
         ("http://localhost:8000/v1", UsageError, "names no model"),
         ("anthropic:claude", ConfigError, "not there yet"),
         ("dbgpt:m", ConfigError, "DBGPT_BASE_URL"),
+        ("http://localhost:99999/v1#m", ConfigError, "names a host"),
     ],
 )
 def test_names_that_cannot_be_meant(name: str, error: type[UsageError], words: str) -> None:
@@ -89,3 +101,17 @@ def test_the_table_of_known_models() -> None:
     assert "temperature" not in known_traits("api.openai.com", "gpt-4.1")
     assert "temperature" not in known_traits("api.openai.com", "gpt-5-chat-latest")
     assert known_traits("my.host", "llama-3") == {}
+
+
+def test_a_key_that_cannot_be_one_is_not_shown() -> None:
+    with pytest.raises(ConfigError, match="copy it again") as caught:
+        resolve("openai:m", api_key=f"{KEY}\nX: y", environment={})
+    assert KEY not in str(caught.value)
+
+
+def test_resolving_opens_nothing_and_loads_no_client() -> None:
+    code = (
+        "import sys; from surefoot.models.providers import resolve; resolve('ollama:m'); "
+        "sys.exit('aiohttp' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

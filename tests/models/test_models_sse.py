@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -5,7 +7,7 @@ from hypothesis import strategies as st
 from surefoot.models.sse import EventStream
 
 STREAM = (
-    "\ufeff: a comment\n\ndata: {\"a\": \"é分\"}\n\ndata:no blank\r\n\r\nevent: x\nid: 1\ndata: two\ndata: lines\n\n"
+    '\ufeff: a comment\n\ndata: {"a": "é分"}\n\ndata:no blank\r\n\r\nevent: x\nid: 1\ndata: two\ndata: lines\n\n'
     "data: cr\r\rretry: 3\n\n\n\ndata: [DONE]\n\n"
 ).encode()
 EVENTS = [b'{"a": "\xc3\xa9\xe5\x88\x86"}', b"no blank", b"two\nlines", b"cr", b"[DONE]"]
@@ -33,7 +35,7 @@ def test_byte_by_byte() -> None:
 def test_any_chunking_gives_the_same_events(text: str, cuts: list[int]) -> None:
     raw = text.encode()
     edges = [0, *sorted(cut for cut in cuts if cut < len(raw)), len(raw)]
-    assert read([raw[start:end] for start, end in zip(edges, edges[1:], strict=False)]) == read([raw])
+    assert read([raw[start:end] for start, end in pairwise(edges)]) == read([raw])
 
 
 def test_a_last_event_without_its_empty_line_counts() -> None:

@@ -44,9 +44,7 @@ USAGE = {"prompt_tokens": 3, "completion_tokens": 2}
 WHOLE = b"".join((*HELLO, event({}, "stop"), event(usage=USAGE), DONE))
 
 
-async def send(
-    fake: FakeEndpoint, asked: ModelRequest = ASK, shown: list[ModelSignal] | None = None
-) -> ModelMessage:
+async def send(fake: FakeEndpoint, asked: ModelRequest = ASK, shown: list[ModelSignal] | None = None) -> ModelMessage:
     model = OpenAIChat("openai:m", "m", fake.base_url, key=KEY, key_variable="OPENAI_API_KEY", now=lambda: 0.0)
     try:
         return await model.send(asked, None if shown is None else shown.append)
@@ -248,6 +246,13 @@ async def test_every_wait_has_a_limit(reply: Reply, asked: ModelRequest, words: 
     assert words in str(error)
 
 
+async def test_connecting_has_a_limit() -> None:
+    async with endpoint() as fake:  # it accepts, and never answers the TLS greeting
+        fake.base_url = fake.base_url.replace("http:", "https:")
+        with pytest.raises(ModelTimeout, match="no connection"):
+            await send(fake, replace(ASK, settings=ModelSettings(connect_timeout_s=0.03)))
+
+
 async def test_no_time_left_no_request() -> None:
     async with endpoint() as fake:
         with pytest.raises(ModelTimeout):
@@ -260,8 +265,7 @@ async def test_cancelling_closes_the_connection(asked: ModelRequest) -> None:
     async with endpoint(Reply((STREAM_HEAD, chunked(HELLO[1])), "hold")) as fake:
         model = OpenAIChat("m", "m", fake.base_url)
         task = asyncio.ensure_future(model.send(asked))
-        while not fake.bodies:
-            await asyncio.sleep(0)
+        await asyncio.wait_for(fake.asked.wait(), 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -272,7 +276,7 @@ async def test_cancelling_closes_the_connection(asked: ModelRequest) -> None:
 async def test_connections_are_kept_and_one_that_was_reset_is_replaced() -> None:
     closing = replace(said("b"), then="close")
     async with endpoint(said("a"), closing, said("c"), said("d")) as fake:
-        model = OpenAIChat("m", "m", fake.base_url)
+        model = Retried(OpenAIChat("m", "m", fake.base_url), random01=lambda: 0.0)
         replies = [(await model.send(ASK)).content for _ in range(4)]
         await model.aclose()
     assert replies == ["a", "b", "c", "d"]

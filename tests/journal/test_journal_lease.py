@@ -1,0 +1,143 @@
+"""Two processes and one journal: one drives, the other waits, follows, or takes over after a death."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from journal_cases import read_all
+
+from surefoot.journal.lease import Owner, is_alive
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.types.endings import Stopped
+from surefoot.types.errors import JournalError, RunBusy
+from surefoot.types.events import CallStarted, RunEnded
+
+pytestmark = pytest.mark.anyio
+
+DRIVER = """
+import asyncio, sys
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.types.endings import Stopped
+from surefoot.types.events import CallStarted, RunEnded
+
+async def main():
+    journal = SqliteJournal(sys.argv[1])
+    run = await journal.open("r1", create=True)
+    for line in sys.stdin:
+        event = RunEnded(Stopped("told to")) if line == "end\\n" else CallStarted(line.strip())
+        await run.append([event], "synced")
+        print("done", flush=True)
+
+asyncio.run(main())
+"""
+
+
+class Driver:
+    """Another process that drives run r1 and appends what it is told to."""
+
+    def __init__(self, path: Path) -> None:
+        command = [sys.executable, "-c", DRIVER, str(path)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def append(self, what: str) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(what + "\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "done\n"
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[Driver]:
+    one = Driver(tmp_path / "runs.db")
+    yield one
+    one.kill()
+
+
+async def test_a_run_can_be_taken_up_at_once_after_its_driver_was_killed(driver: Driver, tmp_path: Path) -> None:
+    driver.append("c1")
+    journal = SqliteJournal(tmp_path / "runs.db")
+    with pytest.raises(RunBusy, match="another process"):
+        await journal.open("r1")
+    assert [info.status for info in await journal.runs()] == ["running"]
+    assert await read_all(journal, "r1") == ([CallStarted("c1")], "")
+    driver.kill()
+    assert [info.status for info in await journal.runs()] == ["interrupted"]
+    run = await journal.open("r1")
+    assert await run.read() == [CallStarted("c1")]
+    await run.append([CallStarted("c2")], "written")
+    owners = list((tmp_path / "runs.db.owners").iterdir())
+    assert len(owners) == 1, "the dead one's file is gone"
+    await journal.aclose()
+    assert list((tmp_path / "runs.db.owners").iterdir()) == []
+
+
+async def test_what_another_process_writes_is_followed(driver: Driver, tmp_path: Path) -> None:
+    driver.append("c1")
+    journal = SqliteJournal(tmp_path / "runs.db")
+    records = aiter(journal.subscribe("r1"))
+    async with asyncio.timeout(10):
+        assert (await anext(records)).event == CallStarted("c1")
+        waiting = asyncio.ensure_future(anext(records))
+        await asyncio.sleep(0)
+        await asyncio.to_thread(driver.append, "c2")
+        assert (await waiting).event == CallStarted("c2")
+        await asyncio.to_thread(driver.append, "end")
+        assert [record.event async for record in records] == [RunEnded(Stopped("told to"))]
+    await journal.aclose()
+
+
+async def test_two_stores_in_one_process_keep_apart(tmp_path: Path) -> None:
+    one, two = SqliteJournal(tmp_path / "runs.db"), SqliteJournal(tmp_path / "runs.db")
+    run = await one.open("r1", create=True)
+    other = await two.open("r2", create=True)
+    with pytest.raises(RunBusy):
+        await two.open("r1")
+    with pytest.raises(RunBusy):
+        await one.open("r2")
+    await run.append([CallStarted("c1")])
+    await other.append([CallStarted("c1")])
+    await run.release()
+    taken = await two.open("r1")
+    assert await taken.read() == [CallStarted("c1")]
+    await one.aclose()
+    with pytest.raises(RunBusy):
+        await one.open("r1")
+    await two.aclose()
+    await one.open("r1")
+    await one.aclose()
+
+
+def test_an_owner_is_alive_until_it_gives_up(tmp_path: Path) -> None:
+    folder = tmp_path / "owners"
+    owner = Owner(folder)
+    assert is_alive(folder, owner.token)
+    owner.give_up()
+    assert not is_alive(folder, owner.token)
+    (folder / owner.token).write_bytes(b"left over from a crash, and damaged too" * 99)
+    assert not is_alive(folder, owner.token)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("token", ["", "x", "../outside", "0" * 31, "0" * 32])
+def test_a_token_that_names_no_owner_touches_nothing(tmp_path: Path, token: str) -> None:
+    folder, outside = tmp_path / "owners", tmp_path / "outside"
+    folder.mkdir()
+    outside.write_bytes(b"")
+    assert not is_alive(folder, token)
+    assert outside.exists()
+
+
+def test_an_owner_needs_a_place(tmp_path: Path) -> None:
+    (tmp_path / "owners").write_bytes(b"")
+    with pytest.raises(JournalError, match="owners"):
+        Owner(tmp_path / "owners")

@@ -1,0 +1,423 @@
+"""What the SQLite journal promises beyond the other stores: damage is found, lost writes are told, files are checked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from journal_cases import REPLY, alter, connection_of, read_all, started, story, write
+
+from surefoot.journal.codec import chain, genesis
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, RunBusy, UsageError
+from surefoot.types.events import CallEnded, CallStarted, Event, RunForked
+from surefoot.types.tools import ToolResult
+
+pytestmark = pytest.mark.anyio
+
+RUNS = ("r1", "r2", "r3")
+NO_SHRINK_TIME = settings(max_examples=200, deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+@pytest.fixture
+async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
+    one = SqliteJournal(path)
+    yield one
+    await one.aclose()
+
+
+# --- damage
+
+
+async def make(path: Path) -> dict[str, list[Event]]:
+    """A journal of three runs, one of them a fork; what is in each."""
+    journal = SqliteJournal(path)
+    first, third = story("r1"), [started("r3"), *[CallEnded(f"c{i}", ToolResult("x" * i * 300)) for i in range(30)]]
+    own = [RunForked("r2", "r1", 3), REPLY]
+    await write(journal, "r1", first)
+    await journal.fork("r1", 3, "r2")
+    run = await journal.open("r2")
+    await run.put_blob(b"kept")
+    await run.append(own)
+    await write(journal, "r3", third)
+    await journal.aclose()
+    return {"r1": first, "r2": first[:3] + own, "r3": third}
+
+
+@cache
+def sound() -> tuple[bytes, bytes, bytes, dict[str, list[Event]]]:
+    """A sound journal as bytes: the file when closed, the file and its log while open; and what is in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.db"
+        truth = asyncio.run(make(path))
+        closed = path.read_bytes()
+        keeper = sqlite3.connect(path, isolation_level=None)  # rewrites a record so that there is a log to keep
+        keeper.execute("PRAGMA wal_autocheckpoint=0")
+        keeper.execute("UPDATE event SET body=body")
+        copy = Path(folder) / "copy.db"
+        shutil.copy(path, copy)
+        log = path.with_name("runs.db-wal").read_bytes()
+        keeper.close()
+        return closed, copy.read_bytes(), log, truth
+
+
+async def examine(path: Path, truth: dict[str, list[Event]]) -> dict[str, str]:
+    """What is wrong with each run. Whatever can be read must be what was written."""
+    journal, told = SqliteJournal(path), dict[str, str]()
+    try:
+        for run_id in RUNS:
+            try:
+                events, told[run_id] = await read_all(journal, run_id)
+                assert events == truth[run_id][: len(events)]
+                if told[run_id]:
+                    assert f"record {len(events)}" in told[run_id]
+                    with pytest.raises(JournalError):
+                        await (await journal.open(run_id)).read()
+                else:
+                    await (await journal.open(run_id)).append([CallStarted("more")], "written")
+            except (JournalError, UsageError) as error:  # UsageError: the run's id is gone
+                told[run_id] = str(error)
+            try:
+                await journal.runs()
+                await journal.get_blob("0" * 64)
+            except JournalError:
+                pass
+    finally:
+        try:
+            await journal.aclose()
+        except JournalError:
+            pass
+    return told
+
+
+def mutated(data: bytes, cuts: list[tuple[float, str, int]]) -> bytes:
+    """The bytes with each cut made: at a place (0 to 1), of a kind, with a number that the kind needs."""
+    for place, kind, number in cuts:
+        at = int(place * len(data))
+        match kind:
+            case "flip":
+                data = data[:at] + bytes([data[at] ^ (number % 255 + 1)]) + data[at + 1 :] if at < len(data) else data
+            case "zero":
+                data = data[:at] + bytes(len(data[at : at + number])) + data[at + number :]
+            case "tear":
+                data = data[:at]
+            case "drop":
+                data = data[:at] + data[at + number :]
+            case _:
+                data = data[:at] + data[:number] + data[at:]
+    return data
+
+
+CUTS = st.lists(
+    st.tuples(
+        st.floats(0, 1), st.sampled_from(["flip", "flip", "flip", "zero", "tear", "drop", "copy"]), st.integers(1, 9000)
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@NO_SHRINK_TIME
+@given(CUTS, st.sampled_from(["closed", "open", "log"]))
+@example([(0.0, "tear", 1)], "closed")
+@example([(18 / 40_000, "flip", 2)], "closed")
+def test_damaged_files_are_read_up_to_the_damage_or_refused(cuts: list[tuple[float, str, int]], which: str) -> None:
+    closed, opened, log, truth = sound()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.db"
+        path.write_bytes({"closed": mutated(closed, cuts), "open": mutated(opened, cuts), "log": opened}[which])
+        if which != "closed":
+            path.with_name("runs.db-wal").write_bytes(mutated(log, cuts) if which == "log" else log)
+        asyncio.run(examine(path, truth))
+
+
+VALUES = st.none() | st.integers(-5, 2**62) | st.floats() | st.text(max_size=5) | st.binary(max_size=40)
+
+
+@NO_SHRINK_TIME
+@given(
+    st.sampled_from(["seq", "at", "version", "body", "hash", "run"]),
+    st.integers(0, 5),
+    VALUES.filter(lambda value: value is not None and value == value),  # the table refuses null, and NaN is null
+)
+def test_an_altered_record_is_named(column: str, seq: int, value: object) -> None:
+    closed, _, _, truth = sound()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.db"
+        path.write_bytes(closed)
+        db = sqlite3.connect(path, isolation_level=None)
+        before = db.execute("SELECT * FROM event").fetchall()
+        db.execute(f"UPDATE OR REPLACE event SET {column}=? WHERE run=1 AND seq=?", (value, seq))
+        is_same = db.execute("SELECT * FROM event").fetchall() == before
+        left = db.execute("SELECT seq, typeof(seq) FROM event WHERE run=1 ORDER BY seq").fetchall()
+        db.close()
+        told = asyncio.run(examine(path, truth))
+    is_tail_gone = left == [(number, "integer") for number in range(len(left))] and len(left) < len(truth["r1"])
+    assert bool(told["r1"]) != (is_same or is_tail_gone)
+    if seq < 3:  # the fork shares it
+        assert is_same or told["r2"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("UPDATE event SET body=replace(body, 'Alice', 'Alise') WHERE run=1 AND seq=1", "record 1: its hash"),
+        ("UPDATE event SET hash=zeroblob(32) WHERE run=1 AND seq=4", "record 4: its hash"),
+        ("UPDATE event SET at=at-60 WHERE run=1 AND seq=2", "record 2: its hash"),
+        ("UPDATE event SET seq=100-seq WHERE run=1 AND seq IN (2, 3)", "record 2: the record is missing"),
+        ("DELETE FROM event WHERE run=1 AND seq=0", "record 0: the record is missing"),
+        ("DELETE FROM event WHERE run=1 AND seq=2", "record 2: the record is missing; the next one is 3"),
+        ("UPDATE run SET run_id='r1' WHERE run_id='r1'", ""),
+        ("UPDATE blob SET data=zeroblob(9)", "were altered"),
+        ("DELETE FROM blob", "record 0: it cannot be read as an event: journal"),
+    ],
+)
+async def test_what_is_wrong_is_said_by_record_number(path: Path, statement: str, told: str) -> None:
+    truth = await make(path)
+    assert alter(path, statement)
+    wrong = (await examine(path, truth))["r1"]
+    assert told in wrong
+    assert bool(wrong) == bool(told)
+
+
+async def test_a_fork_whose_parent_is_damaged_or_gone_says_so(path: Path) -> None:
+    truth = await make(path)
+    alter(path, "DELETE FROM event WHERE run=1 AND seq>=2")
+    assert "record 2: the record is missing" in (await examine(path, truth))["r2"]
+    alter(path, "DELETE FROM run WHERE run_id='r1'")
+    assert "the run that it was forked from is gone" in (await examine(path, truth))["r2"]
+    alter(path, "UPDATE run SET parent=number WHERE run_id='r2'")
+    assert "the run that it was forked from is gone" in (await examine(path, truth))["r2"]
+
+
+async def test_an_altered_blob_is_never_given(journal: SqliteJournal, path: Path) -> None:
+    run = await journal.open("r1", create=True)
+    await run.append([CallStarted("c1")])
+    digest = await run.put_blob(b"kept")
+    await run.append([CallStarted("c2")], "written")
+    alter(path, "UPDATE blob SET data=x'00'")
+    with pytest.raises(JournalCorrupt, match="run r1, record 1: the bytes of digest"):
+        await journal.get_blob(digest)
+    alter(path, "UPDATE blob SET run=77")
+    with pytest.raises(JournalError, match="were altered"):
+        await run.get_blob(digest)
+
+
+# --- forms
+
+
+async def test_a_record_of_a_later_form_is_too_new(journal: SqliteJournal, path: Path) -> None:
+    await write(journal, "r1", [CallStarted("c1"), CallStarted("c2")])
+    first = bytes.fromhex((await journal.read_recorded("r1"))[0][0].hash)
+    body = b'{"type": "CallStarted", "call_id": "c2"}'
+    for form, kind in ((2, JournalTooNew), (0, JournalCorrupt)):
+        alter(path, "UPDATE event SET version=?, at=1.5, body=?, hash=? WHERE seq=1", form, body, chain(first, form, 1.5, body))
+        events, wrong = await read_all(journal, "r1")
+        assert events == [CallStarted("c1")]
+        assert "run r1, record 1" in wrong
+        run = await journal.open("r1")
+        with pytest.raises(kind):
+            await run.read()
+        await run.release()
+        assert len(await journal.runs()) == 1
+
+
+async def test_files_that_are_no_journal_of_ours(path: Path) -> None:
+    await make(path)
+    alter(path, "PRAGMA user_version=2")
+    with pytest.raises(JournalTooNew, match=r"runs\.db"):
+        await SqliteJournal(path).runs()
+    alter(path, "PRAGMA user_version=-3")
+    with pytest.raises(JournalError, match=r"runs\.db"):
+        await SqliteJournal(path).runs()
+    alter(path, "PRAGMA application_id=7")
+    with pytest.raises(JournalError, match="belongs to another program"):
+        await SqliteJournal(path).runs()
+    path.with_name("text.db").write_text("This is no database, but a text of some length. " * 99)
+    with pytest.raises(JournalError, match=r"text\.db: .*no SQLite file"):
+        await SqliteJournal(path.with_name("text.db")).runs()
+    with pytest.raises(JournalError, match="its folder must exist"):
+        await SqliteJournal(path.parent / "none" / "runs.db").open("r1", create=True)
+    with pytest.raises(JournalError, match="write-ahead log"):
+        await SqliteJournal(":memory:").runs() if False else await SqliteJournal(path.parent).runs()
+
+
+def test_making_a_store_touches_nothing(path: Path) -> None:
+    SqliteJournal(path)
+    SqliteJournal(str(path))
+    assert os.listdir(path.parent) == []
+
+
+# --- writing
+
+
+async def test_runs_at_once_share_transactions(journal: SqliteJournal) -> None:
+    runs = [await journal.open(f"r{i}", create=True) for i in range(200)]
+    commits: list[str] = []
+    connection_of(journal).set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
+    await asyncio.gather(*(run.append([CallStarted("c1"), CallStarted("c2")], "written") for run in runs))
+    await asyncio.gather(*(run.append([CallStarted("c3")], "soon") for run in runs))
+    await asyncio.gather(*(run.append([CallStarted("c4")], "synced") for run in runs))
+    assert len(commits) == 2
+    connection_of(journal).set_trace_callback(None)
+    for run in runs:
+        assert len(await run.read()) == 4
+
+
+async def test_a_written_append_is_in_the_file(journal: SqliteJournal, path: Path) -> None:
+    run = await journal.open("r1", create=True)
+    await run.append([CallStarted("c1")], "soon")
+    assert count(path) == 0
+    await run.append([CallStarted("c2")], "written")
+    assert count(path) == 2
+    await run.append([CallStarted("c3")], "soon")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert count(path) == 3
+
+
+def count(path: Path) -> int:
+    db = sqlite3.connect(path)
+    try:
+        return db.execute("SELECT count(*) FROM event").fetchone()[0]
+    finally:
+        db.close()
+
+
+async def test_a_cancelled_wait_still_writes(journal: SqliteJournal) -> None:
+    runs = [await journal.open(name, create=True) for name in ("r1", "r2")]
+    tasks = [asyncio.ensure_future(run.append([CallStarted("c1")], "written")) for run in runs]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert tasks[0].cancelled()
+    assert not tasks[1].cancelled()
+    assert await runs[0].read() == await runs[1].read() == [CallStarted("c1")]
+
+
+async def test_a_full_disk_is_told_and_nothing_is_lost_silently(journal: SqliteJournal, path: Path) -> None:
+    runs = [await journal.open(name, create=True) for name in ("r1", "r2")]
+    for run in runs:
+        await run.append([started(run.run_id)], "written")
+    db = connection_of(journal)
+    fill(db, is_full=True)
+    long = CallEnded("c1", ToolResult("x" * 500_000))
+    await runs[0].append([long], "soon")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    for _ in range(2):
+        with pytest.raises(JournalError, match=rf"{path.name}: .*the disk is full; free some space"):
+            await runs[0].append([CallStarted("c2")], "soon")
+        with pytest.raises(JournalError, match="full"):
+            await runs[0].read()
+    with pytest.raises(JournalError, match="full"):
+        await runs[1].append([long], "written")
+    fill(db, is_full=False)
+    with pytest.raises(JournalError, match="full"):  # it stays: the run must not go on with a hole
+        await runs[0].append([CallStarted("c2")], "synced")
+    for run in runs:
+        with pytest.raises(JournalError, match="full"):
+            await run.release()
+        again = await journal.open(run.run_id)
+        await again.append([CallStarted("c3")], "written")
+        assert await again.read() == [started(run.run_id), CallStarted("c3")]
+
+
+def fill(db: sqlite3.Connection, *, is_full: bool) -> None:
+    """Let SQLite itself refuse to let the file grow, as it does when the disk is full."""
+    pages = db.execute("PRAGMA page_count").fetchone()[0] if is_full else 2**30
+    db.execute(f"PRAGMA max_page_count={pages}")
+
+
+async def test_closing_tells_of_a_lost_write(path: Path) -> None:
+    journal = SqliteJournal(path)
+    run = await journal.open("r1", create=True)
+    fill(connection_of(journal), is_full=True)
+    await run.append([CallEnded("c1", ToolResult("x" * 500_000))], "soon")
+    with pytest.raises(JournalError, match="full"):
+        await journal.aclose()
+    assert await read_all(journal, "r1") == ([], "")
+    await journal.aclose()
+
+
+async def test_a_second_writer_fails_before_it_can_act(journal: SqliteJournal, path: Path) -> None:
+    runs = [await journal.open(name, create=True) for name in ("r1", "r2", "r3")]
+    body = b'{"type": "CallStarted", "call_id": "other"}'
+    values = (1.5, body, chain(genesis("r2"), 1, 1.5, body))
+    alter(path, "INSERT INTO event SELECT number, 0, ?, 1, ?, ? FROM run WHERE run_id='r2'", *values)
+    appends = (run.append([CallStarted("c1")], "written") for run in runs)
+    first, second, third = await asyncio.gather(*appends, return_exceptions=True)
+    assert (first, third) == (None, None)
+    assert isinstance(second, RunBusy)
+    with pytest.raises(RunBusy, match="somebody else"):
+        await runs[1].append([CallStarted("c2")])
+    assert (await read_all(journal, "r2"))[0] == [CallStarted("other")]
+    assert (await read_all(journal, "r3"))[0] == [CallStarted("c1")]
+
+
+async def test_a_sync_that_fails_stops_every_run(journal: SqliteJournal, path: Path) -> None:
+    runs = [await journal.open(name, create=True) for name in ("r1", "r2")]
+    log = path.with_name("runs.db-wal")
+    log.rename(log.with_suffix(".gone"))
+    with pytest.raises(JournalError, match="cannot sync"):
+        await runs[0].append([CallStarted("c1")], "synced")
+    log.with_suffix(".gone").rename(log)
+    for run in runs:
+        with pytest.raises(JournalError, match="cannot sync"):
+            await run.append([CallStarted("c2")], "soon")
+        with pytest.raises(JournalError, match="cannot sync"):
+            await run.release()
+
+
+async def test_the_log_is_kept_short(journal: SqliteJournal, path: Path) -> None:
+    run = await journal.open("r1", create=True)
+    event = CallEnded("c1", ToolResult("x" * 100_000))
+    for _ in range(300):
+        await run.append([event], "written")
+        await asyncio.sleep(0)
+    assert path.stat().st_size > 5_000_000
+    await run.release()
+    await journal.aclose()
+    assert [name for name in os.listdir(path.parent) if name != "runs.db.owners"] == ["runs.db"]
+
+
+async def test_an_encoding_that_fails_adds_nothing(journal: SqliteJournal) -> None:
+    run = await journal.open("r1", create=True)
+    bad = CallEnded("c1", ToolResult(object()))  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - the mistake is the case
+    with pytest.raises(JournalError, match="cannot be recorded"):
+        await run.append([CallStarted("c1"), bad], "written")
+    await run.append([CallStarted("c2")], "written")
+    assert await run.read() == [CallStarted("c2")]
+
+
+def test_one_store_on_one_event_loop_after_the_other(path: Path) -> None:
+    journal = SqliteJournal(path)
+
+    async def go(step: int) -> list[Event]:
+        run = await journal.open("r1", create=step == 0)
+        await run.append([CallStarted("c1", step)], "soon")
+        await run.append([CallStarted("c2", step)], "synced")
+        await run.append([CallStarted("c3", step)], "soon")
+        await run.release()
+        return (await read_all(journal, "r1"))[0]
+
+    for step in range(3):
+        assert len(asyncio.run(go(step))) == 3 * (step + 1)
+    asyncio.run(journal.aclose())
+
+
+Change = Callable[[], None]

@@ -1,0 +1,94 @@
+"""Nonsense from models never breaks a run: each ends by itself, and every call id is answered once."""
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
+from surefoot.core.replay import replay
+from surefoot.testing.models import ChaosModel, FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, NativeCall
+
+pytestmark = pytest.mark.anyio
+
+
+@tool(effect="read")
+async def look(q: str, deep: bool = False) -> str:  # the model's argument
+    """Look something up."""
+    return f"about {q}{deep}"
+
+
+@tool
+async def send(to: str) -> str:
+    """Send a letter."""
+    return f"sent to {to}"
+
+
+PIECES = st.sampled_from(
+    [
+        "Thought: I look.\n", "Action: look\n", 'Action Input: {"q": "x"}\n', "Final Answer: 42", "Observation: no\n",
+        '<tool_call>{"name": "look", "arguments": {"q": "a"}}</tool_call>', "<tool_call>", "</tool_call>",
+        '<function_call>{"name": "send", "call_objective": "x", "args": {"to": "b"}}</function_call>',
+        '[TOOL_CALLS][{"name": "look", "arguments": {}}]', "<think>", "</think>", "```json\n", "```\n", "{", "}", '"',
+        '{"thought": "t", "action": "look", "action_input": {"q": "x"}}', "look(q='x')", "\x00", "\ud800",
+        "思考：", "|",
+    ]
+)  # fmt: skip
+TEXTS = st.one_of(st.lists(PIECES, max_size=6).map("".join), st.text(max_size=80))
+ARGUMENTS = st.one_of(
+    st.sampled_from(['{"q": "x"}', '{"q": ', "", "null", "[1]", '{"q": 3, "deep": "true"}', '{"to": "me"}', "{" * 500]),
+    st.text(max_size=20),
+    st.dictionaries(st.text(max_size=4), st.integers() | st.text(max_size=4), max_size=3),
+)
+NATIVE = st.builds(
+    NativeCall,
+    st.sampled_from(["", "a", "a", "b", "functions.look:0"]),
+    st.sampled_from(["look", "send", "Look", "functions.look", "nothing", ""]),
+    ARGUMENTS,
+)
+REPLIES = st.builds(
+    ModelMessage,
+    st.just("assistant"),
+    TEXTS,
+    st.lists(NATIVE, max_size=3).map(tuple),
+    finish_reason=st.sampled_from(["stop", "length", "tool_calls", "content_filter", "unknown"]),
+)
+
+
+@settings(max_examples=700, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(REPLIES, min_size=3, max_size=9), st.sampled_from(["native", "schema", "text"]))
+async def test_nonsense_from_a_model_ends_in_a_named_outcome(replies: list[ModelMessage], mode: CallMode) -> None:
+    model = ScriptedModel(replies, traits={"json_schema": "yes"})
+    store = MemoryJournal()
+    agent = Agent(
+        model, tools=[look, send], journal=store, call_mode=mode, config=LoopConfig(budget=Budget(max_steps=12))
+    )
+    run = await agent.run("go")
+    assert run.status in ("completed", "completed_partial", "stopped", "failed")
+    assert len(model.requests) <= 12
+    for request in model.requests:
+        answered = [message.call_id for message in request.messages if message.role == "tool"]
+        asked = [call.id for message in request.messages for call in message.calls]
+        assert answered == asked
+        assert len(set(asked)) == len(asked)
+        orjson.dumps([message.content.encode("utf-8", "replace") != b"" for message in request.messages])
+    records, wrong = await store.read_recorded(run.id)
+    assert wrong == ""
+    assert replay([record.event for record in records]).differs_at is None
+
+
+def looks_until_it_knows(request: ModelRequest) -> Scripted:
+    """A model that makes one call after another, each a new one, and answers after four."""
+    if len(request.messages) >= 9:
+        return "42"
+    return calls(("look", {"q": str(len(request.messages))}))
+
+
+async def test_chaos_never_hangs_a_run() -> None:
+    ended: set[str] = set()
+    for seed in range(100):
+        model = ChaosModel(FunctionModel(looks_until_it_knows), seed=seed)
+        ended.add((await Agent(model, tools=[look]).run("go")).status)
+    assert ended <= {"completed", "completed_partial", "stopped", "failed"}
+    assert "completed" in ended

@@ -1,0 +1,23 @@
+"""What the tests of tools share."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from surefoot.types.ports import Tool, ToolCallContext
+from surefoot.types.tools import ToolResult
+
+Call = Callable[..., Awaitable[ToolResult]]
+
+
+@pytest.fixture
+def context() -> ToolCallContext:
+    return ToolCallContext(run_id="run", call_id="call", idempotency_key="key")
+
+
+@pytest.fixture
+def call(context: ToolCallContext) -> Call:
+    async def once(tool: Tool, /, **arguments: object) -> ToolResult:
+        return await tool.call(arguments, context)
+
+    return once

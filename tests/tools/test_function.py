@@ -1,0 +1,470 @@
+"""`@tool`: schemas, Python values, services, errors, threads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import enum
+import functools
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Any, Literal, cast
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from surefoot.tools.calling import ToolFailed
+from surefoot.tools.function import FunctionTool, tool
+from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.ports import Tool, ToolCallContext
+from surefoot.types.tools import ToolResult
+
+pytestmark = pytest.mark.anyio
+Call = Callable[..., Awaitable[ToolResult]]
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Point(BaseModel):
+    """A place."""
+
+    title: str
+    x: int
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True)
+    day: date
+
+
+@dataclass
+class Pair:
+    left: int
+    right: Point
+
+
+def schema_of(made: Tool) -> dict[str, Any]:  # Any: a schema is walked by keys here
+    return cast("dict[str, Any]", made.spec.parameters)
+
+
+def property_of(made: Tool, name: str = "x") -> dict[str, Any]:  # Any: as above
+    return schema_of(made)["properties"][name]
+
+
+class TestDeclaration:
+    def test_the_bare_decorator_takes_all_from_the_function(self) -> None:
+        @tool
+        async def exam_score(name: str, year: int = 2024) -> int:
+            """Exam score of one student."""
+            return len(name) + year
+
+        spec = exam_score.spec
+        assert (spec.name, spec.description) == ("exam_score", "Exam score of one student.")
+        assert (spec.effect, spec.idempotent, spec.may_repeat, spec.origin) == ("write", False, False, "local")
+        assert spec.parameters == {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "year": {"type": "integer", "default": 2024}},
+            "additionalProperties": False,
+            "required": ["name"],
+        }
+
+    def test_everything_can_be_said(self) -> None:
+        def look(x: int) -> None:
+            del x
+
+        made = tool(
+            look,
+            effect="delete",
+            idempotent=True,
+            polling=True,
+            finish=True,
+            timeout_s=5,
+            name="看",
+            description="Looks.",
+            probe=look,
+        )
+        spec = made.spec
+        assert (spec.name, spec.description, spec.effect, spec.timeout_s) == ("看", "Looks.", "delete", 5)
+        assert spec.idempotent
+        assert spec.polling
+        assert spec.finish
+        assert spec.has_probe
+
+    def test_reads_are_idempotent(self) -> None:
+        @tool(effect="read")
+        def look() -> None: ...
+
+        assert look.spec.idempotent
+        assert schema_of(look) == {"type": "object", "properties": {}, "additionalProperties": False}
+
+    async def test_it_stays_the_function(self) -> None:
+        @tool
+        async def double(x: int) -> int:
+            """Twice."""
+            return 2 * x
+
+        assert await double(4) == 8
+        assert (double.__name__, double.__doc__) == ("double", "Twice.")
+        assert repr(double) == "FunctionTool('double', effect='write')"
+
+    @pytest.mark.parametrize("name", ["", "a b", "x" * 65, "a/b", "a:b", "1 2", "<lambda>"])
+    def test_bad_names_are_refused(self, name: str) -> None:
+        with pytest.raises(UsageError, match="tool name"):
+            tool(lambda: None, name=name)
+
+    @pytest.mark.parametrize("name", ["a-b.c_d", "查询成绩", "x" * 64, "9lives", "été"])
+    def test_letters_of_any_script_are_names(self, name: str) -> None:
+        assert tool(lambda: None, name=name).spec.name == name
+
+    def test_values_out_of_range_are_refused(self) -> None:
+        with pytest.raises(ConfigError, match="effect"):
+            tool(effect=cast("Any", "wrote"))  # Any: the type checker knows it is wrong
+        for timeout_s in (0, -1, float("inf"), float("nan")):
+            with pytest.raises(ConfigError, match="timeout_s"):
+                tool(timeout_s=timeout_s)
+
+
+class TestSignatures:
+    def test_what_no_model_can_fill_is_refused_at_once(self) -> None:
+        def star(*x: int) -> None: ...
+        def stars(**x: int) -> None: ...
+        def positional(x: int, /) -> None: ...
+        def bare(x) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001  # the case
+        def field(x: int = Field(default=1)) -> None: ...
+
+        for function, why in ((star, "args"), (stars, "args"), (positional, "/"), (bare, "type"), (field, "Annotated")):
+            with pytest.raises(UsageError, match=f"tool '{function.__name__}', parameter 'x'.*{why}"):
+                tool(cast("Callable[..., None]", function))
+
+    def test_a_stream_is_refused(self) -> None:
+        def stream() -> Any:  # Any: it is never run
+            yield 1
+
+        with pytest.raises(UsageError, match="stream"):
+            tool(stream)
+
+    def test_a_type_that_cannot_be_resolved_names_tool_and_parameter(self) -> None:
+        def lost(x: int) -> None: ...
+
+        lost.__annotations__["x"] = "Nowhere"
+        with pytest.raises(UsageError, match="tool 'lost', parameter 'x'.*Nowhere"):
+            _ = tool(lost).spec
+
+    def test_a_type_without_schema_names_tool_and_parameter(self) -> None:
+        @tool
+        def lock(x: threading.Lock) -> None: ...
+        @tool
+        def back(x: Callable[[int], int]) -> None: ...
+
+        for made in (lock, back):
+            with pytest.raises(UsageError, match="parameter 'x'"):
+                _ = made.spec
+
+    def test_names_where_the_tool_was_decorated_are_known(self) -> None:
+        class Local(BaseModel):
+            x: int
+
+        @tool
+        def take(x: Local, y: list[Local]) -> None: ...
+
+        assert property_of(take)["$ref"] == "#/$defs/Local"
+        assert property_of(take, "y")["items"] == {"$ref": "#/$defs/Local"}
+
+    def test_a_method_a_partial_and_a_callable_object(self) -> None:
+        class Shop:
+            def price(self, item: str, tax: float = 0.1) -> str:
+                """Price of an item."""
+                return f"{item} {tax}"
+
+            async def __call__(self, item: str) -> str:
+                """Ask the shop."""
+                return item
+
+        shop = Shop()
+        assert tool(shop.price).spec.description == "Price of an item."
+        assert list(schema_of(tool(shop.price))["properties"]) == ["item", "tax"]
+        assert list(schema_of(tool(functools.partial(shop.price, tax=0.2)))["properties"]) == ["item"]
+        assert tool(shop, name="shop").spec.description == "Ask the shop."
+        assert tool(functools.partial(shop.price, tax=0.2)).spec.name == "price"
+
+    @pytest.mark.parametrize(
+        "annotation",
+        [
+            ToolCallContext,
+            "ToolCallContext",
+            "ToolCallContext | None",
+            ToolCallContext | None,
+            Annotated[ToolCallContext, "why"],
+        ],
+    )
+    async def test_the_context_is_hidden_and_filled(self, annotation: object, call: Call) -> None:
+        def who(x: int, ctx: Any) -> str:  # Any: the annotation is the case
+            return f"{x} {ctx.idempotency_key}"
+
+        who.__annotations__["ctx"] = annotation
+        made = tool(who)
+        assert list(schema_of(made)["properties"]) == ["x"]
+        assert (await call(made, x=1)).content == "1 key"
+        assert (await call(made, x=1, ctx="forged")).content == "1 key"
+
+
+class TestSchemas:
+    @pytest.mark.parametrize(
+        ("annotation", "schema"),
+        [
+            (str, {"type": "string"}),
+            (float, {"type": "number"}),
+            (bool, {"type": "boolean"}),
+            (dict, {"type": "object", "additionalProperties": True}),
+            (list, {"type": "array", "items": {}}),
+            (Any, {}),
+            (
+                list[dict[str, int]],
+                {"type": "array", "items": {"type": "object", "additionalProperties": {"type": "integer"}}},
+            ),
+            (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+            (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
+            (Literal["a", 1], {"enum": ["a", 1]}),
+            (Colour, {"type": "string", "enum": ["red", "blue"]}),
+            (Annotated[int, "Years."], {"type": "integer", "description": "Years."}),
+            (
+                Annotated[int, Field(ge=0, description="Years.")],
+                {"type": "integer", "minimum": 0, "description": "Years."},
+            ),
+            (date, {"type": "string", "format": "date"}),
+            (set[int], {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}),
+        ],
+    )
+    def test_each_type_has_its_schema(self, annotation: object, schema: object) -> None:
+        def take(x: Any) -> None: ...  # Any: the annotation is the case
+
+        take.__annotations__["x"] = annotation
+        assert property_of(tool(take)) == schema
+
+    def test_definitions_are_kept_and_titles_go_but_not_a_property_of_that_name(self) -> None:
+        @tool
+        def take(x: Point, y: list[Pair]) -> None: ...
+
+        schema = schema_of(take)
+        assert schema["$defs"]["Point"] == {
+            "description": "A place.",
+            "type": "object",
+            "properties": {"title": {"type": "string"}, "x": {"type": "integer"}},
+            "required": ["title", "x"],
+        }
+        assert schema["properties"]["x"]["$ref"] == "#/$defs/Point"
+        assert set(schema["$defs"]) == {"Point", "Pair"}
+
+    def test_defaults_are_kept_as_json(self) -> None:
+        @tool
+        def take(
+            a: Colour = Colour.RED,
+            b: date = date(2024, 1, 2),
+            c: float = float("inf"),
+            d: str = None,  # type: ignore[assignment]  # noqa: RUF013  # the case: null may be sent
+        ) -> None: ...
+
+        assert property_of(take, "a")["default"] == "red"
+        assert property_of(take, "b")["default"] == "2024-01-02"
+        assert "default" not in property_of(take, "c")
+        assert property_of(take, "d") == {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}
+
+    @pytest.mark.parametrize(
+        "doc",
+        [
+            "Say it.\n\nLoudly.\n\nArgs:\n    x: what to\n        say\n\nReturns:\n    nothing",
+            "Say it.\n\nLoudly.\n\nParameters\n----------\nx : str\n    what to\n    say\n",
+            "Say it.\n\nLoudly.\n\n:param x: what to say\n:returns: nothing",
+            "Say it.\n\nLoudly.\n\n@param x: what to say",
+        ],
+    )
+    def test_docstrings_of_each_style(self, doc: str) -> None:
+        def say(x: str) -> None: ...
+
+        say.__doc__ = doc
+        spec = tool(say).spec
+        assert spec.description == "Say it.\n\nLoudly."
+        assert property_of(tool(say))["description"] == "what to say"
+
+
+class TestCalls:
+    async def test_values_arrive_as_their_types(self, call: Call) -> None:
+        @tool
+        async def take(
+            colour: Colour, point: Point, pair: Pair, day: date, many: set[int], strict: Strict, n: int, f: float
+        ) -> str:
+            return repr((colour, point, pair, day, many, strict, n, f))
+
+        point = {"title": "t", "x": 1}
+        result = await call(
+            take,
+            colour="blue",
+            point=point,
+            pair={"left": 1, "right": point},
+            day="2024-01-02",
+            many=[1],
+            strict={"day": "2024-01-02"},
+            n=2.0,
+            f=3,
+        )
+        a_point = Point(title="t", x=1)
+        day = date(2024, 1, 2)
+        assert result.content == repr((Colour.BLUE, a_point, Pair(1, a_point), day, {1}, Strict(day=day), 2, 3.0))
+
+    async def test_values_that_do_not_fit_list_their_fields(self, call: Call) -> None:
+        @tool
+        def take(x: Point) -> None: ...
+
+        result = await call(take, x={"title": 3, "x": "no"})
+        assert result.kind == "error"
+        assert result.content.startswith("Invalid arguments: x.title: ")
+        assert "; x.x: " in result.content
+
+    async def test_whatever_made_it_what_is_awaitable_is_awaited(self, call: Call) -> None:
+        async def answer(x: int) -> int:
+            return x
+
+        class Asked:
+            async def __call__(self, x: int) -> int:
+                return x
+
+            async def method(self, x: int) -> int:
+                return x
+
+        @functools.wraps(answer)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:  # Any: any call goes through
+            return answer(*args, **kwargs)
+
+        def hidden(x: int) -> Awaitable[int]:
+            return answer(x)
+
+        made = [answer, functools.partial(answer), Asked().method, wrapped, hidden]
+        for each in [*(tool(one) for one in made), tool(Asked(), name="asked")]:
+            assert (await call(cast("Tool", each), x=7)).content == "7"
+
+    async def test_a_sync_function_runs_in_a_thread_with_its_context(self, call: Call) -> None:
+        variable = contextvars.ContextVar("variable", default="unset")
+        variable.set("set")
+
+        @tool
+        def where() -> list[str]:
+            return [threading.current_thread().name.split("_")[0], variable.get()]
+
+        assert (await call(where)).content == '["surefoot-tool","set"]'
+
+    async def test_many_sync_tools_run_at_once(self, call: Call) -> None:
+        barrier = threading.Barrier(40, timeout=10)
+
+        @tool
+        def meet() -> str:
+            barrier.wait()
+            return "met"
+
+        results = await asyncio.gather(*(call(meet) for _ in range(40)))
+        assert {result.content for result in results} == {"met"}
+
+    async def test_an_exception_is_a_result(self, call: Call) -> None:
+        def raising(error: BaseException) -> FunctionTool[..., None]:
+            def fail() -> None:
+                raise error
+
+            return tool(fail)
+
+        for error, content, infrastructure in (
+            (ValueError("no"), "ValueError: no", False),
+            (ValueError(), "ValueError", False),
+            (StopIteration(3), "StopIteration: 3", False),
+            (ConnectionRefusedError("gone"), "ConnectionRefusedError: gone", True),
+            (TimeoutError(), "TimeoutError", True),
+            (FileNotFoundError("x"), "FileNotFoundError: x", False),
+            (ExceptionGroup("g", [ValueError("a"), KeyError("b")]), "ValueError: a; KeyError: 'b'", False),
+            (ToolFailed("Say it otherwise."), "Say it otherwise.", False),
+        ):
+            assert await call(raising(error)) == ToolResult(content, kind="error", infrastructure=infrastructure)
+        assert len((await call(raising(ValueError("x" * 9000)))).content) == 2000
+
+    async def test_the_cause_says_whether_it_was_the_network(self, call: Call) -> None:
+        @tool
+        async def fetch() -> None:
+            raise RuntimeError("client") from ConnectionResetError("peer")
+
+        assert (await call(fetch)).infrastructure
+
+    async def test_cancellation_and_interrupts_go_through(self, call: Call) -> None:
+        @tool
+        async def cancelled() -> None:
+            raise asyncio.CancelledError
+
+        @tool
+        async def leaving() -> None:
+            raise SystemExit(3)
+
+        with pytest.raises(asyncio.CancelledError):
+            await call(cancelled)
+        with pytest.raises(SystemExit):
+            await call(leaving)
+
+    async def test_a_result_goes_through_as_it_is(self, call: Call) -> None:
+        given = ToolResult("x", source="here", trust="trusted")
+
+        @tool
+        async def give() -> ToolResult:
+            return given
+
+        assert await call(give) is given
+
+    async def test_a_result_that_cannot_be_shown_does_not_undo_the_call(self, call: Call) -> None:
+        @tool
+        async def knot() -> list[object]:
+            it: list[object] = []
+            it.append(it)
+            return it
+
+        result = await call(knot)
+        assert (result.kind, "holds itself" in result.content) == ("ok", True)
+
+
+class TestProbe:
+    async def test_it_gets_what_it_names(self, context: ToolCallContext) -> None:
+        sent = {"m1"}
+
+        async def was_sent(number: str, ctx: ToolCallContext) -> str | None:
+            return f"sent {ctx.call_id}" if number in sent else None
+
+        @tool(probe=was_sent)
+        def send(number: str, text: str) -> None: ...
+
+        assert await send.probe({"number": "m1", "text": ""}, context) == ToolResult("sent call")
+        assert await send.probe({"number": "m2", "text": ""}, context) is None
+
+    async def test_a_probe_that_fails_leaves_doubt(self, context: ToolCallContext) -> None:
+        def ask() -> None:
+            raise ConnectionError("down")
+
+        made = tool(lambda: None, name="send", probe=ask)
+        result = await made.probe({}, context)
+        assert result is not None
+        assert result.kind == "in_doubt"
+
+    def test_it_cannot_ask_for_what_the_tool_does_not_take(self) -> None:
+        def ask(other: str) -> None: ...
+
+        with pytest.raises(UsageError, match="other"):
+            _ = tool(lambda: None, name="send", probe=ask).spec
+
+
+def test_importing_and_plain_tools_load_nothing_heavy() -> None:
+    program = (
+        "import sys\nfrom surefoot.tools.function import tool\nimport surefoot.tools.builtin as b\n"
+        "def f(a: int, b: list[str] | None = None) -> str:\n    'Do.'\ntool(f).spec\n"
+        "print([m for m in ('pydantic', 'aiohttp', 'docstring_parser', 'yarl') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
