@@ -8,11 +8,10 @@ from it. Source of the rules: spec/react.md, sections 7, 9 and 10.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import assert_never
 
 from surefoot.core.modes import mode_for
-from surefoot.core.state import EMPTY, Call, Known, Outcome, State, Turn, subset
+from surefoot.core.state import EMPTY, Call, Known, Outcome, State, Turn, changed, subset
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
     CallEnded,
@@ -56,7 +55,7 @@ def _apply(state: State, event: Event) -> State:
         case RunStarted():
             return _started(state, event)
         case ToolsSelected(visible):
-            return replace(state, seen=state.seen + 1, offered=subset(state.tools, visible))
+            return changed(state, seen=state.seen + 1, offered=subset(state.tools, visible))
         case ModelTraitLearnt():
             return _learnt(state, event)
         case ModelFailed():
@@ -66,13 +65,13 @@ def _apply(state: State, event: Event) -> State:
         case RunResumed() | RunForked():
             return _taken_up(state, event)
         case RunEnded(ending):
-            return replace(state, seen=state.seen + 1, ending=ending)
+            return changed(state, seen=state.seen + 1, ending=ending)
         case _:
             assert_never(event)
 
 
 def _started(state: State, event: RunStarted) -> State:
-    return replace(
+    return changed(
         state,
         seen=state.seen + 1,
         run_id=event.run_id,
@@ -93,7 +92,7 @@ def _started(state: State, event: RunStarted) -> State:
 
 def _taken_up(state: State, event: RunResumed | RunForked) -> State:
     mode = event.call_mode or state.mode
-    taken = replace(
+    taken = changed(
         state,
         seen=state.seen + 1,
         model=event.model or state.model,
@@ -106,21 +105,21 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
         overflows=0,
     )
     if isinstance(event, RunForked):
-        return replace(taken, run_id=event.run_id)
-    return replace(taken, config=event.config or state.config)
+        return changed(taken, run_id=event.run_id)
+    return changed(taken, config=event.config or state.config)
 
 
 def _learnt(state: State, event: ModelTraitLearnt) -> State:
     traits = {**state.traits, event.trait: event.value}
     mode = mode_for(state.start_mode, traits)
-    changed = {} if mode == state.mode else {"faults_running": 0, "empty_running": 0, "nudges_running": 0}
-    return replace(state, seen=state.seen + 1, traits=traits, mode=mode, **changed)
+    counters = {} if mode == state.mode else {"faults_running": 0, "empty_running": 0, "nudges_running": 0}
+    return changed(state, seen=state.seen + 1, traits=traits, mode=mode, **counters)
 
 
 def _failed(state: State, event: ModelFailed) -> State:
     overflow = event.kind == "context_overflow"
     turns = len(state.done) + (state.turn is not None)
-    return replace(
+    return changed(
         state,
         seen=state.seen + 1,
         failure=event,
@@ -137,7 +136,7 @@ def _replied(state: State, event: ModelReplied) -> State:
     calls, ids = _calls(state, event)
     is_fault = outcome == "fault" or (outcome == "calls" and not event.parsed.calls)
     is_leak = event.mode == "native" and bool(event.parsed.calls) and not event.message.calls
-    return replace(
+    return changed(
         state,
         seen=state.seen + 1,
         done=(*state.done, state.turn) if state.turn else state.done,
@@ -227,7 +226,7 @@ def _ended(state: State, event: CallEnded) -> State:
     call = next((c for c in state.calls if c.id == event.call_id), None)
     if call is None:
         return state
-    return replace(
+    return changed(
         state,
         known=_known_after(state.known, call),
         elapsed_s=max(state.elapsed_s, event.elapsed_s),
@@ -268,9 +267,6 @@ def _known_after(known: Mapping[bytes, Known], call: Call) -> Mapping[bytes, Kno
 def _with_call(state: State, call_id: str, **changes: object) -> State:
     turn = state.turn
     if turn is None:
-        return replace(state, seen=state.seen + 1)
-    calls = tuple(
-        replace(call, **changes) if call.id == call_id else call  # type: ignore[arg-type]  # fields of Call by name
-        for call in turn.calls
-    )
-    return replace(state, seen=state.seen + 1, turn=replace(turn, calls=calls))
+        return changed(state, seen=state.seen + 1)
+    calls = tuple([changed(call, **changes) if call.id == call_id else call for call in turn.calls])
+    return changed(state, seen=state.seen + 1, turn=changed(turn, calls=calls, _memo={}))

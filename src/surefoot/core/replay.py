@@ -79,6 +79,8 @@ def _again(
     state: State, event: Event, under_way: frozenset[Move], due: list[Event]
 ) -> tuple[Event | None, frozenset[Move]]:
     """What comes out where `event` was recorded, and what is under way after it."""
+    if due:  # what is announced together is appended together, before anything can come back from the world
+        return due[0], under_way
     match event:
         case ModelReplied(step=step, message=message, role=role):
             move = next((m for m in under_way if isinstance(m, Think) and m.step == step and m.role == role), None)
@@ -91,7 +93,7 @@ def _again(
             return (event, under_way - {move}) if move else (None, under_way)
         case CallEnded(call_id):
             return (event, under_way - {Act(call_id)}) if Act(call_id) in under_way else (None, under_way)
-        case ModelTraitLearnt() if not due:  # the endpoint's own word, in place of a reply
+        case ModelTraitLearnt():  # the endpoint's own word, in place of a reply
             return event, frozenset(m for m in under_way if not isinstance(m, Think))
         case DoubtSettled(call_id):
             return event, under_way - {Probe(call_id)}
@@ -100,4 +102,4 @@ def _again(
         case CallJudged(by=by) if by:
             return event, under_way
         case _:
-            return (due[0] if due else None), under_way
+            return None, under_way

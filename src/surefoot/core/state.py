@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 import orjson
 
@@ -30,7 +30,21 @@ Outcome = Literal["calls", "answer", "cut", "no_step", "narrated", "empty", "fau
 makes none · nothing · something unreadable · a refusal by the model or a content filter."""
 
 
-@dataclass(frozen=True, slots=True)
+Record = TypeVar("Record", "Call", "Turn", "State")
+
+
+def changed(record: Record, **changes: object) -> Record:
+    """The record with some fields changed, as `dataclasses.replace` gives it, at a tenth of its cost.
+
+    A fold makes several new records for each event, and this is most of what it does. It is why these records have no
+    slots: copying a `__dict__` is one call.
+    """
+    new = object.__new__(type(record))
+    new.__dict__.update(record.__dict__, **changes)
+    return new
+
+
+@dataclass(frozen=True)
 class Call:
     """One call of a reply, and how far it has come. `id` is "STEP.POSITION"; `wire_id` is the id the model knows.
 
@@ -66,7 +80,7 @@ class Call:
         return self.name.encode() + b"\0" + orjson.dumps(self.arguments, option=orjson.OPT_SORT_KEYS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Turn:
     """One reply and its calls, in the order of the reply."""
 
@@ -101,7 +115,7 @@ class Known:
     may_repeat: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class State:
     """A run, as its events tell it.
 

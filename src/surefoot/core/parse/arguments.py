@@ -9,7 +9,7 @@ from surefoot.core.parse.drafts import NO_ARGUMENTS, NO_WARNINGS, Draft, Reading
 from surefoot.core.parse.json_ladder import Rules, Value, read
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, same_json
 from surefoot.core.parse.offered import unwrapped
-from surefoot.core.parse.scan import Seeker, fence_at, skip_blanks
+from surefoot.core.parse.scan import Seeker, inside_fence, skip_blanks
 from surefoot.core.parse.schema import properties_of
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 from surefoot.types.tools import ToolSpec
@@ -123,8 +123,7 @@ def arguments_at(
         return Arguments(end=at)
     stop = seek.first(marks, at)
     limit = len(text) if stop < 0 else stop
-    if text.startswith(("```", "~~~"), at) and (fence := fence_at(text, at)) is not None:
-        at = skip_blanks(text, fence.inner)
+    at = skip_blanks(text, inside_fence(text, at))
     warnings: set[ReplyWarning] = set()
     if text[at : at + 1] not in _OPENERS or at >= limit:
         opening = min((place for sign in "{[" if (place := text.find(sign, at, limit)) >= 0), default=-1)

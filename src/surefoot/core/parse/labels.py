@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from surefoot.core.parse.scan import FENCE_OPEN
+from surefoot.core.parse.scan import FENCES
 
 LabelKind = Literal["thought", "action", "input", "observation", "answer", "bare_answer", "question"]
 
@@ -60,13 +60,13 @@ def words_of(labels: Labels, kind: LabelKind) -> tuple[str, ...]:
 
 @lru_cache(maxsize=32)
 def label_pattern(labels: Labels) -> re.Pattern[str]:
-    """Matches a label with its colon at a line start (group: its kind), or the opening of a code fence (`fence`).
+    """Matches a label with its colon at a line start (group: its kind), or a code fence (`FENCES`).
 
     Around the words may stand blanks, `*`, `_`, `#` and a number. Nothing in it backtracks over the line.
     """
     rows = "|".join(f"(?P<{kind}>{_words(words_of(labels, kind))})" for kind in KINDS if words_of(labels, kind))
     label = rf"^[ \t]*+(?P<decoration>[*_# \t]*+)(?:{rows})(?P<inner>[ \t*_#]*+(?:\d++[ \t*_#]*+)?)[:：]"
-    return re.compile(f"{label}|(?P<fence>{FENCE_OPEN})", re.MULTILINE | re.IGNORECASE)
+    return re.compile(f"{label}|{FENCES}", re.MULTILINE | re.IGNORECASE)
 
 
 def _words(names: tuple[str, ...]) -> str:

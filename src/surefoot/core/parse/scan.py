@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-FENCE_OPEN = r"^[ \t]*+(?:[-*>][ \t]++)?(?:`{3,}+|~{3,}+)[^\n`]*+$"
-"""A line that opens a code fence; to be compiled with MULTILINE."""
+FENCES = (
+    r"(?P<inline>(?<!`)`{3,}+[^`\n]++`{3,}+)"
+    r"|(?P<fence>(?<!`)`{3,}+(?=[^`\n]*+$)|^[ \t]*+~{3,}+(?=[^\n]*+$))"
+)
+"""The opening of a code fence (`fence`), or one that ends on its own line (`inline`). Compile with MULTILINE."""
 
 BLANKS = re.compile(r"[\s\ufeff]*+")
 
@@ -59,6 +62,12 @@ class Fence:
         return text[self.inner : self.inner_end]
 
 
+def inside_fence(text: str, at: int) -> int:
+    """Where the content of a fence begins whose run of back-ticks or tildes stands at `at`; `at` if there is none."""
+    opening = _OPENING.match(text, at)
+    return opening.end() if opening else at
+
+
 def fence_at(text: str, at: int) -> Fence | None:
     """The fence whose run of back-ticks or tildes begins at `at`. One that is never closed goes on to the end."""
     opening = _OPENING.match(text, at)
@@ -72,11 +81,12 @@ def fence_at(text: str, at: int) -> Fence | None:
     return Fence(at, opening.end(), len(text), len(text), opening["info"].strip(), closed=False)
 
 
-def fence_of_line(text: str, line: int) -> Fence | None:
-    """The fence that is opened in the line that begins at `line`, where `FENCE_OPEN` has matched."""
-    ticks, tildes = text.find("```", line), text.find("~~~", line)
-    at = min(place for place in (ticks, tildes) if place >= 0) if max(ticks, tildes) >= 0 else -1
-    return fence_at(text, at) if at >= 0 else None
+def past_fence(text: str, opening: re.Match[str]) -> int:
+    """Where the text goes on behind the fence that a pattern with `FENCES` in it has found."""
+    if opening["inline"]:
+        return opening.end()
+    fence = fence_at(text, skip_blanks(text, opening.start()))
+    return max(opening.end(), fence.end) if fence else opening.end()
 
 
 def whole_fence(text: str) -> Fence | None:

@@ -1,0 +1,55 @@
+"""The deliverable: the tagged end product of the mono- and dual-model reasoners. Source: spec/reasoners.md, section 5."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from textwrap import dedent
+
+DELIVERABLE = "<deliverable>"
+DELIVERABLE_END = "</deliverable>"
+TASK_DONE = "TASK_DONE"
+_LOOK_BACK = 200
+PARTS = ("task_objective", "task_context", "key_reasoning_points", "final_output")
+
+
+@dataclass(frozen=True, slots=True)
+class Deliverable:
+    """The whole body and its four parts. Missing parts are empty; without any part tags the body is the final output."""
+
+    body: str
+    task_objective: str = ""
+    task_context: str = ""
+    key_reasoning_points: str = ""
+    final_output: str = ""
+
+
+def opens_at(text: str, at: int) -> bool:
+    """Whether the tag at `at` stands where one may open: at a line start, or right after another tag."""
+    begin = max(0, at - _LOOK_BACK)
+    newline = text.rfind("\n", begin, at)
+    before = text[max(begin, newline + 1) : at].rstrip()
+    return before.endswith(">") or (not before and (newline >= 0 or begin == 0))
+
+
+def body_of(text: str) -> str:
+    """What stands between the tags, as an answer: common indentation and lines of only `TASK_DONE` removed, trimmed."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip() != TASK_DONE]
+    return dedent("\n".join(lines)).strip()
+
+
+def parts_of(body: str) -> Deliverable:
+    """The four parts of a body."""
+    found = {name: _part(body, name) for name in PARTS}
+    if all(part is None for part in found.values()):
+        return Deliverable(body, final_output=body)
+    texts = {name: body_of(part) if part is not None else "" for name, part in found.items()}
+    return Deliverable(body, **texts)
+
+
+def _part(body: str, name: str) -> str | None:
+    opening = re.search(rf"<{name}>", body)
+    if opening is None:
+        return None
+    end = body.find(f"</{name}>", opening.end())
+    return body[opening.end() : end] if end >= 0 else None

@@ -1,0 +1,138 @@
+"""Where the first call of a reply begins, and of what family it is: one scan from left to right.
+
+Code fences, deliverables and JSON values are stepped over: a marker in them is text. Markers that are special tokens count
+alone; those that look like tags count only with the start of a body or their end tag behind them, since models also
+write about them. Source: spec/react.md, section 5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from surefoot.core.parse.deliverable import DELIVERABLE, DELIVERABLE_END, opens_at
+from surefoot.core.parse.json_ladder import LENIENT, value_end
+from surefoot.core.parse.scan import FENCES, Seeker, past_fence, skip_blanks
+
+FamilyName = Literal[
+    "hermes", "qwen3_xml", "glm45", "mistral", "llama3_json", "pythonic", "deepseek_v3", "deepseek_v31",
+    "deepseek_v32_dsml", "kimi_k2", "harmony", "tags", "fenced_json",
+]  # fmt: skip
+
+TOOL_CALL, TOOL_CALL_END = "<tool_call>", "</tool_call>"
+FUNCTION = "<function="
+FUNCTION_CALL, FUNCTION_CALL_END = "<function_call>", "</function_call>"
+V3_SEPARATOR = "function<｜tool▁sep｜>"
+V3_CALL = "<｜tool▁call▁begin｜>"
+
+_GLM_NAME = re.compile(r"[\w.:-]{1,200}+(?=\s*+(?:<arg_key>|</tool_call>)|\s*+\Z)")
+_QWEN_NAME = re.compile(r"<function=[^<>\s]{1,200}+")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The first marker of a reply: where it stands, and the family that it stands for."""
+
+    family: FamilyName
+    at: int
+
+
+def tool_call_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
+    """What the `<tool_call>` at `at` opens; None if it is only mentioned."""
+    inside = skip_blanks(text, at + len(TOOL_CALL))
+    while text.startswith(TOOL_CALL, inside):
+        inside = skip_blanks(text, inside + len(TOOL_CALL))
+    if _QWEN_NAME.match(text, inside):
+        return "qwen3_xml"
+    if text.startswith(("{", "[", "```", TOOL_CALL_END), inside):
+        return "hermes"
+    if _GLM_NAME.match(text, inside):
+        return "glm45"
+    close = seek.find(TOOL_CALL_END, inside)
+    return "hermes" if close >= 0 and not 0 <= seek.find(TOOL_CALL, inside) < close else None
+
+
+def _function(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
+    return "qwen3_xml" if _QWEN_NAME.match(text, at) else None
+
+
+def _function_call(text: str, at: int, seek: Seeker) -> FamilyName | None:
+    inside = skip_blanks(text, at + len(FUNCTION_CALL))
+    if text.startswith(("{", "[", "```", FUNCTION_CALL, FUNCTION_CALL_END), inside):
+        return "tags"
+    close = seek.find(FUNCTION_CALL_END, inside)
+    return "tags" if close >= 0 and not 0 <= seek.find(FUNCTION_CALL, inside) < close else None
+
+
+def _deepseek(text: str, at: int, seek: Seeker) -> FamilyName | None:
+    call = seek.find(V3_CALL, at)
+    separator = seek.find(V3_SEPARATOR, at)
+    if separator < 0:
+        return "deepseek_v31"
+    first = separator == call + len(V3_CALL) if call >= 0 else True
+    return "deepseek_v3" if first else "deepseek_v31"
+
+
+def _always(family: FamilyName) -> Callable[[str, int, Seeker], FamilyName | None]:
+    def told(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # a special token counts alone
+        return family
+
+    return told
+
+
+MARKERS: dict[str, Callable[[str, int, Seeker], FamilyName | None]] = {
+    TOOL_CALL: tool_call_family,
+    FUNCTION: _function,
+    FUNCTION_CALL: _function_call,
+    "[TOOL_CALLS]": _always("mistral"),
+    "<|python_tag|>": _always("llama3_json"),
+    "<|python_start|>": _always("pythonic"),
+    "<｜tool▁calls▁begin｜>": _deepseek,
+    V3_CALL: _deepseek,
+    "<｜DSML｜function_calls>": _always("deepseek_v32_dsml"),
+    "<｜DSML｜invoke": _always("deepseek_v32_dsml"),
+    "<|tool_calls_section_begin|>": _always("kimi_k2"),
+    "<|tool_call_begin|>": _always("kimi_k2"),
+    "<|channel|>": _always("harmony"),
+    "<|start|>assistant": _always("harmony"),
+}
+"""Marker -> (text, its place, seeker) -> the family, or None where it is only mentioned. A new family is a row here."""
+
+_MARKER = "|".join(re.escape(marker) for marker in MARKERS)
+_ANY_MARKER = re.compile(_MARKER)
+_STEP = re.compile(rf"(?P<marker>{_MARKER})|(?P<deliverable>{DELIVERABLE})|(?P<value>\{{)|{FENCES}", re.MULTILINE)
+
+
+def first_mark(text: str) -> Mark | None:
+    """The first marker that counts; None if there is none."""
+    if _ANY_MARKER.search(text) is None:
+        return None
+    seek = Seeker(text)
+    at = marker_at = 0
+    while (step := _STEP.search(text, at)) is not None:
+        at = step.end()
+        if marker := step["marker"]:
+            family = MARKERS[marker](text, step.start(), seek)
+            if family is not None:
+                return Mark(family, step.start())
+        elif step["deliverable"]:
+            at = past_deliverable(text, step.start(), seek)
+        elif step["value"]:
+            end, goes_on = value_end(text, step.start(), LENIENT)
+            if end < 0 and marker_at < at:  # a marker behind a bracket that opens no value still counts
+                following = _ANY_MARKER.search(text, at)
+                marker_at = following.start() if following else len(text)
+            at = end if end >= 0 else max(at, min(goes_on, marker_at))
+        else:
+            at = past_fence(text, step)
+    return None
+
+
+def past_deliverable(text: str, at: int, seek: Seeker) -> int:
+    """Where the text goes on behind the deliverable that opens at `at`; behind the tag if it opens none."""
+    end = seek.find(DELIVERABLE_END, at)
+    if end < 0 or not opens_at(text, at):
+        return at + len(DELIVERABLE)
+    return end + len(DELIVERABLE_END)

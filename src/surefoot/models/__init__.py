@@ -1,0 +1,1 @@
+"""Models: one module a wire, and wrappers of the same shape around them."""

@@ -1,0 +1,55 @@
+"""JSON at the edge to a model server: read without trust, written without fail."""
+
+import json
+from collections.abc import Mapping
+from typing import cast
+
+import orjson
+
+Json = dict[str, object]
+
+
+def mapping(value: object) -> Json:
+    """The value as a JSON object; empty when it is none."""
+    return cast("Json", value) if isinstance(value, dict) else {}  # the keys of decoded JSON are always text
+
+
+def items(value: object) -> list[object]:
+    """The value as a JSON array; empty when it is none."""
+    return cast("list[object]", value) if isinstance(value, list) else []  # decoded JSON holds nothing but objects
+
+
+def text(value: object) -> str:
+    """The value as text; empty when it is none."""
+    return value if isinstance(value, str) else ""
+
+
+def whole(value: object) -> int:
+    """The value as a count; 0 when it is no number."""
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0
+
+
+def read(raw: bytes | str) -> object:
+    """Decode JSON; `None` when it is broken or torn."""
+    try:
+        return cast("object", orjson.loads(raw))  # orjson promises nothing about the type, and neither do we
+    except orjson.JSONDecodeError:
+        return None
+
+
+def write(value: object) -> bytes:
+    """Encode as compact JSON in UTF-8.
+
+    What orjson does not take (lone surrogates, integers beyond 64 bits) goes the slower way; half a surrogate pair is
+    sent as a question mark, since no server could read it.
+    """
+    try:
+        return orjson.dumps(value, default=_plain)
+    except orjson.JSONEncodeError:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain).encode("utf-8", "replace")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, object]", value))  # only the shape matters: orjson checks the keys itself
+    raise TypeError(f"{type(value).__name__} is no JSON value")

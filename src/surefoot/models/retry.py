@@ -1,0 +1,146 @@
+"""A model that is asked again when it fails for reasons that pass. Source: spec/reasoners.md, section 1."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
+from surefoot.types.messages import (
+    CallMode,
+    Emit,
+    ModelMessage,
+    ModelRequest,
+    ModelSignal,
+    ReasoningDelta,
+    Reset,
+    TextDelta,
+    Traits,
+    Usage,
+)
+from surefoot.types.ports import Model
+
+_PASSING = frozenset({"rate_limited", "timeout", "unavailable"})
+_FIRST_WAIT_S = 0.5
+_LONGEST_WAIT_S = 8.0
+_LONGEST_RETRY_AFTER_S = 60.0
+_CHARACTERS_A_TOKEN = 4
+
+
+class Retried:
+    """Asks the inner model up to `settings.attempts` times, with growing, wholly random waits between.
+
+    What a server asks for in `Retry-After` is kept, up to 60 s; when it asks for more, or for more than the deadline
+    leaves, the failure is final at once. The message tells the attempts, and its usage holds an estimate for replies
+    that broke off. When every attempt fails, the last error leaves, with `attempts` set.
+    """
+
+    def __init__(
+        self,
+        inner: Model,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        random01: Callable[[], float] = random.random,
+    ) -> None:
+        self._inner = inner
+        self._clock = clock
+        self._sleep = sleep
+        self._random01 = random01
+
+    def __repr__(self) -> str:
+        return f"Retried({self._inner!r})"
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def modes(self) -> tuple[CallMode, ...]:
+        return self._inner.modes
+
+    @property
+    def traits(self) -> Traits:
+        return self._inner.traits
+
+    @property
+    def inner(self) -> Model:
+        return self._inner
+
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+        """One reply, as `surefoot.types.ports.Model.send` has it. `Reset` is shown before a broken reply comes anew."""
+        started = self._clock()
+        shown = None if emit is None else _Shown(emit)
+        try:
+            return await self._inner.send(request, shown)
+        except ModelError as error:
+            if not _is_passing(error):
+                raise
+            failure = error
+        return await self._again(request, shown, failure, started)
+
+    async def aclose(self) -> None:
+        """Close the inner model."""
+        await self._inner.aclose()
+
+    async def _again(
+        self, request: ModelRequest, shown: "_Shown | None", failure: ModelError, started: float
+    ) -> ModelMessage:
+        spent = Usage()
+        attempts = 1
+        while True:
+            left_s = None if request.deadline_s is None else request.deadline_s - (self._clock() - started)
+            wait_s = self._wait_s(attempts, failure)
+            if attempts >= request.settings.attempts or wait_s is None or (left_s is not None and wait_s >= left_s):
+                failure.attempts = attempts
+                raise failure
+            if shown is not None and shown.chars:
+                spent += Usage(output_tokens=shown.chars // _CHARACTERS_A_TOKEN, estimated=True)
+                shown.reset(str(failure))
+            await self._sleep(wait_s)
+            attempts += 1
+            try:
+                left = request if left_s is None else replace(request, deadline_s=left_s - wait_s)
+                message = await self._inner.send(left, shown)
+            except ModelError as error:
+                error.attempts = attempts
+                if not _is_passing(error):
+                    raise
+                failure = error
+                continue
+            return replace(message, attempts=attempts, usage=message.usage + spent)
+
+    def _wait_s(self, attempts: int, failure: ModelError) -> float | None:
+        """Seconds until the next attempt; `None` when the server asks for more than anyone should wait."""
+        asked_s = failure.retry_after_s or 0.0
+        if asked_s > _LONGEST_RETRY_AFTER_S:
+            return None
+        longest = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (attempts - 1))
+        return asked_s + self._random01() * longest  # those who were turned away together do not come back together
+
+
+def _is_passing(error: ModelError) -> bool:
+    return error.kind in _PASSING and not isinstance(error, ModelRefused | TraitRefused)
+
+
+class _Shown:
+    """Passes signals on, and remembers how much of the reply has been shown."""
+
+    __slots__ = ("_emit", "chars")
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self.chars = 0
+
+    def __call__(self, signal: ModelSignal) -> None:
+        if isinstance(signal, TextDelta | ReasoningDelta):
+            self.chars += len(signal.text)
+        else:
+            self.chars += 1
+        self._emit(signal)
+
+    def reset(self, reason: str) -> None:
+        """Tell the watcher to forget what it saw of the broken reply."""
+        self.chars = 0
+        self._emit(Reset(reason))

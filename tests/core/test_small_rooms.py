@@ -1,0 +1,186 @@
+"""Budgets, modes, templates, step schemas and replays: the small pure questions."""
+
+from dataclasses import replace
+
+import pytest
+
+from surefoot.core.budget import seconds_left, spent_limit
+from surefoot.core.fold import fold
+from surefoot.core.gate.judge import judge
+from surefoot.core.modes import mode_for
+from surefoot.core.replay import replay
+from surefoot.core.state import EMPTY, State
+from surefoot.core.step_schema import name_schema, step_schema
+from surefoot.core.template import check_template, split_template
+from surefoot.prompts.load import MODES, templates
+from surefoot.types.config import Budget, LoopConfig
+from surefoot.types.decisions import Allow, Ask, Deny
+from surefoot.types.endings import Completed
+from surefoot.types.errors import ConfigError
+from surefoot.types.events import (
+    CallEnded,
+    CallJudged,
+    CallStarted,
+    Event,
+    ModelReplied,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    Task,
+)
+from surefoot.types.messages import CallMode, ModelMessage, NativeCall, Usage
+from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
+
+TOOLS = Catalogue(
+    (ToolSpec("look", "Look.", {"type": "object", "properties": {"q": {"type": "string"}}}, effect="read"),)
+)
+
+
+def state_with(budget: Budget, *, requests: int = 0, tokens: int = 0, elapsed_s: float = 0.0) -> State:
+    config = LoopConfig(budget=budget)
+    return replace(EMPTY, config=config, requests=requests, usage=Usage(tokens, 0, cost_usd=1.0), elapsed_s=elapsed_s)
+
+
+@pytest.mark.parametrize(
+    ("budget", "used", "reserved", "whole"),
+    [
+        (Budget(max_steps=3), {"requests": 2}, "steps", None),
+        (Budget(max_steps=3), {"requests": 3}, "steps", "steps"),
+        (Budget(max_steps=1), {"requests": 0}, None, None),
+        (Budget(max_steps=1), {"requests": 1}, "steps", "steps"),
+        (Budget(max_steps=None, max_tokens=100), {"tokens": 90}, "tokens", None),
+        (Budget(max_steps=None, max_tokens=100), {"tokens": 100}, "tokens", "tokens"),
+        (Budget(max_steps=None, max_cost_usd=1.05), {}, "cost", None),
+        (Budget(max_steps=None, max_seconds=10, reserve=0.5), {"elapsed_s": 5.0}, "time", None),
+        (Budget(max_steps=None), {"requests": 10_000, "tokens": 10**9}, None, None),
+    ],
+)
+def test_a_limit_is_reached_a_little_earlier_with_the_reserve(
+    budget: Budget, used: dict[str, int], reserved: str | None, whole: str | None
+) -> None:
+    state = state_with(budget, **used)  # type: ignore[arg-type]  # parametrised
+    assert spent_limit(state, reserve=True) == reserved
+    assert spent_limit(state) == whole
+
+
+def test_the_time_left_keeps_the_reserve_for_the_last_word() -> None:
+    state = state_with(Budget(max_seconds=10, reserve=0.2), elapsed_s=5)
+    assert (seconds_left(state), seconds_left(state, last=True)) == (3.0, 5.0)
+    assert seconds_left(state_with(Budget())) is None
+
+
+@pytest.mark.parametrize(
+    ("start", "traits", "mode"),
+    [
+        ("native", {}, "native"),
+        ("native", {"native_tools": "leaks"}, "native"),
+        ("native", {"native_tools": "no"}, "text"),
+        ("native", {"native_tools": "no", "json_schema": "yes"}, "schema"),
+        ("native", {"native_tools": "weak", "json_schema": "no"}, "text"),
+        ("schema", {}, "schema"),
+        ("schema", {"json_schema": "no"}, "text"),
+        ("text", {"json_schema": "yes"}, "text"),
+        ("text", {"json_schema": "yes", "text_steps": "weak"}, "schema"),
+        ("text", {"text_steps": "weak"}, "text"),
+    ],
+)
+def test_a_mode_that_fails_gives_way_to_the_next(start: CallMode, traits: dict[str, str], mode: CallMode) -> None:
+    assert mode_for(start, traits) == mode
+
+
+def test_a_template_is_filled_in_one_pass() -> None:
+    assert split_template("{x} {tools}\n\nQ: {input} {y}", tools="T {input}", task="I {tools}") == (
+        "{x} T {input}",
+        "Q: I {tools} {y}",
+    )
+    assert split_template("all in {input} one {tools} line", tools="T", task="I") == ("", "all in I one T line")
+
+
+@pytest.mark.parametrize("template", ["{input}", "{tools}", "{tools}\n{input}\n{input}", ""])
+def test_a_template_without_both_places_once_is_refused(template: str) -> None:
+    with pytest.raises(ConfigError, match="must occur exactly once"):
+        check_template(template, "mine.md")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_our_own_templates_hold_both_places(mode: str) -> None:
+    check_template(templates("react")[mode], mode)
+
+
+def test_the_step_schema_has_a_branch_for_each_tool_and_the_answer() -> None:
+    schema = step_schema(TOOLS)
+    assert step_schema(TOOLS) is schema
+    branches = schema["anyOf"]
+    assert isinstance(branches, list)
+    assert [branch["properties"]["action"]["const"] for branch in branches] == ["look", "Final Answer"]
+    assert list(branches[0]["properties"]) == ["thought", "action", "action_input"]
+    assert len(step_schema(TOOLS, answer=False)["anyOf"]) == 1  # type: ignore[arg-type]  # a list
+    assert name_schema(TOOLS)["required"] == ["thought", "action"]
+
+
+def test_the_strictest_policy_wins() -> None:
+    state = fold((STARTED, REPLIED))
+    call = state.calls[0]
+    ask, deny = (lambda *_: Ask("a")), (lambda *_: Deny("d"))
+    assert judge(state, call) == (Allow(), "")
+    assert judge(state, call, (ask,))[0] == Ask("a")
+    assert judge(state, call, (deny, ask))[0] == Deny("d")
+    hidden = replace(state, offered=Catalogue())
+    decision, rule = judge(hidden, call)
+    assert isinstance(decision, Deny)
+    assert rule == "only_offered_tools"
+
+
+STARTED = RunStarted("run", Task("go"), "m", TOOLS, templates("react"))
+REPLIED = ModelReplied(
+    1,
+    ModelMessage("assistant", "", (NativeCall("a", "look", '{"q": "x"}'),)),
+    Parsed((ParsedCall(0, "look", {"q": "x"}, "a"),), format="native"),
+)
+ANSWERED = ModelReplied(2, ModelMessage("assistant", "42"), Parsed(content="42"))
+WHOLE: tuple[Event, ...] = (
+    STARTED,
+    REPLIED,
+    CallJudged("1.0", Allow()),
+    CallStarted("1.0"),
+    CallEnded("1.0", ToolResult("x")),
+    ANSWERED,
+    RunEnded(Completed("42")),
+)
+
+
+def as_parsed_today(events: tuple[Event, ...]) -> tuple[Event, ...]:
+    """The events with each reply as the parser reads it now, so that only what the test changes differs."""
+    events_now: list[Event] = []
+    for event in events:
+        result = replay((*events_now, event))
+        events_now.append(result.got if isinstance(result.got, ModelReplied) else event)
+    return tuple(events_now)
+
+
+def test_a_replay_gives_the_same_events() -> None:
+    events = as_parsed_today(WHOLE)
+    result = replay(events)
+    assert (result.differs_at, result.events, result.state) == (None, events, fold(events))
+
+
+def test_a_replay_of_a_crashed_and_resumed_run_gives_the_same_events() -> None:
+    events = as_parsed_today((*WHOLE[:4], RunResumed("Ada"), CallStarted("1.0", 2), *WHOLE[4:]))
+    assert replay(events).differs_at is None
+
+
+@pytest.mark.parametrize(
+    ("at", "other"),
+    [
+        (2, CallJudged("1.0", Deny("no"))),
+        (3, CallStarted("1.1")),
+        (3, CallEnded("1.0", ToolResult("never started"))),
+        (5, RunEnded(Completed("42"))),
+        (6, RunEnded(Completed("43"))),
+    ],
+)
+def test_a_replay_says_where_a_journal_differs(at: int, other: Event) -> None:
+    events = as_parsed_today(WHOLE)
+    result = replay((*events[:at], other, *events[at + 1 :]))
+    assert (result.differs_at, result.expected) == (at, other)

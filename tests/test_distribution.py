@@ -1,0 +1,56 @@
+"""What surefoot costs to install and to import."""
+
+import re
+import subprocess
+import sys
+from importlib import metadata
+
+MOST_DISTRIBUTIONS = 18
+HEAVY = ("pydantic", "aiohttp", "asyncio", "sqlite3", "json_repair", "docstring_parser", "typer", "rich", "xllamacpp")
+
+
+def requirements_of(name: str) -> set[str]:
+    """What a distribution needs on this Python without any extra, itself included, all the way down."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        one = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
+        if one in found:
+            continue
+        found.add(one)
+        for line in metadata.requires(one) or ():
+            requirement, _, marker = line.partition(";")
+            if "extra ==" in marker or "sys_platform" in marker or "implementation_name" in marker:
+                continue
+            if (version := re.search(r'python_version < "(\d+)\.(\d+)"', marker)) and sys.version_info >= (
+                int(version[1]),
+                int(version[2]),
+            ):
+                continue
+            if match := re.match(r"[A-Za-z0-9._-]+", requirement.strip()):
+                waiting.append(match[0])
+    return found
+
+
+def test_the_library_alone_installs_few_distributions() -> None:
+    needed = requirements_of("surefoot")
+    assert len(needed) <= MOST_DISTRIBUTIONS, sorted(needed)
+
+
+def test_importing_surefoot_loads_nothing_heavy() -> None:
+    code = "import sys, surefoot; print(*(m for m in sys.modules if '.' not in m))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "surefoot" in out
+    assert not set(HEAVY) & set(out)
+
+
+def test_an_agent_is_ready_without_pydantic_or_an_http_client() -> None:
+    code = (
+        "import sys\n"
+        "from surefoot import Agent, tool\n"
+        "def add(a: int, b: int) -> int:\n    'Add.'\n    return a + b\n"
+        "Agent('http://127.0.0.1:9/v1#m', tools=[add])\n"
+        "print(*(m for m in sys.modules if '.' not in m))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"pydantic", "aiohttp", "typer", "rich", "xllamacpp"} & set(out)
