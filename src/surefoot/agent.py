@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -20,6 +20,7 @@ from surefoot.models.providers import resolve
 from surefoot.prompts.load import MODES, templates
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands, Watch
+from surefoot.runtime.traits import REMEMBERED, LearntTraits, traits_file
 from surefoot.tools.function import tool as as_tool
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Ask, Deny
@@ -30,6 +31,7 @@ from surefoot.types.events import (
     CallJudged,
     DoubtSettled,
     Event,
+    ModelTraitLearnt,
     RunEnded,
     RunForked,
     RunResumed,
@@ -115,6 +117,7 @@ class Agent:
     _tools: Mapping[str, Tool] = field(init=False, repr=False)
     _catalogue: Catalogue = field(init=False, repr=False)
     _prompts: Mapping[str, str] = field(init=False, repr=False)
+    _traits: LearntTraits = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.reasoner not in REASONERS:
@@ -133,6 +136,7 @@ class Agent:
             ("_store", _store(self.journal)),
             ("_tools", tools),
             ("_catalogue", Catalogue(specs)),
+            ("_traits", LearntTraits(model, traits_file())),
             ("_prompts", {**templates(self.reasoner), **self.prompts} if self.prompts else templates(self.reasoner)),
         ):
             object.__setattr__(self, name, value)
@@ -144,10 +148,11 @@ class Agent:
         """
         journal = await self._store.open(run_id or new_run_id(), create=True)
         async with _Opened(journal):
-            started = self._started(journal.run_id, task)
-            await journal.append((started,))
+            events = self._started(journal.run_id, task)
+            await journal.append(events)
             if watch is not None:
-                watch(started)
+                for event in events:
+                    watch(event)
             return await self._drive(journal, watch, stream=stream)
 
     def run_sync(self, task: str | Task, *, run_id: str = "", watch: Watch | None = None, stream: bool = False) -> Run:
@@ -192,9 +197,10 @@ class Agent:
             state = fold(await journal.read())
             if isinstance(state.ending, Completed) or (standing(state) and not next_moves(state)):
                 return Run.of(state)
-            model = self._model.name if self._model.name != state.model else None
-            mode = self._mode() if model else None
-            await journal.append((RunResumed(by or "resume", model=model, call_mode=mode, config=config),))
+            resumed = RunResumed(by or "resume", config=config)
+            if self._model.name != state.model:
+                resumed = replace(resumed, model=self._model.name, call_mode=self._mode(), traits=self._model.traits)
+            await journal.append((resumed,))
             return await self._drive(journal, watch, stream=stream, earlier_s=state.elapsed_s)
 
     def resume_sync(self, run_id: str, **options: Any) -> Run:  # Any: passed on as they are
@@ -210,7 +216,7 @@ class Agent:
         journal = await self._store.open(forked)
         async with _Opened(journal):
             state = fold(await journal.read())
-            await journal.append((RunForked(forked, run_id, at, self._model.name, self._mode()),))
+            await journal.append((RunForked(forked, run_id, at, self._model.name, self._mode(), self._model.traits),))
             return await self._drive(journal, watch, stream=stream, earlier_s=state.elapsed_s)
 
     async def settle(
@@ -267,11 +273,21 @@ class Agent:
             return Run.of(fold((event,), state))
 
     async def _drive(self, journal: RunJournal, watch: Watch | None, *, stream: bool, earlier_s: float = 0.0) -> Run:
-        hands = LiveHands(self._model, self._tools, journal, self.settings, watch, stream, earlier_s=earlier_s)
+        hands = LiveHands(
+            self._model,
+            self._tools,
+            journal,
+            self.settings,
+            watch,
+            stream,
+            earlier_s=earlier_s,
+            traits=self._traits,
+        )
         return Run.of(await drive(journal, hands))
 
-    def _started(self, run_id: str, task: str | Task) -> RunStarted:
-        return RunStarted(
+    def _started(self, run_id: str, task: str | Task) -> tuple[Event, ...]:
+        remembered = self._traits.known()
+        started = RunStarted(
             run_id,
             task if isinstance(task, Task) else Task(task),
             self._model.name,
@@ -283,6 +299,12 @@ class Agent:
             self.config,
             self._model.traits,
         )
+        learnt = (
+            ModelTraitLearnt(self._model.name, trait, value, REMEMBERED)
+            for trait, value in remembered.items()
+            if self._model.traits.get(trait) != value
+        )
+        return (started, *learnt)
 
     def _mode(self) -> CallMode:
         return self._model.modes[0] if self.call_mode == "auto" else self.call_mode

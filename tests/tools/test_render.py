@@ -1,13 +1,13 @@
 """Text from any value."""
 
 import enum
-from collections import OrderedDict, deque, namedtuple
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pytest
@@ -17,11 +17,14 @@ from pydantic import BaseModel
 
 from surefoot.tools.render import text_of
 
-Named = namedtuple("Named", ["a", "b"])  # the old form is also met
-
 
 class Level(enum.Enum):
     HIGH = "high"
+
+
+class Named(NamedTuple):
+    a: int
+    b: int
 
 
 class Model(BaseModel):
@@ -64,7 +67,7 @@ class Unfair(BaseModel):
         ({(1, 2): 3, 4: 5, None: 6, True: 7}, '{"(1, 2)":3,"4":5,"null":6,"true":7}'),
         ({3, 1, 2}, "[1,2,3]"),
         (deque([1]), "[1]"),
-        (OrderedDict(a=1), '{"a":1}'),
+        (OrderedDict[str, int](a=1), '{"a":1}'),
         (MappingProxyType({"a": 1}), '{"a":1}'),
         ({"a": 1}.values(), "[1]"),
         (Named(1, 2), '{"a":1,"b":2}'),

@@ -96,6 +96,7 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
         state,
         seen=state.seen + 1,
         model=event.model or state.model,
+        traits=event.traits if event.model else state.traits,
         mode=mode,
         start_mode=event.call_mode or state.start_mode,
         failure=None,

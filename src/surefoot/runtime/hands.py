@@ -10,7 +10,8 @@ from typing import assert_never
 from surefoot.core.state import State
 from surefoot.runtime.act import act, probe
 from surefoot.runtime.think import think
-from surefoot.types.events import Event
+from surefoot.runtime.traits import LearntTraits
+from surefoot.types.events import Event, ModelTraitLearnt
 from surefoot.types.messages import ModelSettings, ModelSignal
 from surefoot.types.moves import Act, Probe, Think, WorldMove
 from surefoot.types.ports import Model, RunJournal, Tool
@@ -31,6 +32,7 @@ class LiveHands:
     stream: bool = False
     clock: Callable[[], float] = time.monotonic
     earlier_s: float = 0.0
+    traits: LearntTraits | None = None
     _since: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
@@ -54,7 +56,9 @@ class LiveHands:
                 assert_never(move)
 
     def announced(self, events: Sequence[Event]) -> None:
-        """Pass events on to whoever watches."""
-        if self.watch is not None:
-            for event in events:
+        """Pass events on to whoever watches, and remember what was learnt about the model."""
+        for event in events:
+            if self.watch is not None:
                 self.watch(event)
+            if self.traits is not None and isinstance(event, ModelTraitLearnt):
+                self.traits.learn(event)

@@ -66,11 +66,16 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """Somebody took the run up again after it had stood still or ended; `None` leaves a setting as it was."""
+    """Somebody took the run up again after it had stood still or ended; `None` leaves a setting as it was.
+
+    With another `model` come its call mode and the `traits` that its adapter declares; what was learnt of the old one
+    no longer counts.
+    """
 
     by: str
     model: str | None = None
     call_mode: CallMode | None = None
+    traits: Mapping[str, str] = field(default_factory=dict[str, str])
     config: LoopConfig | None = None
     type: Literal["RunResumed"] = "RunResumed"
 
@@ -84,6 +89,7 @@ class RunForked:
     at: int
     model: str | None = None
     call_mode: CallMode | None = None
+    traits: Mapping[str, str] = field(default_factory=dict[str, str])
     type: Literal["RunForked"] = "RunForked"
 
 

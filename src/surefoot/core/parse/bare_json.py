@@ -86,7 +86,7 @@ def read_bare_json(text: str, reading: Reading) -> Found | None:
             continue
         at = value.end
         body = as_object(value.value)
-        if body is None or not _is_call(body, reading):
+        if body is None or not _is_call(body):
             continue
         alone = alone and not text[end:opening].strip(" \t\r\n;,[]")
         drafts.append(draft_of(body))
@@ -98,24 +98,25 @@ def read_bare_json(text: str, reading: Reading) -> Found | None:
         drafts = [draft for draft in drafts if reading.offered.find(draft.name).known]
     if not drafts:
         return None
-    return Found("llama3_json", tuple(drafts), text[:first].rstrip("["), frozenset(warnings), end=end)
+    content = text[:first] if text[:first].strip(" \t\r\n[") else ""
+    return Found("llama3_json", tuple(drafts), content, frozenset(warnings), end=end)
 
 
-def _is_call(body: Mapping[str, object], reading: Reading) -> bool:
+def _is_call(body: Mapping[str, object]) -> bool:
     inner = as_object(body.get("function"))
     if inner is not None and body.get("type") == "function":
         body = inner
     if not isinstance(body.get("name"), str) or not body["name"]:
         return False
     if "arguments" in body or "parameters" in body:
-        return not _is_declaration(body, reading)
+        return not _is_declaration(body)
     return "args" in body and "call_objective" in body
 
 
-def _is_declaration(body: Mapping[str, object], reading: Reading) -> bool:
+def _is_declaration(body: Mapping[str, object]) -> bool:
     """Whether the object declares a tool rather than calls one: its parameters are a JSON Schema."""
     schema = as_object(body.get("parameters"))
-    return schema is not None and "description" in body and schema.get("type") == "object" and not reading.cut
+    return schema is not None and "description" in body and schema.get("type") == "object"
 
 
 def _undecodable(text: str, at: int, error: NotJsonError, reading: Reading) -> Draft | None:
@@ -188,4 +189,4 @@ def _is_fenced_call(body: Mapping[str, object], reading: Reading, *, three_keys:
         return False
     if "args" in body and "call_objective" in body:
         return True
-    return not three_keys and ("arguments" in body or "parameters" in body) and not _is_declaration(body, reading)
+    return not three_keys and ("arguments" in body or "parameters" in body) and not _is_declaration(body)

@@ -100,39 +100,67 @@ MARKERS: dict[str, Callable[[str, int, Seeker], FamilyName | None]] = {
 }
 """Marker -> (text, its place, seeker) -> the family, or None where it is only mentioned. A new family is a row here."""
 
+RESULT = "<function_call_result"
+
 _MARKER = "|".join(re.escape(marker) for marker in MARKERS)
 _ANY_MARKER = re.compile(_MARKER)
-_STEP = re.compile(rf"(?P<marker>{_MARKER})|(?P<deliverable>{DELIVERABLE})|(?P<value>\{{)|{FENCES}", re.MULTILINE)
+_STEP = re.compile(
+    rf"(?P<marker>{_MARKER})|(?P<result>{RESULT}(?=[\s>]))|(?P<deliverable>{DELIVERABLE})|(?P<value>\{{)|{FENCES}",
+    re.MULTILINE,
+)
+
+
+class Walk:
+    """One walk over a visible text, which stops where something may be meant: at markers, deliverables and results."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._marker_at = -1
+        self.seek = Seeker(text)
+
+    def following(self, at: int) -> re.Match[str] | None:
+        """The next `marker`, `deliverable` or `result` (groups of the match) from `at` on, outside fences and values."""
+        text = self._text
+        while (step := _STEP.search(text, at)) is not None:
+            if step["value"]:
+                end, goes_on = value_end(text, step.start(), LENIENT)
+                at = end if end >= 0 else self._past_bracket(step.end(), goes_on)
+            elif step["fence"] or step["inline"]:
+                at = past_fence(text, step)
+            else:
+                return step
+        return None
+
+    def _past_bracket(self, at: int, goes_on: int) -> int:
+        """Where to look on behind a bracket that opens no value: a marker in what was tried still counts."""
+        if self._marker_at < at:
+            following = _ANY_MARKER.search(self._text, at)
+            self._marker_at = following.start() if following else len(self._text)
+        return max(at, min(goes_on, self._marker_at))
 
 
 def first_mark(text: str) -> Mark | None:
-    """The first marker that counts; None if there is none."""
+    """The first marker that counts; None if there is none. What follows a result that the model invented is no call."""
     if _ANY_MARKER.search(text) is None:
         return None
-    seek = Seeker(text)
-    at = marker_at = 0
-    while (step := _STEP.search(text, at)) is not None:
+    walk = Walk(text)
+    at = 0
+    while (step := walk.following(at)) is not None:
         at = step.end()
         if marker := step["marker"]:
-            family = MARKERS[marker](text, step.start(), seek)
+            family = MARKERS[marker](text, step.start(), walk.seek)
             if family is not None:
                 return Mark(family, step.start())
         elif step["deliverable"]:
-            at = past_deliverable(text, step.start(), seek)
-        elif step["value"]:
-            end, goes_on = value_end(text, step.start(), LENIENT)
-            if end < 0 and marker_at < at:  # a marker behind a bracket that opens no value still counts
-                following = _ANY_MARKER.search(text, at)
-                marker_at = following.start() if following else len(text)
-            at = end if end >= 0 else max(at, min(goes_on, marker_at))
+            at = past_deliverable(text, step.start(), walk.seek)
         else:
-            at = past_fence(text, step)
+            return None
     return None
 
 
 def past_deliverable(text: str, at: int, seek: Seeker) -> int:
     """Where the text goes on behind the deliverable that opens at `at`; behind the tag if it opens none."""
-    end = seek.find(DELIVERABLE_END, at)
-    if end < 0 or not opens_at(text, at):
+    if not opens_at(text, at):
         return at + len(DELIVERABLE)
-    return end + len(DELIVERABLE_END)
+    end = seek.find(DELIVERABLE_END, at)
+    return end + len(DELIVERABLE_END) if end >= 0 else at + len(DELIVERABLE)

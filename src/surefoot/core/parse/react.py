@@ -1,0 +1,349 @@
+"""ReAct text: `Thought:`, `Action:`, `Action Input:`, `Final Answer:`; the first complete step in document order wins.
+
+A label counts at a line start, outside code fences and outside the JSON value of an input. So the text is walked once, and
+what a label opens is read before the walk goes on behind it. Source: spec/react.md, sections 6 and 7.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from surefoot.core.parse.arguments import TRAILING, draft_of, fault_kind, where
+from surefoot.core.parse.drafts import Draft, Found, Reading
+from surefoot.core.parse.json_ladder import read
+from surefoot.core.parse.json_strict import NotJsonError, as_object
+from surefoot.core.parse.labels import LabelKind, is_answer_name, label_pattern
+from surefoot.core.parse.react_input import Given, bind, read_input
+from surefoot.core.parse.scan import FENCES, fence_at, past_fence, skip_blanks
+from surefoot.core.parse.step_object import found_of, is_no_action, step_of
+from surefoot.types.reply import Fault, FaultKind, ReplyWarning
+
+_ANSWER_LABELS = ("answer", "bare_answer")
+_LINE_END = re.compile(r"[^\n]*+")
+_ECHO = re.compile(r"[ \t]*+(?P<stars>[*_]{1,3})(?=\s|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    kind: LabelKind
+    start: int
+    end: int
+    open_decoration: str
+    """Asterisks or underscores that were opened before the label and not closed behind it."""
+
+
+class _Walk:
+    """Labels and JSON blocks of a text in document order, fences stepped over."""
+
+    def __init__(self, text: str, reading: Reading) -> None:
+        self.text = text
+        self.reading = reading
+        self._pattern = label_pattern(reading.labels)
+
+    def label(self, at: int, *, bare_answer: bool = False) -> _Label | None:
+        """The next label from `at` on."""
+        while (match := self._pattern.search(self.text, at)) is not None:
+            if match["fence"] or match["inline"]:
+                at = past_fence(self.text, match)
+                continue
+            kind = _kind_of(match)
+            if kind == "bare_answer" and not bare_answer:
+                at = match.end()
+                continue
+            return _labelled(self.text, match, kind)
+        return None
+
+
+def _kind_of(match: re.Match[str]) -> LabelKind:
+    for kind in ("input", "action", "thought", "observation", "answer", "bare_answer"):
+        if kind in match.re.groupindex and match[kind]:
+            return kind
+    return "question"
+
+
+def _labelled(text: str, match: re.Match[str], kind: LabelKind) -> _Label:
+    opened = "".join(sign for sign in match["decoration"] if sign in "*_")
+    open_decoration = opened if opened and not any(sign in match["inner"] for sign in "*_") else ""
+    end = match.end()
+    echo = _ECHO.match(text, end)
+    if echo and (len(echo["stars"]) > 1 or opened):
+        end = echo.end()
+        open_decoration = ""
+    return _Label(kind, match.start(), end, open_decoration)
+
+
+def has_step(text: str, reading: Reading) -> bool:
+    """Whether the text is written in ReAct labels: an answer label, or an action with an input."""
+    walk = _Walk(text, reading)
+    seen_action = seen_thought = False
+    label = walk.label(0)
+    while label is not None:
+        if label.kind in _ANSWER_LABELS or (label.kind == "input" and seen_action):
+            return True
+        seen_action = seen_action or label.kind == "action"
+        seen_thought = seen_thought or label.kind == "thought"
+        label = walk.label(label.end, bare_answer=seen_thought)
+    return False
+
+
+def first_action(text: str, reading: Reading) -> int:
+    """Where the first action label stands; -1 if there is none."""
+    walk = _Walk(text, reading)
+    label = walk.label(0)
+    while label is not None:
+        if label.kind in ("action", "input"):
+            return label.start
+        label = walk.label(label.end)
+    return -1
+
+
+def has_answer_label(text: str, reading: Reading) -> bool:
+    """Whether a final answer is labelled anywhere."""
+    walk = _Walk(text, reading)
+    label = walk.label(0)
+    while label is not None:
+        if label.kind == "answer":
+            return True
+        label = walk.label(label.end)
+    return False
+
+
+def read_react(text: str, reading: Reading, joint: int) -> Found:
+    """The first step of a visible text. `joint`: the first place where reasoning was taken out of its middle."""
+    return _React(text, reading, joint).read()
+
+
+class _React:
+    def __init__(self, text: str, reading: Reading, joint: int) -> None:
+        self._text = text
+        self._reading = reading
+        self._joint = joint
+        self._walk = _Walk(text, reading)
+        self._thought = False
+
+    def read(self) -> Found:
+        """The first complete step, or what is wrong."""
+        label = self._walk.label(0)
+        block = self._block(label)
+        if block is not None:
+            return block
+        while label is not None:
+            at = label.end
+            if label.kind == "action":
+                found, at = self._action(label)
+                if found is not None:
+                    return found
+            elif label.kind == "input":
+                return self._fault("missing_action", "an input stands without an action")
+            elif label.kind in _ANSWER_LABELS:
+                return self._answer(label)
+            self._thought = self._thought or label.kind == "thought"
+            label = self._walk.label(at, bare_answer=self._thought)
+        return self._fault("no_step", "neither an action nor a final answer was found")
+
+    def _fault(self, kind: FaultKind, told: str) -> Found:
+        return Found("react", (), self._text, error=Fault(kind, told))
+
+    def _block(self, first: _Label | None) -> Found | None:
+        """A step as a JSON object, bare at a line start or in a fence, before any label that opens a step."""
+        text = self._text
+        if "action" not in text:
+            return None
+        while first is not None and first.kind in ("thought", "observation", "question"):
+            first = self._walk.label(first.end)
+        limit = first.start if first is not None else len(text)
+        at = 0
+        while (step := _BLOCK.search(text, at, limit)) is not None:
+            if step["value"]:
+                start, at = step.end() - 1, step.end()
+            elif step["fence"] and (fence := fence_at(text, skip_blanks(text, step.start()))) is not None:
+                start, at = skip_blanks(text, fence.inner), max(step.end(), fence.end)
+                if start >= fence.inner_end or text[start] not in "{[":
+                    continue
+            else:
+                at = step.end()
+                continue
+            try:
+                value = read(text, start, self._reading.rules("```", at_end=True))
+            except NotJsonError as error:
+                if _STEP_KEY.match(text, start):
+                    fault = Fault(fault_kind(error, self._reading, has_end=False), where(error, start))
+                    return Found("react", (Draft(fault=fault),), text[: step.start()])
+                continue
+            at = max(at, value.end)
+            if (found := step_of(value.value)) is not None:
+                return self._settled(found_of(found, self._reading, "react", text[: step.start()], at))
+        return None
+
+    def _settled(self, found: Found) -> Found:
+        """The step with a note of what stands behind it and is dropped."""
+        if found.end < 0:
+            return found
+        return replace(found, warnings=found.warnings | self._dropped(found.end))
+
+    def _action(self, label: _Label) -> tuple[Found | None, int]:
+        """The step that an action label opens; or None, and where to go on."""
+        text, reading = self._text, self._reading
+        following = self._walk.label(label.end)
+        stop = following.start if following else len(text)
+        at = skip_blanks(text, label.end)
+        if (blob := self._blob(label, at, stop)) is not None:
+            return blob, stop
+        line = _LINE_END.match(text, at)
+        end = min(line.end() if line else stop, stop)
+        written, inline = self._name(at, end, stop, label)
+        name = _clean(written, label.open_decoration)
+        while following is not None and following.kind == "thought":
+            following = self._walk.label(following.end)
+        has_input = following is not None and following.kind == "input"
+        if is_no_action(name) and reading.offered.find(name).tool is None:
+            return None, self._past_input(following) if following and has_input else end
+        if not name.strip("`*_ "):
+            if has_input:
+                return self._fault("missing_action", "the action has no name"), stop
+            return None, max(end, label.end)
+        answer = _ANSWER_INLINE.match(name)
+        if answer and is_answer_name(answer["label"], reading.labels):
+            return self._final(end - len(answer["text"]), len(text), label.start), stop
+        given = inline
+        if following is not None and has_input:
+            given = self._input(following)
+        if is_answer_name(name, reading.labels):
+            return self._answer_input(following if has_input else None, label), stop
+        if given is None:
+            if reading.cut and following is None:
+                draft = Draft(name, fault=Fault("truncated", "the reply ends before the input", name))
+                return Found("react", (draft,), text[: label.start]), stop
+            given = Given(end=end)
+        return self._call(name, given, following if has_input else None, label), stop
+
+    def _name(self, at: int, end: int, stop: int, label: _Label) -> tuple[str, Given | None]:
+        """The name on the action line, and the input that stands behind it on that line, if one does."""
+        text = self._text
+        line = text[at:end]
+        bracket = line.find("{")
+        if bracket <= 0 or not line[:bracket].strip(" \t(*_`"):
+            return line, None
+        given = read_input(text, at + bracket, stop, self._reading)
+        return line[:bracket].rstrip(" \t("), replace(given, warnings=given.warnings) if given.end > label.end else None
+
+    def _blob(self, label: _Label, at: int, stop: int) -> Found | None:
+        """A step as JSON behind an action label."""
+        text, reading = self._text, self._reading
+        start, end = at, stop
+        if text.startswith(("```", "~~~"), at) and (fence := fence_at(text, at)) is not None:
+            start, end = skip_blanks(text, fence.inner), fence.end
+        if start >= len(text) or start >= end or text[start] not in "{[":
+            return None
+        try:
+            value = read(text, start, reading.rules("```", at_end=True))
+        except NotJsonError as error:
+            fault = Fault(fault_kind(error, reading, has_end=False), where(error, start))
+            return Found("react", (Draft(fault=fault),), text[: label.start])
+        step = step_of(value.value)
+        if step is None and (body := as_object(value.value)) is not None and isinstance(body.get("name"), str):
+            found = Found("react", (draft_of(body),), text[: label.start], end=max(end, value.end))
+            return self._settled(found)
+        if step is None:
+            return None
+        return self._settled(found_of(step, reading, "react", text[: label.start], max(value.end, min(end, stop))))
+
+    def _stop_behind(self, label: _Label) -> int:
+        following = self._walk.label(label.end)
+        stop = following.start if following else len(self._text)
+        return self._joint if label.end < self._joint < stop else stop
+
+    def _input(self, label: _Label) -> Given:
+        given = read_input(self._text, label.end, self._stop_behind(label), self._reading)
+        if given.words and label.open_decoration and given.words.endswith(label.open_decoration):
+            return replace(given, words=given.words.removesuffix(label.open_decoration).rstrip())
+        return given
+
+    def _past_input(self, label: _Label) -> int:
+        return max(label.end, read_input(self._text, label.end, self._stop_behind(label), self._reading).end)
+
+    def _call(self, name: str, given: Given, label: _Label | None, action: _Label) -> Found:
+        reading, text = self._reading, self._text
+        draft, warnings = bind(given, name, reading)
+        end = max(given.end, action.end)
+        behind = self._walk.label(end)
+        if (
+            reading.cut
+            and behind is None
+            and given.value is None
+            and not given.is_json_text
+            and draft.fault is None
+            and text[end:].strip() == ""
+        ):
+            draft = Draft(name, fault=Fault("truncated", "the reply ends inside the input", name))
+        elif given.value is not None and text[end : behind.start if behind else len(text)].strip(" \t\r\n)*_`"):
+            warnings |= TRAILING
+        del label
+        return Found("react", (draft,), text[: action.start], warnings | self._dropped(end), end=end)
+
+    def _dropped(self, at: int) -> frozenset[ReplyWarning]:
+        """What stands behind the end of the step and is not used."""
+        warnings: set[ReplyWarning] = set()
+        label = self._walk.label(at, bare_answer=self._thought)
+        while label is not None:
+            if label.kind == "observation" and self._text[label.end :].strip():
+                warnings.add("hallucinated_observation")
+            elif label.kind == "action":
+                warnings.add("extra_actions_dropped")
+            elif label.kind in _ANSWER_LABELS:
+                warnings.add("final_dropped")
+            label = self._walk.label(label.end, bare_answer=self._thought)
+        return frozenset(warnings)
+
+    def _answer_input(self, label: _Label | None, action: _Label) -> Found:
+        """An answer that was written as the input of an action."""
+        if label is None:
+            return Found("react", (), self._text, error=Fault("empty_final", "the final answer is empty"))
+        return self._final(label.end, self._answer_end(label), action.start, label.open_decoration)
+
+    def _answer(self, label: _Label) -> Found:
+        return self._final(label.end, self._answer_end(label), label.start, label.open_decoration)
+
+    def _answer_end(self, label: _Label) -> int:
+        """Where an answer ends: at a question (few-shot run-on), where another step begins, or with the text."""
+        begun = -1
+        pending = False
+        following = self._walk.label(label.end)
+        while following is not None:
+            if following.kind == "question":
+                return following.start
+            if following.kind == "answer" or (following.kind == "input" and pending):
+                return begun if begun >= 0 else following.start
+            if following.kind in ("thought", "observation", "action") and begun < 0:
+                begun = following.start
+            pending = following.kind == "action" or (pending and following.kind == "thought")
+            following = self._walk.label(following.end)
+        return len(self._text)
+
+    def _final(self, start: int, end: int, step: int, decoration: str = "") -> Found:
+        text = self._text
+        answer = text[start:end].strip()
+        if decoration and answer.endswith(decoration):
+            answer = answer.removesuffix(decoration).rstrip()
+        if not answer:
+            return Found("react", (), text, error=Fault("empty_final", "the final answer is empty"))
+        dropped: set[ReplyWarning] = set()
+        label = self._walk.label(end) if end < len(text) else None
+        while label is not None:
+            if label.kind == "action":
+                dropped.add("action_dropped")
+            elif label.kind == "answer":
+                dropped.add("final_dropped")
+            label = self._walk.label(label.end)
+        return Found("react", (), text[:step], frozenset(dropped), final=answer, end=end if end < len(text) else -1)
+
+
+def _clean(written: str, decoration: str) -> str:
+    name = written.strip()
+    return name.removesuffix(decoration).rstrip() if decoration else name
+
+
+_ANSWER_INLINE = re.compile(r"(?P<label>[^:：]{1,60})[:：]\s*(?P<text>.*)", re.DOTALL)
+_BLOCK = re.compile(rf"^[ \t]*+(?P<value>\{{)|{FENCES}", re.MULTILINE)
+_STEP_KEY = re.compile(r"""\{\s*+(?:["']thought["']\s*+:|["']action(?:_input)?["']\s*+:)""")

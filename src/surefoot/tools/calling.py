@@ -1,0 +1,128 @@
+"""Calling a Python callable: on the loop or in a thread, and its exceptions as results.
+
+Threads are our own, because the loop's default pool has only a few and also resolves host names: a function that hangs
+would hold up the whole process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import functools
+import inspect
+import os
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import cast
+
+from surefoot.types.tools import ToolResult
+
+MOST_THREADS = 128
+"""Sync tools that run at once in this process; further ones wait."""
+LONGEST_ERROR = 2_000
+"""Characters of an exception's type and message that a model gets to read."""
+
+_NETWORK = frozenset(
+    {
+        errno.ECONNREFUSED,
+        errno.ECONNRESET,
+        errno.EHOSTUNREACH,
+        errno.ENETDOWN,
+        errno.ENETUNREACH,
+        errno.ETIMEDOUT,
+    }
+)
+
+
+class ToolFailed(Exception):
+    """Raise it in a tool to tell the model what went wrong in your own words: the message is the whole result.
+
+    `infrastructure` says that the failure is not the tool's own, so that the same call may work later.
+    """
+
+    def __init__(self, message: str, *, infrastructure: bool = False) -> None:
+        super().__init__(message)
+        self.infrastructure = infrastructure
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    error: Exception
+
+
+def is_async(fn: Callable[..., object]) -> bool:
+    """Whether calling `fn` gives a coroutine at once, so that it needs no thread."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    inner = inspect.unwrap(fn)
+    return any(inspect.iscoroutinefunction(each) for each in (fn, inner, getattr(inner, "__call__", None)))  # noqa: B004  # the method itself is asked
+
+
+async def called(fn: Callable[..., object], keywords: Mapping[str, object], *, on_loop: bool) -> object:
+    """What `fn(**keywords)` gives, awaited if it can be; on the loop, or in a thread with this task's context.
+
+    Raises what `fn` raises. When cancelled, a thread cannot be stopped: it ends by itself and its result is lost.
+    """
+    if on_loop:
+        value = fn(**keywords)
+    else:
+        outcome = functools.partial(_outcome, fn, keywords)
+        value = await asyncio.get_running_loop().run_in_executor(_threads(os.getpid()), copy_context().run, outcome)
+        if isinstance(value, _Raised):
+            raise value.error
+    return await value if inspect.isawaitable(value) else value
+
+
+def failure(error: Exception) -> ToolResult:
+    """An exception for the model to read: type and message, no traceback, at most `LONGEST_ERROR` characters."""
+    if isinstance(error, ToolFailed):
+        return ToolResult(str(error)[:LONGEST_ERROR], kind="error", infrastructure=error.infrastructure)
+    leaves = _leaves(error)
+    text = "; ".join(_told(leaf) for leaf in leaves[:10])
+    return ToolResult(
+        text[:LONGEST_ERROR], kind="error", infrastructure=all(_is_infrastructure(leaf) for leaf in leaves)
+    )
+
+
+def _outcome(fn: Callable[..., object], keywords: Mapping[str, object]) -> object:
+    """A future cannot carry `StopIteration`: it would wait for ever. So errors travel as values."""
+    try:
+        return fn(**keywords)
+    except Exception as error:  # noqa: BLE001  # raised again on the other side
+        return _Raised(error)
+
+
+@functools.lru_cache(maxsize=1)
+def _threads(_process: int) -> ThreadPoolExecutor:
+    """Made at the first sync call of each process: threads do not survive a fork."""
+    return ThreadPoolExecutor(max_workers=MOST_THREADS, thread_name_prefix="surefoot-tool")
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)  # `isinstance` cannot ask for the kind of member
+        return [leaf for each in group.exceptions for leaf in _leaves(each)]
+    return [error]
+
+
+def _told(error: BaseException) -> str:
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001  # `__str__` is foreign code
+        message = ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _is_infrastructure(error: BaseException) -> bool:
+    """Whether the error, or what caused it, is a matter of connections and time rather than of the call."""
+    cause: BaseException | None = error
+    for _ in range(5):
+        if isinstance(cause, (ConnectionError, TimeoutError)):
+            return True
+        if isinstance(cause, OSError) and (cause.errno in _NETWORK or isinstance(cause, socket.gaierror)):
+            return True
+        cause = cause.__cause__ if cause else None
+    return False

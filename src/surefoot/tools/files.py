@@ -1,0 +1,181 @@
+"""The tools that list, read, write and search the files of a workspace."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
+from surefoot.tools.calling import ToolFailed
+from surefoot.tools.folder import Entry, Folder
+from surefoot.tools.function import tool
+from surefoot.tools.search import Query, best_lines
+from surefoot.tools.workspace import DEEPEST_PATH, HISTORY_NAMES, MAX_READ_BYTES, NotThere, Place, Workspace
+from surefoot.types.ports import Tool
+from surefoot.types.tools import ToolResult
+
+MAX_LISTED = 300
+"""Entries in one listing."""
+
+
+def file_tools(workspace: Workspace, *, write: bool = True) -> tuple[Tool, ...]:
+    """`file_list`, `file_read`, `file_search`, and `file_write` unless `write` is false."""
+    reading = (_file_list(workspace), _file_read(workspace), _file_search(workspace))
+    return (*reading, _file_write(workspace)) if write else reading
+
+
+def _file_list(workspace: Workspace) -> Tool:
+    @tool(effect="read", name="file_list")
+    def file_list(path: str = ".", deep: bool = False) -> str:
+        """List the files and folders in a folder of the workspace.
+
+        Args:
+            path: Folder, relative to the workspace.
+            deep: Also list what is in the folders below.
+        """
+        place = workspace.place(path)
+        lines: list[str] = []
+        with _explained(workspace, place), workspace.folder(place, place.parts) as folder:
+            for shown, entry in _walk(folder, "", deep=deep):
+                if len(lines) == MAX_LISTED:
+                    lines.append("(there is more; list one of the folders)")
+                    break
+                lines.append(_line(shown, entry))
+        return "\n".join(lines) or "(the folder is empty)"
+
+    return file_list
+
+
+def _file_read(workspace: Workspace) -> Tool:
+    @tool(effect="read", name="file_read")
+    def file_read(path: str, start_line: int | None = None, lines: int | None = None) -> ToolResult:
+        """Read a text file of the workspace.
+
+        Args:
+            path: File, relative to the workspace.
+            start_line: First line to read; the beginning of the file if not given.
+            lines: How many lines to read; all if not given.
+        """
+        place = workspace.place(path)
+        with _explained(workspace, place):
+            data, size = workspace.read(place)
+        text = text_from(data, cut=size > len(data))
+        if text is None:
+            raise ToolFailed(f"{place.shown} is not text.")
+        if start_line is not None or lines is not None:
+            text = _window(text, start_line or 1, lines)
+        if size > len(data):
+            text += f"\n(only the first {MAX_READ_BYTES} of {size} bytes of the file can be read)"
+        return ToolResult(text, source=place.shown)
+
+    return file_read
+
+
+def _file_write(workspace: Workspace) -> Tool:
+    @tool(effect="write", idempotent=True, name="file_write")
+    def file_write(path: str, text: str) -> str:
+        """Write a text file of the workspace, replacing what was in it. Missing folders are made.
+
+        Args:
+            path: File, relative to the workspace.
+            text: The whole new content of the file.
+        """
+        data = text.encode("utf-8", "replace")
+        if len(data) > MAX_READ_BYTES:
+            raise ToolFailed("The text is too large for one file. Write it in several files.")
+        place = workspace.place(path)
+        replaced = workspace.write(place, data)
+        return f"{'Replaced' if replaced else 'Created'} {place.shown} ({len(text)} characters)."
+
+    return file_write
+
+
+def _file_search(workspace: Workspace) -> Tool:
+    @tool(effect="read", name="file_search")
+    def file_search(query: str, path: str = ".", limit: int = 10) -> str:
+        """Find the lines of the workspace's text files that fit some words best. Best lines first.
+
+        Args:
+            query: Words to look for.
+            path: Folder or file to search, relative to the workspace.
+            limit: How many lines to give at most.
+        """
+        place = workspace.place(path)
+        if not (asked := Query(query)).words:
+            raise ToolFailed("The query holds no word to look for. Give words that the text may hold.")
+        with _explained(workspace, place):
+            found = best_lines(workspace, place, asked, max(1, min(limit, 100)))
+        if not found.lines:
+            return f"No line holds any of these words.{found.note}"
+        return "\n".join(found.lines) + found.note
+
+    return file_search
+
+
+def text_from(data: bytes, *, cut: bool = False) -> str | None:
+    """Bytes as UTF-8 text, without a byte order mark; None when they are not text. `cut`: the end may be torn."""
+    if b"\0" in data:
+        return None
+    for torn in range(4 if cut else 1):
+        try:
+            return data[: len(data) - torn].decode().removeprefix("\ufeff")
+        except UnicodeDecodeError:
+            continue
+    return None
+
+
+def _walk(folder: Folder, above: str, *, deep: bool) -> Iterator[tuple[str, Entry]]:
+    for entry in folder.entries():
+        yield f"{above}{entry.name}", entry
+        enters = deep and entry.name.casefold() not in HISTORY_NAMES and above.count("/") < DEEPEST_PATH
+        if enters and entry.kind == "folder":
+            try:
+                with folder.below(entry.name) as below:
+                    yield from _walk(below, f"{above}{entry.name}/", deep=True)
+            except OSError:  # removed or closed to us meanwhile; its name is listed
+                continue
+
+
+def _line(shown: str, entry: Entry) -> str:
+    match entry.kind:
+        case "folder":
+            return f"{shown}/"
+        case "file":
+            return f"{shown} ({entry.size} bytes)"
+        case _:
+            return f"{shown} ({entry.kind})"
+
+
+def _window(text: str, start_line: int, lines: int | None) -> str:
+    every = text.splitlines(keepends=True)
+    if start_line < 1 or (lines is not None and lines < 1):
+        raise ToolFailed("Lines count from one. Give start_line and lines above zero.")
+    if start_line > len(every):
+        raise ToolFailed(f"The file has only {len(every)} lines. Give a smaller start_line.")
+    end = None if lines is None else start_line - 1 + lines
+    return "".join(every[start_line - 1 : end])
+
+
+@contextmanager
+def _explained(workspace: Workspace, place: Place) -> Generator[None]:
+    """Adds to "there is no such file" what there is nearby, so that the model can mend its path."""
+    try:
+        yield
+    except NotThere as error:
+        raise ToolFailed(f"{error} {_nearby(workspace, place)}") from error
+
+
+def _nearby(workspace: Workspace, place: Place) -> str:
+    """The names in the nearest folder that exists, the most alike first."""
+    for depth in range(len(place.parts) - 1, -1, -1):
+        parts = place.parts[:depth]
+        try:
+            with workspace.folder(place, parts) as folder:
+                names = [f"{each.name}/" if each.kind == "folder" else each.name for each in folder.entries()]
+        except ToolFailed:
+            continue
+        alike = difflib.get_close_matches(place.parts[depth], names[:1000], n=5, cutoff=0.4)
+        shown = [*alike, *(name for name in names if name not in alike)][:20]
+        where = "/".join(parts) or "the workspace"
+        return f"In {where} there are: {', '.join(shown)}." if shown else f"There is nothing in {where}."
+    return ""

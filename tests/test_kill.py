@@ -1,0 +1,111 @@
+"""A real process that is really gone, before and after every append: `os._exit` asks nobody, as `kill -9` does."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from surefoot import Agent, SqliteJournal, tool
+from surefoot.core.fold import fold
+from surefoot.core.replay import replay
+from surefoot.testing.models import FunctionModel, Scripted, calls
+from surefoot.types.messages import ModelRequest
+from surefoot.types.ports import Tool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+PROGRAM = """
+import asyncio, os, sys
+sys.path.insert(0, sys.argv[1])
+from test_kill import agent_on
+from surefoot.testing.journals import CrashingStore
+from surefoot import SqliteJournal
+from pathlib import Path
+
+class Killed(CrashingStore):
+    async def pass_through(self, journal, events, durability):
+        self.appends += 1
+        if self.appends == self._at and self._when == "before":
+            os._exit(9)
+        await journal.append(events, durability)
+        if self.appends == self._at:
+            os._exit(9)
+
+folder = Path(sys.argv[2])
+store = Killed(SqliteJournal(folder / "journal.db"), int(sys.argv[3]), sys.argv[4])
+run = asyncio.run(agent_on(folder, store).run("go", run_id="r"))
+print(run.status)
+"""
+
+
+def agent_on(folder: Path, store: object) -> Agent:
+    """An agent with one letter to send and one file to save, whose tools keep a book on disk of what they really did."""
+    book = folder / "book.txt"
+
+    def note(line: str) -> None:
+        with book.open("a") as file:
+            file.write(line + "\n")
+
+    @tool(effect="read")
+    async def look(q: str) -> str:
+        """Look something up."""
+        note(f"look {q}")
+        return q
+
+    @tool
+    async def send(to: str) -> str:
+        """Send a letter, which cannot be called back."""
+        note(f"send {to}")
+        return f"sent to {to}"
+
+    def reply(request: ModelRequest) -> Scripted:
+        step = sum(1 for message in request.messages if message.role == "assistant")
+        turns = [[("look", {"q": "a"}), ("look", {"q": "b"})], [("send", {"to": "Ada"})]]
+        return calls(*turns[step]) if step < len(turns) else "done"
+
+    tools: list[Tool] = [look, send]
+    return Agent(FunctionModel(reply), tools=tools, journal=store)  # type: ignore[arg-type]  # a store that may die
+
+
+async def finish(folder: Path) -> Counter[str]:
+    """Go on where the dead process stopped, as a user would, and say what really happened in all."""
+    book = folder / "book.txt"
+    store = SqliteJournal(folder / "journal.db")
+    agent = agent_on(folder, store)
+    if (await store.read_recorded("r"))[0]:
+        run = await agent.resume("r")
+        if run.status == "paused":
+            (call,) = run.waiting
+            happened = "send Ada" in book.read_text() if book.exists() else False
+            await agent.settle("r", call.id, "done" if happened else "not_done", by="Ada", result="sent to Ada")
+            run = await agent.resume("r")
+        assert (run.status, run.answer) == ("completed", "done")
+        records, wrong = await store.read_recorded("r")
+        assert wrong == ""
+        events = [record.event for record in records]
+        assert replay(events).state == fold(events)
+    await agent.aclose()
+    return Counter(book.read_text().splitlines()) if book.exists() else Counter()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_killed_process_loses_nothing_and_repeats_nothing(tmp_path: Path, when: str) -> None:
+    for at in range(1, 40):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(folder), str(at), when]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: ASYNC221  # the test waits for its death
+        if done.returncode == 0:
+            assert done.stdout.strip() == "completed"
+            assert at > 10
+            return
+        assert done.returncode == 9, done.stderr
+        happened = await finish(folder)
+        if not happened:
+            assert (at, when) == (1, "before")
+            continue
+        assert happened["send Ada"] == 1
+        assert all(count <= 2 for count in happened.values())
+    pytest.fail("the run never came to its end")

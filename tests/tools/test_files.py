@@ -1,0 +1,296 @@
+"""The file tools as a model meets them: what they give, and that nothing leads outside the workspace."""
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from surefoot.tools.calling import ToolFailed
+from surefoot.tools.files import file_tools
+from surefoot.tools.folder import opened
+from surefoot.tools.workspace import MAX_READ_BYTES, Workspace
+from surefoot.types.errors import ConfigError
+from surefoot.types.ports import Tool
+from surefoot.types.tools import ToolResult
+
+pytestmark = pytest.mark.anyio
+Call = Callable[..., Awaitable[ToolResult]]
+Files = Callable[..., Awaitable[ToolResult]]
+
+SECRET = "the secret outside"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace `work` beside a folder `outside`, and links between them."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text(SECRET)
+    work = tmp_path / "work"
+    (work / "src").mkdir(parents=True)
+    (work / "readme.md").write_text("# Title\none\ntwo\nthree\n")
+    (work / "src" / "main.py").write_text("print()\n")
+    (work / "inner").symlink_to("src")
+    (work / "inner.md").symlink_to("readme.md")
+    (work / "leak.txt").symlink_to(outside / "secret.txt")
+    (work / "leaks").symlink_to(outside)
+    (work / "dangling").symlink_to(outside / "new.txt")
+    (work / "loop").symlink_to("loop")
+    return work
+
+
+@pytest.fixture(params=[True, False], ids=["held open", "by path"])
+def files(request: pytest.FixtureRequest, root: Path, call: Call) -> Files:
+    """Calls a file tool by name, both ways of opening."""
+    tools = {tool.spec.name: tool for tool in file_tools(Workspace(root, hold_open=request.param))}
+
+    async def use(name: str, **arguments: object) -> ToolResult:
+        return await call(tools[name], **arguments)
+
+    return use
+
+
+class TestReading:
+    async def test_whole_and_in_part(self, files: Files) -> None:
+        assert await files("file_read", path="readme.md") == ToolResult(
+            "# Title\none\ntwo\nthree\n", source="readme.md"
+        )
+        assert (await files("file_read", path="readme.md", start_line=2, lines=2)).content == "one\ntwo\n"
+        assert (await files("file_read", path="readme.md", start_line=4)).content == "three\n"
+        assert (await files("file_read", path="readme.md", start_line=9)).content.startswith(
+            "The file has only 4 lines"
+        )
+        assert (await files("file_read", path="readme.md", start_line=-1)).is_error
+
+    @pytest.mark.parametrize("path", ["./readme.md", "src/../readme.md", "inner/../readme.md", "inner.md"])
+    async def test_every_way_to_it_inside(self, files: Files, path: str) -> None:
+        assert (await files("file_read", path=path)).content.startswith("# Title")
+
+    async def test_absolute_paths_inside_pass(self, files: Files, root: Path) -> None:
+        assert not (await files("file_read", path=str(root / "readme.md"))).is_error
+
+    async def test_a_wrong_name_gets_the_names_nearby(self, files: Files) -> None:
+        result = await files("file_read", path="redme.md")
+        assert result.content.startswith("There is no file or folder redme.md. In the workspace there are: readme.md")
+        assert "In src there are: main.py" in (await files("file_read", path="src/man.py")).content
+        assert "In the workspace there are: src/" in (await files("file_read", path="scr/deep/main.py")).content
+
+    async def test_a_folder_says_what_to_do(self, files: Files) -> None:
+        assert (await files("file_read", path="src")).is_error
+        assert "file_list" in (await files("file_read", path=".")).content
+
+    async def test_what_is_no_text_is_refused(self, files: Files, root: Path) -> None:
+        (root / "nul").write_bytes(b"a\0b")
+        (root / "latin").write_bytes("é".encode("latin-1"))
+        for name in ("nul", "latin"):
+            assert (await files("file_read", path=name)).content == f"{name} is not text."
+
+    async def test_a_large_file_is_cut_between_characters(self, files: Files, root: Path) -> None:
+        (root / "big").write_text("é" * MAX_READ_BYTES)
+        text = (await files("file_read", path="big")).content
+        assert text.endswith(f"(only the first {MAX_READ_BYTES} of {2 * MAX_READ_BYTES} bytes of the file can be read)")
+        (root / "odd").write_text("a" + "é" * MAX_READ_BYTES)
+        assert not (await files("file_read", path="odd")).is_error
+
+
+ESCAPES = [
+    "../outside/secret.txt",
+    "src/../../outside/secret.txt",
+    "leak.txt",
+    "leaks/secret.txt",
+    "inner/../leaks/secret.txt",
+    "leaks/../outside/secret.txt",
+    "/etc/passwd",
+    "/dev/zero",
+    "/proc/self/environ",
+    "~/.profile",
+    "~root/x",
+    "..",
+    "leaks",
+    "dangling",
+    "../work-evil/x",
+]
+
+
+class TestEscapes:
+    @pytest.mark.parametrize("path", ESCAPES)
+    async def test_nothing_leads_outside(self, files: Files, root: Path, path: str) -> None:
+        (root.parent / "work-evil").mkdir()
+        (root.parent / "work-evil" / "x").write_text(SECRET)
+        before = sorted(str(each) for each in root.parent.rglob("*"))
+        for name, more in (("file_read", {}), ("file_list", {}), ("file_search", {"query": "secret"})):
+            result = await files(name, path=path, **more)
+            assert result.is_error, name
+            assert SECRET not in result.content
+        if path != "~root/x":  # without such a person it is a name like others
+            assert (await files("file_write", path=path, text="x")).is_error
+        assert sorted(str(each) for each in root.parent.rglob("*")) == before
+        assert (root.parent / "outside" / "secret.txt").read_text() == SECRET
+
+    @pytest.mark.parametrize(
+        "path", ["a\0b", "a\nb", "x" * 5000, "x" * 300, "a/" * 1000 + "b", "loop", "loop/x", "\ud800"]
+    )
+    async def test_odd_paths_are_told(self, files: Files, path: str) -> None:
+        for name, more in (("file_read", {}), ("file_list", {}), ("file_write", {"text": "x"})):
+            result = await files(name, path=path, **more)
+            assert result.is_error
+            assert "Error:" not in result.content
+
+    async def test_pipes_devices_and_sockets_are_not_opened(self, files: Files, root: Path) -> None:
+        os.mkfifo(root / "pipe")
+        for name, more in (("file_read", {}), ("file_write", {"text": "x"})):
+            assert "not a regular file" in (await files(name, path="pipe", **more)).content
+        assert not (await files("file_search", query="word")).is_error
+
+    def test_a_folder_swapped_for_a_link_after_the_check_is_not_entered(self, root: Path) -> None:
+        workspace = Workspace(root)
+        place = workspace.place("src/main.py")
+        (root / "src").rename(root / "gone")
+        (root / "src").symlink_to(root.parent / "outside")
+        (root.parent / "outside" / "main.py").write_text(SECRET)
+        with pytest.raises(ToolFailed, match="link"):
+            workspace.read(place)
+        with pytest.raises(ToolFailed, match="link"):
+            workspace.write(place, b"x")
+
+    def test_a_file_swapped_for_a_link_after_the_check_is_not_read(self, root: Path) -> None:
+        workspace = Workspace(root)
+        place = workspace.place("readme.md")
+        (root / "readme.md").unlink()
+        (root / "readme.md").symlink_to(root.parent / "outside" / "secret.txt")
+        with pytest.raises(ToolFailed, match="not a regular file"):
+            workspace.read(place)
+
+    async def test_other_roots_must_be_allowed(self, root: Path, call: Call) -> None:
+        outside = root.parent / "outside"
+        read = file_tools(Workspace(root, allow_roots=(outside,)))[1]
+        for path in (str(outside / "secret.txt"), "leak.txt"):
+            assert (await call(read, path=path)).content == SECRET
+
+    async def test_a_root_that_is_a_link_is_its_target(self, root: Path, call: Call) -> None:
+        (root.parent / "alias").symlink_to("work")
+        tools = file_tools(Workspace(root.parent / "alias"))
+        assert not (await call(tools[1], path="readme.md")).is_error
+        assert not (await call(tools[1], path=str(root.parent / "alias" / "readme.md"))).is_error
+        assert not (await call(tools[3], path="new.md", text="x")).is_error
+
+    def test_a_root_that_is_no_directory_is_refused(self, root: Path) -> None:
+        with pytest.raises(ConfigError, match="root"):
+            Workspace(root / "nowhere")
+
+    @pytest.mark.parametrize(
+        "path",
+        [".env", ".ENV.local", "src/.env", "a.pem", "b.KEY", "id_rsa", "id_rsa.pub", ".netrc", ".ssh/config", ".aws/x"],
+    )
+    async def test_names_that_hold_secrets_are_refused(self, files: Files, root: Path, path: str) -> None:
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / path).write_text("password swordfish")
+        assert "usually holds secrets" in (await files("file_read", path=path)).content
+        assert (await files("file_write", path=path, text="x")).is_error
+        assert "swordfish" not in (await files("file_search", query="password swordfish")).content
+
+    async def test_a_link_with_a_plain_name_opens_no_secret(self, files: Files, root: Path) -> None:
+        (root / ".env").write_text("password")
+        (root / "plain.txt").symlink_to(".env")
+        assert (await files("file_read", path="plain.txt")).is_error
+
+    async def test_listed_secrets_are_open(self, root: Path, call: Call) -> None:
+        (root / ".env.example").write_text("A=")
+        read = file_tools(Workspace(root, allow_secret_names=(".env.example",)))[1]
+        assert (await call(read, path=".env.example")).content == "A="
+        assert (await call(read, path=".env")).is_error
+
+    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        st.lists(
+            st.sampled_from(
+                ["..", ".", "", "src", "inner", "leaks", "leak.txt", "readme.md", "~", "/", "secret.txt", "outside"]
+            )
+            | st.text(max_size=5),
+            max_size=8,
+        )
+    )
+    def test_no_path_escapes(self, root: Path, parts: list[str]) -> None:
+        workspace = Workspace(root)
+        try:
+            place = workspace.place("/".join(parts))
+        except ToolFailed:
+            return
+        real = os.path.realpath(Path(place.base, *place.parts))
+        assert real == str(root) or real.startswith(f"{root}/")
+
+
+class TestWriting:
+    async def test_new_and_replaced_with_folders(self, files: Files, root: Path) -> None:
+        assert (await files("file_write", path="a/b/c.txt", text="é")).content == "Created a/b/c.txt (1 characters)."
+        assert (await files("file_write", path="a/b/c.txt", text="x")).content == "Replaced a/b/c.txt (1 characters)."
+        assert (root / "a/b/c.txt").read_text() == "x"
+        assert [each.name for each in (root / "a/b").iterdir()] == ["c.txt"]
+
+    async def test_permissions_stay(self, files: Files, root: Path) -> None:
+        (root / "src/main.py").chmod(0o750)
+        await files("file_write", path="src/main.py", text="x")
+        assert (root / "src/main.py").stat().st_mode & 0o777 == 0o750
+
+    @pytest.mark.parametrize(
+        "path", ["inner.md", "inner/main.py", "leak.txt", "dangling", "src", ".", ".git/hooks/pre-commit"]
+    )
+    async def test_links_folders_and_history_are_refused(self, files: Files, root: Path, path: str) -> None:
+        assert (await files("file_write", path=path, text="x")).is_error
+        assert (root / "readme.md").read_text().startswith("# Title")
+        assert not (root / ".git").exists()
+
+    async def test_too_large_is_refused(self, files: Files) -> None:
+        assert (await files("file_write", path="big", text="x" * (MAX_READ_BYTES + 1))).is_error
+
+    def test_a_failed_write_leaves_nothing(self, root: Path) -> None:
+        with opened(str(root)) as folder, pytest.raises(IsADirectoryError):
+            folder.replace_file("src", b"x")
+        assert not [each for each in root.iterdir() if each.suffix == ".tmp"]
+
+    def test_it_can_be_left_out(self, root: Path) -> None:
+        assert "file_write" not in [tool.spec.name for tool in file_tools(Workspace(root), write=False)]
+
+
+class TestListing:
+    async def test_one_folder_or_all(self, files: Files) -> None:
+        flat = (await files("file_list")).content.split("\n")
+        assert "readme.md (22 bytes)" in flat
+        assert "src/" in flat
+        assert "leaks (link)" in flat
+        assert "src/main.py (8 bytes)" in (await files("file_list", deep=True)).content
+        assert "secret" not in (await files("file_list", deep=True)).content
+
+    async def test_many_are_cut(self, files: Files, root: Path) -> None:
+        for number in range(400):
+            (root / f"f{number}").touch()
+        assert (await files("file_list")).content.count("\n") == 300
+
+    async def test_an_empty_folder_and_a_file(self, files: Files, root: Path) -> None:
+        (root / "empty").mkdir()
+        assert (await files("file_list", path="empty")).content == "(the folder is empty)"
+        assert (await files("file_list", path="readme.md")).is_error
+
+
+def test_what_each_tool_promises(root: Path) -> None:
+    specs = [tool.spec for tool in file_tools(Workspace(root))]
+    assert [(spec.name, spec.effect, spec.idempotent) for spec in specs] == [
+        ("file_list", "read", True),
+        ("file_read", "read", True),
+        ("file_search", "read", True),
+        ("file_write", "write", True),
+    ]
+
+
+def no_digits(tool: Tool) -> bool:
+    properties = cast("dict[str, dict[str, str]]", tool.spec.parameters["properties"])
+    said = [tool.spec.description, *(each.get("description", "") for each in properties.values())]
+    return not any(letter.isdigit() for letter in "".join(said))
+
+
+def test_descriptions_hold_no_numbers_to_copy(root: Path) -> None:
+    assert all(no_digits(tool) for tool in file_tools(Workspace(root)))
