@@ -65,7 +65,7 @@ async def test_a_task_with_text_steps_runs_to_its_answer() -> None:
     second = model.requests[1].messages
     assert second[1].content.rstrip().endswith('{"name": "Alice"}')  # what it invented is not shown to it again
     assert second[2].content.startswith("Observation: 90")
-    assert "Observation:" in "".join(model.requests[0].stop)
+    assert "\nObservation" in model.requests[0].stop
 
 
 async def test_a_task_with_schema_steps_runs_to_its_answer() -> None:

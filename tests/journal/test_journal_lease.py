@@ -96,6 +96,31 @@ async def test_what_another_process_writes_is_followed(driver: Driver, tmp_path:
     await journal.aclose()
 
 
+FORKER = """
+import asyncio, os, sys
+from surefoot.journal.sqlite import SqliteJournal
+
+journal = SqliteJournal(sys.argv[1])
+asyncio.run(journal.open("r1", create=True))
+child = os.fork()
+try:
+    asyncio.run(journal.runs())
+except Exception as error:
+    print(type(error).__name__, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print("parent goes on")
+asyncio.run(journal.aclose())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+def test_a_forked_child_needs_a_store_of_its_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FORKER, str(tmp_path / "runs.db")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout == "UsageError\nparent goes on\n"
+
+
 async def test_two_stores_in_one_process_keep_apart(tmp_path: Path) -> None:
     one, two = SqliteJournal(tmp_path / "runs.db"), SqliteJournal(tmp_path / "runs.db")
     run = await one.open("r1", create=True)

@@ -1,13 +1,14 @@
-"""What the SQLite journal promises beyond the other stores: damage is found, lost writes are told, files are checked."""
+"""What the SQLite journal promises beyond the other: damage is found, lost writes are told, files are checked."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +26,8 @@ from surefoot.types.tools import ToolResult
 pytestmark = pytest.mark.anyio
 
 RUNS = ("r1", "r2", "r3")
-NO_SHRINK_TIME = settings(max_examples=200, deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - hundreds of files, none about the disk
+TWO_HUNDRED = settings(max_examples=200, deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture
@@ -46,8 +48,9 @@ async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
 async def make(path: Path) -> dict[str, list[Event]]:
     """A journal of three runs, one of them a fork; what is in each."""
     journal = SqliteJournal(path)
-    first, third = story("r1"), [started("r3"), *[CallEnded(f"c{i}", ToolResult("x" * i * 300)) for i in range(30)]]
-    own = [RunForked("r2", "r1", 3), REPLY]
+    first = story("r1")
+    third: list[Event] = [started("r3"), *[CallEnded(f"c{i}", ToolResult("x" * i * 300)) for i in range(30)]]
+    own: list[Event] = [RunForked("r2", "r1", 3), REPLY]
     await write(journal, "r1", first)
     await journal.fork("r1", 3, "r2")
     run = await journal.open("r2")
@@ -75,8 +78,8 @@ def sound() -> tuple[bytes, bytes, bytes, dict[str, list[Event]]]:
         return closed, copy.read_bytes(), log, truth
 
 
-async def examine(path: Path, truth: dict[str, list[Event]]) -> dict[str, str]:
-    """What is wrong with each run. Whatever can be read must be what was written."""
+async def examine(path: Path, truth: dict[str, list[Event]], *, go_on: bool = True) -> dict[str, str]:
+    """What is wrong with each run. Whatever can be read must be what was written; `go_on` appends to what is sound."""
     journal, told = SqliteJournal(path), dict[str, str]()
     try:
         for run_id in RUNS:
@@ -87,20 +90,16 @@ async def examine(path: Path, truth: dict[str, list[Event]]) -> dict[str, str]:
                     assert f"record {len(events)}" in told[run_id]
                     with pytest.raises(JournalError):
                         await (await journal.open(run_id)).read()
-                else:
+                elif go_on:
                     await (await journal.open(run_id)).append([CallStarted("more")], "written")
             except (JournalError, UsageError) as error:  # UsageError: the run's id is gone
                 told[run_id] = str(error)
-            try:
+            with contextlib.suppress(JournalError):
                 await journal.runs()
                 await journal.get_blob("0" * 64)
-            except JournalError:
-                pass
     finally:
-        try:
+        with contextlib.suppress(JournalError):
             await journal.aclose()
-        except JournalError:
-            pass
     return told
 
 
@@ -131,13 +130,14 @@ CUTS = st.lists(
 )
 
 
-@NO_SHRINK_TIME
+@TWO_HUNDRED
 @given(CUTS, st.sampled_from(["closed", "open", "log"]))
 @example([(0.0, "tear", 1)], "closed")
 @example([(18 / 40_000, "flip", 2)], "closed")
+@example([(0.1015625, "zero", 781)], "closed")
 def test_damaged_files_are_read_up_to_the_damage_or_refused(cuts: list[tuple[float, str, int]], which: str) -> None:
     closed, opened, log, truth = sound()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         path = Path(folder) / "runs.db"
         path.write_bytes({"closed": mutated(closed, cuts), "open": mutated(opened, cuts), "log": opened}[which])
         if which != "closed":
@@ -145,42 +145,46 @@ def test_damaged_files_are_read_up_to_the_damage_or_refused(cuts: list[tuple[flo
         asyncio.run(examine(path, truth))
 
 
-VALUES = st.none() | st.integers(-5, 2**62) | st.floats() | st.text(max_size=5) | st.binary(max_size=40)
+VALUES = st.integers(-5, 2**62) | st.floats(allow_nan=False) | st.text(max_size=5) | st.binary(max_size=40)
 
 
-@NO_SHRINK_TIME
+@TWO_HUNDRED
 @given(
     st.sampled_from(["seq", "at", "version", "body", "hash", "run"]),
     st.integers(0, 5),
-    VALUES.filter(lambda value: value is not None and value == value),  # the table refuses null, and NaN is null
+    VALUES,
 )
 def test_an_altered_record_is_named(column: str, seq: int, value: object) -> None:
     closed, _, _, truth = sound()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         path = Path(folder) / "runs.db"
         path.write_bytes(closed)
         db = sqlite3.connect(path, isolation_level=None)
-        before = db.execute("SELECT * FROM event").fetchall()
-        db.execute(f"UPDATE OR REPLACE event SET {column}=? WHERE run=1 AND seq=?", (value, seq))
-        is_same = db.execute("SELECT * FROM event").fetchall() == before
-        left = db.execute("SELECT seq, typeof(seq) FROM event WHERE run=1 ORDER BY seq").fetchall()
+        rows = "SELECT * FROM event WHERE run=1 AND seq>=0 ORDER BY seq"
+        before = db.execute(rows).fetchall()
+        db.execute(f"UPDATE OR REPLACE event SET {column}=? WHERE run=1 AND seq=?", (value, seq))  # noqa: S608 - a name of ours
+        after = db.execute(rows).fetchall()
         db.close()
         told = asyncio.run(examine(path, truth))
-    is_tail_gone = left == [(number, "integer") for number in range(len(left))] and len(left) < len(truth["r1"])
-    assert bool(told["r1"]) != (is_same or is_tail_gone)
-    if seq < 3:  # the fork shares it
-        assert is_same or told["r2"]
+    assert ("run r1, record" in told["r1"]) == (after != before)
+    if after[:3] != before[:3]:
+        assert told["r2"], "the fork shares it"
 
 
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
-        ("UPDATE event SET body=replace(body, 'Alice', 'Alise') WHERE run=1 AND seq=1", "record 1: its hash"),
+        (
+            "UPDATE event SET body=cast(replace(body, 'Alice', 'Alise') AS BLOB) WHERE run=1 AND seq=1",
+            "record 1: its hash",
+        ),
         ("UPDATE event SET hash=zeroblob(32) WHERE run=1 AND seq=4", "record 4: its hash"),
         ("UPDATE event SET at=at-60 WHERE run=1 AND seq=2", "record 2: its hash"),
         ("UPDATE event SET seq=100-seq WHERE run=1 AND seq IN (2, 3)", "record 2: the record is missing"),
         ("DELETE FROM event WHERE run=1 AND seq=0", "record 0: the record is missing"),
         ("DELETE FROM event WHERE run=1 AND seq=2", "record 2: the record is missing; the next one is 3"),
+        ("DELETE FROM event WHERE run=1 AND seq=5", "record 5: the record is missing"),
+        ("DELETE FROM event WHERE run=1", "record 0: the record is missing"),
         ("UPDATE run SET run_id='r1' WHERE run_id='r1'", ""),
         ("UPDATE blob SET data=zeroblob(9)", "were altered"),
         ("DELETE FROM blob", "record 0: it cannot be read as an event: journal"),
@@ -197,11 +201,15 @@ async def test_what_is_wrong_is_said_by_record_number(path: Path, statement: str
 async def test_a_fork_whose_parent_is_damaged_or_gone_says_so(path: Path) -> None:
     truth = await make(path)
     alter(path, "DELETE FROM event WHERE run=1 AND seq>=2")
-    assert "record 2: the record is missing" in (await examine(path, truth))["r2"]
+    journal = SqliteJournal(path)
+    events, wrong = await read_all(journal, "r2")
+    assert events == truth["r2"][:2]
+    assert "run r2, record 2: the record is missing" in wrong
+    await journal.aclose()
     alter(path, "DELETE FROM run WHERE run_id='r1'")
-    assert "the run that it was forked from is gone" in (await examine(path, truth))["r2"]
+    assert "the run that it was forked from is gone" in (await examine(path, truth, go_on=False))["r2"]
     alter(path, "UPDATE run SET parent=number WHERE run_id='r2'")
-    assert "the run that it was forked from is gone" in (await examine(path, truth))["r2"]
+    assert "the run that it was forked from is gone" in (await examine(path, truth, go_on=False))["r2"]
 
 
 async def test_an_altered_blob_is_never_given(journal: SqliteJournal, path: Path) -> None:
@@ -225,7 +233,8 @@ async def test_a_record_of_a_later_form_is_too_new(journal: SqliteJournal, path:
     first = bytes.fromhex((await journal.read_recorded("r1"))[0][0].hash)
     body = b'{"type": "CallStarted", "call_id": "c2"}'
     for form, kind in ((2, JournalTooNew), (0, JournalCorrupt)):
-        alter(path, "UPDATE event SET version=?, at=1.5, body=?, hash=? WHERE seq=1", form, body, chain(first, form, 1.5, body))
+        hash_ = chain(first, form, 1.5, body)
+        alter(path, "UPDATE event SET version=?, at=1.5, body=?, hash=? WHERE seq=1", form, body, hash_)
         events, wrong = await read_all(journal, "r1")
         assert events == [CallStarted("c1")]
         assert "run r1, record 1" in wrong
@@ -252,14 +261,14 @@ async def test_files_that_are_no_journal_of_ours(path: Path) -> None:
         await SqliteJournal(path.with_name("text.db")).runs()
     with pytest.raises(JournalError, match="its folder must exist"):
         await SqliteJournal(path.parent / "none" / "runs.db").open("r1", create=True)
-    with pytest.raises(JournalError, match="write-ahead log"):
-        await SqliteJournal(":memory:").runs() if False else await SqliteJournal(path.parent).runs()
+    with pytest.raises(UsageError, match="MemoryJournal"):
+        SqliteJournal(":memory:")
 
 
 def test_making_a_store_touches_nothing(path: Path) -> None:
     SqliteJournal(path)
     SqliteJournal(str(path))
-    assert os.listdir(path.parent) == []
+    assert list(path.parent.iterdir()) == []
 
 
 # --- writing
@@ -272,7 +281,7 @@ async def test_runs_at_once_share_transactions(journal: SqliteJournal) -> None:
     await asyncio.gather(*(run.append([CallStarted("c1"), CallStarted("c2")], "written") for run in runs))
     await asyncio.gather(*(run.append([CallStarted("c3")], "soon") for run in runs))
     await asyncio.gather(*(run.append([CallStarted("c4")], "synced") for run in runs))
-    assert len(commits) == 2
+    assert len(commits) == 3
     connection_of(journal).set_trace_callback(None)
     for run in runs:
         assert len(await run.read()) == 4
@@ -296,6 +305,16 @@ def count(path: Path) -> int:
         return db.execute("SELECT count(*) FROM event").fetchone()[0]
     finally:
         db.close()
+
+
+async def test_a_store_belongs_to_one_running_event_loop(journal: SqliteJournal) -> None:
+    await journal.runs()
+    with pytest.raises(UsageError, match="another event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(other_loop(journal)))
+
+
+async def other_loop(journal: SqliteJournal) -> None:
+    await journal.runs()
 
 
 async def test_a_cancelled_wait_still_writes(journal: SqliteJournal) -> None:
@@ -365,6 +384,8 @@ async def test_a_second_writer_fails_before_it_can_act(journal: SqliteJournal, p
     assert isinstance(second, RunBusy)
     with pytest.raises(RunBusy, match="somebody else"):
         await runs[1].append([CallStarted("c2")])
+    with pytest.raises(RunBusy, match="somebody else"):
+        await runs[1].release()
     assert (await read_all(journal, "r2"))[0] == [CallStarted("other")]
     assert (await read_all(journal, "r3"))[0] == [CallStarted("c1")]
 
@@ -376,6 +397,8 @@ async def test_a_sync_that_fails_stops_every_run(journal: SqliteJournal, path: P
     with pytest.raises(JournalError, match="cannot sync"):
         await runs[0].append([CallStarted("c1")], "synced")
     log.with_suffix(".gone").rename(log)
+    with pytest.raises(JournalError, match="cannot sync"):
+        await journal.open("r3", create=True)
     for run in runs:
         with pytest.raises(JournalError, match="cannot sync"):
             await run.append([CallStarted("c2")], "soon")
@@ -389,10 +412,16 @@ async def test_the_log_is_kept_short(journal: SqliteJournal, path: Path) -> None
     for _ in range(300):
         await run.append([event], "written")
         await asyncio.sleep(0)
-    assert path.stat().st_size > 5_000_000
+    async with asyncio.timeout(10):
+        while size_of(path) < 5_000_000:  # noqa: ASYNC110 - a thread of the store makes it grow, while the run goes on
+            await asyncio.sleep(0)
     await run.release()
     await journal.aclose()
-    assert [name for name in os.listdir(path.parent) if name != "runs.db.owners"] == ["runs.db"]
+    assert {child.name for child in path.parent.iterdir()} == {"runs.db", "runs.db.owners"}
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size
 
 
 async def test_an_encoding_that_fails_adds_nothing(journal: SqliteJournal) -> None:
@@ -418,6 +447,3 @@ def test_one_store_on_one_event_loop_after_the_other(path: Path) -> None:
     for step in range(3):
         assert len(asyncio.run(go(step))) == 3 * (step + 1)
     asyncio.run(journal.aclose())
-
-
-Change = Callable[[], None]

@@ -248,7 +248,7 @@ def _settled(state: State, event: DoubtSettled) -> State:
             assert_never(event.outcome)
 
 
-def _known_after(known: Mapping[bytes, Known], call: Call) -> Mapping[bytes, Known]:
+def _known_after(known: Mapping[str, Known], call: Call) -> Mapping[str, Known]:
     """What is still known after a call has ended, for identical calls to be answered with.
 
     A call with an effect may have changed whatever was read before, and may have undone what an idempotent call did:

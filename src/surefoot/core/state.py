@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-import orjson
-
+from surefoot.core.text import json_text
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
@@ -75,9 +74,9 @@ class Call:
         return self.result is None and self.fault is None
 
     @property
-    def key(self) -> bytes:
+    def key(self) -> str:
         """What makes two calls the same: the tool, and the arguments whatever their order."""
-        return self.name.encode() + b"\0" + orjson.dumps(self.arguments, option=orjson.OPT_SORT_KEYS)
+        return f"{self.name}\0{json_text(self.arguments, sort_keys=True)}"
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ class State:
     traits: Mapping[str, str] = field(default_factory=dict[str, str])
     done: tuple[Turn, ...] = ()
     turn: Turn | None = None
-    known: Mapping[bytes, Known] = field(default_factory=dict[bytes, Known])
+    known: Mapping[str, Known] = field(default_factory=dict[str, Known])
     wire_ids: frozenset[str] = frozenset()
     usage: Usage = Usage()
     requests: int = 0

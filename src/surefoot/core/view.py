@@ -17,6 +17,7 @@ from surefoot.core.parse.labels import stop_sequences
 from surefoot.core.state import Call, State, Turn, subset
 from surefoot.core.step_schema import step_schema
 from surefoot.core.template import split_template
+from surefoot.core.text import json_text
 from surefoot.types.events import Task
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, NativeCall
 from surefoot.types.moves import Think
@@ -147,7 +148,7 @@ def _sent_arguments(turn: Turn, call: Call) -> str:
     natives = turn.message.calls
     sent = natives[call.position].arguments if call.position < len(natives) else call.arguments
     if not isinstance(sent, str):
-        return orjson.dumps(sent).decode()
+        return json_text(sent)
     if call.fault is None and call.name == natives[call.position].name:
         return sent or "{}"
     try:
@@ -173,10 +174,10 @@ def _own_words(turn: Turn, mode: CallMode) -> str:
     thought = parsed.content or ""
     if mode == "schema":
         steps = ({"thought": thought, "action": call.name, "action_input": call.arguments} for call in turn.calls)
-        return "\n".join(orjson.dumps(step).decode() for step in steps)
+        return "\n".join(json_text(step) for step in steps)
     lines = [f"Thought: {thought}"] if thought else []
     for call in turn.calls:
-        lines += (f"Action: {call.name}", f"Action Input: {orjson.dumps(call.arguments).decode()}")
+        lines += (f"Action: {call.name}", f"Action Input: {json_text(call.arguments)}")
     return "\n".join(lines)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from surefoot.core.budget import seconds_left
 from surefoot.core.state import Call, State
+from surefoot.core.text import clean
 from surefoot.core.view import READ_RESULT
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, DoubtSettled, Event
@@ -74,12 +74,13 @@ def _context(state: State, call: Call) -> ToolCallContext:
 async def _fitted(hands: LiveHands, result: ToolResult, call: Call, state: State) -> ToolResult:
     """The result as the journal keeps it: a text over the limit becomes a blob, and the model sees its beginning."""
     limit = state.config.tool_result_chars
-    size = len(result.content)
+    content = clean(result.content)
+    size = len(content)
     source = result.source or call.name
     if size <= limit:
-        return replace(result, size=size, source=source)
-    digest = await hands.journal.put_blob(result.content.encode("utf-8", "surrogatepass"))
-    return replace(result, content=result.content[:limit], size=size, blob=digest, source=source)
+        return ToolResult(content, result.kind, size, None, source, result.trust, result.infrastructure)
+    digest = await hands.journal.put_blob(content.encode())
+    return ToolResult(content[:limit], result.kind, size, digest, source, result.trust, result.infrastructure)
 
 
 async def _page(hands: LiveHands, call: Call, state: State) -> ToolResult:
@@ -89,7 +90,7 @@ async def _page(hands: LiveHands, call: Call, state: State) -> ToolResult:
     if cut is None or cut.result is None or cut.result.blob is None or not isinstance(start, int):
         return ToolResult(f"there is no cut result of a call {wanted!r}", "error", source="surefoot")
     try:
-        text = (await hands.journal.get_blob(cut.result.blob)).decode("utf-8", "surrogatepass")
+        text = (await hands.journal.get_blob(cut.result.blob)).decode()
     except JournalError as error:
         return ToolResult(str(error), "error", source="surefoot")
     end = min(len(text), start + state.config.tool_result_chars)

@@ -13,6 +13,7 @@ from surefoot.core.parse.stream import DisplayFilter
 from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.state import State, subset
 from surefoot.core.step_schema import ANSWER, MAX_BRANCHES, name_schema, step_schema
+from surefoot.core.text import clean
 from surefoot.types.errors import ModelError, TraitRefused
 from surefoot.types.events import Event, ModelFailed, ModelReplied, ModelTraitLearnt
 from surefoot.types.messages import Emit, ModelMessage, ModelRequest, ModelSignal, ReasoningDelta, Reset, TextDelta
@@ -43,8 +44,26 @@ async def think(hands: LiveHands, move: Think, state: State) -> Sequence[Event]:
         return (ModelTraitLearnt(state.model, refused.trait, refused.value, refused.evidence),)
     except ModelError as error:
         return (ModelFailed(error.kind, str(error), error.attempts, move.role, error.usage, elapsed_s=hands.elapsed_s),)
+    message = _writable(message)
     parsed = reasoner.read(state, move, message)
     return (ModelReplied(move.step, message, parsed, state.mode, move.want, move.role, hands.elapsed_s),)
+
+
+def _writable(message: ModelMessage) -> ModelMessage:
+    """The reply, with what no journal could hold replaced. Seldom anything is: wires deliver valid text."""
+    texts = (message.content, message.reasoning, *(f"{c.id}{c.name}{c.arguments}" for c in message.calls))
+    if all(clean(text) is text for text in texts):
+        return message
+    calls = tuple(
+        replace(
+            call,
+            id=clean(call.id),
+            name=clean(call.name),
+            arguments=clean(call.arguments) if isinstance(call.arguments, str) else {},
+        )
+        for call in message.calls
+    )
+    return replace(message, content=clean(message.content), reasoning=clean(message.reasoning), calls=calls)
 
 
 async def _in_two(hands: LiveHands, request: ModelRequest, emit: Emit | None) -> ModelMessage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from surefoot.core.parse.drafts import NO_ARGUMENTS, NO_WARNINGS, Draft, Reading
 from surefoot.core.parse.json_ladder import Rules, Value, read
@@ -23,7 +23,7 @@ TRAILING: frozenset[ReplyWarning] = frozenset({"trailing_text"})
 class Arguments:
     """Arguments that were read, or the fault in their place; `end` is where the form goes on."""
 
-    value: Mapping[str, object] = NO_ARGUMENTS
+    value: Mapping[str, object] = field(default_factory=dict[str, object])
     fault: Fault | None = None
     end: int = 0
     warnings: frozenset[ReplyWarning] = NO_WARNINGS
@@ -129,7 +129,9 @@ def arguments_at(
         opening = min((place for sign in "{[" if (place := text.find(sign, at, limit)) >= 0), default=-1)
         if opening < 0:
             cut = reading.cut and stop < 0
-            told = Fault("truncated" if cut else "malformed_json", f"expected a JSON object, got {text[at : at + 60]!r}", name)
+            told = Fault(
+                "truncated" if cut else "malformed_json", f"expected a JSON object, got {text[at : at + 60]!r}", name
+            )
             return Arguments(fault=told, end=limit)
         at = opening
         warnings.add("trailing_text")

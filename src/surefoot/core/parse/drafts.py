@@ -44,7 +44,7 @@ class Draft:
     """One call as written: a name and decoded arguments, or the fault that stands in its place."""
 
     name: str = ""
-    arguments: Mapping[str, object] = NO_ARGUMENTS
+    arguments: Mapping[str, object] = field(default_factory=dict[str, object])
     fault: Fault | None = None
     id: str = ""
     objective: str = ""

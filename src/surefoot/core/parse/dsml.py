@@ -52,9 +52,7 @@ def _head(text: str, at: int) -> tuple[Mapping[str, str], int]:
     return {found["key"]: found["value"] for found in _ATTRIBUTES.finditer(head.group())}, head.end()
 
 
-def _invoke(
-    text: str, start: int, seek: Seeker, reading: Reading, warnings: set[ReplyWarning]
-) -> tuple[Draft, int]:
+def _invoke(text: str, start: int, seek: Seeker, reading: Reading, warnings: set[ReplyWarning]) -> tuple[Draft, int]:
     attributes, at = _head(text, start + len(_INVOKE))
     if at < 0:
         cut = seek.find(">", start) < 0

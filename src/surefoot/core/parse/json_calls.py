@@ -30,7 +30,9 @@ def read_mistral(text: str, start: int, reading: Reading) -> Found:
         named = _NAMED.match(text, body, limit)
         if named and (named.end() >= limit or text[named.end()] == "{"):
             if named.end() >= len(text) and reading.cut:
-                drafts.append(Draft(named["name"], fault=Fault("truncated", "the reply ends in the name", named["name"])))
+                drafts.append(
+                    Draft(named["name"], fault=Fault("truncated", "the reply ends in the name", named["name"]))
+                )
                 end = limit
             else:
                 marks = (MISTRAL,) if limit < len(text) else ()

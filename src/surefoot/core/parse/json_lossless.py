@@ -27,7 +27,18 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _WORD = re.compile(r"[^\W\d][\w$-]*+")
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'"}
-_CLOSERS = {'"': '"', "'": "'", "“": "“”", "”": "“”", "„": "“”", "‟": "“”", "‘": "‘’", "’": "‘’", "‚": "‘’", "＂": "＂"}  # noqa: E501  # one row a quote
+_CLOSERS = {
+    '"': '"',
+    "'": "'",
+    "“": "“”",
+    "”": "“”",
+    "„": "“”",
+    "‟": "“”",
+    "‘": "‘’",
+    "’": "‘’",
+    "‚": "‘’",
+    "＂": "＂",
+}  # one row a quote
 _RUNS = {opener: re.compile(rf"[^\\{closers}]*+") for opener, closers in _CLOSERS.items()}
 _RAW_CONTROL = re.compile(r"[\x00-\x1f]")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 MOST_NESTED = 100
 
 _BLANKS = re.compile(r"[ \t\r\n]*+")
-_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F_]++|0[oO][0-7_]++|0[bB][01_]++|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9]++)?)")
+_NUMBER = re.compile(
+    r"[+-]?(?:0[xX][0-9a-fA-F_]++|0[oO][0-7_]++|0[bB][01_]++|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9]++)?)"
+)
 _NAME = re.compile(r"[^\W\d]\w*+")
 _PREFIXED = re.compile(r"""(?P<prefix>[rRuU]?)(?P<quote>'''|\"""|'|")""")
 _RUNS = {"'": re.compile(r"[^'\\\n]*+"), '"': re.compile(r'[^"\\\n]*+')}
@@ -22,7 +24,11 @@ _ESCAPES = {
     "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
     "\n": "",
 }  # fmt: skip
-_CODE_ESCAPES = {"x": re.compile(r"[0-9a-fA-F]{2}"), "u": re.compile(r"[0-9a-fA-F]{4}"), "U": re.compile(r"[0-9a-fA-F]{8}")}
+_CODE_ESCAPES = {
+    "x": re.compile(r"[0-9a-fA-F]{2}"),
+    "u": re.compile(r"[0-9a-fA-F]{4}"),
+    "U": re.compile(r"[0-9a-fA-F]{8}"),
+}
 _OCTAL = re.compile(r"[0-7]{1,3}")
 _KEYWORDS = frozenset({"and", "or", "not", "in", "is", "if", "else", "for", "lambda", "await", "async"})
 _SKIMMED = re.compile(

@@ -13,7 +13,7 @@ from surefoot.core.parse.arguments import TRAILING, draft_of, fault_kind, where
 from surefoot.core.parse.drafts import Draft, Found, Reading
 from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError, as_object
-from surefoot.core.parse.labels import LabelKind, is_answer_name, label_pattern
+from surefoot.core.parse.labels import LabelKind, Labels, is_answer_name, label_pattern
 from surefoot.core.parse.react_input import Given, bind, read_input
 from surefoot.core.parse.scan import FENCES, fence_at, past_fence, skip_blanks
 from surefoot.core.parse.step_object import found_of, is_no_action, step_of
@@ -109,6 +109,19 @@ def has_answer_label(text: str, reading: Reading) -> bool:
     return False
 
 
+def without_partial_stop(text: str, labels: Labels) -> str:
+    """The text without a stop sequence, or the beginning of one, that a server left at its end."""
+    newline = text.rfind("\n")
+    last = text[newline + 1 :].rstrip()
+    if newline < 0 or not last or (last.isascii() and len(last) < _LEAST_PARTIAL):
+        return text
+    partial = any(f"{word}{colon}".startswith(last) for word in labels.observation for colon in ":：")
+    return text[:newline] if partial else text
+
+
+_LEAST_PARTIAL = 3
+
+
 def read_react(text: str, reading: Reading, joint: int) -> Found:
     """The first step of a visible text. `joint`: the first place where reasoning was taken out of its middle."""
     return _React(text, reading, joint).read()
@@ -142,6 +155,14 @@ class _React:
             label = self._walk.label(at, bare_answer=self._thought)
         return self._fault("no_step", "neither an action nor a final answer was found")
 
+    def _before(self, at: int) -> str:
+        """What stands before a step, without the label of the thought that it begins with."""
+        label = self._walk.label(0)
+        begins = (
+            label is not None and label.kind == "thought" and label.end <= at and not self._text[: label.start].strip()
+        )
+        return self._text[label.end : at].strip() if label is not None and begins else self._text[:at]
+
     def _fault(self, kind: FaultKind, told: str) -> Found:
         return Found("react", (), self._text, error=Fault(kind, told))
 
@@ -169,11 +190,12 @@ class _React:
             except NotJsonError as error:
                 if _STEP_KEY.match(text, start):
                     fault = Fault(fault_kind(error, self._reading, has_end=False), where(error, start))
-                    return Found("react", (Draft(fault=fault),), text[: step.start()])
+                    return Found("react", (Draft(fault=fault),), self._before(step.start()))
+                at = max(at, error.resume)
                 continue
             at = max(at, value.end)
             if (found := step_of(value.value)) is not None:
-                return self._settled(found_of(found, self._reading, "react", text[: step.start()], at))
+                return self._settled(found_of(found, self._reading, "react", self._before(step.start()), at))
         return None
 
     def _settled(self, found: Found) -> Found:
@@ -192,7 +214,7 @@ class _React:
             return blob, stop
         line = _LINE_END.match(text, at)
         end = min(line.end() if line else stop, stop)
-        written, inline = self._name(at, end, stop, label)
+        written, inline = self._name(at, end, stop)
         name = _clean(written, label.open_decoration)
         while following is not None and following.kind == "thought":
             following = self._walk.label(following.end)
@@ -214,11 +236,11 @@ class _React:
         if given is None:
             if reading.cut and following is None:
                 draft = Draft(name, fault=Fault("truncated", "the reply ends before the input", name))
-                return Found("react", (draft,), text[: label.start]), stop
+                return Found("react", (draft,), self._before(label.start)), stop
             given = Given(end=end)
-        return self._call(name, given, following if has_input else None, label), stop
+        return self._call(name, given, label), stop
 
-    def _name(self, at: int, end: int, stop: int, label: _Label) -> tuple[str, Given | None]:
+    def _name(self, at: int, end: int, stop: int) -> tuple[str, Given | None]:
         """The name on the action line, and the input that stands behind it on that line, if one does."""
         text = self._text
         line = text[at:end]
@@ -226,7 +248,7 @@ class _React:
         if bracket <= 0 or not line[:bracket].strip(" \t(*_`"):
             return line, None
         given = read_input(text, at + bracket, stop, self._reading)
-        return line[:bracket].rstrip(" \t("), replace(given, warnings=given.warnings) if given.end > label.end else None
+        return line[:bracket].rstrip(" \t("), given
 
     def _blob(self, label: _Label, at: int, stop: int) -> Found | None:
         """A step as JSON behind an action label."""
@@ -240,14 +262,16 @@ class _React:
             value = read(text, start, reading.rules("```", at_end=True))
         except NotJsonError as error:
             fault = Fault(fault_kind(error, reading, has_end=False), where(error, start))
-            return Found("react", (Draft(fault=fault),), text[: label.start])
+            return Found("react", (Draft(fault=fault),), self._before(label.start))
         step = step_of(value.value)
         if step is None and (body := as_object(value.value)) is not None and isinstance(body.get("name"), str):
-            found = Found("react", (draft_of(body),), text[: label.start], end=max(end, value.end))
+            found = Found("react", (draft_of(body),), self._before(label.start), end=max(end, value.end))
             return self._settled(found)
         if step is None:
             return None
-        return self._settled(found_of(step, reading, "react", text[: label.start], max(value.end, min(end, stop))))
+        return self._settled(
+            found_of(step, reading, "react", self._before(label.start), max(value.end, min(end, stop)))
+        )
 
     def _stop_behind(self, label: _Label) -> int:
         following = self._walk.label(label.end)
@@ -263,7 +287,7 @@ class _React:
     def _past_input(self, label: _Label) -> int:
         return max(label.end, read_input(self._text, label.end, self._stop_behind(label), self._reading).end)
 
-    def _call(self, name: str, given: Given, label: _Label | None, action: _Label) -> Found:
+    def _call(self, name: str, given: Given, action: _Label) -> Found:
         reading, text = self._reading, self._text
         draft, warnings = bind(given, name, reading)
         end = max(given.end, action.end)
@@ -279,8 +303,7 @@ class _React:
             draft = Draft(name, fault=Fault("truncated", "the reply ends inside the input", name))
         elif given.value is not None and text[end : behind.start if behind else len(text)].strip(" \t\r\n)*_`"):
             warnings |= TRAILING
-        del label
-        return Found("react", (draft,), text[: action.start], warnings | self._dropped(end), end=end)
+        return Found("react", (draft,), self._before(action.start), warnings | self._dropped(end), end=end)
 
     def _dropped(self, at: int) -> frozenset[ReplyWarning]:
         """What stands behind the end of the step and is not used."""
@@ -336,7 +359,9 @@ class _React:
             elif label.kind == "answer":
                 dropped.add("final_dropped")
             label = self._walk.label(label.end)
-        return Found("react", (), text[:step], frozenset(dropped), final=answer, end=end if end < len(text) else -1)
+        return Found(
+            "react", (), self._before(step), frozenset(dropped), final=answer, end=end if end < len(text) else -1
+        )
 
 
 def _clean(written: str, decoration: str) -> str:

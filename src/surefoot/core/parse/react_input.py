@@ -130,7 +130,7 @@ def _first_value(words: str, reading: Reading) -> object:
 def bind(given: Given, written: str, reading: Reading) -> tuple[Draft, frozenset[ReplyWarning]]:
     """The call of the tool that was written, with what was given bound to its parameters; and what to note."""
     named = reading.offered.find(written)
-    name, tool = named.name, named.tool
+    name, tool = written, named.tool
     if not named.known:
         return Draft(written), NO_WARNINGS  # settling says that there is no such tool
     if given.value is not None:
@@ -176,7 +176,9 @@ def _bind_words(given: Given, name: str, tool: ToolSpec | None, reading: Reading
     value, _ = typed(text, parameter, tool, reading.rules())
     checked = reading.offered.check(tool, {parameter: value})
     if checked.errors:
-        return Draft(name, fault=Fault("args_not_object", f"the input {words[:60]!r} does not fit: {checked.errors[0]}", name))
+        return Draft(
+            name, fault=Fault("args_not_object", f"the input {words[:60]!r} does not fit: {checked.errors[0]}", name)
+        )
     return Draft(name, {parameter: value})
 
 
@@ -214,4 +216,3 @@ def without_quotes(words: str) -> str:
         return words
     inner = words[1:-1]
     return words if words[0] in inner or closer in inner else inner
-

@@ -155,9 +155,7 @@ class _Compiler:
             row = as_list(value)
             if row is None:
                 return value
-            return [
-                (first[at] if at < len(first) else rest)(item, f"{path}[{at}]", log) for at, item in enumerate(row)
-            ]
+            return [(first[at] if at < len(first) else rest)(item, f"{path}[{at}]", log) for at, item in enumerate(row)]
 
         return check
 

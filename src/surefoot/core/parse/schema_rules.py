@@ -11,10 +11,50 @@ from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, de
 from surefoot.core.parse.schema import Schema, type_name
 
 KNOWN_KEYWORDS = frozenset(
-    "type properties required additionalProperties patternProperties minProperties maxProperties "
-    "items prefixItems minItems maxItems uniqueItems enum const anyOf oneOf allOf not $ref $defs definitions nullable "
-    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern "
-    "title description default examples example deprecated readOnly writeOnly $schema $id $comment discriminator".split()
+    [
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "patternProperties",
+        "minProperties",
+        "maxProperties",
+        "items",
+        "prefixItems",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "enum",
+        "const",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "not",
+        "$ref",
+        "$defs",
+        "definitions",
+        "nullable",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "title",
+        "description",
+        "default",
+        "examples",
+        "example",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+        "$schema",
+        "$id",
+        "$comment",
+        "discriminator",
+    ]
 )
 """Keywords that are checked, or that say nothing about a value."""
 

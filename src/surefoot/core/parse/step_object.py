@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from surefoot.core.parse.drafts import Found, Reading
-from surefoot.core.parse.json_strict import as_list, as_object
+from surefoot.core.parse.arguments import REPAIRED, fault_kind, where
+from surefoot.core.parse.drafts import NO_WARNINGS, Draft, Found, Reading
+from surefoot.core.parse.json_ladder import read
+from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.labels import is_answer_name
 from surefoot.core.parse.react_input import Given, bind
 from surefoot.types.reply import Fault, ReplyWarning
 
-_NO_ACTION = re.compile(r"(?:none|n/a|na|null|nil|no action|无|無|没有)(?:[\s(（.。,，:：].*)?", re.IGNORECASE | re.DOTALL)
+_NO_ACTION = re.compile(
+    r"(?:none|n/a|na|null|nil|no action|无|無|没有)(?:[\s(（.。,，:：].*)?", re.IGNORECASE | re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +74,28 @@ def found_of(step: Step, reading: Reading, form: str, content: str, end: int) ->
         return Found(form, (), content, warnings, error=Fault("missing_action", "the action has no name"))
     draft, told = bind(given, step.action, reading)
     return Found(form, (draft,), content, warnings | told, end=end)
+
+
+def read_schema(text: str, reading: Reading) -> Found | None:
+    """The step object that a schema held the model to; None if the text is something else. The content is its thought."""
+    start = text.find("{")
+    if start < 0:
+        return None
+    try:
+        value = read(text, start, reading.rules("```", at_end=True))
+    except NotJsonError as error:
+        if not _STEP_KEY.match(text, start):
+            return None
+        fault = Fault(fault_kind(error, reading, has_end=False), where(error, start))
+        return Found("schema", (Draft(fault=fault),))
+    step = step_of(value.value)
+    if step is None:
+        return None
+    members = as_object(value.value)
+    thought = members.get("thought") if members is not None else None
+    warnings: frozenset[ReplyWarning] = REPAIRED if value.repaired else NO_WARNINGS
+    found = found_of(step, reading, "schema", thought if isinstance(thought, str) else "", value.end)
+    return replace(found, warnings=found.warnings | warnings)
+
+
+_STEP_KEY = re.compile(r"""\{\s*+["']?(?:thought|action)""")

@@ -77,12 +77,15 @@ class BodyReader:
             opening = min((place for sign in "{[" if (place := text.find(sign, at, limit)) >= 0), default=-1)
             if opening < 0:
                 cut = not has_end and (self._reading.cut or at >= len(text))
-                told = Fault("truncated" if cut else "malformed_json", f"expected a JSON object, got {text[at:limit][:60]!r}")
+                told = Fault(
+                    "truncated" if cut else "malformed_json", f"expected a JSON object, got {text[at:limit][:60]!r}"
+                )
                 return Body((Draft(fault=told),), self._closed(limit, depth) if has_end else limit)
             self.warnings.add("trailing_text")
             at = opening
         drafts, at = self._values(at, limit, fenced=fenced, has_end=has_end)
-        return Body(drafts, self._closed(at, depth))
+        is_open = not has_end and drafts[-1].fault is not None
+        return Body(drafts, at if is_open else self._closed(at, depth))
 
     def _values(self, at: int, limit: int, *, fenced: bool, has_end: bool) -> tuple[tuple[Draft, ...], int]:
         """The values from `at` on; of a list that does not decode as a whole, the members one by one."""

@@ -104,9 +104,7 @@ def _named(draft: Draft, call_id: str, reading: Reading) -> Draft:
     return Draft(id=call_id, fault=Fault("missing_name", f"the id {call_id[:60]!r} names no tool"))
 
 
-def _past(
-    text: str, at: int, closing: str, others: tuple[str, ...], seek: Seeker, warnings: set[ReplyWarning]
-) -> int:
+def _past(text: str, at: int, closing: str, others: tuple[str, ...], seek: Seeker, warnings: set[ReplyWarning]) -> int:
     """Step over the end of a call; note what is amiss with it."""
     at = skip_blanks(text, at)
     if text.startswith(closing, at):

@@ -10,7 +10,7 @@ from surefoot.core.parse.marks import FUNCTION, TOOL_CALL, TOOL_CALL_END, Family
 from surefoot.core.parse.scan import FENCES, Seeker, past_fence, skip_blanks
 from surefoot.core.parse.tag_bodies import BodyReader, Tag
 from surefoot.core.parse.text_values import typed
-from surefoot.types.reply import Fault, ReplyWarning
+from surefoot.types.reply import Fault
 
 _NEXT = re.compile(rf"(?P<mark>{TOOL_CALL}|{FUNCTION})|{FENCES}", re.MULTILINE)
 _FUNCTION = re.compile(r"""<function=\s*+["']?(?P<name>[^<>\s"']{1,200}+)["']?\s*+>?""")

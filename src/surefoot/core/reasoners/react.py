@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import orjson
-
 from surefoot.core.budget import spent_limit
 from surefoot.core.parse.reply import parse
 from surefoot.core.state import State, Turn
+from surefoot.core.text import json_text
 from surefoot.core.view import offered_now, request
 from surefoot.types.endings import Completed, CompletedPartial, Ending, Failed, Stopped
 from surefoot.types.messages import ModelMessage, ModelRequest
@@ -117,7 +116,7 @@ def _finish_text(arguments: Mapping[str, object]) -> str:
     values = list(arguments.values())
     if len(values) == 1 and isinstance(values[0], str):
         return values[0]
-    return orjson.dumps(arguments).decode()
+    return json_text(arguments)
 
 
 def _after_failure(state: State) -> Think | End:

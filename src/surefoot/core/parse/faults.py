@@ -1,0 +1,161 @@
+"""What the model is told about a reply that could not be used: short, where it went wrong, and the form once.
+
+Source: spec/react.md, section 9. Names and text from the reply are quoted and cut at 60 characters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from difflib import get_close_matches
+
+from surefoot.core.parse.labels import DEFAULT_LABELS, Labels
+from surefoot.core.parse.offered import Offered, offered_of, signature
+from surefoot.types.reply import Fault, FaultKind, ReplyWarning
+from surefoot.types.tools import Catalogue, ToolSpec
+
+MOST_NAMES = 20
+MOST_QUOTED_CHARS = 60
+MOST_SCHEMA_CHARS = 1_200
+
+_NEARNESS = 0.5
+
+
+def tell(
+    fault: Fault, tools: Catalogue | Sequence[ToolSpec] = (), mode: str = "native", labels: Labels = DEFAULT_LABELS
+) -> str:
+    """The message for one fault. `mode`: "native", "schema", "text" (or "react"), "tags"."""
+    offered = offered_of(tools)
+    head, *rest = _MESSAGES[fault.kind](fault, offered)
+    parts = [f"{head}: {fault.detail}." if fault.detail and fault.kind not in _WITHOUT_DETAIL else f"{head}.", *rest]
+    if fault.kind in _WITH_FORM:
+        parts.append(form(mode, labels))
+    if fault.kind in _WITH_NAMES and offered.tools:
+        parts.append(_names(offered))
+    return " ".join(parts)
+
+
+def form(mode: str, labels: Labels = DEFAULT_LABELS) -> str:
+    """The form that a step has in a mode, shown once."""
+    match mode:
+        case "native":
+            return "Call a tool through the tool interface, with one JSON object of arguments, or answer in plain text."
+        case "schema":
+            return (
+                'Write one JSON object: {"thought": "…", "action": "TOOL", "action_input": {…}}, or with "action": '
+                f'"{labels.answer[0]}" and the answer as "action_input".'
+            )
+        case "tags":
+            return (
+                'Write <function_call>{"name": "TOOL", "call_objective": "why", "args": {…}}</function_call>, or the '
+                "answer in <deliverable>…</deliverable> when the task is solved."
+            )
+        case _:
+            return (
+                f"Write\n{labels.action[0]}: TOOL\n{labels.input[0]}: {{…}}\nor, when you know the answer,\n"
+                f"{labels.answer[0]}: the answer"
+            )
+
+
+def tell_warnings(warnings: Collection[ReplyWarning]) -> str:
+    """One line about what was not used of a reply; "" when all of it was."""
+    told = [words for warning, words in _UNUSED.items() if warning in warnings]
+    return f"Part of your reply was not used: {'; '.join(told)}." if told else ""
+
+
+_UNUSED: dict[ReplyWarning, str] = {
+    "hallucinated_observation": "you wrote an observation yourself, and all behind it was dropped",
+    "hallucinated_result_removed": "you wrote a result yourself, and all behind it was dropped",
+    "extra_actions_dropped": "only the first action was taken",
+    "action_dropped": "the action after the answer was dropped",
+    "final_dropped": "an answer beside a call does not count; answer after the results",
+}
+
+
+def quoted(text: str) -> str:
+    """Text from a reply, in quotes, on one line, cut."""
+    line = " ".join(text[: MOST_QUOTED_CHARS + 1].split())
+    return f'"{line[:MOST_QUOTED_CHARS]}…"' if len(text) > MOST_QUOTED_CHARS else f'"{line}"'
+
+
+def _names(offered: Offered) -> str:
+    names = [tool.name for tool in offered.tools]
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"Tools: {', '.join(name[:MOST_QUOTED_CHARS] for name in names[:MOST_NAMES])}{more}."
+
+
+def _nearest(name: str, offered: Offered) -> str:
+    by_cut = {tool.name[:MOST_QUOTED_CHARS]: tool.name for tool in offered.tools}
+    close = get_close_matches(name[:MOST_QUOTED_CHARS], list(by_cut), n=1, cutoff=_NEARNESS)
+    return by_cut[close[0]] if close else ""
+
+
+def _of(fault: Fault) -> str:
+    return f" of {quoted(fault.tool)}" if fault.tool else ""
+
+
+def _parameters(fault: Fault, offered: Offered) -> str:
+    tool = offered.find(fault.tool).tool
+    return f"Its parameters: {signature(tool)}." if tool is not None else ""
+
+
+def _unknown_tool(fault: Fault, offered: Offered) -> list[str]:
+    nearest = _nearest(fault.tool, offered)
+    told = [f"There is no tool {quoted(fault.tool)}; nothing was run"]
+    return [*told, f"The nearest name is {nearest}."] if nearest else told
+
+
+def _invalid_arguments(fault: Fault, offered: Offered) -> list[str]:
+    told = [f"The arguments{_of(fault)} were refused, and nothing was run"]
+    tool = offered.find(fault.tool).tool
+    if tool is None:
+        return told
+    schema = json.dumps(tool.parameters, ensure_ascii=False, default=str)
+    shown = f"{schema[:MOST_SCHEMA_CHARS]}…" if len(schema) > MOST_SCHEMA_CHARS else schema
+    return [*told, f"Expected: {shown}"]
+
+
+def _truncated(fault: Fault, offered: Offered) -> list[str]:  # noqa: ARG001  # the shape of every row
+    return [
+        f"The reply was cut off before the call{_of(fault)} was complete; nothing was run",
+        "Write a shorter call, or do it in parts.",
+    ]  # noqa: E501  # one row
+
+
+def _said(head: str, *rest: str) -> Callable[[Fault, Offered], list[str]]:
+    def told(fault: Fault, offered: Offered) -> list[str]:  # noqa: ARG001  # the shape of every row
+        return [head.format(of=_of(fault)), *rest]
+
+    return told
+
+
+def _with_parameters(head: str, *rest: str) -> Callable[[Fault, Offered], list[str]]:
+    def told(fault: Fault, offered: Offered) -> list[str]:
+        return [part for part in (head.format(of=_of(fault)), _parameters(fault, offered), *rest) if part]
+
+    return told
+
+
+_MESSAGES: dict[FaultKind, Callable[[Fault, Offered], list[str]]] = {
+    "no_step": _said("Neither an action nor a final answer was found"),
+    "no_call": _said("Neither a call nor an answer in its form was found"),
+    "empty": _said("The reply was empty"),
+    "empty_final": _said("The final answer was empty", "Give the answer behind its label."),
+    "missing_action": _said("The input has no action", "Name the action before its input."),
+    "missing_action_input": _with_parameters("The action{of} lacks its input; nothing was run"),
+    "missing_name": _said("A call names no tool", "Give the tool's name."),
+    "malformed_json": _said("The JSON{of} could not be read, and nothing was run", "Send plain JSON."),
+    "malformed_arguments": _said(
+        "The arguments{of} could not be read, and nothing was run", "Use literals, each with its name."
+    ),
+    "args_not_object": _with_parameters("The input{of} binds to no parameter; nothing was run", "Send a JSON object."),
+    "invalid_arguments": _invalid_arguments,
+    "unknown_tool": _unknown_tool,
+    "truncated": _truncated,
+    "calls_not_allowed": _said("No call may be made here; nothing was run", "Give your reason in words."),
+    "conflict": _said("The reply held more than one step; nothing was run", "Write one step per reply."),
+}
+
+_WITHOUT_DETAIL: frozenset[FaultKind] = frozenset({"no_step", "empty", "conflict", "unknown_tool"})
+_WITH_FORM: frozenset[FaultKind] = frozenset({"no_step", "no_call", "empty", "missing_action", "missing_name"})
+_WITH_NAMES: frozenset[FaultKind] = frozenset({"no_step", "no_call", "missing_action", "missing_name", "unknown_tool"})

@@ -1,0 +1,229 @@
+"""The front of the parser: one reply in, and out come calls, an answer, a fault, or plain content.
+
+How a reply is read. Native calls come first and settle everything. Else reasoning is taken out (`visible`), and one scan finds
+the first marker of a call (`marks`), which decides the family; each family has a reader that turns text into drafts
+(`drafts`). Without a marker the forms that have none are tried, then ReAct labels, as the dialect has it. At the end
+names are resolved and arguments validated (`settle`). Every reader walks the text from left to right and never back,
+so the whole is linear; nothing raises, whatever the text. Source: spec/react.md, sections 5 to 8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from surefoot.core.parse.bare_json import read_bare_json, read_fenced, read_python_tag
+from surefoot.core.parse.deliverable import DELIVERABLE
+from surefoot.core.parse.drafts import Found, Reading, Repairing
+from surefoot.core.parse.dsml import read_dsml
+from surefoot.core.parse.function_call_tags import found_in_tags
+from surefoot.core.parse.harmony import read_harmony
+from surefoot.core.parse.json_calls import read_mistral
+from surefoot.core.parse.labels import DEFAULT_LABELS, Labels
+from surefoot.core.parse.marks import FamilyName, Mark, first_mark
+from surefoot.core.parse.native import read_native
+from surefoot.core.parse.offered import offered_of
+from surefoot.core.parse.pythonic import read_bare_pythonic, read_python_start
+from surefoot.core.parse.react import first_action, has_answer_label, has_step, read_react, without_partial_stop
+from surefoot.core.parse.scan import whole_fence
+from surefoot.core.parse.settle import settle
+from surefoot.core.parse.step_object import read_schema
+from surefoot.core.parse.token_calls import read_deepseek, read_kimi
+from surefoot.core.parse.tool_call_tags import read_tool_calls
+from surefoot.core.parse.visible import Visible, visible, without_leaked_tokens
+from surefoot.types.messages import NativeCall
+from surefoot.types.reply import Fault, FaultyCall, Parsed, ReplyWarning
+from surefoot.types.tools import Catalogue, ToolSpec
+
+STOPPED = frozenset({"stop", "tool_calls", "function_call", "tool_use", "end_turn", "stop_sequence", "eos"})
+CUT = frozenset({"length", "max_tokens", "content_filter", "incomplete"})
+
+_WHOLE_IF_UNFRAMED = frozenset({"pythonic", "llama3_json", "glm45", "deepseek_v31"})
+_MAY_HOLD_A_CALL = re.compile(r"[<\[{`~]")
+_DROPPED: frozenset[ReplyWarning] = frozenset({"extra_actions_dropped", "action_dropped", "final_dropped"})
+
+FAMILIES: dict[FamilyName, Callable[[str, Mark, Reading], Found | None]] = {
+    "hermes": lambda text, mark, reading: read_tool_calls(text, mark.at, reading),
+    "qwen3_xml": lambda text, mark, reading: read_tool_calls(text, mark.at, reading),
+    "glm45": lambda text, mark, reading: read_tool_calls(text, mark.at, reading),
+    "mistral": lambda text, mark, reading: read_mistral(text, mark.at, reading),
+    "llama3_json": lambda text, mark, reading: read_python_tag(text, mark.at, reading),
+    "pythonic": lambda text, mark, reading: read_python_start(text, mark.at, reading),
+    "deepseek_v3": lambda text, mark, reading: read_deepseek(text, mark.at, reading, mark.family),
+    "deepseek_v31": lambda text, mark, reading: read_deepseek(text, mark.at, reading, mark.family),
+    "deepseek_v32_dsml": lambda text, mark, reading: read_dsml(text, mark.at, reading),
+    "kimi_k2": lambda text, mark, reading: read_kimi(text, mark.at, reading),
+    "harmony": lambda text, mark, reading: read_harmony(text, mark.at, reading),
+    "tags": lambda text, mark, reading: found_in_tags(text, reading),  # noqa: ARG005  # it walks from the start
+}
+"""Family -> (visible text, its first marker, how to read) -> what it found. A new family is a row here and in `marks`."""
+
+
+def parse(
+    text: str,
+    tools: Catalogue | Sequence[ToolSpec] = (),
+    *,
+    dialect: str = "auto",
+    tool_calls: Sequence[NativeCall] = (),
+    finish_reason: str = "stop",
+    repair: Repairing = "safe",
+    on_conflict: Literal["first", "error"] = "first",
+    labels: Labels = DEFAULT_LABELS,
+    injected: Mapping[str, frozenset[str]] | None = None,
+) -> Parsed:
+    """What one reply asks for. Never raises, whatever the text; linear in its length.
+
+    `dialect`: "native" (calls beside the text, else forms that leaked into it, else content), "schema" (the step
+    object), "react" (text forms, then labels; a reply without a step is `no_step`), "tags", the name of a family, or
+    "auto" (any form; a reply without one is content). `repair`: "strict" allows no repair of JSON, "safe" the lossy one
+    for reads only, "full" for all. `injected` names the parameters of each tool that the runtime fills: what the model
+    sent for them is dropped. Without any tools every name counts as one, and untyped values stay text.
+    """
+    cut = finish_reason in CUT
+    reading = Reading(
+        offered_of(tools), labels, cut, finish_reason in STOPPED, repair, injected if injected is not None else _NONE
+    )
+    if tool_calls:
+        shown = visible(text)
+        found = read_native(tool_calls, shown.text, reading)
+        if shown.text and has_answer_label(shown.text, reading):
+            found = replace(found, warnings=found.warnings | {"final_dropped"})
+        return _parsed(found, shown, reading, on_conflict)
+    if dialect == "native" and text and _MAY_HOLD_A_CALL.search(text) is None and not text.isspace():
+        return Parsed(content=text, format="native")
+    shown = visible(text)
+    if not shown.text.strip():
+        kind = "truncated" if shown.open_reasoning and cut else "empty"
+        told = "the reply ended while thinking" if shown.open_reasoning else "nothing visible was written"
+        return Parsed(error=Fault(kind, told), warnings=_token_warning(shown))
+    found, shown = _find(shown, reading, dialect)
+    return _parsed(found, shown, reading, on_conflict)
+
+
+_NONE: Mapping[str, frozenset[str]] = {}
+
+
+def _find(shown: Visible, reading: Reading, dialect: str) -> tuple[Found, Visible]:
+    """What the visible text holds, and the text that its places refer to. One single fence around it is unwrapped."""
+    shown = _without_leaked(shown)
+    fence = whole_fence(shown.text)
+    if fence is not None:
+        inner = Visible(
+            fence.content(shown.text), ((0, shown.in_reply(fence.inner)),), tokens_removed=shown.tokens_removed
+        )
+        found = _in(inner, reading, dialect)
+        if found is not None and (found.drafts or found.final is not None):
+            return found, inner
+    found = _in(shown, reading, dialect)
+    if found is None:
+        error = Fault("no_call", "neither a call nor a deliverable was found") if dialect == "tags" else None
+        found = Found("" if error is None else "tags", content=shown.text, error=error)
+    return found, shown
+
+
+def _without_leaked(shown: Visible) -> Visible:
+    """The visible text without control tokens at its end, unless they belong to the form that it is in."""
+    cleaned = without_leaked_tokens(shown.text)
+    if len(cleaned) == len(shown.text):
+        return shown
+    mark = first_mark(shown.text)
+    if mark is not None and mark.family not in ("hermes", "qwen3_xml", "glm45", "tags"):
+        return shown
+    return replace(shown, text=cleaned, tokens_removed=True)
+
+
+def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
+    """What the text holds in this dialect; None if it holds nothing of the kind."""
+    match dialect:
+        case "react":
+            return _in_labels(shown, reading)
+        case "schema":
+            return read_schema(shown.text, reading) or _in_labels(shown, reading)
+        case "tags":
+            return _in_tags(shown.text, reading)
+        case _:
+            found = _in_families(shown.text, reading)
+            if found is None and dialect == "auto" and has_step(shown.text, reading):
+                return read_react(without_partial_stop(shown.text, reading.labels), reading, shown.joint_after(0))
+            if found is not None and dialect == "native" and not found.drafts:
+                return None
+            return found
+
+
+def _marked(text: str, reading: Reading, mark: Mark | None) -> Found | None:
+    return FAMILIES[mark.family](text, mark, reading) if mark is not None else None
+
+
+def _in_families(text: str, reading: Reading) -> Found | None:
+    """Forms with a marker, the deliverable, then forms without one; the last resort is a fence."""
+    mark = first_mark(text)
+    calls = read_bare_pythonic(text, reading)
+    if mark is not None and (calls is None or any(draft.fault for draft in calls.drafts)):
+        return _marked(text, reading, mark)  # a marker inside a text of a list of calls is none
+    if DELIVERABLE in text and (tagged := found_in_tags(text, reading)) is not None:
+        return tagged
+    return calls or read_bare_json(text, reading) or read_fenced(text, reading, three_keys=False)
+
+
+def _in_tags(text: str, reading: Reading) -> Found | None:
+    """Tagged calls, calls of another family, a deliverable, or a fence with all three keys; calls come first."""
+    tagged = found_in_tags(text, reading)
+    if tagged is not None and tagged.drafts:
+        return tagged
+    other = _marked(text, reading, first_mark(text))
+    if other is not None and other.drafts:
+        dropped: frozenset[ReplyWarning] = frozenset({"final_dropped"} if tagged and tagged.final is not None else ())
+        return replace(other, warnings=other.warnings | dropped)
+    return tagged or read_fenced(text, reading, three_keys=True)
+
+
+def _in_labels(shown: Visible, reading: Reading) -> Found:
+    """Calls with a marker that stand before any action, else the first ReAct step, else forms without a marker."""
+    text = without_partial_stop(shown.text, reading.labels)
+    mark = first_mark(text)
+    if mark is not None and not 0 <= first_action(text, reading) < mark.at:
+        found = _marked(text, reading, mark)
+        if found is not None and found.drafts:
+            dropped: frozenset[ReplyWarning] = frozenset(
+                {"final_dropped"} if has_answer_label(text[: mark.at], reading) else ()
+            )
+            return replace(found, warnings=found.warnings | dropped)
+        if found is not None and (found.final is not None or found.error is not None):
+            return found
+    found = read_react(text, reading, shown.joint_after(0))
+    if found.error is not None and found.error.kind == "no_step":
+        other = (
+            read_bare_pythonic(text, reading)
+            or read_bare_json(text, reading)
+            or read_fenced(text, reading, three_keys=False)
+        )
+        return other or found
+    return found
+
+
+def _parsed(found: Found, shown: Visible, reading: Reading, on_conflict: str) -> Parsed:
+    """The found calls with their names resolved and their arguments validated, and all that goes with them."""
+    calls, faulty, noted = settle(found.drafts, reading)
+    content = found.content if found.frame or found.format not in _WHOLE_IF_UNFRAMED else shown.text
+    warnings = found.warnings | noted | _token_warning(shown)
+    if on_conflict == "error" and not warnings.isdisjoint(_DROPPED):
+        fault = Fault("conflict", "the reply held more than one step")
+        named = [(call.position, call.name, call.id) for call in (*calls, *faulty)]
+        faulty = tuple(FaultyCall(position, fault, name, call_id) for position, name, call_id in sorted(named))
+        return Parsed(content=content or None, error=fault, errors=faulty, warnings=warnings, format=found.format)
+    return Parsed(
+        calls,
+        found.final,
+        content if content.strip() else None,
+        found.error or (faulty[0].error if faulty else None),
+        faulty,
+        warnings,
+        found.format,
+        shown.in_reply(found.end) if found.end >= 0 else -1,
+    )
+
+
+def _token_warning(shown: Visible) -> frozenset[ReplyWarning]:
+    return frozenset({"special_tokens_removed"} if shown.tokens_removed else ())

@@ -1,0 +1,148 @@
+"""Events to bytes and back, and the hash that chains the records of a run.
+
+A record's body is the event as JSON. The tools of a run can be hundreds of kilobytes and are shared by thousands of
+runs, so `RunStarted` holds the SHA-256 of its catalogue in their place, and the journal keeps those bytes once.
+
+The chain: the hash of a record is SHA-256 over the hash before it, the record's form, its time and its body; the first
+one starts from the run's id. So a record cannot be altered, moved, left out or dated back without notice. What a chain
+cannot show is that records are missing at its very end; for that, a journal notes a run's length when it is released.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from hashlib import sha256
+from struct import Struct
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+
+import orjson
+
+from surefoot.journal.upgrade import Record, upgrade
+from surefoot.types.errors import JournalError, UsageError
+from surefoot.types.events import Event, RunStarted
+from surefoot.types.tools import Catalogue
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+Blob = tuple[str, bytes]
+"""Bytes that are kept under their SHA-256 (hex), and that digest."""
+
+_BLOB = "$blob"
+_form_and_time = Struct(">Id").pack
+
+
+def digest_of(data: bytes) -> str:
+    """The name under which bytes are kept: their SHA-256 in hex."""
+    return sha256(data).hexdigest()
+
+
+def genesis(run_id: str) -> bytes:
+    """What the chain of a run starts from."""
+    return sha256(run_id.encode()).digest()
+
+
+def chain(previous: bytes, version: int, at: float, body: bytes) -> bytes:
+    """The hash of a record that follows the one of hash `previous`. Both are 32 raw bytes."""
+    return sha256(previous + _form_and_time(version, at) + body).digest()
+
+
+def encode(event: Event) -> tuple[bytes, Blob | None]:
+    """The body of a record, and the bytes that must be kept beside it, if there are any.
+
+    Text that is no valid Unicode and whole numbers of any size come back as they were; what JSON has no number for
+    (NaN, the infinities) comes back as null. Raises `JournalError` for a value that JSON cannot hold.
+    """
+    try:
+        if isinstance(event, RunStarted):
+            blob = event.tools.derived("journal", _catalogue_blob)
+            return _dump({**_plain_fields(event), "tools": {_BLOB: blob[0]}}), blob
+        return _dump(event), None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise JournalError(
+            f"a {event.type} cannot be recorded: {error}; put only JSON values into arguments and settings"
+        ) from error
+
+
+def decode(body: bytes, version: int, catalogue: Callable[[str, int], Catalogue]) -> Event:
+    """The event of a body that was written in the form `version`.
+
+    `catalogue` gives the tools of a digest, which were written in that form too. Raises `ValueError` when the body is
+    no event, `JournalTooNew` when a later surefoot wrote it.
+    """
+    record = upgrade(record_of(body), version)
+    match record.get("tools"):
+        case {"$blob": str(digest)}:
+            record["tools"] = catalogue(digest, version)
+        case _:
+            pass  # only the start of a run names tools
+    return _validated(_events(), record)
+
+
+def decode_catalogue(data: bytes, version: int) -> Catalogue:
+    """The tools that a run shares with others. Raises as `decode` does."""
+    return _validated(_catalogues(), upgrade({**record_of(data), "type": "Catalogue"}, version))
+
+
+def record_of(body: bytes) -> Record:
+    """A body as JSON gives it. Raises `ValueError` when it is no JSON object."""
+    try:
+        record: object = json.loads(body)  # not orjson: it refuses lone surrogates and rounds large whole numbers
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(record, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004 - the file is wrong, not the caller
+    return cast("Record", record)  # the keys of a JSON object are text
+
+
+def _validated(adapter: TypeAdapter[T], record: Record) -> T:
+    try:
+        return adapter.validate_python(record)
+    except (UsageError, RecursionError) as error:  # what `__post_init__` of a configuration raises
+        raise ValueError(str(error)) from error
+
+
+@cache
+def _events() -> TypeAdapter[Event]:
+    from pydantic import Field, TypeAdapter  # noqa: PLC0415 - a run that only writes does not pay for the import
+
+    return TypeAdapter(Annotated[Event, Field(discriminator="type")])
+
+
+@cache
+def _catalogues() -> TypeAdapter[Catalogue]:
+    from pydantic import TypeAdapter  # noqa: PLC0415 - as above
+
+    return TypeAdapter(Catalogue)
+
+
+def _catalogue_blob(catalogue: Catalogue) -> Blob:
+    data = _dump(catalogue)
+    return digest_of(data), data
+
+
+def _dump(value: object) -> bytes:
+    try:
+        return orjson.dumps(value, default=_plain)
+    except TypeError:  # lone surrogates, whole numbers beyond 64 bits, very deep nesting: rare, and JSON can hold them
+        return json.dumps(value, default=_plain, separators=(",", ":")).encode()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[object, object]", value))  # JSON takes any mapping as an object
+    if isinstance(value, frozenset):
+        return sorted(cast("frozenset[str]", value))  # the one set in an event holds words
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain_fields(value)
+    raise TypeError(f"a {type(value).__name__} is no JSON value")
+
+
+def _plain_fields(value: DataclassInstance) -> dict[str, object]:
+    return {field.name: getattr(value, field.name) for field in fields(value) if not field.name.startswith("_")}

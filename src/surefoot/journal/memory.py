@@ -1,0 +1,215 @@
+"""Runs kept in memory: the promises of a journal but the one to outlive the process.
+
+Events are kept as they are; a fork holds its parent and the place where it left it. Hashes are worked out for those
+who ask for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+
+from surefoot.journal.codec import chain, digest_of, encode, genesis
+from surefoot.types.errors import JournalError, RunBusy, UsageError
+from surefoot.types.events import VERSION, Event, RunEnded, RunForked, RunStarted
+from surefoot.types.ports import Durability, Recorded, RunInfo
+
+
+class MemoryJournal:
+    """A `JournalStore` that lasts as long as this object."""
+
+    def __init__(self) -> None:
+        self._logs: dict[str, _Log] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._closings = 0
+
+    async def open(self, run_id: str, *, create: bool = False) -> MemoryRun:
+        """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
+
+        With `create` the run must be new.
+        """
+        log = self._new(run_id) if create else self._log(run_id)
+        if log.driver is not None:
+            raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
+        log.driver = MemoryRun(log, self._blobs)
+        return log.driver
+
+    async def fork(self, parent: str, at: int, run_id: str) -> None:
+        """Make a run that shares the records of `parent` before `at`. Copies no events."""
+        origin = self._log(parent)
+        if not 0 <= at <= origin.length:
+            raise UsageError(f"run {parent} has {origin.length} records; fork it at 0 to {origin.length}, not at {at}")
+        self._new(run_id, origin, at)
+
+    async def runs(self, limit: int = 50) -> Sequence[RunInfo]:
+        """The newest runs first. `status` is the ending's kind, or "running", "interrupted"."""
+        return [log.info() for log in list(reversed(self._logs.values()))[:limit]]
+
+    async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
+        """All records from `since` on; nothing is ever wrong with them."""
+        return self._log(run_id).recorded(max(since, 0)), ""
+
+    async def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
+        """Records from `since` on, then each new one, until the run ends or this store is closed."""
+        log, since, changed, closings = self._log(run_id), max(since, 0), asyncio.Event(), self._closings
+        log.watchers.add(changed)
+        try:
+            while self._closings == closings:
+                changed.clear()
+                records = log.recorded(since)
+                since += len(records)
+                for record in records:
+                    yield record
+                if log.length <= since and log.own and isinstance(log.own[-1], RunEnded):
+                    return
+                await changed.wait()
+        finally:
+            log.watchers.discard(changed)
+
+    async def get_blob(self, digest: str) -> bytes:
+        """The bytes of that digest. Raises `JournalError` when they are not there."""
+        return _blob(self._blobs, digest)
+
+    async def aclose(self) -> None:
+        """Give up the runs that are driven, and end the subscriptions."""
+        self._closings += 1
+        for log in self._logs.values():
+            if log.driver is not None:
+                await log.driver.release()
+            log.tell()
+
+    def _log(self, run_id: str) -> _Log:
+        log = self._logs.get(run_id)
+        if log is None:
+            raise UsageError(f"there is no run {run_id!r} in this journal, which lasts only as long as its process")
+        return log
+
+    def _new(self, run_id: str, parent: _Log | None = None, at: int = 0) -> _Log:
+        if not run_id or not run_id.isprintable():
+            raise UsageError(f"{run_id!r} cannot be the id of a run; give printable text")
+        if run_id in self._logs:
+            raise UsageError(f"there is a run {run_id} already; choose another id")
+        log = self._logs[run_id] = _Log(run_id, parent, at)
+        return log
+
+
+class MemoryRun:
+    """A `RunJournal` of one run in memory."""
+
+    __slots__ = ("_blobs", "_is_released", "_log", "run_id")
+
+    def __init__(self, log: _Log, blobs: dict[str, bytes]) -> None:
+        self.run_id = log.run_id
+        self._log = log
+        self._blobs = blobs
+        self._is_released = False
+
+    async def read(self, since: int = 0) -> Sequence[Event]:
+        """Events from position `since` on, oldest first."""
+        self._check()
+        return self._log.events(max(since, 0))
+
+    async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:  # noqa: ARG002 - of the port
+        """Add events at the end, in this order. There is nothing safer than memory here, whatever `durability` asks."""
+        self._check()
+        self._log.own += events
+        self._log.times += [time.time()] * len(events)
+        self._log.tell()
+
+    async def put_blob(self, data: bytes) -> str:
+        """Keep bytes under their SHA-256 (hex), which is returned."""
+        self._check()
+        digest = digest_of(data)
+        self._blobs[digest] = data
+        return digest
+
+    async def get_blob(self, digest: str) -> bytes:
+        """The bytes of that digest. Raises `JournalError` when they are not there."""
+        self._check()
+        return _blob(self._blobs, digest)
+
+    async def release(self) -> None:
+        """Let others drive this run."""
+        if not self._is_released:
+            self._is_released = True
+            self._log.driver = None
+
+    def _check(self) -> None:
+        if self._is_released:
+            raise UsageError(f"run {self.run_id} was released; open it again to go on")
+
+
+class _Log:
+    """One run: what it shares with its parent, and its own records."""
+
+    __slots__ = ("_hashes", "at", "driver", "own", "parent", "run_id", "started_at", "times", "watchers")
+
+    def __init__(self, run_id: str, parent: _Log | None, at: int) -> None:
+        self.run_id = run_id
+        self.parent = parent
+        self.at = at
+        self.started_at = time.time()
+        self.own: list[Event] = []
+        self.times: list[float] = []
+        self.driver: MemoryRun | None = None
+        self.watchers: set[asyncio.Event] = set()
+        self._hashes: list[bytes] = []
+
+    @property
+    def length(self) -> int:
+        return self.at + len(self.own)
+
+    def tell(self) -> None:
+        for changed in self.watchers:
+            changed.set()
+
+    def events(self, since: int) -> list[Event]:
+        shared = self.parent.events(since)[: max(self.at - since, 0)] if self.parent and since < self.at else []
+        return shared + self.own[max(since - self.at, 0) :]
+
+    def recorded(self, since: int) -> list[Recorded]:
+        shared = self.parent.recorded(since)[: max(self.at - since, 0)] if self.parent and since < self.at else []
+        self._hash_all()
+        own = range(max(since - self.at, 0), len(self.own))
+        return shared + [Recorded(self.at + i, self.times[i], self._hashes[i].hex(), self.own[i]) for i in own]
+
+    def info(self) -> RunInfo:
+        status = "interrupted" if self.driver is None else "running"
+        if self.own and isinstance(self.own[-1], RunEnded):
+            status = self.own[-1].ending.kind
+        task, model, log = "", "", self
+        while True:
+            match log.own[0] if log.own else None:
+                case RunStarted() as started:
+                    task, model = started.task.text, model or started.model
+                case RunForked() as forked:
+                    model = model or forked.model or ""
+                case _:
+                    pass
+            if log.parent is None:
+                break
+            log = log.parent
+        changed_at = self.times[-1] if self.times else self.started_at
+        parent = self.parent.run_id if self.parent else ""
+        return RunInfo(self.run_id, self.started_at, changed_at, self.length, status, task, model, parent)
+
+    def hash_before(self, seq: int) -> bytes:
+        if self.parent is not None and seq <= self.at:
+            return self.parent.hash_before(seq)
+        if seq == 0:
+            return genesis(self.run_id)
+        self._hash_all()
+        return self._hashes[seq - self.at - 1]
+
+    def _hash_all(self) -> None:
+        previous = self._hashes[-1] if self._hashes else self.hash_before(self.at)
+        for i in range(len(self._hashes), len(self.own)):
+            previous = chain(previous, VERSION, self.times[i], encode(self.own[i])[0])
+            self._hashes.append(previous)
+
+
+def _blob(blobs: dict[str, bytes], digest: str) -> bytes:
+    if digest not in blobs:
+        raise JournalError(f"there are no bytes of digest {digest} in this journal")
+    return blobs[digest]

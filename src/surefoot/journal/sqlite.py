@@ -1,0 +1,322 @@
+"""Runs in one SQLite file: many runs and processes write to it, each run has one driver at a time.
+
+Nothing is read or written before the first use. One store belongs to one event loop at a time. Reads and commits are
+done on the loop's own thread (tens of microseconds; a very long run takes longer to read); waiting for the disk is not.
+While another process writes, a commit waits for it, at most five seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator, Generator, Sequence
+from pathlib import Path
+
+from surefoot.journal.codec import chain, digest_of, encode
+from surefoot.journal.lease import Owner, is_alive, owners_of
+from surefoot.journal.sqlite_file import FILE_ERRORS, connect, file_error
+from surefoot.journal.sqlite_read import Reader, Tail
+from surefoot.journal.sqlite_write import BlobRow, EventRow, Writer
+from surefoot.types.errors import JournalError, RunBusy, UsageError
+from surefoot.types.events import VERSION, Event
+from surefoot.types.ports import Durability, Recorded, RunInfo
+
+_POLL_S = 0.2
+"""How often a subscriber asks whether another process has written."""
+
+
+class SqliteJournal:
+    """A `JournalStore` in one SQLite file, which is made at the first use; its folder must exist."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        if path == ":memory:":  # would be a file of that name
+            raise UsageError("a SqliteJournal is a file; use a MemoryJournal for runs that nobody keeps")
+        self._path = Path(path)
+        self._opened: _File | None = None
+
+    async def open(self, run_id: str, *, create: bool = False) -> SqliteRun:
+        """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
+
+        With `create` the run must be new.
+        """
+        file = self._file()
+        if run_id in file.driven:
+            raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
+        if file.writer.broken:
+            raise file.writer.broken
+        file.writer.flush()
+        number = file.create(run_id) if create else file.take(run_id)
+        try:
+            tail = file.reader.tail(run_id)
+        except JournalError:
+            file.writer.free(number)
+            file.writer.flush()
+            raise
+        file.writer.failures.pop(number, None)  # those of an earlier driver; this one starts from what is in the file
+        run = file.driven[run_id] = SqliteRun(file, run_id, number, tail)
+        return run
+
+    async def fork(self, parent: str, at: int, run_id: str) -> None:
+        """Make a run that shares the records of `parent` before `at`. Copies no events."""
+        file = self._file()
+        file.writer.flush()
+        row, length = file.reader.find(parent), file.reader.tail(parent).seq
+        if not 0 <= at <= length:
+            raise UsageError(f"run {parent} has {length} records; fork it at 0 to {length}, not at {at}")
+        file.create(run_id, parent=row.number, at=at, owner="")
+
+    async def runs(self, limit: int = 50) -> Sequence[RunInfo]:
+        """The newest runs first. `status` is the ending's kind, or "running", "interrupted", "damaged"."""
+        file = self._file()
+        file.writer.flush()
+        return file.reader.infos(limit, file.is_alive)
+
+    async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
+        """All that can be read, with places and hashes, and what is wrong with the rest ("" when nothing is)."""
+        file = self._file()
+        file.writer.flush()
+        records, wrong = file.reader.load(run_id, max(since, 0))
+        return records, "" if wrong is None else str(wrong)
+
+    async def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
+        """Records from `since` on, then each new one once it is written, until the run ends; also what others write.
+
+        What other processes write is seen within 0.2 s. Ends, too, when this store is closed.
+        """
+        file, since = self._file(), max(since, 0)
+        number, changed = file.reader.find(run_id).number, asyncio.Event()
+        file.writer.watchers[number].add(changed)
+        try:
+            while self._opened is file:
+                changed.clear()
+                version = file.data_version()
+                records, wrong = file.reader.load(run_id, since)
+                since += len(records)
+                for record in records:
+                    yield record
+                if wrong is not None:
+                    raise wrong
+                if file.reader.is_over(run_id, since):
+                    return
+                await self._change(file, changed, version)
+        finally:
+            file.writer.unwatch(number, changed)
+
+    async def get_blob(self, digest: str) -> bytes:
+        """The bytes of that digest. Raises `JournalError` when they are not there, `JournalCorrupt` when altered."""
+        file = self._file()
+        file.writer.flush()
+        return file.reader.blob(digest)
+
+    async def aclose(self) -> None:
+        """Write what is queued, give up the runs that are driven, and close; a later use opens the file again."""
+        file, self._opened = self._opened, None
+        if file is not None:
+            await file.aclose()
+
+    async def _change(self, file: _File, changed: asyncio.Event, version: int) -> None:
+        while self._opened is file and not changed.is_set() and file.data_version() == version:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_POLL_S):
+                    await changed.wait()
+
+    def _file(self) -> _File:
+        loop = asyncio.get_running_loop()
+        file = self._opened
+        if file is None:
+            file = self._opened = _File(self._path.resolve(), loop)  # a link's log lies beside the file it leads to
+        if file.pid != os.getpid():
+            raise UsageError("this journal was opened before the process was forked; make a new one in the child")
+        if file.loop is not loop:
+            if file.loop.is_running():
+                raise UsageError("this journal is in use on another event loop; make one for each loop")
+            file.loop = loop
+        return file
+
+
+class SqliteRun:
+    """A `RunJournal` of one run in a SQLite file."""
+
+    __slots__ = ("_blobs", "_file", "_hash", "_is_released", "_number", "_seq", "run_id")
+
+    def __init__(self, file: _File, run_id: str, number: int, tail: Tail) -> None:
+        self.run_id = run_id
+        self._file = file
+        self._number = number
+        self._seq = tail.seq
+        self._hash = tail.hash
+        self._blobs: dict[str, bytes] = {}
+        self._is_released = False
+
+    async def read(self, since: int = 0) -> Sequence[Event]:
+        """Events from position `since` on, oldest first. Raises `JournalCorrupt`, never gives a part."""
+        self._file.writer.flush()
+        self._check()
+        records, wrong = self._file.reader.load(self.run_id, max(since, 0))
+        if wrong is not None:
+            raise wrong
+        return [record.event for record in records]
+
+    async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
+        """Add events at the end, all or none, in this order. Returns when they are as safe as asked.
+
+        Raises `JournalError` when these, or any before them, could not be written.
+        """
+        self._check()
+        file, number, seq, previous = self._file, self._number, self._seq, self._hash
+        writer, at = file.writer, time.time()
+        rows: list[EventRow] = []
+        blobs: list[BlobRow] = [(digest, data, number, seq) for digest, data in self._blobs.items()]
+        for event in events:
+            body, blob = encode(event)
+            if blob is not None and not file.reader.has_blob(blob[0]):
+                blobs.append((*blob, number, seq))
+            previous = chain(previous, VERSION, at, body)
+            rows.append((number, seq, at, VERSION, body, previous))
+            seq += 1
+        self._seq, self._hash = seq, previous
+        self._blobs.clear()
+        writer.add(rows, blobs)
+        if durability == "soon":
+            writer.soon()
+            return
+        await self._written()
+        if durability == "synced":
+            await writer.synced()
+
+    async def put_blob(self, data: bytes) -> str:
+        """Keep bytes under their SHA-256 (hex), which is returned. Written with the next append."""
+        self._check()
+        digest = digest_of(data)
+        self._blobs[digest] = data
+        return digest
+
+    async def get_blob(self, digest: str) -> bytes:
+        """The bytes of that digest. Raises `JournalError` when they are not there, `JournalCorrupt` when altered."""
+        data = self._blobs.get(digest)
+        if data is not None:
+            return data
+        self._file.writer.flush()
+        self._check()
+        return self._file.reader.blob(digest)
+
+    async def release(self) -> None:
+        """Write all that is queued and let others drive this run. Raises `JournalError` when something was lost."""
+        if not self._is_released:
+            self.give_up()
+            await self._written()
+
+    def give_up(self) -> None:
+        """Queue what is left to write, with the right to drive as the last thing."""
+        writer = self._file.writer
+        writer.add((), [(digest, data, self._number, self._seq) for digest, data in self._blobs.items()])
+        writer.free(self._number)
+        self._file.driven.pop(self.run_id, None)
+        self._is_released = True
+
+    @property
+    def failure(self) -> JournalError | None:
+        """Why something that was to be appended is lost, if it is."""
+        writer = self._file.writer
+        return writer.failures.get(self._number) or writer.broken
+
+    async def _written(self) -> None:
+        writer = self._file.writer
+        if len(self._file.driven) > 1:
+            await writer.flushed()  # the others' rows join in
+        else:
+            writer.flush()
+        if failure := self.failure:
+            raise failure
+
+    def _check(self) -> None:
+        if self._is_released:
+            raise UsageError(f"run {self.run_id} was released; open it again to go on")
+        if failure := self.failure:
+            raise failure
+
+
+class _File:
+    """The file of a store while it is open, and who drives which of its runs.
+
+    The right to drive is taken in a transaction of its own: of two who take it at once, the second sees the first.
+    """
+
+    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.pid = os.getpid()
+        self.db = connect(path)
+        self.reader = Reader(self.db, path)
+        self.writer = Writer(self.db, path)
+        self.driven: dict[str, SqliteRun] = {}
+        self._path = path
+        self._owner: Owner | None = None
+
+    def create(self, run_id: str, parent: int | None = None, at: int = 0, owner: str | None = None) -> int:
+        """Put a new run into the list; its number. `owner` None is this store."""
+        if not run_id or not run_id.isprintable():
+            raise UsageError(f"{run_id!r} cannot be the id of a run; give printable text")
+        token = self._token() if owner is None else owner
+        with self._transaction():
+            if self.reader.look_up(run_id) is not None:
+                raise UsageError(f"there is a run {run_id} in the journal {self._path} already; choose another id")
+            cursor = self.db.execute(
+                "INSERT INTO run (run_id, started_at, parent, at, owner) VALUES (?, ?, ?, ?, ?)",
+                (run_id, time.time(), parent, at, token),
+            )
+        return cursor.lastrowid or 0  # an insert has one
+
+    def take(self, run_id: str) -> int:
+        """Become the driver of a run that nobody living drives; its number."""
+        token = self._token()
+        with self._transaction():
+            row = self.reader.find(run_id)
+            if row.owner not in ("", token) and self.is_alive(row.owner):
+                raise RunBusy(f"run {run_id} is being driven by another process; wait for it or end it")
+            self.db.execute("UPDATE run SET owner=? WHERE number=?", (token, row.number))
+        return row.number
+
+    def is_alive(self, token: str) -> bool:
+        """Whether the store of that token still exists."""
+        return is_alive(owners_of(self._path), token)
+
+    def data_version(self) -> int:
+        """A number that changes when another connection has written."""
+        try:
+            return self.db.execute("PRAGMA data_version").fetchone()[0]
+        except FILE_ERRORS as error:
+            raise file_error(self._path, error) from error
+
+    async def aclose(self) -> None:
+        """Write what is queued, let others drive the runs, and close. Raises `JournalError` when something was lost."""
+        driven = tuple(self.driven.values())
+        try:
+            for run in driven:
+                run.give_up()
+            await self.writer.aclose()
+        finally:
+            self.db.close()
+            if self._owner is not None:
+                self._owner.give_up()
+        if failure := next((run.failure for run in driven if run.failure), None):
+            raise failure
+
+    def _token(self) -> str:
+        if self._owner is None:
+            self._owner = Owner(owners_of(self._path))
+        return self._owner.token
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Generator[None]:
+        try:
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.db.execute("COMMIT")
+            finally:
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+        except FILE_ERRORS as error:
+            raise file_error(self._path, error) from error

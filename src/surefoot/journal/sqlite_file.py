@@ -1,0 +1,142 @@
+"""The journal file: its tables, how it is opened, and what an error of SQLite means for the one who reads of it."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+from surefoot.types.errors import JournalError, JournalTooNew
+
+FORMAT = 1
+"""The form of the tables; the form of the records in them is `VERSION` in `types/events.py`."""
+
+FILE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What `sqlite3` raises about a file. The second one when SQLite's own message quotes damaged text."""
+
+_APPLICATION = 0x53554645
+"""Tells a journal from other SQLite files ("SUFE")."""
+
+_BUSY_TIMEOUT_S = 5.0
+
+_TABLES = """
+CREATE TABLE run (
+    number INTEGER PRIMARY KEY,
+    run_id TEXT NOT NULL UNIQUE,
+    started_at REAL NOT NULL,
+    parent INTEGER,                 -- number of the run whose records before `at` this one shares
+    at INTEGER NOT NULL DEFAULT 0,  -- the first record of its own
+    owner TEXT NOT NULL DEFAULT '', -- who drives it
+    events INTEGER NOT NULL DEFAULT 0  -- how many records there were when it was last released, shared ones too
+);
+CREATE TABLE event (
+    run INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    at REAL NOT NULL,
+    version INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (run, seq)  -- a second writer fails here
+);
+CREATE TABLE blob (
+    digest TEXT PRIMARY KEY,
+    data BLOB NOT NULL,
+    run INTEGER NOT NULL,  -- the record that it was first kept for
+    seq INTEGER NOT NULL
+);
+"""
+
+_REMEDIES = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some space, then resume",
+    sqlite3.SQLITE_BUSY: "another process keeps it locked; try again when that one is done",
+    sqlite3.SQLITE_LOCKED: "another process keeps it locked; try again when that one is done",
+    sqlite3.SQLITE_READONLY: "make the file and its folder writable",
+    sqlite3.SQLITE_PERM: "make the file and its folder writable",
+    sqlite3.SQLITE_CANTOPEN: "its folder must exist and be writable",
+    sqlite3.SQLITE_NOTADB: "this is no SQLite file; name another path, or move this file away",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; keep a copy, and try SQLite's `.recover` on it",
+    sqlite3.SQLITE_IOERR: "the disk reports an error; check it before going on",
+}
+
+
+def code_of(error: Exception) -> int:
+    """SQLite's primary result code, 0 when the error is not SQLite's own."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def file_error(path: Path, error: Exception) -> JournalError:
+    """What went wrong, with which file, and what to do."""
+    remedy = _REMEDIES.get(code_of(error), "this is no journal that surefoot can read; name another path")
+    return JournalError(f"journal {path}: {error}; {remedy}")
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """The journal of that path, made if there is none. Its folder must exist.
+
+    Raises `JournalError`, and `JournalTooNew` when a later surefoot made the file.
+    """
+    db: sqlite3.Connection | None = None
+    try:
+        # any thread, one at a time: a synchronous caller may run one event loop after the other on different threads
+        db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
+        _prepare(db, path)
+    except (*FILE_ERRORS, JournalError) as error:
+        if db is not None:
+            db.close()
+        raise error if isinstance(error, JournalError) else file_error(path, error) from error
+    return db
+
+
+def _prepare(db: sqlite3.Connection, path: Path) -> None:
+    if _is_empty(db):
+        _use_wal(db, path)  # cannot be done inside a transaction
+        _make(db)
+    application, form = _pragma(db, "application_id"), _pragma(db, "user_version")
+    if application != _APPLICATION:
+        raise JournalError(f"journal {path}: this SQLite file belongs to another program; name another path")
+    if not isinstance(form, int) or form < 1:
+        raise JournalError(f"journal {path}: their form is none that was; {_REMEDIES[sqlite3.SQLITE_CORRUPT]}")
+    if form > FORMAT:
+        raise JournalTooNew(f"journal {path}: its tables have form {form}, this surefoot knows {FORMAT}: upgrade it")
+    _use_wal(db, path)
+    db.execute("PRAGMA synchronous=NORMAL")
+    db.execute("PRAGMA wal_autocheckpoint=0")
+    db.execute("PRAGMA journal_size_limit=16777216")  # a log that had to grow is cut back when it starts over
+    db.execute("PRAGMA trusted_schema=OFF")  # a file may come from anywhere
+
+
+def _make(db: sqlite3.Connection) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        if _is_empty(db):  # still: another process may have been first
+            for statement in _TABLES.split(";"):
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id={_APPLICATION}")
+            db.execute(f"PRAGMA user_version={FORMAT}")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+def _is_empty(db: sqlite3.Connection) -> bool:
+    return db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+
+
+def _use_wal(db: sqlite3.Connection, path: Path) -> None:
+    until = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            mode = _pragma(db, "journal_mode=WAL")
+            break
+        except sqlite3.OperationalError as error:  # SQLite's own patience does not cover this change
+            if code_of(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+    if mode != "wal":
+        raise JournalError(f"journal {path}: no write-ahead log is possible there; name a file on a local disk")
+
+
+def _pragma(db: sqlite3.Connection, name: str) -> object:
+    row: tuple[object, ...] | None = db.execute(f"PRAGMA {name}").fetchone()
+    return row[0] if row else None

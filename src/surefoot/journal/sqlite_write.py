@@ -1,0 +1,182 @@
+"""Group commit: what many runs append goes into the journal file in one transaction.
+
+A transaction costs about as much as ten rows, so rows are collected, and one flush writes those of all runs: at the
+event loop's next turn, or at once when the only run there is waits for it. Nothing else awaits between the begin and
+the end of a transaction, so tasks cannot get into each other's.
+
+What could not be written is lost, so its run must not go on as if it had been: the failure is kept, and every later
+call for that run raises it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from surefoot.journal.durable import SharedSync, checkpoint, sync_file, sync_folder
+from surefoot.journal.sqlite_file import FILE_ERRORS, file_error
+from surefoot.types.errors import JournalError, RunBusy
+
+EventRow = tuple[int, int, float, int, bytes, bytes]
+"""Run number, seq, at, form, body, hash."""
+
+BlobRow = tuple[str, bytes, int, int]
+"""Digest, data, and the record that they are kept for: run number, seq."""
+
+CHECKPOINT_PAGES = 2_000
+"""About 8 MiB of log."""
+
+_PAGE_BYTES = 4096
+_INSERT_EVENT = "INSERT INTO event (run, seq, at, version, body, hash) VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT_BLOB = "INSERT OR IGNORE INTO blob (digest, data, run, seq) VALUES (?, ?, ?, ?)"
+_FREE_RUN = """
+UPDATE run SET owner='', events=(SELECT coalesce(max(seq)+1, run.at) FROM event WHERE event.run=run.number)
+WHERE number=?"""
+
+
+class Writer:
+    """Writes to one open journal file for all runs that a store drives.
+
+    `failures` holds, by run number, why records could not be written, and `broken` why none can be; `watchers` are set
+    when new records of their run number are there.
+    """
+
+    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+        self.failures: dict[int, JournalError] = {}
+        self.broken: JournalError | None = None
+        self.watchers: defaultdict[int, set[asyncio.Event]] = defaultdict(set)
+        self._db = db
+        self._path = path
+        self._events: list[EventRow] = []
+        self._blobs: dict[str, BlobRow] = {}
+        self._freed: list[tuple[int]] = []
+        self._waiters: list[asyncio.Future[None]] = []
+        self._due_on: asyncio.AbstractEventLoop | None = None
+        self._threads = ThreadPoolExecutor(2, "surefoot-journal")  # tools may fill the loop's own threads for long
+        self._sync = SharedSync(self._sync_log, self._threads)
+        self._is_folder_synced = False
+        self._checkpoint: Future[None] | None = None
+        self._pages = 0
+
+    def add(self, events: Sequence[EventRow], blobs: Sequence[BlobRow] = ()) -> None:
+        """Queue rows. They are written by the next flush, in this order; bytes of one digest once."""
+        self._events += events
+        for row in blobs:
+            self._blobs.setdefault(row[0], row)
+
+    def free(self, number: int) -> None:
+        """Queue that nobody drives a run any more."""
+        self._freed.append((number,))
+
+    def unwatch(self, number: int, changed: asyncio.Event) -> None:
+        """Take back an event from `watchers`."""
+        self.watchers[number].discard(changed)
+        if not self.watchers[number]:
+            del self.watchers[number]
+
+    def soon(self) -> None:
+        """See to it that what is queued is flushed at the event loop's next turn."""
+        loop = asyncio.get_running_loop()
+        if self._due_on is not loop:  # also when a loop that has been closed still owes a flush
+            self._due_on = loop
+            loop.call_soon(self.flush)
+
+    async def flushed(self) -> None:
+        """Return when what is queued now is written or has failed; others' rows join in."""
+        self.soon()
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    async def synced(self) -> None:
+        """Return when all that is written now would survive the loss of power."""
+        try:
+            await self._sync.wait()
+        except OSError as error:  # the disk may have dropped any page of the log, so no run can be trusted to be kept
+            self.broken = JournalError(f"journal {self._path}: cannot sync to disk: {error}; check the disk")
+            raise self.broken from error
+
+    def flush(self) -> None:
+        """Write all that is queued in one transaction. Raises nothing: see `failures`."""
+        events, blobs, freed, waiters = self._events, self._blobs, self._freed, self._waiters
+        self._events, self._blobs, self._freed, self._waiters = [], {}, [], []
+        self._due_on = None
+        if events or blobs or freed:
+            try:
+                self._commit(events, blobs.values(), freed)
+            except sqlite3.IntegrityError:
+                self._commit_each(events, blobs.values(), freed)
+            except FILE_ERRORS as error:
+                self._fail(events, error)
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def aclose(self) -> None:
+        """Write what is queued, shorten the log, and end the threads. The connection stays open."""
+        self.flush()
+        if self._checkpoint is not None:  # never two at once
+            await asyncio.wrap_future(self._checkpoint)
+        await asyncio.get_running_loop().run_in_executor(self._threads, checkpoint, self._path)
+        self._threads.shutdown()
+
+    def _commit(self, events: Sequence[EventRow], blobs: Collection[BlobRow], freed: Sequence[tuple[int]]) -> None:
+        db = self._db
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            if blobs:
+                db.executemany(_INSERT_BLOB, blobs)
+            if events:
+                db.executemany(_INSERT_EVENT, events)
+            if freed:
+                db.executemany(_FREE_RUN, freed)
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:  # an error of the disk may have ended it already
+                db.execute("ROLLBACK")
+            raise
+        if self.watchers:
+            for number in {row[0] for row in events}:
+                for changed in self.watchers.get(number, ()):
+                    changed.set()
+        self._count(events, blobs)
+
+    def _commit_each(self, events: Sequence[EventRow], blobs: Collection[BlobRow], freed: Sequence[tuple[int]]) -> None:
+        """Records of one run are there already, so somebody else drives it. The other runs must not suffer for it."""
+        of_run: defaultdict[int, list[EventRow]] = defaultdict(list)
+        for row in events:
+            of_run[row[0]].append(row)
+        for number, rows in of_run.items():
+            try:
+                self._commit(rows, blobs, [one for one in freed if one[0] == number])
+            except sqlite3.IntegrityError:
+                seq = rows[0][1]
+                self.failures[number] = RunBusy(
+                    f"journal {self._path}: record {seq} of run number {number} is there already: somebody else drives "
+                    "this run; leave it to them, or open it again"
+                )
+            except FILE_ERRORS as error:
+                self._fail(rows, error)
+
+    def _fail(self, events: Sequence[EventRow], error: Exception) -> None:
+        failure = file_error(self._path, error)
+        for row in events:
+            self.failures.setdefault(row[0], failure)
+
+    def _count(self, events: Sequence[EventRow], blobs: Collection[BlobRow]) -> None:
+        """Start a checkpoint when the log has grown long. The estimate of its growth is from measured commits."""
+        size = sum(len(row[4]) for row in events) + sum(len(row[1]) for row in blobs)
+        self._pages += 2 + len(events) // 4 + size // _PAGE_BYTES
+        if self._pages > CHECKPOINT_PAGES and (self._checkpoint is None or self._checkpoint.done()):
+            self._pages = 0
+            self._checkpoint = self._threads.submit(checkpoint, self._path)
+
+    def _sync_log(self) -> None:
+        sync_file(self._path.with_name(self._path.name + "-wal"))
+        if not self._is_folder_synced:
+            sync_folder(self._path.parent)
+            self._is_folder_synced = True

@@ -1,0 +1,172 @@
+"""What the tests of the command line live in: a server that speaks for a model, and a way to call the command."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from surefoot.cli import main
+
+Json = dict[str, object]
+DEADLINE_S = 30.0
+
+
+@dataclass
+class ChatServer:
+    """Answers chat completions from a list, one a request; an entry that is a number is a status without a reply."""
+
+    script: list[Json | int]
+    port: int = 0
+    bodies: list[Json] = field(default_factory=list[Json])
+
+    @property
+    def model(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1#m"
+
+    def reply(self, body: Json) -> tuple[int, Json]:
+        self.bodies.append(body)
+        said = self.script.pop(0) if self.script else 500
+        if isinstance(said, int):
+            return said, {"error": {"message": f"status {said}", "type": "test"}}
+        choice = {"index": 0, "message": said, "finish_reason": "tool_calls" if said.get("tool_calls") else "stop"}
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        return 200, {"id": "r", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
+
+
+def says(text: str) -> Json:
+    return {"role": "assistant", "content": text}
+
+
+def calls(*wanted: tuple[str, Json], text: str = "") -> Json:
+    made = [
+        {"id": f"c{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for at, (name, arguments) in enumerate(wanted)
+    ]
+    return {"role": "assistant", "content": text, "tool_calls": made}
+
+
+@contextmanager
+def chat_server(*script: Json | int) -> Generator[ChatServer]:
+    chat = ChatServer(list(script))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            length = int(self.headers["Content-Length"])
+            status, body = chat.reply(cast("Json", json.loads(self.rfile.read(length))))
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002, ARG002 - as the base class has it
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    chat.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield chat
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command left: its exit code and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json_lines(self) -> list[Json]:
+        return [cast("Json", json.loads(line)) for line in self.out.splitlines()]
+
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def surefoot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command, called in this process, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in clean_environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    for name in set(os.environ) - set(clean_environment(tmp_path)):
+        monkeypatch.delenv(name)
+
+    def call(*arguments: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["surefoot", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        code = ended.value.code
+        return Ended(code if isinstance(code, int) else 0, captured.out, captured.err)
+
+    return call
+
+
+def clean_environment(home: Path) -> Mapping[str, str]:
+    """This process's own environment, without keys and settings, and with an empty home."""
+    kept = {"PATH", "PYTHONPATH", "SYSTEMROOT", "LANG", "LC_ALL", "TMPDIR"}
+    found = {name: value for name, value in os.environ.items() if name in kept}
+    return {
+        **found,
+        "HOME": str(home / "home"),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "COLUMNS": "160",
+        "NO_COLOR": "1",
+    }
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """The command in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "surefoot.cli", *arguments],
+        cwd=folder,
+        env=clean_environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> Ended:
+    out, err = process.communicate(timeout=DEADLINE_S)
+    return Ended(process.returncode, out, err)
+
+
+def wait_until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    """Look until it holds; fail with what the process said when it ends before, or the deadline passes."""
+    until = time.monotonic() + DEADLINE_S
+    while not holds():
+        if process.poll() is not None or time.monotonic() > until:
+            process.kill()
+            pytest.fail(f"it never came to that: {ended(process)}")
+        threading.Event().wait(0.02)
+
+
+def run_id_in(text: str) -> str:
+    """The id that a command told on stderr."""
+    return text.split("run ", 1)[1].split(maxsplit=1)[0]
+
+
+def texts(body: Json, role: str) -> Sequence[str]:
+    messages = cast("list[Json]", body["messages"])
+    return [str(message["content"]) for message in messages if message["role"] == role]

@@ -1,0 +1,140 @@
+"""A run that dies or is interrupted in the middle of a tool call, in real processes."""
+
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from cli_world import ChatServer, calls, chat_server, ended, says, start, texts, wait_until
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")
+
+TOOLS = '''
+import asyncio
+import time
+from pathlib import Path
+
+import surefoot
+
+async def wait_for_go() -> None:
+    while not Path("go").exists():
+        await asyncio.sleep(0.01)
+
+@surefoot.tool
+async def append_line(text: str) -> str:
+    """Append a line."""
+    with Path("effects.txt").open("a") as file:
+        file.write(text + "\\n")
+    await wait_for_go()
+    return "appended"
+
+@surefoot.tool(idempotent=True)
+async def set_value(text: str) -> str:
+    """Set the value."""
+    Path("effects.txt").write_text(text + "\\n")
+    await wait_for_go()
+    return "set"
+
+@surefoot.tool
+def block(text: str) -> str:
+    """Append a line, in a thread that cannot be cancelled."""
+    with Path("effects.txt").open("a") as file:
+        file.write(text + "\\n")
+    while not Path("go").exists():
+        time.sleep(0.01)
+    return "blocked"
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    return tmp_path
+
+
+def broken_off(folder: Path, chat: ChatServer, tool: str, number: signal.Signals) -> tuple[str, int, str]:
+    """Start a run, send it a signal in the middle of its call: the run's id, the exit code, and what it said."""
+    chat.script += [calls((tool, {"text": "once"}))]
+    process = start(folder, "run", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it.")
+    wait_until((folder / "effects.txt").exists, process)
+    process.send_signal(number)
+    done = ended(process)
+    (folder / "go").touch()
+    listed = ended(start(folder, "runs")).out
+    return listed.splitlines()[1].split()[0], done.code, done.err
+
+
+def test_after_kill_9_an_idempotent_call_runs_again(folder: Path) -> None:
+    with chat_server() as chat:
+        run_id, code, _ = broken_off(folder, chat, "set_value", signal.SIGKILL)
+        assert code == -signal.SIGKILL
+        chat.script += [says("It is set.")]
+        done = ended(start(folder, "resume", run_id))
+    assert (done.code, done.out) == (0, "It is set.\n")
+    assert '→ set_value(text="once")  (attempt 2)' in done.err
+    assert texts(chat.bodies[1], "tool") == ["set"]
+
+
+def test_after_kill_9_a_write_is_in_doubt_until_a_person_settles_it(folder: Path) -> None:
+    with chat_server() as chat:
+        run_id, _, _ = broken_off(folder, chat, "append_line", signal.SIGKILL)
+        paused = ended(start(folder, "resume", run_id))
+        assert paused.code == 6
+        assert "paused (in_doubt)" in paused.err
+        assert f"surefoot settle {run_id} 1.0 --done|--not-done --by NAME" in paused.err
+        settled = ended(start(folder, "settle", run_id, "1.0", "--done", "--by", "Ada", "--result", "appended"))
+        assert settled.code == 0
+        chat.script += [says("It stands there.")]
+        done = ended(start(folder, "resume", run_id))
+        assert (done.code, done.out) == (0, "It stands there.\n")
+        assert ended(start(folder, "replay", run_id)).code == 0
+    assert (folder / "effects.txt").read_text() == "once\n"
+
+
+def test_ctrl_c_leaves_a_run_that_can_be_resumed(folder: Path) -> None:
+    with chat_server() as chat:
+        run_id, code, err = broken_off(folder, chat, "set_value", signal.SIGINT)
+        assert code == 130
+        assert f"surefoot resume {run_id}" in err
+        assert "Traceback" not in err
+        chat.script += [says("It is set.")]
+        assert ended(start(folder, "resume", run_id)).out == "It is set.\n"
+
+
+def test_a_second_ctrl_c_leaves_a_tool_that_cannot_be_stopped(folder: Path) -> None:
+    with chat_server(calls(("block", {"text": "once"}))) as chat:
+        process = start(folder, "run", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it.")
+        wait_until((folder / "effects.txt").exists, process)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        err = ""
+        while "Ctrl-C again" not in err:
+            line = process.stderr.readline()
+            assert line, err
+            err += line
+        assert "surefoot settle" in err
+        process.send_signal(signal.SIGINT)
+        assert ended(process).code == 130
+    assert not (folder / "go").exists()
+
+
+def test_a_run_in_another_process_can_be_followed(folder: Path) -> None:
+    with chat_server(calls(("set_value", {"text": "once"})), says("It is set.")) as chat:
+        process = start(folder, "run", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it.")
+        wait_until((folder / "effects.txt").exists, process)
+        assert "running" in ended(start(folder, "runs")).out
+        run_id = ended(start(folder, "runs", "--json")).out.split('"run_id":"')[1].split('"')[0]
+        busy = ended(start(folder, "resume", run_id))
+        assert (busy.code, busy.err.count("\n")) == (1, 1)
+        following = start(folder, "show", run_id, "--follow")
+        assert following.stdout is not None
+        told = ""
+        while "→ set_value" not in told:
+            line = following.stdout.readline()
+            assert line, told
+            told += line
+        (folder / "go").touch()
+        assert ended(process).out == "It is set.\n"
+        followed = ended(following)
+    assert followed.code == 0
+    assert "ended: completed" in followed.out

@@ -1,0 +1,66 @@
+"""A run on a terminal: what streams by goes away, what stays is told once."""
+
+import re
+
+import pytest
+
+from surefoot.agent import Run
+from surefoot.cli.json_lines import json_line
+from surefoot.cli.live import Progress
+from surefoot.core.state import EMPTY
+from surefoot.types.events import CallStarted, ModelReplied, RunStarted, Task
+from surefoot.types.messages import CallPreview, ModelMessage, Reset, TextDelta
+from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.tools import Catalogue, ToolResult
+
+
+def lasting(terminal: str) -> list[str]:
+    """What stands on a terminal at last: lines, without those that were erased."""
+    lines: list[str] = [""]
+    for piece in re.split(r"(\n|\x1b\[2K|\x1b\[1A)", terminal):
+        match piece:
+            case "\n":
+                lines.append("")
+            case "\x1b[2K":
+                lines[-1] = ""
+            case "\x1b[1A":
+                lines.pop()
+            case _:
+                lines[-1] += re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]|\r", "", piece)
+    return [line for line in lines if line.strip()]
+
+
+def test_what_streams_by_is_not_told_twice(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    progress = Progress(EMPTY, clock=lambda: 1.0)
+    assert progress.streams
+    call = ParsedCall(0, "look", {"at": "all"})
+    with progress:
+        progress.watch(RunStarted("r1", Task("Look."), "test:m", Catalogue(), {}))
+        for piece in (TextDelta("broken "), Reset("again"), TextDelta("I look"), TextDelta(" it up.")):
+            progress.watch(piece)
+        progress.watch(CallPreview(0, "look"))
+        parsed = Parsed((call,), content="I look it up.")
+        progress.watch(ModelReplied(1, ModelMessage("assistant", "I look it up."), parsed))
+        progress.watch(CallStarted("1.0"))
+        progress.watch(TextDelta("It is 42."))
+        progress.watch(ModelReplied(2, ModelMessage("assistant", "It is 42."), Parsed(final="It is 42.")))
+    progress.over(Run("r1", "completed", "It is 42."), "")
+    captured = capsys.readouterr()
+    assert captured.out == "It is 42.\n"
+    assert lasting(captured.err) == [
+        "run r1 · test:m · no tools",
+        "I look it up.",
+        '  → look(at="all")',
+        "completed · 0 requests · 0 + 0 tokens · 0.0 s · run r1",
+    ]
+
+
+def test_any_value_has_its_line_of_json() -> None:
+    assert json_line(ToolResult("a\nb")).startswith('{"content":"a\\nb","kind":"ok"')
+    assert json_line(frozenset({"b", "a"})) == '["a","b"]'
+    assert json_line({"n": 2**70, "t": "\ud800"}) == '{"n": 1180591620717411303424, "t": "\\ud800"}'
+    with pytest.raises(TypeError):
+        json_line(object())

@@ -1,0 +1,251 @@
+"""`run`, `resume`, `fork`: what a person and a machine see, and what the exit code tells."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import cast
+
+import pytest
+from cli_world import Command, Json, calls, chat_server, clean_environment, run_id_in, says, texts
+
+SCORES = '''
+import surefoot
+
+@surefoot.tool(effect="read")
+def exam_score(name: str) -> int:
+    """Exam score of one student."""
+    return {"Alice": 90, "小明": 81}[name]
+'''
+
+
+@pytest.fixture
+def scores(tmp_path: Path) -> str:
+    path = tmp_path / "scores.py"
+    path.write_text(SCORES, encoding="utf-8")
+    return str(path)
+
+
+def offered(body: Json) -> set[str]:
+    tools = cast("list[dict[str, Json]]", body.get("tools", []))
+    return {str(tool["function"]["name"]) for tool in tools}
+
+
+def test_the_answer_goes_to_stdout_and_progress_to_stderr(surefoot: Command, scores: str, tmp_path: Path) -> None:
+    asked = calls(("exam_score", {"name": "Alice"}), ("exam_score", {"name": "小明"}), text="I look them up.")
+    with chat_server(asked, says("171 分")) as chat:
+        done = surefoot("run", "--model", chat.model, "--tools", scores, "What is the sum?")
+    assert (done.code, done.out) == (0, "171 分\n")
+    assert "I look them up." in done.err
+    assert '  → exam_score(name="小明")\n' in done.err
+    assert "  ← exam_score: 81\n" in done.err
+    assert "completed · 2 requests · 20 + 10 tokens" in done.err
+    assert done.err.count("171") == 0
+    assert (tmp_path / ".surefoot" / "journal.db").is_file()
+    assert offered(chat.bodies[0]) == {
+        *("file_list", "file_read", "file_search", "arithmetic", "date_time", "exam_score"),
+    }
+
+
+def test_json_is_one_event_a_line_and_the_run_at_last(surefoot: Command) -> None:
+    with chat_server(calls(("arithmetic", {"expression": "6*7"})), says("42")) as chat:
+        done = surefoot("run", "--model", chat.model, "--json", "6 times 7?")
+    *events, last = done.json_lines
+    kinds = [event["type"] for event in events]
+    assert kinds == ["RunStarted", "ModelReplied", "CallJudged", "CallStarted", "CallEnded", "ModelReplied", "RunEnded"]
+    run = cast("Json", last["run"])
+    assert (run["status"], run["answer"], run["requests"]) == ("completed", "42", 2)
+    assert done.err == ""
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "code", "said"),
+    [
+        ([calls(("arithmetic", {"expression": "1+1"})), says("so far 2")], ["--max-steps", "2"], 3, "--max-steps MORE"),
+        ([calls(("arithmetic", {"expression": "1+1"}))], ["--max-steps", "1"], 4, "stopped (steps)"),
+        ([401], [], 5, "failed (auth)"),
+    ],
+)
+def test_the_exit_code_tells_the_outcome(
+    surefoot: Command, script: list[Json | int], options: list[str], code: int, said: str
+) -> None:
+    with chat_server(*script) as chat:
+        done = surefoot("run", "--model", chat.model, *options, "Add.")
+    assert done.code == code
+    assert said in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--model", "nobody:knows:this", "x"], "no model name"),
+        (["--model", "openai:gpt-5.1-mini", "x"], "OPENAI_API_KEY"),
+        (["--model", "http://127.0.0.1:1/v1", "x"], "#model"),
+        (["--model", "http://127.0.0.1:1/v1#m", "--tools", "gone.py", "x"], "there is no such file"),
+        (["--model", "http://127.0.0.1:1/v1#m", "--use", "file_red", "x"], "no such built-in tool"),
+        (["--model", "http://127.0.0.1:1/v1#m", "--use", "file_read", "--no-builtin", "x"], "contradict"),
+        (["--model", "http://127.0.0.1:1/v1#m", "--max-steps", "0", "x"], "max_steps=0"),
+        (["--model", "http://127.0.0.1:1/v1#m", "--attach", "gone.txt", "x"], "--attach gone.txt"),
+        (["--model", "http://127.0.0.1:1/v1#m", "  "], "the task is empty"),
+        (["--call-mode", "loud", "x"], "--call-mode"),
+        (["x"], "surefoot"),  # the embedded model: its weights or its package are missing here
+    ],
+)
+def test_what_cannot_work_is_one_clear_line(surefoot: Command, arguments: list[str], said: str) -> None:
+    done = surefoot("run", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_missing_weights_name_the_command_that_fetches_them(surefoot: Command) -> None:
+    pytest.importorskip("xllamacpp")
+    done = surefoot("run", "x")
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert "surefoot model pull" in done.err
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import surefoot\n\n\ndef broken(:\n", "line 4: cannot be loaded: SyntaxError"),
+        ("x = 1\nimport nothing_of_that_name\n", "line 2: cannot be loaded: ModuleNotFoundError"),
+        ("raise SystemExit(0)\n", "line 1: cannot be loaded: SystemExit"),
+        ("x = 1\n", "no tool is defined there"),
+    ],
+)
+def test_a_broken_tools_file_is_one_clear_line(surefoot: Command, tmp_path: Path, source: str, said: str) -> None:
+    (tmp_path / "broken.py").write_text(source)
+    done = surefoot("run", "--model", "http://127.0.0.1:1/v1#m", "--tools", str(tmp_path / "broken.py"), "x")
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert said in done.err
+
+
+def test_a_task_comes_from_stdin_with_what_is_attached(
+    surefoot: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notes.txt").write_text("the bridge was rebuilt in 1987", encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("When was the bridge rebuilt?"))
+    with chat_server(says("1987")) as chat:
+        done = surefoot("run", "--model", chat.model, "--no-tools", "--attach", "notes.txt", "--seed", "7", "-")
+    assert done.out == "1987\n"
+    assert "When was the bridge rebuilt?" in texts(chat.bodies[0], "user")[0]
+    assert "rebuilt in 1987" in texts(chat.bodies[0], "user")[0]
+    assert chat.bodies[0]["seed"] == 7
+    assert "tools" not in chat.bodies[0]
+
+
+def test_a_resumed_run_has_its_model_and_tools_back(surefoot: Command, scores: str) -> None:
+    with chat_server(401, calls(("exam_score", {"name": "Alice"})), says("90")) as chat:
+        failed = surefoot(
+            "run", "--model", chat.model, "--tools", scores, "--no-builtin", "--temperature", "0.5", "Alice?"
+        )
+        run_id = run_id_in(failed.err)
+        assert f"surefoot resume {run_id}" in failed.err
+        done = surefoot("resume", run_id[:5])
+    assert (done.code, done.out) == (0, "90\n")
+    assert offered(chat.bodies[2]) == {"exam_score"}
+    assert chat.bodies[2]["temperature"] == 0.5
+
+
+def test_a_run_cannot_go_on_without_its_tools(surefoot: Command, scores: str) -> None:
+    with chat_server(401) as chat:
+        failed = surefoot("run", "--model", chat.model, "--tools", scores, "Alice?")
+        done = surefoot("resume", run_id_in(failed.err), "--no-tools")
+    assert done.code == 2
+    assert "exam_score" in done.err
+
+
+def test_a_spent_run_goes_on_with_more_steps(surefoot: Command) -> None:
+    with chat_server(calls(("arithmetic", {"expression": "1+1"}))) as chat:
+        stopped = surefoot("run", "--model", chat.model, "--max-steps", "1", "Add.")
+        chat.script += [says("2")]
+        done = surefoot("resume", run_id_in(stopped.err), "--max-steps", "9")
+    assert (stopped.code, done.code, done.out) == (4, 0, "2\n")
+
+
+def test_a_fork_shares_the_beginning_and_goes_its_own_way(surefoot: Command) -> None:
+    with chat_server(calls(("arithmetic", {"expression": "6*7"})), says("forty-two")) as chat, chat_server() as other:
+        first = run_id_in(surefoot("run", "--model", chat.model, "6 times 7?").err)
+        other.script.append(says("42"))
+        done = surefoot("fork", first, "--at", "5", "--model", other.model, "--json")
+        assert done.code == 0
+        run = cast("Json", done.json_lines[-1]["run"])
+        assert (run["answer"], run["model"]) == ("42", other.model)
+        assert texts(other.bodies[0], "tool") == ["42"]
+        assert surefoot("fork", first, "--at", "99").code == 2
+        assert surefoot("replay", str(run["id"])).out == "8 records, all alike\n"
+
+
+def test_a_journal_elsewhere_is_named_in_what_to_do_next(surefoot: Command, tmp_path: Path) -> None:
+    journal = str(tmp_path / "my journals" / "j.db")
+    with chat_server(401) as chat:
+        failed = surefoot("run", "--model", chat.model, "--journal", journal, "x")
+    assert f"surefoot resume {run_id_in(failed.err)} --journal '{journal}'" in failed.err
+
+
+def test_tools_cannot_touch_the_journal_or_what_brings_tools_back(surefoot: Command, tmp_path: Path) -> None:
+    wanted = calls(
+        ("file_write", {"path": ".surefoot/journal.db.recipes/x.json", "text": "{}"}),
+        ("file_write", {"path": "ok.txt", "text": "fine"}),
+    )
+    with chat_server(wanted, says("done")) as chat:
+        surefoot("run", "--model", chat.model, "--write", "x")
+    assert (tmp_path / "ok.txt").read_text() == "fine"
+    assert not (tmp_path / ".surefoot" / "journal.db.recipes" / "x.json").exists()
+    assert "closed to tools" in texts(chat.bodies[1], "tool")[0]
+
+
+def test_no_key_is_written_down(surefoot: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-1234")
+    with chat_server(says("hi")) as chat:
+        url = chat.model.partition("#")[0]
+        assert surefoot("run", "--model", "openai:m", "--base-url", url, "x").out == "hi\n"
+        assert surefoot("doctor", "--model", "openai:m", "--base-url", url).out.count("sk-secret") == 0
+    kept = [path for path in (tmp_path / ".surefoot").rglob("*") if path.is_file()]
+    assert len([path for path in kept if path.suffix == ".json"]) == 1
+    assert not any(b"sk-secret" in path.read_bytes() for path in kept)
+
+
+def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
+    source = (
+        "import sys\nfrom surefoot.cli import main\nsys.argv = ['surefoot', *sys.argv[1:]]\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    code = end.code\n"
+        "heavy = {'pydantic', 'aiohttp', 'xllamacpp'} & set(sys.modules)\n"
+        "print(sorted(heavy), code, file=sys.stderr)\n"
+    )
+    for argument in ("--help", "--version"):
+        command = [sys.executable, "-c", source, argument]
+        done = subprocess.run(
+            command, env=clean_environment(tmp_path), capture_output=True, encoding="utf-8", check=True
+        )
+        assert done.stderr == "[] 0\n"
+        assert "surefoot" in done.stdout
+
+
+def test_without_its_packages_the_command_says_what_to_install(tmp_path: Path) -> None:
+    source = "import sys\nsys.modules['typer'] = None\nfrom surefoot.cli import main\nmain()\n"
+    command = [sys.executable, "-c", source]
+    done = subprocess.run(command, env=clean_environment(tmp_path), capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 2
+    assert done.stderr == ("surefoot: the command line needs typer; install with: pip install 'surefoot[cli]'\n")
+
+
+def test_debug_shows_where_an_error_comes_from(surefoot: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUREFOOT_DEBUG", "1")
+    with pytest.raises(Exception, match="no journal"):
+        surefoot("runs")
+
+
+def test_a_recipe_that_was_damaged_is_named(surefoot: Command, tmp_path: Path) -> None:
+    with chat_server(401) as chat:
+        run_id = run_id_in(surefoot("run", "--model", chat.model, "x").err)
+    recipe = tmp_path / ".surefoot" / "journal.db.recipes" / f"{run_id}.json"
+    assert json.loads(recipe.read_text())["use"][0] == "file_list"
+    recipe.write_text("{")
+    done = surefoot("resume", run_id)
+    assert done.code == 2
+    assert str(recipe) in done.err

@@ -1,0 +1,192 @@
+"""`runs`, `show`, `replay`, and a person's word: `approve`, `settle`, `cancel`."""
+
+import asyncio
+import json
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+from cli_world import Command, calls, chat_server, run_id_in, says, texts
+
+from surefoot.agent import Agent
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.testing.models import ScriptedModel
+from surefoot.testing.models import calls as asks
+from surefoot.tools.function import tool
+from surefoot.types.decisions import Ask
+from surefoot.types.endings import Completed
+from surefoot.types.events import CallJudged, Event, RunEnded
+
+
+@pytest.fixture
+def finished(surefoot: Command) -> str:
+    with chat_server(calls(("arithmetic", {"expression": "6*7"}), text="I compute."), says("It is 42.")) as chat:
+        return run_id_in(surefoot("run", "--model", chat.model, "6 times 7? 六乘七").err)
+
+
+def alter(journal: Path, statement: str) -> None:
+    db = sqlite3.connect(journal)
+    with db:
+        db.execute(statement)
+    db.close()
+
+
+def keep(journal: Path, run_id: str, events: list[Event]) -> None:
+    """Put a run on record, event by event."""
+
+    async def kept() -> None:
+        store = SqliteJournal(journal)
+        run = await store.open(run_id, create=True)
+        await run.append(events, "written")
+        await run.release()
+        await store.aclose()
+
+    journal.parent.mkdir(exist_ok=True)
+    asyncio.run(kept())
+
+
+def recorded(write: str = "send") -> list[Event]:
+    """The events of a run on a scripted model that calls a tool which is not idempotent, and answers."""
+
+    @tool(name=write)
+    async def send(to: str) -> str:
+        """Send a letter."""
+        return f"sent to {to}"
+
+    events: list[Event] = []
+    model = ScriptedModel([asks((write, {"to": "Bob"})), "Sent."])
+    agent = Agent(model, tools=[send])
+    agent.run_sync("Send it.", run_id="r1", watch=events.append)  # type: ignore[arg-type]  # no signals without `stream`
+    return events
+
+
+SEND = '''
+import surefoot
+
+@surefoot.tool
+async def send(to: str) -> str:
+    """Send a letter."""
+    return f"sent to {to}"
+'''
+
+
+def test_runs_lists_the_newest_first(surefoot: Command, finished: str) -> None:
+    with chat_server(401) as chat:
+        other = run_id_in(surefoot("run", "--model", chat.model, "Hello").err)
+    listed = surefoot("runs")
+    head, first, second = listed.out.splitlines()
+    assert head.split() == ["run", "status", "started", "records", "model", "task"]
+    assert first.startswith(f"{other}  failed")
+    assert second.startswith(f"{finished}  completed")
+    assert "6 times 7? 六乘七" in second
+    machine = surefoot("runs", "--json", "-n", "1")
+    assert [line["run"]["run_id"] for line in map(json.loads, machine.out.splitlines())] == [other]
+
+
+def test_show_tells_each_step(surefoot: Command, finished: str) -> None:
+    shown = surefoot("show", finished[:6])
+    assert shown.code == 0
+    for text in (
+        f"run {finished} · completed",
+        "task: 6 times 7? 六乘七",
+        "tools: file_list",
+        "step 1 · record 1 ·",
+        "  I compute.",
+        '  → arithmetic(expression="6*7")  #1.0',
+        "  ← 42",
+        "ended: completed",
+        "  It is 42.",
+    ):
+        assert text in shown.out
+    assert "read_result" not in shown.out
+
+
+def test_show_gives_raw_records_and_follows_to_the_end(surefoot: Command, finished: str) -> None:
+    raw = [json.loads(line) for line in surefoot("show", finished, "--events").out.splitlines()]
+    assert [record["seq"] for record in raw] == list(range(7))
+    assert raw[-1]["event"]["type"] == "RunEnded"
+    assert surefoot("show", finished, "--follow").out == surefoot("show", finished).out
+
+
+def test_of_a_torn_journal_the_readable_part_is_shown(surefoot: Command, finished: str, tmp_path: Path) -> None:
+    journal = tmp_path / ".surefoot" / "journal.db"
+    alter(journal, "UPDATE event SET body = CAST(replace(CAST(body AS TEXT), '42', '43') AS BLOB) WHERE seq = 4")
+    shown = surefoot("show", finished)
+    assert shown.code == 1
+    assert '→ arithmetic(expression="6*7")' in shown.out
+    assert "← 43" not in shown.out
+    assert "this run is damaged" in shown.out
+    assert re.search(f"run {finished}, record 4: .*hash does not match", shown.err)
+    assert surefoot("replay", finished).code == 1
+    assert surefoot("resume", finished).code == 1
+
+
+def test_a_file_that_is_no_journal_is_one_clear_line(surefoot: Command, tmp_path: Path) -> None:
+    (tmp_path / "no.db").write_text("hello")
+    done = surefoot("runs", "--journal", "no.db")
+    assert done.code == 1
+    assert done.err.count("\n") == 1
+    assert surefoot("runs").code == 2
+
+
+def test_an_unknown_or_unclear_run_is_one_clear_line(surefoot: Command, finished: str) -> None:
+    assert surefoot("show", "zz").err == "surefoot: there is no run 'zz'; `surefoot runs` lists them\n"
+    assert surefoot("show", "").code == 2
+    with chat_server(*[says("hi")] * 20) as chat:
+        ids = {finished} | {run_id_in(surefoot("run", "--model", chat.model, "x").err) for _ in range(17)}
+    first = next(one[0] for one in ids if sum(other[0] == one[0] for other in ids) > 1)
+    unclear = surefoot("show", first)
+    assert unclear.code == 2
+    assert f"runs begin with {first!r}" in unclear.err
+
+
+def test_replay_says_that_all_is_alike_or_where_it_differs(surefoot: Command, finished: str, tmp_path: Path) -> None:
+    assert surefoot("replay", finished).out == "7 records, all alike\n"
+    events = recorded()
+    keep(tmp_path / ".surefoot" / "journal.db", "r1", [*events[:-1], RunEnded(Completed("Something else."))])
+    differs = surefoot("replay", "r1")
+    assert differs.code == 1
+    assert "record 6 comes out differently" in differs.out
+    assert "Something else." in differs.out
+    assert "Sent." in differs.out
+
+
+@pytest.mark.parametrize(("word", "result"), [((), "sent to Bob"), (("--refuse", "--reason", "not him"), "not him")])
+def test_a_call_waits_for_a_person(surefoot: Command, tmp_path: Path, word: tuple[str, ...], result: str) -> None:
+    events = recorded()
+    keep(tmp_path / ".surefoot" / "journal.db", "r1", [*events[:2], CallJudged("1.0", Ask("it leaves"), "ask_first")])
+    (tmp_path / "send.py").write_text(SEND)
+    assert "paused (approval)" in surefoot("runs").out
+    assert "surefoot approve r1 1.0 --by NAME" in surefoot("show", "r1").out
+    with chat_server(says("Done.")) as chat:
+        options = ("--model", chat.model, "--tools", "send.py", "--no-builtin")
+        assert surefoot("resume", "r1", *options).code == 6  # resuming approves nothing
+        assert surefoot("approve", "r1", "1.0").code == 2
+        assert surefoot("approve", "r1", "9.9", "--by", "Ada").code == 2
+        assert "surefoot resume r1" in surefoot("approve", "r1", "1.0", "--by", "Ada", *word).out
+        done = surefoot("resume", "r1")
+    assert (done.code, done.out) == (0, "Done.\n")
+    assert result in texts(chat.bodies[0], "tool")[0]
+    assert ("allowed by Ada" in surefoot("show", "r1").out) is (not word)
+
+
+def test_settle_says_what_nobody_else_knows(surefoot: Command, tmp_path: Path) -> None:
+    keep(tmp_path / ".surefoot" / "journal.db", "r1", recorded()[:4])
+    (tmp_path / "send.py").write_text(SEND)
+    with chat_server(says("Done.")) as chat:
+        paused = surefoot("resume", "r1", "--model", chat.model, "--tools", "send.py", "--no-builtin")
+        assert paused.code == 6
+        assert 'send(to="Bob") was interrupted' in paused.err
+        assert "surefoot settle r1 1.0 --done|--not-done --by NAME" in paused.err
+        assert surefoot("settle", "r1", "1.0", "--by", "Ada").code == 2
+        assert surefoot("settle", "r1", "1.0", "--not-done", "--result", "x", "--by", "Ada").code == 2
+        assert surefoot("settle", "r1", "1.0", "--done", "--result", "it lies there", "--by", "Ada").code == 0
+        assert surefoot("resume", "r1").out == "Done.\n"
+    assert texts(chat.bodies[0], "tool") == ["it lies there"]
+
+
+def test_cancel_ends_a_run_for_good(surefoot: Command, tmp_path: Path) -> None:
+    keep(tmp_path / ".surefoot" / "journal.db", "r1", recorded()[:4])
+    assert "cancelled (Ada)" in surefoot("cancel", "r1", "--by", "Ada").out
+    assert "cancelled" in surefoot("runs").out
