@@ -1,12 +1,24 @@
 """The front door: what a user of the library sees, on scripted models and real journals."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, SqliteJournal, Task, ToolResult, UsageError, tool
+from surefoot import (
+    Agent,
+    Budget,
+    LoopConfig,
+    MemoryJournal,
+    Run,
+    SqliteJournal,
+    Task,
+    ToolCallContext,
+    ToolResult,
+    UsageError,
+    tool,
+)
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
 from surefoot.types.events import (
@@ -374,10 +386,10 @@ async def test_a_tool_that_raises_or_returns_nonsense_never_breaks_the_run() -> 
     class Rude:
         spec = exam_score.spec
 
-        async def call(self, *_: object) -> ToolResult:
+        async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:  # noqa: ARG002  # the protocol
             raise RuntimeError("rude")
 
-        async def probe(self, *_: object) -> ToolResult | None:
+        async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002  # the protocol
             return None
 
     model = ScriptedModel([calls(("exam_score", {"name": "Alice"})), "rude indeed"])

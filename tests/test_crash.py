@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
 import pytest
 
@@ -23,6 +24,7 @@ from surefoot.types.ports import JournalStore, Tool
 
 pytestmark = pytest.mark.anyio
 
+When = Literal["before", "after"]
 Turns = list[list[tuple[str, Mapping[str, object]]]]
 
 
@@ -78,17 +80,17 @@ def stores(folder: Path) -> dict[str, Callable[[], JournalStore]]:
 
 async def appends_of(turns: Turns) -> int:
     store = CrashingStore(MemoryJournal(), 0, "before")
-    await Agent(model_of(turns), tools=World().tools(), journal=store).run("go")  # type: ignore[arg-type]  # delegates
+    await Agent(model_of(turns), tools=World().tools(), journal=store).run("go")
     return store.appends
 
 
-async def die_and_resume(folder: Path, kind: str, turns: Turns, at: int, when: str) -> tuple[World, Run | None]:
+async def die_and_resume(folder: Path, kind: str, turns: Turns, at: int, when: When) -> tuple[World, Run | None]:
     """A run that dies, and what came of it when somebody went on with it (None: there was nothing yet)."""
     world, make = World(), stores(folder)[kind]
     crashing = make()
-    broken = CrashingStore(crashing, at, when)  # type: ignore[arg-type]  # parametrised
+    broken = CrashingStore(crashing, at, when)
     with pytest.raises(Crash):
-        await Agent(model_of(turns), tools=world.tools(), journal=broken).run("go", run_id="r")  # type: ignore[arg-type]  # delegates
+        await Agent(model_of(turns), tools=world.tools(), journal=broken).run("go", run_id="r")
     await crashing.aclose()
     store = make()
     agent = Agent(model_of(turns), tools=world.tools(), journal=store)
@@ -129,7 +131,7 @@ async def test_death_at_any_append_changes_nothing(tmp_path: Path, name: str, ki
     total = await appends_of(turns)
     assert total > 5
     for at in range(1, total + 1):
-        for when in ("before", "after"):
+        for when in get_args(When):
             folder = tmp_path / f"{at}{when}"
             folder.mkdir()
             world, run = await die_and_resume(folder, kind, turns, at, when)

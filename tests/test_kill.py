@@ -12,7 +12,7 @@ from surefoot.core.fold import fold
 from surefoot.core.replay import replay
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.messages import ModelRequest
-from surefoot.types.ports import Tool
+from surefoot.types.ports import JournalStore, Tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -25,13 +25,8 @@ from surefoot import SqliteJournal
 from pathlib import Path
 
 class Killed(CrashingStore):
-    async def pass_through(self, journal, events, durability):
-        self.appends += 1
-        if self.appends == self._at and self._when == "before":
-            os._exit(9)
-        await journal.append(events, durability)
-        if self.appends == self._at:
-            os._exit(9)
+    def when_it_comes(self):
+        os._exit(9)
 
 folder = Path(sys.argv[2])
 store = Killed(SqliteJournal(folder / "journal.db"), int(sys.argv[3]), sys.argv[4])
@@ -40,8 +35,8 @@ print(run.status)
 """
 
 
-def agent_on(folder: Path, store: object) -> Agent:
-    """An agent with one letter to send and one file to save, whose tools keep a book on disk of what they really did."""
+def agent_on(folder: Path, store: JournalStore) -> Agent:
+    """An agent with a letter to send, whose tools keep a book on disk of what they really did."""
     book = folder / "book.txt"
 
     def note(line: str) -> None:
@@ -66,7 +61,7 @@ def agent_on(folder: Path, store: object) -> Agent:
         return calls(*turns[step]) if step < len(turns) else "done"
 
     tools: list[Tool] = [look, send]
-    return Agent(FunctionModel(reply), tools=tools, journal=store)  # type: ignore[arg-type]  # a store that may die
+    return Agent(FunctionModel(reply), tools=tools, journal=store)
 
 
 async def finish(folder: Path) -> Counter[str]:

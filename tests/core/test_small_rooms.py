@@ -1,6 +1,7 @@
 """Budgets, modes, templates, step schemas and replays: the small pure questions."""
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -9,12 +10,12 @@ from surefoot.core.fold import fold
 from surefoot.core.gate.judge import judge
 from surefoot.core.modes import mode_for
 from surefoot.core.replay import replay
-from surefoot.core.state import EMPTY, State
+from surefoot.core.state import EMPTY, Call, State
 from surefoot.core.step_schema import name_schema, step_schema
 from surefoot.core.template import check_template, split_template
 from surefoot.prompts.load import MODES, templates
 from surefoot.types.config import Budget, LoopConfig
-from surefoot.types.decisions import Allow, Ask, Deny
+from surefoot.types.decisions import Allow, Ask, Decision, Deny
 from surefoot.types.endings import Completed
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import (
@@ -111,18 +112,24 @@ def test_our_own_templates_hold_both_places(mode: str) -> None:
 def test_the_step_schema_has_a_branch_for_each_tool_and_the_answer() -> None:
     schema = step_schema(TOOLS)
     assert step_schema(TOOLS) is schema
-    branches = schema["anyOf"]
-    assert isinstance(branches, list)
+    branches = cast("list[dict[str, dict[str, dict[str, str]]]]", schema["anyOf"])  # the shape that is tested
     assert [branch["properties"]["action"]["const"] for branch in branches] == ["look", "Final Answer"]
     assert list(branches[0]["properties"]) == ["thought", "action", "action_input"]
-    assert len(step_schema(TOOLS, answer=False)["anyOf"]) == 1  # type: ignore[arg-type]  # a list
+    assert len(cast("list[object]", step_schema(TOOLS, answer=False)["anyOf"])) == 1
     assert name_schema(TOOLS)["required"] == ["thought", "action"]
+
+
+def ask(_state: State, _call: Call) -> Decision:
+    return Ask("a")
+
+
+def deny(_state: State, _call: Call) -> Decision:
+    return Deny("d")
 
 
 def test_the_strictest_policy_wins() -> None:
     state = fold((STARTED, REPLIED))
     call = state.calls[0]
-    ask, deny = (lambda *_: Ask("a")), (lambda *_: Deny("d"))
     assert judge(state, call) == (Allow(), "")
     assert judge(state, call, (ask,))[0] == Ask("a")
     assert judge(state, call, (deny, ask))[0] == Deny("d")

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from surefoot.models.json_edge import Json, items, mapping
-from surefoot.models.openai_body import BodyWriter, is_strict
+from surefoot.models.openai_body import BodyWriter
+from surefoot.models.step_schemas import is_strict
 from surefoot.types.errors import ModelRefused
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, ModelSettings, NativeCall
 from surefoot.types.tools import Catalogue, ToolSpec

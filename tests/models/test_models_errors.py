@@ -1,7 +1,8 @@
 import orjson
 import pytest
 
-from surefoot.models.openai_errors import Endpoint, complaint_of, error_of, retry_after_of
+from surefoot.models.endpoint_errors import Endpoint, complaint_of, error_of, retry_after_of
+from surefoot.models.openai_refusals import refused_trait
 from surefoot.types.errors import ModelError, ModelRefused, ModelUnreachable, TraitRefused
 
 KEY = "my-own-secret"
@@ -21,7 +22,8 @@ def judged(
     traits: dict[str, str] | None = None,
 ) -> ModelError:
     raw = raw if isinstance(raw, bytes) else raw.encode()
-    return error_of(complaint_of(status, raw, None, ENDPOINT), ENDPOINT, sent, traits or {})
+    told = complaint_of(status, raw, None, ENDPOINT)
+    return error_of(told, ENDPOINT, lambda: refused_trait(told.message, told.code, told.param, sent, traits or {}))
 
 
 def words(message: str, **fields: object) -> bytes:

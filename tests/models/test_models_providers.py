@@ -66,7 +66,6 @@ def test_deepseeks_second_variable() -> None:
         ("gpt-5.1-mini", UsageError, "provider:model"),
         ("nobody:m", UsageError, "provider:model"),
         ("http://localhost:8000/v1", UsageError, "names no model"),
-        ("anthropic:claude", ConfigError, "not there yet"),
         ("dbgpt:m", ConfigError, "DBGPT_BASE_URL"),
         ("http://localhost:99999/v1#m", ConfigError, "names a host"),
     ],

@@ -21,6 +21,7 @@ from fake_endpoint import (
     stream,
 )
 
+from surefoot.models.http_model import HttpModel
 from surefoot.models.openai_chat import OpenAIChat
 from surefoot.models.retry import Retried
 from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable, TraitRefused
@@ -45,7 +46,9 @@ WHOLE = b"".join((*HELLO, event({}, "stop"), event(usage=USAGE), DONE))
 
 
 async def send(fake: FakeEndpoint, asked: ModelRequest = ASK, shown: list[ModelSignal] | None = None) -> ModelMessage:
-    model = OpenAIChat("openai:m", "m", fake.base_url, key=KEY, key_variable="OPENAI_API_KEY", now=lambda: 0.0)
+    model = HttpModel(
+        OpenAIChat, "openai:m", "m", fake.base_url, key=KEY, key_variable="OPENAI_API_KEY", now=lambda: 0.0
+    )
     try:
         return await model.send(asked, None if shown is None else shown.append)
     finally:
@@ -171,7 +174,7 @@ async def test_a_stream_cut_at_every_byte(crlf: bool) -> None:
     raw = WHOLE.replace(b"\n", b"\r\n") if crlf else WHOLE
     cuts = range(1, len(raw))
     async with endpoint(*(stream((raw[:cut], raw[cut:])) for cut in cuts)) as fake:
-        model = OpenAIChat("m", "m", fake.base_url)
+        model = HttpModel(OpenAIChat, "m", "m", fake.base_url)
         for _ in cuts:
             shown: list[ModelSignal] = []
             reply = await model.send(STREAM, shown.append)
@@ -213,7 +216,7 @@ async def test_a_stream_that_breaks_is_asked_for_again(reply: Reply) -> None:
         assert seconds < 1
 
     async with endpoint(reply, stream((WHOLE,))) as fake:
-        model = Retried(OpenAIChat("m", "m", fake.base_url), sleep=no_wait)
+        model = Retried(HttpModel(OpenAIChat, "m", "m", fake.base_url), sleep=no_wait)
         message = await model.send(STREAM, shown.append)
         await model.aclose()
     assert (message.content, message.attempts) == ("héllo", 2)
@@ -263,7 +266,7 @@ async def test_no_time_left_no_request() -> None:
 @pytest.mark.parametrize("asked", [ASK, STREAM], ids=["whole", "stream"])
 async def test_cancelling_closes_the_connection(asked: ModelRequest) -> None:
     async with endpoint(Reply((STREAM_HEAD, chunked(HELLO[1])), "hold")) as fake:
-        model = OpenAIChat("m", "m", fake.base_url)
+        model = HttpModel(OpenAIChat, "m", "m", fake.base_url)
         task = asyncio.ensure_future(model.send(asked))
         await asyncio.wait_for(fake.asked.wait(), 1)
         task.cancel()
@@ -276,7 +279,7 @@ async def test_cancelling_closes_the_connection(asked: ModelRequest) -> None:
 async def test_connections_are_kept_and_one_that_was_reset_is_replaced() -> None:
     closing = replace(said("b"), then="close")
     async with endpoint(said("a"), closing, said("c"), said("d")) as fake:
-        model = Retried(OpenAIChat("m", "m", fake.base_url), random01=lambda: 0.0)
+        model = Retried(HttpModel(OpenAIChat, "m", "m", fake.base_url), random01=lambda: 0.0)
         replies = [(await model.send(ASK)).content for _ in range(4)]
         await model.aclose()
     assert replies == ["a", "b", "c", "d"]
@@ -285,7 +288,7 @@ async def test_connections_are_kept_and_one_that_was_reset_is_replaced() -> None
 
 async def test_usable_again_after_closing() -> None:
     async with endpoint(said("a"), said("b")) as fake:
-        model = OpenAIChat("m", "m", fake.base_url)
+        model = HttpModel(OpenAIChat, "m", "m", fake.base_url)
         await model.send(ASK)
         await model.aclose()
         assert (await model.send(ASK)).content == "b"
@@ -335,7 +338,7 @@ async def test_an_endpoint_that_refuses_each_part_in_turn() -> None:
 
 
 def test_the_key_is_not_in_the_representation() -> None:
-    assert KEY not in repr(OpenAIChat("m", "m", "http://h/v1", key=KEY))
+    assert KEY not in repr(HttpModel(OpenAIChat, "m", "m", "http://h/v1", key=KEY))
 
 
 def test_a_model_outlives_its_event_loop() -> None:
@@ -343,7 +346,7 @@ def test_a_model_outlives_its_event_loop() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
-    model = OpenAIChat("m", "m", f"http://127.0.0.1:{port}/v1")
+    model = HttpModel(OpenAIChat, "m", "m", f"http://127.0.0.1:{port}/v1")
 
     async def once(closes: bool) -> str:
         async with endpoint(replace(said("a"), then="close"), port=port):

@@ -9,7 +9,7 @@ from surefoot.core.parse.arguments import draft_of, drafts_of, fault_kind, mend_
 from surefoot.core.parse.drafts import Draft, Found, Reading
 from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
-from surefoot.core.parse.scan import FENCES, fence_at, past_fence, skip_blanks
+from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, MOST_CALLS, fence_at, past_fence, skip_blanks
 from surefoot.types.reply import Fault, ReplyWarning
 
 PYTHON_TAG = "<|python_tag|>"
@@ -66,8 +66,9 @@ def read_bare_json(text: str, reading: Reading) -> Found | None:
     warnings: set[ReplyWarning] = set()
     first = -1
     end = at = 0
+    tried = 0
     alone = True
-    while (step := _STEP.search(text, at)) is not None:
+    while tried < MOST_BRACKETS and len(drafts) < MOST_CALLS and (step := _STEP.search(text, at)) is not None:
         at = step.end()
         if not step["value"]:
             at = past_fence(text, step)
@@ -83,6 +84,7 @@ def read_bare_json(text: str, reading: Reading) -> Found | None:
                 first, end = (opening if first < 0 else first), len(text)
                 break
             at = max(at, error.resume)
+            tried += 1
             continue
         at = value.end
         body = as_object(value.value)
@@ -143,7 +145,7 @@ def read_fenced(text: str, reading: Reading, *, three_keys: bool) -> Found | Non
     warnings: set[ReplyWarning] = {"fallback_fence"}
     first = end = -1
     at = 0
-    while (step := _FENCE.search(text, at)) is not None:
+    while len(drafts) < MOST_CALLS and (step := _FENCE.search(text, at)) is not None:
         fence = fence_at(text, skip_blanks(text, step.start())) if step["fence"] else None
         if fence is None:
             at = step.end()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from surefoot.core.parse.drafts import Draft, Found, Reading
 from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError
-from surefoot.core.parse.scan import Seeker, skip_blanks
+from surefoot.core.parse.scan import MOST_CALLS, Seeker, skip_blanks
 from surefoot.core.parse.text_values import typed
 from surefoot.types.reply import Fault, ReplyWarning
 
@@ -26,7 +26,7 @@ def read_dsml(text: str, start: int, reading: Reading) -> Found:
     drafts: list[Draft] = []
     end = start
     at = seek.find(_INVOKE, start)
-    while at >= 0:
+    while at >= 0 and len(drafts) < MOST_CALLS:
         draft, end = _invoke(text, at, seek, reading, warnings)
         drafts.append(draft)
         at = seek.find(_INVOKE, end)

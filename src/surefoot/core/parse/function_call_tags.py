@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from surefoot.core.parse.deliverable import DELIVERABLE, DELIVERABLE_END, body_of, opens_at
 from surefoot.core.parse.drafts import Draft, Found, Reading
 from surefoot.core.parse.marks import FUNCTION_CALL, FUNCTION_CALL_END, Walk, past_deliverable
+from surefoot.core.parse.scan import MOST_CALLS
 from surefoot.core.parse.tag_bodies import BodyReader, Tag
 from surefoot.types.reply import Fault, ReplyWarning
 
@@ -38,7 +39,7 @@ def read_tags(text: str, reading: Reading) -> TagsFound:
     first = end = deliverable_end = -1
     open_deliverable = False
     at = 0
-    while (step := walk.following(at)) is not None:
+    while len(drafts) < MOST_CALLS and (step := walk.following(at)) is not None:
         at = step.end()
         if step["marker"] == FUNCTION_CALL and bodies.counts(step.start()):
             body = bodies.read(step.start())

@@ -6,7 +6,7 @@ import re
 
 from surefoot.core.parse.arguments import arguments_at
 from surefoot.core.parse.drafts import Draft, Found, Reading
-from surefoot.core.parse.scan import Seeker
+from surefoot.core.parse.scan import MOST_CALLS, Seeker
 from surefoot.types.reply import Fault, ReplyWarning
 
 _START, _CHANNEL, _MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
@@ -24,7 +24,7 @@ def read_harmony(text: str, start: int, reading: Reading) -> Found:
     asides: list[str] = []
     end = start
     at = start
-    while at >= 0:
+    while at >= 0 and len(drafts) < MOST_CALLS:
         body = seek.find(_MESSAGE, at)
         if body < 0:
             if _recipient(text[at : at + 1000], reading):

@@ -8,7 +8,7 @@ from surefoot.core.parse.arguments import TRAILING, arguments_at, drafts_of, fau
 from surefoot.core.parse.drafts import NO_WARNINGS, Draft, Found, Reading
 from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError
-from surefoot.core.parse.scan import Seeker, skip_blanks
+from surefoot.core.parse.scan import MOST_CALLS, Seeker, skip_blanks
 from surefoot.types.reply import Fault, ReplyWarning
 
 MISTRAL = "[TOOL_CALLS]"
@@ -23,7 +23,7 @@ def read_mistral(text: str, start: int, reading: Reading) -> Found:
     drafts: list[Draft] = []
     warnings: set[ReplyWarning] = set()
     at = end = start
-    while at >= 0:
+    while at >= 0 and len(drafts) < MOST_CALLS:
         body = skip_blanks(text, at + len(MISTRAL))
         limit = seek.find(MISTRAL, body)
         limit = len(text) if limit < 0 else limit
@@ -77,5 +77,5 @@ def _listed(
             warnings |= {"repaired_json"}
         following = _MEMBER_END.match(text, value.end)
         at = following.end() if following else value.end
-        if not text.startswith("{", at):
+        if not text.startswith("{", at) or len(drafts) >= MOST_CALLS:
             return tuple(drafts), value.end, warnings

@@ -39,11 +39,7 @@ class _RefusedError(ValueError):
 def decode(text: str, start: int) -> tuple[object, int]:
     """The JSON value that begins exactly at `start`, and its end. Raises `NotJsonError`."""
     try:
-        value, end = _DECODER.raw_decode(text, start)
-    except json.JSONDecodeError as error:
-        raise _told(error, text) from error
-    except StopIteration as error:
-        raise NotJsonError(start, "no value", at_end=start >= len(text)) from error
+        value, end = _raw_decode(_DECODER, text, start)
     except RecursionError as error:
         raise too_deep(text, start) from error
     except ValueError as error:  # refused by a hook below, or a whole number of thousands of digits
@@ -53,6 +49,32 @@ def decode(text: str, start: int) -> tuple[object, int]:
     if text.find("\\u", start, end) >= 0 and _has_surrogate(value):
         raise NotJsonError(start, "half of a \\u pair stands alone", resume=end)
     return value, end
+
+
+def _raw_decode(decoder: json.JSONDecoder, text: str, start: int) -> tuple[object, int]:
+    """What the decoder makes of the text from `start` on, asked about ever larger windows of it.
+
+    The decoder counts the lines before each error, from the beginning of what it was given: asked about the whole text
+    again and again it would take quadratic time.
+    """
+    size = _FIRST_WINDOW
+    while True:
+        window = text[start : start + size]
+        is_all = start + size >= len(text)
+        try:
+            value, end = decoder.raw_decode(window)
+            if is_all or end < size:
+                return value, start + end
+        except json.JSONDecodeError as error:
+            is_open = error.msg.startswith("Unterminated string") or error.pos + _NEAR_END >= size
+            if is_all or not is_open:
+                raise _told(error, start, len(window)) from error
+        size *= _WINDOW_GROWTH
+
+
+_FIRST_WINDOW = 2_000
+_WINDOW_GROWTH = 8
+_NEAR_END = 16
 
 
 def too_deep(text: str, start: int) -> NotJsonError:
@@ -126,13 +148,13 @@ def _has_surrogate(value: object) -> bool:
     return False
 
 
-def _told(error: json.JSONDecodeError, text: str) -> NotJsonError:
-    at = error.pos
+def _told(error: json.JSONDecodeError, start: int, size: int) -> NotJsonError:
+    at = start + error.pos
     if error.msg.startswith("Unterminated string"):
-        return NotJsonError(at, "a string is open at the end", resume=len(text), at_end=True)
-    if at >= len(text) or (error.msg.startswith("Invalid \\") and at + 6 > len(text)):
-        return NotJsonError(min(at, len(text)), "the text ends inside the value", resume=len(text), at_end=True)
-    return NotJsonError(at, f"unexpected {text[at]!r}")
+        return NotJsonError(at, "a string is open at the end", resume=start + size, at_end=True)
+    if error.pos >= size or (error.msg.startswith("Invalid \\") and error.pos + 6 > size):
+        return NotJsonError(start + size, "the text ends inside the value", at_end=True)
+    return NotJsonError(at, f"unexpected {error.doc[error.pos]!r}")
 
 
 def _constant(name: str) -> object:
@@ -148,8 +170,8 @@ def _float(digits: str) -> float:
 
 def _end_of_refused(text: str, start: int) -> int:
     try:
-        return _ANY.raw_decode(text, start)[1]
-    except (ValueError, RecursionError, StopIteration):
+        return _raw_decode(_ANY, text, start)[1]
+    except (NotJsonError, RecursionError):
         return len(text)
 
 

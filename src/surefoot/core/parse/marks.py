@@ -14,7 +14,7 @@ from typing import Literal
 
 from surefoot.core.parse.deliverable import DELIVERABLE, DELIVERABLE_END, opens_at
 from surefoot.core.parse.json_ladder import LENIENT, value_end
-from surefoot.core.parse.scan import FENCES, Seeker, past_fence, skip_blanks
+from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, Seeker, past_fence, skip_blanks
 
 FamilyName = Literal[
     "hermes", "qwen3_xml", "glm45", "mistral", "llama3_json", "pythonic", "deepseek_v3", "deepseek_v31",
@@ -26,6 +26,9 @@ FUNCTION = "<function="
 FUNCTION_CALL, FUNCTION_CALL_END = "<function_call>", "</function_call>"
 V3_SEPARATOR = "function<｜tool▁sep｜>"
 V3_CALL = "<｜tool▁call▁begin｜>"
+
+_MOST_DOUBLED = 4
+"""Opening tags in a row, before one body, that are looked through."""
 
 _GLM_NAME = re.compile(r"[\w.:-]{1,200}+(?=\s*+(?:<arg_key>|</tool_call>)|\s*+\Z)")
 _QWEN_NAME = re.compile(r"<function=[^<>\s]{1,200}+")
@@ -42,7 +45,9 @@ class Mark:
 def tool_call_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
     """What the `<tool_call>` at `at` opens; None if it is only mentioned."""
     inside = skip_blanks(text, at + len(TOOL_CALL))
-    while text.startswith(TOOL_CALL, inside):
+    for _ in range(_MOST_DOUBLED):
+        if not text.startswith(TOOL_CALL, inside):
+            break
         inside = skip_blanks(text, inside + len(TOOL_CALL))
     if _QWEN_NAME.match(text, inside):
         return "qwen3_xml"
@@ -104,6 +109,9 @@ RESULT = "<function_call_result"
 
 _MARKER = "|".join(re.escape(marker) for marker in MARKERS)
 _ANY_MARKER = re.compile(_MARKER)
+_STEP_ONLY = re.compile(
+    rf"(?P<marker>{_MARKER})|(?P<result>{RESULT}(?=[\s>]))|(?P<deliverable>{DELIVERABLE})|{FENCES}", re.MULTILINE
+)
 _STEP = re.compile(
     rf"(?P<marker>{_MARKER})|(?P<result>{RESULT}(?=[\s>]))|(?P<deliverable>{DELIVERABLE})|(?P<value>\{{)|{FENCES}",
     re.MULTILINE,
@@ -116,20 +124,25 @@ class Walk:
     def __init__(self, text: str) -> None:
         self._text = text
         self._marker_at = -1
+        self._tried = 0
         self.seek = Seeker(text)
 
     def following(self, at: int) -> re.Match[str] | None:
         """The next `marker`, `deliverable` or `result` (groups of the match) from `at` on, outside fences and values."""
         text = self._text
-        while (step := _STEP.search(text, at)) is not None:
-            if step["value"]:
+        while True:
+            pattern = _STEP if self._tried < MOST_BRACKETS else _STEP_ONLY
+            step = pattern.search(text, at)
+            if step is None:
+                return None
+            if pattern is _STEP and step["value"]:
                 end, goes_on = value_end(text, step.start(), LENIENT)
+                self._tried += end < 0
                 at = end if end >= 0 else self._past_bracket(step.end(), goes_on)
             elif step["fence"] or step["inline"]:
                 at = past_fence(text, step)
             else:
                 return step
-        return None
 
     def _past_bracket(self, at: int, goes_on: int) -> int:
         """Where to look on behind a bracket that opens no value: a marker in what was tried still counts."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from surefoot.core.parse.bare_json import read_python_tag
 from surefoot.core.parse.drafts import Draft, Found, Reading
 from surefoot.core.parse.python_literals import LiteralReader, NotLiteralError, skim
+from surefoot.core.parse.scan import MOST_CALLS
 from surefoot.types.reply import Fault, ReplyWarning
 
 START, END = "<|python_start|>", "<|python_end|>"
@@ -75,7 +76,7 @@ class _Calls:
                 break
             draft, at = self._call(call)
             drafts.append(draft)
-            if at < 0:
+            if at < 0 or len(drafts) >= MOST_CALLS:
                 break
             if closing := _LIST_END.match(text, at):
                 end = closing.end()

@@ -15,7 +15,7 @@ from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError, as_object
 from surefoot.core.parse.labels import LabelKind, Labels, is_answer_name, label_pattern
 from surefoot.core.parse.react_input import Given, bind, read_input
-from surefoot.core.parse.scan import FENCES, fence_at, past_fence, skip_blanks
+from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, fence_at, past_fence, skip_blanks
 from surefoot.core.parse.step_object import found_of, is_no_action, step_of
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 
@@ -174,8 +174,8 @@ class _React:
         while first is not None and first.kind in ("thought", "observation", "question"):
             first = self._walk.label(first.end)
         limit = first.start if first is not None else len(text)
-        at = 0
-        while (step := _BLOCK.search(text, at, limit)) is not None:
+        at = tried = 0
+        while tried < MOST_BRACKETS and (step := _BLOCK.search(text, at, limit)) is not None:
             if step["value"]:
                 start, at = step.end() - 1, step.end()
             elif step["fence"] and (fence := fence_at(text, skip_blanks(text, step.start()))) is not None:
@@ -192,6 +192,7 @@ class _React:
                     fault = Fault(fault_kind(error, self._reading, has_end=False), where(error, start))
                     return Found("react", (Draft(fault=fault),), self._before(step.start()))
                 at = max(at, error.resume)
+                tried += 1
                 continue
             at = max(at, value.end)
             if (found := step_of(value.value)) is not None:

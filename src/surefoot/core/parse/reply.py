@@ -27,7 +27,7 @@ from surefoot.core.parse.native import read_native
 from surefoot.core.parse.offered import offered_of
 from surefoot.core.parse.pythonic import read_bare_pythonic, read_python_start
 from surefoot.core.parse.react import first_action, has_answer_label, has_step, read_react, without_partial_stop
-from surefoot.core.parse.scan import whole_fence
+from surefoot.core.parse.scan import MOST_CALLS, whole_fence
 from surefoot.core.parse.settle import settle
 from surefoot.core.parse.step_object import read_schema
 from surefoot.core.parse.token_calls import read_deepseek, read_kimi
@@ -208,6 +208,8 @@ def _parsed(found: Found, shown: Visible, reading: Reading, on_conflict: str) ->
     calls, faulty, noted = settle(found.drafts, reading)
     content = found.content if found.frame or found.format not in _WHOLE_IF_UNFRAMED else shown.text
     warnings = found.warnings | noted | _token_warning(shown)
+    if len(found.drafts) >= MOST_CALLS:
+        warnings |= {"extra_actions_dropped"}
     if on_conflict == "error" and not warnings.isdisjoint(_DROPPED):
         fault = Fault("conflict", "the reply held more than one step")
         named = [(call.position, call.name, call.id) for call in (*calls, *faulty)]

@@ -13,7 +13,7 @@ from surefoot.core.parse.arguments import drafts_of, fault_kind, mend_body, wher
 from surefoot.core.parse.drafts import Draft, Reading
 from surefoot.core.parse.json_ladder import MOST_MENDED_CHARS, read
 from surefoot.core.parse.json_strict import NotJsonError
-from surefoot.core.parse.scan import Seeker, inside_fence, skip_blanks
+from surefoot.core.parse.scan import MOST_CALLS, Seeker, inside_fence, skip_blanks
 from surefoot.types.reply import Fault, ReplyWarning
 
 _NEXT_CALL = re.compile(
@@ -107,7 +107,7 @@ class BodyReader:
                 drafts.append(faulty)
                 if error.payload:
                     return tuple(drafts), len(text)
-                following = _NEXT_CALL.search(text, error.position, limit) if faulty.fault else None
+                following = _NEXT_CALL.search(text, error.position, limit) if faulty.fault and len(drafts) < MOST_CALLS else None
                 if following is None:
                     return tuple(drafts), limit
                 at = following.end()
@@ -119,7 +119,7 @@ class BodyReader:
             following_at = at
             while text[following_at : following_at + 1] in _SEPARATORS and following_at < len(text):
                 following_at += 1
-            if not text.startswith(("{", "["), following_at):
+            if not text.startswith(("{", "["), following_at) or len(drafts) >= MOST_CALLS:
                 return tuple(drafts), at
             at = following_at
 

@@ -7,7 +7,7 @@ import re
 from surefoot.core.parse.arguments import arguments_at
 from surefoot.core.parse.drafts import Draft, Found, Reading
 from surefoot.core.parse.marks import FUNCTION, TOOL_CALL, TOOL_CALL_END, FamilyName, tool_call_family
-from surefoot.core.parse.scan import FENCES, Seeker, past_fence, skip_blanks
+from surefoot.core.parse.scan import FENCES, MOST_CALLS, Seeker, past_fence, skip_blanks
 from surefoot.core.parse.tag_bodies import BodyReader, Tag
 from surefoot.core.parse.text_values import typed
 from surefoot.types.reply import Fault
@@ -41,7 +41,7 @@ class _ToolCalls:
         family: FamilyName | None = None
         end = start
         step = _NEXT.search(text, start)
-        while step is not None:
+        while step is not None and len(drafts) < MOST_CALLS:
             if step["mark"]:
                 kind = self._family(step)
                 if kind is not None:

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from surefoot.core.parse.json_ladder import LENIENT, value_end
-from surefoot.core.parse.scan import Seeker, skip_blanks
+from surefoot.core.parse.scan import MOST_BRACKETS, Seeker, skip_blanks
 
 REASONING_TAGS = ("think", "thinking", "reasoning", "deep_thinking", "shallow_thinking")
 
@@ -107,10 +107,10 @@ def _without_reasoning(reply: str) -> Visible:
     if tag is None:
         return Visible(reply)
     kept: list[tuple[int, int]] = []  # spans of the reply that are visible
-    seek = Seeker(reply)
+    values = _Values(reply)
     start = at = 0
     while tag is not None:
-        protected = _value_over(reply, at, tag.start(), seek)
+        protected = values.over(at, tag.start())
         if protected >= 0:
             at = protected
             tag = _REASONING.search(reply, at)
@@ -130,25 +130,31 @@ def _without_reasoning(reply: str) -> Visible:
     return _joined(reply, kept, open_reasoning=False)
 
 
-def _value_over(reply: str, start: int, tag: int, seek: Seeker) -> int:
-    """The end of the value that begins between `start` and `tag` and holds the tag; -1 if there is none."""
-    at = start
-    while (opening := _VALUE.search(reply, at, tag)) is not None:
-        sign = opening.group()
-        if sign in "{[":
-            end, goes_on = value_end(reply, opening.start(), LENIENT)
-            if end > tag:
-                return end
-            at = end if end >= 0 else goes_on
-            continue
-        closing = seek.find(_VALUE_ENDS[sign], opening.end())
-        if closing < 0:
-            at = opening.end()
-            continue
-        if closing > tag:
-            return closing
-        at = closing
-    return -1
+class _Values:
+    """The JSON values and parameters of a reply, asked about from left to right."""
+
+    def __init__(self, reply: str) -> None:
+        self._reply = reply
+        self._seek = Seeker(reply)
+        self._tried = 0
+
+    def over(self, start: int, tag: int) -> int:
+        """The end of the value that begins between `start` and `tag` and holds the tag; -1 if there is none."""
+        reply, at = self._reply, start
+        while self._tried < MOST_BRACKETS and (opening := _VALUE.search(reply, at, tag)) is not None:
+            sign = opening.group()
+            if sign in "{[":
+                end, goes_on = value_end(reply, opening.start(), LENIENT)
+                if end > tag:
+                    return end
+                self._tried += end < 0
+                at = end if end >= 0 else goes_on
+                continue
+            closing = self._seek.find(_VALUE_ENDS[sign], opening.end())
+            if closing > tag:
+                return closing
+            at = max(closing, opening.end())
+        return -1
 
 
 def _closing(reply: str, opening: re.Match[str]) -> re.Match[str] | None:

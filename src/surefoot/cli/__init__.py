@@ -1,0 +1,5 @@
+"""The command line: `surefoot run`, `runs`, `show`, `resume` and the rest, one module per group of commands."""
+
+from surefoot.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,66 @@
+"""Drive a run before a person's eyes, until it ends, pauses, or they press Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from types import FrameType
+
+from surefoot.agent import Agent, Run
+from surefoot.cli.exits import CODES, INTERRUPTED
+from surefoot.cli.finding import state_of
+from surefoot.cli.live import Showing
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.runtime.hands import Watch
+from surefoot.types.errors import UsageError
+
+Work = Callable[[Watch, bool], Coroutine[object, object, Run]]
+"""What drives the run; it is given who watches, and whether pieces of replies are wanted."""
+
+
+def conduct(agent: Agent, work: Work, *, store: SqliteJournal, run_id: str, showing: Showing, hint: str) -> int:
+    """Drive a run and show it; gives the exit code.
+
+    The first Ctrl-C cancels what is under way and leaves the run resumable; a second one leaves at once.
+    """
+
+    async def closed_after() -> Run:
+        try:
+            return await work(showing.watch, showing.streams)
+        finally:
+            await agent.aclose()
+
+    try:
+        with showing:
+            run = asyncio.run(closed_after())
+    except KeyboardInterrupt:  # from `asyncio.run`, once the task is cancelled and the journal released
+        _leave_at_the_next_one()
+        return _interrupted(store, run_id, showing, hint)
+    showing.over(run, hint)
+    return CODES[run.status]
+
+
+def _interrupted(store: SqliteJournal, run_id: str, showing: Showing, hint: str) -> int:
+    try:
+        state = asyncio.run(state_of(store, run_id))
+    except UsageError:
+        print("surefoot: interrupted before the run began", file=sys.stderr)
+        return INTERRUPTED
+    run = Run.of(state)
+    showing.over(run, hint)
+    if any(one.attempts and one.is_open for one in state.calls) and threading.active_count() > 1:
+        print("a tool may still be at work and cannot be stopped; Ctrl-C again leaves at once", file=sys.stderr)
+    return INTERRUPTED if run.status == "paused" else CODES[run.status]  # it may have ended just before
+
+
+def _leave_at_the_next_one() -> None:
+    """From here on nothing is left to be done but to wait for tools' threads, which Python does at its exit."""
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        os._exit(INTERRUPTED)
+
+    signal.signal(signal.SIGINT, leave)

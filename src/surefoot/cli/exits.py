@@ -1,0 +1,42 @@
+"""What the exit code of a command tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from surefoot.types.endings import Status
+from surefoot.types.errors import JournalError, SurefootError, UsageError
+
+DONE = 0
+JOURNAL_TROUBLE = 1
+MISUSED = 2
+FAILED = 5
+INTERRUPTED = 130
+
+CODES: Mapping[Status, int] = {
+    "completed": DONE,
+    "completed_partial": 3,
+    "stopped": 4,
+    "failed": FAILED,
+    "paused": 6,
+    "cancelled": INTERRUPTED,
+    "interrupted": INTERRUPTED,
+    "running": DONE,
+}
+"""The exit code for how a run stands."""
+
+HELP = (
+    "Exit codes: 0 completed · 3 completed with a reservation · 4 stopped · 5 failed · 6 paused, a person has to "
+    "speak · 130 cancelled or interrupted · 2 wrong usage or configuration · 1 the journal cannot be read or written."
+)
+
+
+def code_of(error: SurefootError) -> int:
+    """The exit code for an error that ended a command."""
+    match error:
+        case UsageError():
+            return MISUSED
+        case JournalError():
+            return JOURNAL_TROUBLE
+        case _:
+            return FAILED

@@ -1,0 +1,69 @@
+"""Lines for a person, and texts made fit to stand in them.
+
+Whatever a model or a tool wrote is made visible first: control characters could otherwise hide what a person is asked
+to approve, or take over the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.cells import cell_len, set_cell_size
+
+from surefoot.core.state import Call
+from surefoot.types.messages import Usage
+
+Style = Literal["", "head", "dim", "call", "result", "good", "warn", "bad"]
+
+_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line, or a paragraph that may be wrapped. `indent` counts cells."""
+
+    text: str
+    style: Style = ""
+    indent: int = 0
+
+
+def written(call: Call) -> str:
+    """A call as it might be written in a program."""
+    return f"{call.name}({', '.join(f'{name}={_value(value)}' for name, value in call.arguments.items())})"
+
+
+def tokens(usage: Usage) -> str:
+    """Tokens in and out."""
+    about = "about " if usage.estimated else ""
+    return f"{about}{usage.input_tokens:,} + {usage.output_tokens:,} tokens"
+
+
+def visible(text: str) -> str:
+    """A text in which nothing is hidden: control characters and marks of direction are written out."""
+    if text.isprintable():
+        return text
+    return "".join(c if c == "\n" or not _is_hidden(c) else " " if c == "\t" else f"\\u{ord(c):04x}" for c in text)
+
+
+def cut(text: str, cells: int) -> str:
+    """At most that many cells of a text; wide characters count two."""
+    head = text[: max(cells, 2)]  # no character is narrower than nothing, and the whole may be long
+    if len(head) == len(text) and cell_len(text) <= cells:
+        return text
+    return set_cell_size(head, max(cells, 2) - 1).rstrip() + "…" if cell_len(head) >= cells else head + "…"
+
+
+def count(number: int, what: str) -> str:
+    """A number of things."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def _is_hidden(character: str) -> bool:
+    return character in _BIDI or unicodedata.category(character) in ("Cc", "Cs")
+
+
+def _value(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

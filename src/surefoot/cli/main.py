@@ -1,0 +1,48 @@
+"""The door of the command line: what it needs is there, and what goes wrong becomes one line and an exit code."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from importlib.util import find_spec
+
+from surefoot.cli.exits import INTERRUPTED, MISUSED, code_of
+from surefoot.types.errors import SurefootError
+
+DEBUG_VARIABLE = "SUREFOOT_DEBUG"
+
+_NEEDED = ("typer", "rich")
+
+
+def main() -> None:
+    """Run the command line and exit. Errors of surefoot are one line on stderr; `SUREFOOT_DEBUG=1` shows where from."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        print(
+            f"surefoot: the command line needs {' and '.join(missing)}; install with: pip install 'surefoot[cli]'",
+            file=sys.stderr,
+        )
+        sys.exit(MISUSED)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character must not end a run
+            stream.reconfigure(errors="replace")
+    try:
+        # Only here, because it imports the packages of the extra `cli`.
+        from surefoot.cli.app import app  # noqa: PLC0415
+
+        app()
+    except SurefootError as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        sys.stdout.flush()
+        print(f"surefoot: {one_line(str(error))}", file=sys.stderr)
+        sys.exit(code_of(error))
+    except KeyboardInterrupt:
+        print("surefoot: interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def one_line(text: str) -> str:
+    """A message without line breaks and control characters."""
+    return "".join(c if c.isprintable() else " " for c in text)

@@ -1,0 +1,110 @@
+"""The options that several commands share, declared once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, get_type_hints
+
+import typer
+
+JournalOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--journal",
+        help="Journal file. Default: $SUREFOOT_JOURNAL, else .surefoot/journal.db in this folder.",
+        show_default=False,
+    ),
+]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, or the beginning of it.")]
+CallArgument = Annotated[str, typer.Argument(metavar="CALL", help="Id of the call, such as 2.0.")]
+ByOption = Annotated[str, typer.Option("--by", help="Your name; it goes on record.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="For machines: one JSON object a line on stdout.")]
+
+
+class Mode(StrEnum):
+    """How a model is told to call tools."""
+
+    auto = "auto"
+    native = "native"
+    schema = "schema"
+    text = "text"
+
+
+_MODEL, _TOOLS, _LIMITS = "Model", "Tools", "Limits"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a command that drives a run can be told. None means that it was not said."""
+
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="provider:model, URL#model, or local. Default: $SUREFOOT_MODEL, else local, the embedded one.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None
+    base_url: Annotated[
+        str | None, typer.Option(help="Base URL of an OpenAI-compatible server.", rich_help_panel=_MODEL)
+    ] = None
+    call_mode: Annotated[
+        Mode | None,
+        typer.Option(help="How tool calls are written; auto asks the model's adapter.", rich_help_panel=_MODEL),
+    ] = None
+    temperature: Annotated[float | None, typer.Option(help="Sampling temperature.", rich_help_panel=_MODEL)] = None
+    seed: Annotated[int | None, typer.Option(help="Seed of the sampling.", rich_help_panel=_MODEL)] = None
+    root: Annotated[
+        Path | None,
+        typer.Option(help="Folder that the file tools work in. Default: this folder.", rich_help_panel=_TOOLS),
+    ] = None
+    use: Annotated[
+        str | None,
+        typer.Option(help="Built-in tools, commas between; default: those that only read.", rich_help_panel=_TOOLS),
+    ] = None
+    write: Annotated[bool, typer.Option("--write", help="Also file_write.", rich_help_panel=_TOOLS)] = False
+    web: Annotated[bool, typer.Option("--web", help="Also web_fetch.", rich_help_panel=_TOOLS)] = False
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Private address that web_fetch may open; repeatable.", rich_help_panel=_TOOLS
+        ),
+    ] = None
+    tools: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE.py", help="Python file; each @tool in it. Repeatable.", rich_help_panel=_TOOLS),
+    ] = None
+    no_builtin: Annotated[bool, typer.Option("--no-builtin", help="No built-in tools.", rich_help_panel=_TOOLS)] = False
+    no_tools: Annotated[bool, typer.Option("--no-tools", help="No tools at all.", rich_help_panel=_TOOLS)] = False
+    max_steps: Annotated[int | None, typer.Option(help="Model requests.", rich_help_panel=_LIMITS)] = None
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens, in and out.", rich_help_panel=_LIMITS)] = None
+    max_seconds: Annotated[float | None, typer.Option(help="Seconds driven.", rich_help_panel=_LIMITS)] = None
+    max_cost: Annotated[float | None, typer.Option(help="US dollars.", rich_help_panel=_LIMITS)] = None
+
+
+def takes_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, which takes an `Options` as `options`, as typer wants it: with each of them as a parameter."""
+    hints = get_type_hints(Options, include_extras=True)
+    names = tuple(field.name for field in fields(Options))
+    signature = inspect.signature(command, eval_str=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        *(one for name, one in signature.parameters.items() if name != "options"),
+        *(
+            inspect.Parameter(one.name, kind, default=one.default, annotation=hints[one.name])
+            for one in fields(Options)
+        ),
+    ]
+
+    def with_options(**given: object) -> None:
+        said = {name: given.pop(name) for name in names}
+        command(options=Options(**said), **given)  # type: ignore[arg-type]  # typer has converted them by these types
+
+    with_options.__name__ = command.__name__
+    with_options.__doc__ = command.__doc__
+    with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # as PEP 362 has it
+    with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+    return with_options

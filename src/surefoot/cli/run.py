@@ -1,0 +1,154 @@
+"""The commands that drive a run: `run`, `resume`, `fork`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surefoot.agent import Run, attachment, new_run_id
+from surefoot.cli.driving import conduct
+from surefoot.cli.finding import Found, find
+from surefoot.cli.live import JsonLines, Progress, Showing
+from surefoot.cli.options import JournalOption, JsonOption, Options, RunArgument, takes_options
+from surefoot.cli.recipes import keep_recipe, recipe_of
+from surefoot.cli.setup import (
+    agent_from,
+    check_tools,
+    journal_hint,
+    journal_path,
+    limits,
+    opened,
+    recipe_from,
+    tools_of,
+)
+from surefoot.core.fold import fold
+from surefoot.core.state import EMPTY, State
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.runtime.hands import Watch
+from surefoot.types.config import LoopConfig
+from surefoot.types.errors import UsageError
+from surefoot.types.events import Task
+
+TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="What is to be done; - reads it from stdin.")]
+AttachOption = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="Text file for the task; repeatable.")]
+
+
+@takes_options
+def run(
+    *,
+    options: Options,
+    task: TaskArgument,
+    attach: AttachOption = None,
+    instructions: Annotated[str, typer.Option(help="Standing instructions for the model.")] = "",
+    journal: JournalOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a task: progress on stderr, the answer on stdout, the exit code tells how it ended."""
+    given = Task(_task_text(task), tuple(attachment(_file(path)) for path in attach or ()))
+    recipe = recipe_from(options)
+    path = journal_path(journal)
+    config = limits(options, LoopConfig())
+    tools = tools_of(recipe, path)
+    store = opened(path, make=True)
+    agent = agent_from(recipe, tools, store, config, instructions)
+    run_id = new_run_id()
+    keep_recipe(path, run_id, recipe)
+
+    async def work(watch: Watch, stream: bool) -> Run:
+        return await agent.run(given, run_id=run_id, watch=watch, stream=stream)
+
+    showing = _showing(EMPTY, as_json=as_json)
+    raise typer.Exit(conduct(agent, work, store=store, run_id=run_id, showing=showing, hint=journal_hint(journal)))
+
+
+@takes_options
+def resume(
+    *,
+    options: Options,
+    run_id: RunArgument,
+    by: Annotated[str, typer.Option("--by", help="Who resumes it; goes on record.")] = "",
+    journal: JournalOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on with a run that was interrupted, paused or ended, with its own model and tools unless others are named."""
+    path = journal_path(journal)
+    store = opened(path)
+    found = _found(store, run_id)
+    state = found.state
+    recipe = recipe_from(options, recipe_of(path, found.run_id), state.model)
+    tools = tools_of(recipe, path)
+    check_tools(state, tools)
+    agent = agent_from(recipe, tools, store, instructions=state.instructions)
+    config = limits(options, state.config)
+    keep_recipe(path, found.run_id, recipe)
+
+    async def work(watch: Watch, stream: bool) -> Run:
+        return await agent.resume(found.run_id, by=by, config=config, watch=watch, stream=stream)
+
+    showing = _showing(state, as_json=as_json)
+    raise typer.Exit(
+        conduct(agent, work, store=store, run_id=found.run_id, showing=showing, hint=journal_hint(journal))
+    )
+
+
+@takes_options
+def fork(
+    *,
+    options: Options,
+    run_id: RunArgument,
+    at: Annotated[int, typer.Option("--at", min=1, help="How many records to share; `show` numbers them from 0.")],
+    journal: JournalOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a new run out of the first N records of another, and drive it, perhaps with another model."""
+    if limits(options, LoopConfig()):
+        raise UsageError("a fork begins with the limits of its run; `surefoot resume` can give it others")
+    path = journal_path(journal)
+    store = opened(path)
+    found = _found(store, run_id)
+    if at > len(found.records):
+        raise UsageError(f"run {found.run_id} has {len(found.records)} records; --at can be 1 to {len(found.records)}")
+    state = fold(record.event for record in found.records[:at])
+    recipe = recipe_from(options, recipe_of(path, found.run_id), state.model)
+    tools = tools_of(recipe, path)
+    check_tools(state, tools)
+    agent = agent_from(recipe, tools, store, instructions=state.instructions)
+    forked = new_run_id()
+    keep_recipe(path, forked, recipe)
+
+    async def work(watch: Watch, stream: bool) -> Run:
+        return await agent.fork(found.run_id, at, new_id=forked, watch=watch, stream=stream)
+
+    showing = _showing(state, as_json=as_json)
+    raise typer.Exit(conduct(agent, work, store=store, run_id=forked, showing=showing, hint=journal_hint(journal)))
+
+
+def _found(store: SqliteJournal, given: str) -> Found:
+    async def closed_after() -> Found:
+        try:
+            return (await find(store, given)).whole()
+        finally:
+            await store.aclose()
+
+    return asyncio.run(closed_after())
+
+
+def _showing(state: State, *, as_json: bool) -> Showing:
+    return JsonLines() if as_json else Progress(state)
+
+
+def _task_text(given: str) -> str:
+    text = sys.stdin.read() if given == "-" else given
+    if not text.strip():
+        raise UsageError("the task is empty; say in words what is to be done")
+    return text
+
+
+def _file(path: Path) -> Path:
+    if not path.is_file():
+        raise UsageError(f"--attach {path}: there is no such file")
+    return path

@@ -1,0 +1,212 @@
+"""The commands that look at runs and speak for a person: `runs`, `show`, `replay`, `approve`, `settle`, `cancel`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+import typer
+
+from surefoot.agent import Agent, Run
+from surefoot.cli.exits import DONE, JOURNAL_TROUBLE
+from surefoot.cli.finding import Found, find
+from surefoot.cli.json_lines import json_line
+from surefoot.cli.lines import Line, visible
+from surefoot.cli.live import put, stdout
+from surefoot.cli.options import ByOption, CallArgument, JournalOption, JsonOption, RunArgument
+from surefoot.cli.screen import Teller
+from surefoot.cli.setup import journal_hint, journal_path, opened, speaker
+from surefoot.cli.standing import closing, ending_lines, header, listing
+from surefoot.core.replay import replay as replayed
+from surefoot.core.state import EMPTY
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.types.errors import JournalError, UsageError
+from surefoot.types.events import RunEnded
+from surefoot.types.ports import Recorded, RunInfo
+
+T = TypeVar("T")
+
+
+def runs(
+    *,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, newest first.")] = 20,
+    journal: JournalOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the newest runs."""
+
+    async def listed(store: SqliteJournal) -> list[tuple[RunInfo, str]]:
+        return [(info, await _status(store, info)) for info in await store.runs(limit)]
+
+    found = _with(journal, listed)
+    if as_json:
+        for info, status in found:
+            print(json_line({"run": info, "status": status}))
+        return
+    console = stdout()
+    put(console, listing([_row(*one) for one in found], console.width) if found else [Line("no runs yet")])
+
+
+def show(
+    *,
+    run_id: RunArgument,
+    events: Annotated[bool, typer.Option("--events", help="The raw records, one JSON object a line.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run ends.")] = False,
+    journal: JournalOption = None,
+) -> None:
+    """Tell a run step by step. Of a damaged journal, what can be read, and then the bad record."""
+
+    async def shown(store: SqliteJournal) -> int:
+        found = await find(store, run_id)
+        told = _Told(found, as_events=events)
+        for record in found.records:
+            told.tell(record)
+        if found.wrong:
+            raise JournalError(found.wrong)
+        if follow and not told.is_over:
+            async for record in store.subscribe(found.run_id, len(found.records)):
+                told.tell(record)
+        told.close(journal_hint(journal))
+        return DONE
+
+    raise typer.Exit(_with(journal, shown))
+
+
+def replay(run_id: RunArgument, journal: JournalOption = None) -> None:
+    """Run the records again without model and tools, and say whether the same comes out."""
+
+    async def again(store: SqliteJournal) -> int:
+        found = await find(store, run_id)
+        outcome = replayed([record.event for record in found.records])
+        if outcome.differs_at is not None:
+            print(f"{outcome.differs_at} records alike; record {outcome.differs_at} comes out differently")
+            print(f"  recorded: {json_line(outcome.expected)}")
+            print(f"  replayed: {json_line(outcome.got) if outcome.got else 'nothing: no move asks for it here'}")
+            return JOURNAL_TROUBLE
+        print(f"{len(found.records)} records, all alike")
+        found.whole()
+        return DONE
+
+    raise typer.Exit(_with(journal, again))
+
+
+def approve(
+    *,
+    run_id: RunArgument,
+    call: CallArgument,
+    by: ByOption,
+    refuse: Annotated[bool, typer.Option("--refuse", help="Say no.")] = False,
+    reason: Annotated[str, typer.Option(help="Why not; the model reads it.")] = "",
+    journal: JournalOption = None,
+) -> None:
+    """Allow a call that waits for a person, or refuse it. `resume` then goes on with the run."""
+    if reason and not refuse:
+        raise UsageError("--reason goes with --refuse")
+
+    async def spoken(agent: Agent, found: str) -> Run:
+        if refuse:
+            return await agent.refuse(found, call, by=by, reason=reason)
+        return await agent.approve(found, call, by=by)
+
+    _speak(run_id, journal, spoken)
+
+
+def settle(
+    *,
+    run_id: RunArgument,
+    call: CallArgument,
+    by: ByOption,
+    done: Annotated[bool | None, typer.Option("--done/--not-done", help="Whether the call took effect.")] = None,
+    result: Annotated[str, typer.Option(help="With --done: what the call gave, for the model to read.")] = "",
+    journal: JournalOption = None,
+) -> None:
+    """Say whether an interrupted call took effect. A call that did not runs again at `resume`."""
+    if done is None:
+        raise UsageError("say --done (it took effect) or --not-done (it did not, and runs again)")
+    if result and not done:
+        raise UsageError("--result goes with --done")
+    outcome: Literal["done", "not_done"] = "done" if done else "not_done"
+
+    async def spoken(agent: Agent, found: str) -> Run:
+        return await agent.settle(found, call, outcome, by=by, result=result)
+
+    _speak(run_id, journal, spoken)
+
+
+def cancel(run_id: RunArgument, by: ByOption, journal: JournalOption = None) -> None:
+    """End a run that nobody drives."""
+
+    async def spoken(agent: Agent, found: str) -> Run:
+        return await agent.cancel(found, by=by)
+
+    _speak(run_id, journal, spoken)
+
+
+class _Told:
+    """A run on stdout, record by record: as JSON, or as lines with a header before and the ending after."""
+
+    def __init__(self, found: Found, *, as_events: bool) -> None:
+        self._console = stdout()
+        self._as_events = as_events
+        self._teller = Teller(EMPTY, width=self._console.width, detail=True)
+        self.is_over = False
+        if not as_events and found.records:
+            first = found.records[0]
+            state = found.state
+            put(self._console, header(state, Run.of(state), _time(first.at), len(found.records)))
+            if found.wrong:
+                put(self._console, [Line("the journal of this run is damaged; this is what can be read", "bad")])
+            put(self._console, [Line("")])
+
+    def tell(self, record: Recorded) -> None:
+        """One record."""
+        if self._as_events:
+            print(json_line(record), flush=True)
+        put(self._console, [] if self._as_events else self._teller.tell(record.event, record.at))
+        self.is_over = isinstance(record.event, RunEnded)
+
+    def close(self, hint: str) -> None:
+        """The end of it."""
+        if not self._as_events:
+            state = self._teller.state
+            put(self._console, [*ending_lines(state), Line(""), *closing(Run.of(state), hint)])
+
+
+def _speak(given: str, journal: Path | None, word: Callable[[Agent, str], Coroutine[object, object, Run]]) -> None:
+    async def spoken(store: SqliteJournal) -> Run:
+        return await word(speaker(store), (await find(store, given)).whole().run_id)
+
+    put(stdout(), closing(_with(journal, spoken), journal_hint(journal)))
+
+
+def _with(journal: Path | None, work: Callable[[SqliteJournal], Coroutine[object, object, T]]) -> T:
+    """What `work` gives with the journal open."""
+    store = opened(journal_path(journal))
+
+    async def closed_after() -> T:
+        try:
+            return await work(store)
+        finally:
+            await store.aclose()
+
+    return asyncio.run(closed_after())
+
+
+def _row(info: RunInfo, status: str) -> tuple[str, ...]:
+    told = (info.run_id, status, _time(info.started_at)[: -len(":00")], str(info.events), info.model, info.task)
+    return tuple(visible(" ".join(cell.split())) for cell in told)
+
+
+async def _status(store: SqliteJournal, info: RunInfo) -> str:
+    """As the list has it; a run that nobody drives is looked at, since it may wait for a person."""
+    if info.status != "interrupted":
+        return info.status.replace("_", " ")
+    run = Run.of((await find(store, info.run_id)).state)
+    return f"{run.status} ({run.reason.replace('_', ' ')})" if run.reason else run.status
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,200 @@
+"""A run told in lines, event by event: pure. Who prints them, and how, is decided elsewhere."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from rich.cells import cell_len
+
+from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, written
+from surefoot.core.fold import fold
+from surefoot.core.state import Call, State, Turn
+from surefoot.core.view import READ_RESULT
+from surefoot.types.decisions import Allow, Ask, Deny
+from surefoot.types.events import (
+    CallEnded,
+    CallJudged,
+    CallReused,
+    CallStarted,
+    DoubtSettled,
+    Event,
+    ModelFailed,
+    ModelReplied,
+    ModelTraitLearnt,
+    RunEnded,
+    RunForked,
+    RunResumed,
+    RunStarted,
+    ToolsSelected,
+)
+from surefoot.types.tools import ToolResult
+
+_SHOWN_LINES = 20
+
+_OUTCOMES = {
+    "cut": "the answer was cut by the length limit",
+    "narrated": "the model wrote about a tool but called none, and was told so",
+    "no_step": "the reply holds no step, and the model was reminded",
+    "empty": "the reply is empty",
+    "refused": "the model refused",
+}
+
+
+class Teller:
+    """Tells a run event by event. `width` is in cells; `detail`: all of it, with times and record numbers.
+
+    `state` is the run as far as it was told; for a run that goes on, it begins with what happened before.
+    """
+
+    def __init__(self, state: State, *, width: int = 200, detail: bool = False) -> None:
+        self.state = state
+        self._width = width
+        self._detail = detail
+        self._began: dict[str, float] = {}
+        self._last_at = 0.0
+
+    def tell(self, event: Event, at: float) -> list[Line]:
+        """The lines of one event that happened at `at` (seconds since the epoch)."""
+        seq = self.state.seen
+        self.state = fold((event,), self.state)
+        lines = self._lines(event, seq, at)
+        self._last_at = at
+        return lines
+
+    def _lines(self, event: Event, seq: int, at: float) -> list[Line]:
+        match event:
+            case RunStarted():
+                return [] if self._detail else [Line(_opening(self.state), "head")]
+            case RunResumed(by, model):
+                return [
+                    Line(f"taken up again by {visible(by)}" + (f", with {visible(model)}" if model else ""), "head")
+                ]
+            case RunForked(_, parent, forked_at, model):
+                told = f"forked from {visible(parent)} at record {forked_at}"
+                return [Line(told + (f", with {visible(model)}" if model else ""), "head")]
+            case ToolsSelected(names, reason):
+                return [Line(f"tools: {', '.join(names)}" + (f" ({visible(reason)})" if reason else ""), "dim")]
+            case ModelTraitLearnt(model, trait, value, evidence):
+                return [self._one(f"* learnt about {model}: {trait} is {value} ({evidence})", "warn")]
+            case ModelReplied():
+                return self._reply(event, seq, at)
+            case ModelFailed(kind, message, attempts):
+                return [Line(f"! no reply after {count(attempts, 'attempt')} ({kind}): {visible(message)}", "bad")]
+            case CallJudged():
+                return self._judged(event)
+            case CallReused(call_id, known):
+                what = self._result(call_id, self._call(call_id).result)
+                return [self._one(f"= {self._what(call_id)}  known from call {known}", "call", 2), *what]
+            case CallStarted(call_id, attempt):
+                self._began[call_id] = at
+                again = f"  (attempt {attempt})" if attempt > 1 else ""
+                return [self._one(f"→ {self._what(call_id)}{again}", "call", 2)]
+            case CallEnded(call_id, result):
+                return self._result(call_id, result, at - self._began.get(call_id, at))
+            case DoubtSettled(call_id, outcome, by):
+                told = {"done": "took effect", "not_done": "took no effect", "unknown": "cannot be told"}[outcome]
+                return [self._one(f"? {self._what(call_id)}  {told}, says {by}", "warn", 2)]
+            case RunEnded():
+                return []
+            case _:
+                assert_never(event)
+
+    def _reply(self, event: ModelReplied, seq: int, at: float) -> list[Line]:
+        lines: list[Line] = []
+        parsed, usage = event.parsed, event.message.usage
+        if self._detail:
+            took = f" · {at - self._last_at:.1f} s" if self._last_at else ""
+            told = f"step {event.step} · record {seq}{took} · {tokens(usage)} · {event.mode}"
+            lines.append(Line(told + (" · last word" if event.want == "answer" else ""), "head"))
+            lines += self._text(event.message.reasoning, "dim", "(reasoning) ")
+        turn = self.state.turn
+        if turn is None:
+            return lines
+        thought = thought_of(turn)
+        lines += self._text(thought, "dim") if self._detail else [Line(visible(thought), "dim")] if thought else []
+        if parsed.warnings:
+            lines.append(Line(f"~ {', '.join(sorted(parsed.warnings))}", "warn", 2))
+        for call in parsed.calls:
+            if call.repaired_from and self._detail:
+                lines.append(self._one(f"~ arguments of {call.name} were: {call.repaired_from}", "warn", 2))
+        if turn.outcome in _OUTCOMES:
+            lines.append(Line(f"! {_OUTCOMES[turn.outcome]}", "warn", 2))
+        for faulty in (call for call in turn.calls if call.fault):
+            lines.append(self._one(f"! {faulty.name or 'a call'}: {_fault(faulty)}", "bad", 2))
+        if turn.outcome == "fault" and not turn.calls and parsed.error:
+            lines.append(self._one(f"! unreadable: {parsed.error.kind}: {parsed.error.detail}", "bad", 2))
+        return lines
+
+    def _judged(self, event: CallJudged) -> list[Line]:
+        rule = f" [{event.rule}]" if event.rule and event.rule != "person" else ""
+        match event.decision:
+            case Allow():
+                return (
+                    [self._one(f"✓ {self._what(event.call_id)}  allowed by {event.by}", "good", 2)] if event.by else []
+                )
+            case Ask(reason):
+                return [self._one(f"? {self._what(event.call_id)}  waits for a person: {reason}{rule}", "warn", 2)]
+            case Deny(reason):
+                return [self._one(f"✗ {self._what(event.call_id)}  denied: {reason}{rule}", "bad", 2)]
+            case _:
+                assert_never(event.decision)
+
+    def _result(self, call_id: str, result: ToolResult | None, took_s: float | None = None) -> list[Line]:
+        if result is None:
+            return []
+        style: Style = "bad" if result.is_error else "result"
+        whose = f"{visible(self._call(call_id).name)}: " if len(self.state.calls) > 1 else ""
+        kind = "" if result.kind in ("ok", "error") else f"{result.kind}: "
+        more = f" ({took_s:.2f} s)" if took_s is not None and self._detail else ""
+        size = f"  … {result.size:,} characters in all" if result.blob else ""
+        if self._detail:
+            return self._text(result.content.rstrip() + size + more, style, f"← {whose}{kind}", 2)
+        rows = result.content.strip().splitlines() or ["(nothing)"]
+        rest = f"  … {count(len(rows) - 1, 'more line')}" if len(rows) > 1 else size
+        room = self._width - 2 - cell_len(rest)
+        return [Line(cut(f"← {whose}{kind}{visible(rows[0])}", room) + rest, style, 2)]
+
+    def _text(self, text: str, style: Style, mark: str = "", indent: int = 2) -> list[Line]:
+        """All of a text, up to a page."""
+        if not text.strip():
+            return []
+        rows = (mark + text.strip()).splitlines()
+        shown = [
+            Line(visible(row), style, indent if at == 0 else indent + 2) for at, row in enumerate(rows[:_SHOWN_LINES])
+        ]
+        if len(rows) > _SHOWN_LINES:
+            shown.append(
+                Line(f"… {count(len(rows) - _SHOWN_LINES, 'more line')} (--events has all)", "dim", indent + 2)
+            )
+        return shown
+
+    def _one(self, text: str, style: Style, indent: int = 0) -> Line:
+        whole = visible(text.replace("\n", " "))
+        return Line(whole if self._detail else cut(whole, self._width - indent), style, indent)
+
+    def _call(self, call_id: str) -> Call:
+        return self.state.call(call_id) or Call(call_id, "", "?", {})
+
+    def _what(self, call_id: str) -> str:
+        call = self._call(call_id)
+        return f"{written(call)}  #{call_id}" if self._detail else written(call)
+
+
+def thought_of(turn: Turn) -> str:
+    """What the model said besides its calls; the text of an answer is told at the end, once."""
+    return (turn.parsed.content or "").strip() if turn.outcome == "calls" else ""
+
+
+def under_way(state: State) -> str:
+    """What a run is busy with, in a few words."""
+    running = [visible(call.name) for call in state.calls if call.attempts and call.is_open]
+    return f"running {', '.join(running)}" if running else "thinking"
+
+
+def _opening(state: State) -> str:
+    number = len([name for name in state.tools.names if name != READ_RESULT])
+    return f"run {state.run_id} · {visible(state.model)} · {count(number, 'tool') if number else 'no tools'}"
+
+
+def _fault(call: Call) -> str:
+    return f"{call.fault.kind}: {call.fault.detail}" if call.fault else ""

@@ -1,0 +1,202 @@
+"""From options to a journal and an agent."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, cast
+
+from surefoot.agent import Agent
+from surefoot.cli.options import Mode, Options
+from surefoot.cli.recipes import Recipe
+from surefoot.cli.tool_files import tools_in
+from surefoot.core.state import State
+from surefoot.core.view import READ_RESULT
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.models.providers import resolve
+from surefoot.tools.builtin import builtin_tools
+from surefoot.tools.workspace import Workspace
+from surefoot.types.config import Budget, LoopConfig
+from surefoot.types.errors import JournalError, UsageError
+from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, Traits
+from surefoot.types.ports import JournalStore, Tool
+
+JOURNAL_VARIABLE = "SUREFOOT_JOURNAL"
+MODEL_VARIABLE = "SUREFOOT_MODEL"
+_DEFAULT = Path(".surefoot", "journal.db")
+
+READING = ("file_list", "file_read", "file_search", "arithmetic", "date_time")
+"""The built-in tools that a run has when nothing is said."""
+
+
+def journal_path(given: Path | None) -> Path:
+    """Where the journal is: the option, else the environment, else this folder's own."""
+    return (given or Path(os.environ.get(JOURNAL_VARIABLE) or _DEFAULT)).absolute()
+
+
+def journal_hint(given: Path | None) -> str:
+    """What a command needs besides to find the same journal again."""
+    return f" --journal {shlex.quote(str(given))}" if given else ""
+
+
+def opened(path: Path, *, make: bool = False) -> SqliteJournal:
+    """The journal; its folder is made with `make`, and must hold it otherwise. Raises `UsageError`, `JournalError`."""
+    if make:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise JournalError(
+                f"cannot make {path.parent}: {error.strerror}; name another place with --journal"
+            ) from error
+    elif not path.exists():
+        raise UsageError(f"there is no journal at {path}; `surefoot run` makes one, --journal names another")
+    return SqliteJournal(path)
+
+
+def chosen_model(given: str | None) -> str:
+    """The model: what was said, else the environment, else the embedded one."""
+    return given or os.environ.get(MODEL_VARIABLE) or "local"
+
+
+def recipe_from(options: Options, earlier: Recipe | None = None, model: str = "") -> Recipe:
+    """What was said, else what the run was started with, else the defaults. `model`: the one the journal names."""
+    base = earlier or Recipe(chosen_model(model or None), None, str(Path.cwd()), READING)
+    chosen = options.model or base.model
+    tools = base.tools if options.tools is None else tuple(str(path.absolute()) for path in options.tools)
+    return Recipe(
+        model=chosen,
+        # another model is seldom behind the same address; and an address of its own is part of a URL#model
+        base_url=options.base_url or (base.base_url if chosen == base.model else None),
+        root=base.root if options.root is None else str(options.root.absolute()),
+        use=_use(options, base.use),
+        allow_hosts=base.allow_hosts if options.allow_host is None else tuple(options.allow_host),
+        tools=() if options.no_tools else tools,
+        call_mode=base.call_mode if options.call_mode is None else options.call_mode.value,
+        temperature=base.temperature if options.temperature is None else options.temperature,
+        seed=base.seed if options.seed is None else options.seed,
+    )
+
+
+def agent_from(
+    recipe: Recipe,
+    tools: Sequence[Tool],
+    store: JournalStore,
+    config: LoopConfig | None = None,
+    instructions: str = "",
+) -> Agent:
+    """The agent of a recipe. Raises `UsageError` for what cannot work."""
+    settings = ModelSettings(temperature=recipe.temperature, seed=recipe.seed)
+    return Agent(
+        resolve(recipe.model, base_url=recipe.base_url, settings=settings),
+        tools=tools,
+        instructions=instructions,
+        config=config or LoopConfig(),
+        settings=settings,
+        journal=store,
+        call_mode=_call_mode(recipe.call_mode),
+    )
+
+
+def limits(options: Options, config: LoopConfig) -> LoopConfig | None:
+    """The configuration with the limits that were said; None when nothing was."""
+    said: dict[str, float] = {
+        name: value
+        for name, value in (
+            ("max_steps", options.max_steps),
+            ("max_tokens", options.max_tokens),
+            ("max_seconds", options.max_seconds),
+            ("max_cost_usd", options.max_cost),
+        )
+        if value is not None
+    }
+    budget: Budget = replace(config.budget, **said)  # type: ignore[arg-type]  # named and typed by the options
+    return replace(config, budget=budget) if said else None
+
+
+def tools_of(recipe: Recipe, journal: Path) -> tuple[Tool, ...]:
+    """The tools of a recipe, built-in ones first. Raises `UsageError` for what is not there or cannot be loaded."""
+    chosen: list[Tool] = []
+    if recipe.use:
+        workspace = _WithoutJournal(recipe.root, journal)
+        offered = {tool.spec.name: tool for tool in builtin_tools(workspace, allow_hosts=recipe.allow_hosts)}
+        if unknown := [name for name in recipe.use if name not in offered]:
+            raise UsageError(f"--use {', '.join(unknown)}: no such built-in tool; there are {', '.join(offered)}")
+        chosen += [offered[name] for name in recipe.use]
+    for path in recipe.tools:
+        chosen += tools_in(Path(path))
+    return tuple(chosen)
+
+
+def check_tools(state: State, tools: Sequence[Tool]) -> None:
+    """Raise `UsageError` when a run cannot go on with these because it had others, too."""
+    have = {tool.spec.name for tool in tools}
+    lacking = [name for name in state.tools.names if name not in have and name != READ_RESULT]
+    if lacking:
+        raise UsageError(
+            f"run {state.run_id} has tools that were not given now: {', '.join(lacking)}; "
+            "name them again with --use and --tools"
+        )
+
+
+def speaker(store: JournalStore) -> Agent:
+    """An agent that only puts a person's word on record: it has no model to ask."""
+    return Agent(_NoModel(), journal=store)
+
+
+class _WithoutJournal(Workspace):
+    """The files below a root, but none of the journal: what stands there is believed, so no agent may write it."""
+
+    def __init__(self, root: str, journal: Path) -> None:
+        super().__init__(root)
+        self._journal = journal.name.casefold()
+
+    def is_secret(self, name: str) -> bool:
+        """Also the journal with all that lies beside it under its name, and the folder that holds it by default."""
+        folded = name.casefold()
+        beside = folded.startswith((f"{self._journal}-", f"{self._journal}."))
+        return folded in (self._journal, _DEFAULT.parent.name) or beside or super().is_secret(name)
+
+
+class _NoModel:
+    """Stands where an agent needs a model that will not be asked."""
+
+    @property
+    def name(self) -> str:
+        return "none"
+
+    @property
+    def modes(self) -> tuple[CallMode, ...]:
+        return ("text",)
+
+    @property
+    def traits(self) -> Traits:
+        return {}
+
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:  # noqa: ARG002 - as `Model` has it
+        """Never asked."""
+        raise UsageError("no model was chosen")
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+def _use(options: Options, before: tuple[str, ...]) -> tuple[str, ...]:
+    """The built-in tools, each once."""
+    if options.no_tools:
+        return ()
+    if options.use is not None and options.no_builtin:
+        raise UsageError("--use and --no-builtin contradict each other; leave one of them out")
+    said = (name.strip() for name in (options.use or "").split(","))
+    chosen = () if options.no_builtin else before if options.use is None else tuple(name for name in said if name)
+    write = ("file_write",) if options.write else ()
+    web = ("web_fetch",) if options.web else ()
+    return tuple(dict.fromkeys((*chosen, *write, *web)))
+
+
+def _call_mode(name: str) -> CallMode | Literal["auto"]:
+    if name not in {mode.value for mode in Mode}:
+        raise UsageError(f"there is no call mode {name!r}; choose one of {', '.join(Mode)}")
+    return cast("CallMode | Literal['auto']", name)  # one of the four, as was just asked

@@ -1,0 +1,128 @@
+"""How a run stands, what it used, and what a person can do next: lines, from the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.cells import cell_len, set_cell_size
+
+from surefoot.agent import Run
+from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, written
+from surefoot.core.state import Call, State
+from surefoot.core.view import READ_RESULT
+from surefoot.types.endings import Completed
+
+_COLUMNS = ("run", "status", "started", "records", "model", "task")
+_LEAST_CELLS = 10
+_LIMITS = {
+    "steps": "--max-steps",
+    "tokens": "--max-tokens",
+    "cost": "--max-cost",
+    "time": "--max-seconds",
+}
+
+
+def header(state: State, run: Run, started_at: str, events: int) -> list[Line]:
+    """What `show` says before the steps."""
+    lines = [Line(f"run {visible(state.run_id)} · {status_line(run)}", "head")]
+    if state.task:
+        lines += [Line(f"task: {visible(state.task.text)}")]
+        lines += [
+            Line(f"with: {visible(one.name)} ({len(one.text):,} characters)", "dim") for one in state.task.attachments
+        ]
+    lines.append(Line(f"model: {visible(state.model)} · mode {state.mode} · reasoner {state.reasoner}", "dim"))
+    names = [name for name in state.tools.names if name != READ_RESULT]
+    lines.append(Line(f"tools: {', '.join(names) or 'none'}", "dim"))
+    lines.append(Line(f"started: {started_at} · {count(events, 'record')}", "dim"))
+    if state.traits:
+        lines.append(Line("traits: " + visible(", ".join(f"{k}={v}" for k, v in sorted(state.traits.items()))), "dim"))
+    return lines
+
+
+def status_line(run: Run) -> str:
+    """How a run stands, and what it used."""
+    reason = f" ({visible(run.reason)})" if run.reason else ""
+    used = [count(run.requests, "request"), tokens(run.usage), f"{run.elapsed_s:.1f} s"]
+    if run.usage.cost_usd is not None:
+        used.append(f"${run.usage.cost_usd:.4f}")
+    return f"{run.status.replace('_', ' ')}{reason} · {' · '.join(used)}"
+
+
+def closing(run: Run, hint: str = "") -> list[Line]:
+    """The last words about a run: how it stands, why, and what a person can do next. `hint` ends each command."""
+    style: Style = "good" if run.status == "completed" else "bad" if run.status == "failed" else "warn"
+    lines = [Line(f"{status_line(run)} · run {visible(run.id)}", style)]
+    if run.detail:
+        lines.append(Line(visible(run.detail), style))
+    return lines + [Line(text, indent=2) for text in _next_steps(run, hint)]
+
+
+def listing(rows: Sequence[Sequence[str]], width: int) -> list[Line]:
+    """Runs under each other, in `width` cells. What one would type again is never cut; the rest shares what is left."""
+    table = [_COLUMNS, *rows]
+    whole = [max(cell_len(row[at]) for row in table) for at in range(len(_COLUMNS) - 2)]
+    room = max(width - sum(whole) - 2 * (len(_COLUMNS) - 1), 2 * _LEAST_CELLS)
+    model = min(max(cell_len(row[-2]) for row in table), max(room // 3, _LEAST_CELLS))
+    widths = (*whole, model, room - model)
+    lines: list[Line] = []
+    for row in table:
+        cells = [set_cell_size(cut(cell, cells), cells) for cell, cells in zip(row, widths, strict=True)]
+        lines.append(Line("  ".join(cells).rstrip(), "head" if row is _COLUMNS else ""))
+    return lines
+
+
+def _next_steps(run: Run, hint: str) -> list[str]:
+    resume = f"surefoot resume {run.id}{hint}"
+    match run.status:
+        case "paused" if run.reason == "approval":
+            steps = [
+                f"surefoot approve {run.id} {one.id} --by NAME{hint}  (or --refuse): {_shown(one)}"
+                for one in run.waiting
+            ]
+            return [*steps, resume]
+        case "paused":
+            steps: list[str] = []
+            for one in run.waiting:
+                steps.append(
+                    f"{_shown(one)} was interrupted, and nobody knows whether it took effect. Look, and say so:"
+                )
+                steps.append(f"surefoot settle {run.id} {one.id} --done|--not-done --by NAME{hint}")
+            return [*steps, resume]
+        case "interrupted":
+            return [resume]
+        case "failed":
+            return [f"{resume}  (when that is mended)"]
+        case "completed_partial" | "stopped" if run.reason in _LIMITS:
+            return [f"{resume} {_LIMITS[run.reason]} MORE"]
+        case _:
+            return []
+
+
+def ending_lines(state: State) -> list[Line]:
+    """What a run ended with."""
+    ending = state.ending
+    if ending is None:
+        return []
+    answer = getattr(ending, "answer", "")
+    lines = [Line(f"ended: {ending.kind.replace('_', ' ')}", "good" if isinstance(ending, Completed) else "warn")]
+    return [*lines, *(Line(visible(row), indent=2) for row in answer.splitlines())]
+
+
+def as_plain(run: Run) -> Mapping[str, object]:
+    """A run for machines."""
+    return {
+        "id": run.id,
+        "status": run.status,
+        "answer": run.answer,
+        "reason": run.reason,
+        "detail": run.detail,
+        "requests": run.requests,
+        "elapsed_s": run.elapsed_s,
+        "model": run.model,
+        "usage": run.usage,
+        "waiting": [{"id": one.id, "tool": one.name, "arguments": one.arguments} for one in run.waiting],
+    }
+
+
+def _shown(call: Call) -> str:
+    return cut(visible(written(call).replace("\n", " ")), 160)
