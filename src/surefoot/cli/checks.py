@@ -115,10 +115,10 @@ def keys(environment: Mapping[str, str]) -> list[Check]:
     lacking = [one.keys[0] for one in PROVIDERS.values() if one.needs_key and not any(map(environment.get, one.keys))]
     checks: list[Check] = []
     if found:
-        checks.append(Check("good", "API keys set", ", ".join(found)))
+        checks.append(Check("good", "API keys set", ", ".join(dict.fromkeys(found))))
     if lacking:
         remedy = "set one to use that provider; the embedded model and local servers need none"
-        checks.append(Check("note", "API keys not set", ", ".join(lacking), remedy))
+        checks.append(Check("note", "API keys not set", ", ".join(dict.fromkeys(lacking)), remedy))
     return checks
 
 

@@ -16,6 +16,7 @@ second engine: an interrupted call is simply a call that was started, has not en
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, assert_never
 
 from surefoot.core.gate.judge import judge
@@ -44,20 +45,18 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     """
     if state.ending is not None or state.task is None:
         return ()
-    if calls := state.calls:
-        if interrupted := [c for c in calls if c.attempts and c.is_open and not _is_under_way(c, under_way)]:
+    calls = state.calls
+    if still_open := [c for c in calls if c.is_open]:
+        if interrupted := _interrupted(still_open, under_way):
             if again := tuple(Act(c.id) for c in interrupted if c.spec and c.spec.may_repeat):
                 return again
-            if probes := tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubted):
-                return probes
-            return ()
-        unjudged = next((c for c in calls if c.is_open and c.decision is None), None)
-        if unjudged and not _twin_is_open(calls, unjudged):  # one by one: each sees the verdicts before it
-            return (_verdict(state, unjudged),)
-        if runnable := _side_by_side(state, calls):
-            return runnable
-        if any(c.is_open for c in calls):
-            return ()
+            return tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubted)
+        for call in still_open:
+            if call.decision is None:  # one by one: each sees the verdicts before it
+                if _twin_is_open(still_open, call):
+                    break
+                return (_verdict(state, call),)
+        return _side_by_side(state, calls, still_open)
     if under_way:
         return ()
     return (REASONERS[state.reasoner].speaker(state),)
@@ -82,25 +81,34 @@ def _verdict(state: State, call: Call) -> Judge | Reuse:
     return Judge(call.id, decision, rule)
 
 
-def _twin_is_open(calls: tuple[Call, ...], call: Call) -> bool:
+def _interrupted(still_open: list[Call], under_way: frozenset[Move]) -> list[Call]:
+    """The calls that were started and that nobody runs: the process died in between."""
+    started = [c for c in still_open if c.attempts]
+    if not started:
+        return started
+    ours = {move.call_id for move in under_way if isinstance(move, Act | Probe)}
+    return [c for c in started if c.id not in ours]
+
+
+def _twin_is_open(still_open: list[Call], call: Call) -> bool:
     """Whether the same call stands before this one and has not ended: its result may answer both."""
-    return any(c.is_open and c.key == call.key for c in calls[: calls.index(call)])
+    if call is still_open[0]:
+        return False
+    return any(c.key == call.key for c in still_open[: still_open.index(call)])
 
 
-def _side_by_side(state: State, calls: tuple[Call, ...]) -> tuple[Act, ...]:
+def _side_by_side(state: State, calls: tuple[Call, ...], still_open: list[Call]) -> tuple[Act, ...]:
     """The calls to start now. Reads go side by side; as soon as one has an effect, all go one after another."""
-    waiting = [c for c in calls if c.is_open and not c.attempts]
-    running = sum(1 for c in calls if c.is_open and c.attempts)
+    waiting = [c for c in still_open if not c.attempts]
+    if not waiting:
+        return ()
+    running = len(still_open) - len(waiting)
     if all(c.spec is not None and c.spec.effect == "read" for c in calls if c.fault is None):
         free = max(0, state.config.max_concurrent_tools - running)
-        return tuple(Act(c.id) for c in waiting if isinstance(c.decision, Allow))[:free]
-    if running or not waiting or not isinstance(waiting[0].decision, Allow):
+        return tuple([Act(c.id) for c in waiting if isinstance(c.decision, Allow)][:free])
+    if running or not isinstance(waiting[0].decision, Allow):
         return ()
     return (Act(waiting[0].id),)
-
-
-def _is_under_way(call: Call, under_way: frozenset[Move]) -> bool:
-    return Act(call.id) in under_way or Probe(call.id) in under_way
 
 
 def announce(move: Move, state: State) -> tuple[Event, ...]:
@@ -133,3 +141,11 @@ def durability(move: Move, state: State) -> Durability:
             return "written"
         case _:
             return "soon"
+
+
+_SAFETY: dict[Durability, int] = {"soon": 0, "written": 1, "synced": 2}
+
+
+def strictest(wanted: Sequence[Durability]) -> Durability:
+    """What satisfies them all."""
+    return max(wanted, key=_SAFETY.__getitem__)

@@ -167,14 +167,13 @@ class State:
 
     def call(self, call_id: str) -> Call | None:
         """The call of that id, also from an older turn."""
+        for call in self.calls:
+            if call.id == call_id:
+                return call
         step = call_id.partition(".")[0]
-        if not step.isdigit():
+        if not step.isdigit() or not 0 < int(step) <= len(self.done):
             return None
-        turns = (*self.done, self.turn) if self.turn else self.done
-        at = int(step) - 1
-        if at >= len(turns):
-            return None
-        return next((call for call in turns[at].calls if call.id == call_id), None)
+        return next((call for call in self.done[int(step) - 1].calls if call.id == call_id), None)
 
 
 EMPTY = State()

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 import orjson
 
 from surefoot.models.json_edge import Json, items, mapping, text
-from surefoot.models.openai_reply import FINISH, arguments_of, estimated, parts_of, usage_of
+from surefoot.models.openai_reply import FINISH, arguments_of, parts_of, usage_of
+from surefoot.models.usage import estimated
 from surefoot.types.errors import ModelRefused, ModelUnreachable
 from surefoot.types.messages import (
     CallPreview,
@@ -178,13 +179,3 @@ class Assembler:
         if self._emit and call.name and not call.is_shown:
             self._emit(CallPreview(self._calls.index(call), call.name))
         call.is_shown = call.is_shown or bool(call.name)
-
-
-def as_pieces(message: ModelMessage, emit: Emit) -> None:
-    """Show a reply that came in one piece."""
-    if message.reasoning:
-        emit(ReasoningDelta(message.reasoning))
-    if message.content:
-        emit(TextDelta(message.content))
-    for index, call in enumerate(message.calls):
-        emit(CallPreview(index, call.name))

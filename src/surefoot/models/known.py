@@ -18,11 +18,20 @@ class _Known:
 
 _OPENAI = {"json_schema": "yes", "max_tokens_field": "max_completion_tokens"}
 _REASONING = {"max_tokens_field": "max_completion_tokens", "temperature": "no", "top_p": "no", "stop": "no"}
+_OLD_CLAUDE = r"claude-(3|(opus|sonnet|haiku)-4(-[0-5](-|$)|-2|$))"  # before the models that set their own budget
+_NEW_CLAUDE = r"claude-(opus-4-[789]|[a-z]+-[5-9])"  # they take no sampling settings any more
 
 _TABLE = (
     _Known(r"api\.openai\.com|\.openai\.azure\.com", "", _OPENAI),
     _Known("", r"(^|/)(o[134](-|$)|gpt-5(?!.*chat))", _REASONING),
+    _Known(r"api\.openai\.com|\.openai\.azure\.com", r"^(gpt-[34]|chatgpt)|-chat", {"reasoning_echo": "no"}),
     _Known("", r"(^|/)o1-(mini|preview)", {"system_role": "no", "native_tools": "no", "json_schema": "no"}),
+    _Known(r"api\.anthropic\.com", "", {"json_schema": "yes"}),
+    _Known("", _OLD_CLAUDE, {"reasoning_effort": "budget"}),
+    _Known("", r"claude-(3|(opus|sonnet)-4(-0|-2|$))", {"json_schema": "no"}),
+    _Known("", r"claude-3(?!-7)", {"reasoning_effort": "no"}),
+    _Known("", r"claude-3-(opus|sonnet|haiku)", {"max_output_tokens": "4096"}),
+    _Known("", _NEW_CLAUDE, {"temperature": "no", "top_p": "no"}),
     _Known(r"generativelanguage\.googleapis\.com", "", {"json_schema": "yes"}),
     _Known(r"api\.deepseek\.com", "", {"json_schema": "no"}),
     _Known(r"api\.deepseek\.com", r"reasoner", {"reasoning_echo": "reasoning_content"}),

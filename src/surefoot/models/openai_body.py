@@ -8,18 +8,16 @@ section 2) is left out or said differently here, and nowhere else.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
 
-import orjson
-
-from surefoot.models.json_edge import Json, mapping, write
-from surefoot.types.errors import ModelRefused
-from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings, NativeCall, Traits
+from surefoot.models.forms import Forms, check_extra, kept_fields, stops_of
+from surefoot.models.history import arguments_text, is_same_model
+from surefoot.models.json_edge import Json, write
+from surefoot.models.step_schemas import is_strict
+from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings, Traits
 from surefoot.types.tools import Catalogue
 
 _MAX_STOPS = 4  # what the wire allows
 _OURS = frozenset({"messages", "tools", "stream"})
-_KEPT_FORMS = 8
 _SYSTEM_NAMES = {"developer": "developer", "user": "user", "no": "user"}
 _NULL_CONTENT: dict[str, str | None] = {"empty": "", "blank": " "}
 
@@ -40,8 +38,7 @@ class BodyWriter:
     """Writes the bodies of requests to one model. Keeps the forms in use, and nothing of any conversation."""
 
     def __init__(self, model: str) -> None:
-        self._model = model
-        self._forms: list[tuple[tuple[object, ...], _Form]] = []
+        self._forms = Forms(partial(_make_form, model))
         self._schema: tuple[Mapping[str, object] | None, bytes] = (None, b"]}")
 
     def body(self, request: ModelRequest) -> bytes:
@@ -49,7 +46,7 @@ class BodyWriter:
 
         Raises `ModelRefused` when `settings.extra` claims a field that is not its own.
         """
-        form = self._form(request)
+        form = self._forms.of(request)
         messages: Sequence[ModelMessage] = request.messages
         if form.folds_system and request.system:
             messages = _with_system_folded(request.system, messages)
@@ -60,15 +57,6 @@ class BodyWriter:
         if request.system and not form.folds_system:
             pieces.insert(0, write({"role": form.system_role, "content": request.system}))
         return b"".join((form.head, b",".join(pieces), self._tail(request)))
-
-    def _form(self, request: ModelRequest) -> _Form:
-        key = (request.settings, request.traits, request.tools, request.mode, request.stop, request.stream)
-        for kept, form in self._forms:  # identical values compare at once, equal ones are soon found
-            if kept == key:
-                return form
-        form = _make_form(self._model, request)
-        self._forms = [(key, form), *self._forms[: _KEPT_FORMS - 1]]
-        return form
 
     def _tail(self, request: ModelRequest) -> bytes:
         schema = request.schema
@@ -109,11 +97,9 @@ def _make_form(model: str, request: ModelRequest) -> _Form:
 
 def settings_fields(settings: ModelSettings, stop: Sequence[str], traits: Traits) -> Json:
     """The settings as body fields: `None` is not sent, `0` is, and what the traits forbid is dropped."""
-    extra = settings.extra
-    if claimed := _OURS & extra.keys():
-        raise ModelRefused(f"settings.extra must not set {sorted(claimed)}: surefoot writes these fields itself")
+    check_extra(settings, _OURS)
     limit_field = traits.get("max_tokens_field", "max_tokens")
-    stops = list(dict.fromkeys((*stop, *settings.stop)))[:_MAX_STOPS]
+    stops = stops_of(stop, settings, _MAX_STOPS)
     asked: dict[str, tuple[str, object]] = {  # field -> trait, value
         "temperature": ("temperature", settings.temperature),
         "top_p": ("top_p", settings.top_p),
@@ -122,29 +108,7 @@ def settings_fields(settings: ModelSettings, stop: Sequence[str], traits: Traits
         "reasoning_effort": ("reasoning_effort", settings.reasoning_effort),
         "stop": ("stop", stops or None),
     }
-    sent: Json = {
-        name: value for name, (trait, value) in asked.items() if value is not None and traits.get(trait) != "no"
-    }
-    return {**sent, **extra}
-
-
-def is_strict(schema: object) -> bool:
-    """Whether a schema meets the wire's strict form: its root an object, every object closed, every key required."""
-    return mapping(schema).get("type") == "object" and _is_closed(schema)
-
-
-def _is_closed(schema: object) -> bool:
-    if isinstance(schema, list | tuple):
-        return all(_is_closed(item) for item in cast("Sequence[object]", schema))  # any item will do
-    if not isinstance(schema, dict):
-        return True
-    node = mapping(schema)  # pyright: ignore[reportUnknownArgumentType] - a JSON schema
-    properties = mapping(node.get("properties"))
-    if node.get("type") == "object" or properties:
-        required = node.get("required", ())
-        if node.get("additionalProperties") is not False or set(cast("Sequence[str]", required)) != set(properties):
-            return False  # `required` is a list of names in every JSON schema
-    return all(_is_closed(value) for value in node.values())
+    return {**kept_fields(asked, traits), **settings.extra}
 
 
 def _tools_bytes(catalogue: Catalogue) -> bytes:
@@ -172,38 +136,14 @@ def _encoded(message: ModelMessage, *, system_role: str, null: str | None, echo:
     if message.calls:
         fields["content"] = message.content or null
         fields["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _arguments_text(call)}}
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments_text(call)}}
             for call in message.calls
         ]
     elif null:  # an endpoint that refuses empty content refuses it everywhere
         fields["content"] = message.content or null
-    if echo and message.reasoning and _is_same_model(message.model, model):
+    if echo and message.reasoning and is_same_model(message.model, model):
         fields[echo] = message.reasoning
     return write(fields)
-
-
-def _arguments_text(call: NativeCall) -> str:
-    """Arguments as the wire has them: the text of a JSON object.
-
-    Many servers decode the arguments of old calls and refuse the whole request when one of them is broken, so what
-    the model wrote is then sent inside an object.
-    """
-    arguments = call.arguments
-    if not isinstance(arguments, str):
-        return write(arguments).decode()
-    if not arguments.strip():
-        return "{}"
-    try:
-        decoded: object = orjson.loads(arguments)
-    except orjson.JSONDecodeError:
-        decoded = None
-    return arguments if isinstance(decoded, dict) else write({"unreadable_arguments": arguments}).decode()
-
-
-def _is_same_model(reported: str, asked: str) -> bool:
-    """Servers report a dated name, or leave out the vendor before the slash."""
-    reported, asked = reported.rpartition("/")[2].lower(), asked.rpartition("/")[2].lower()
-    return bool(reported) and reported.startswith(asked)
 
 
 def _with_system_folded(system: str, messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from surefoot.models.json_edge import Json, items, mapping, text, whole, write
+from surefoot.models.usage import estimated, price_of
 from surefoot.types.errors import ModelRefused, ModelUnreachable
 from surefoot.types.messages import FinishReason, ModelMessage, ModelSettings, NativeCall, Usage
 
@@ -16,7 +17,6 @@ FINISH: Final[dict[str, FinishReason]] = {
     "max_tokens": "length",
     "content_filter": "content_filter",
 }
-CHARACTERS_A_TOKEN = 4  # the usual rule of thumb, for servers that tell no usage
 
 
 def read_reply(reply: Json, sent_bytes: int, settings: ModelSettings) -> ModelMessage:
@@ -88,15 +88,6 @@ def _calls_of(message: Json) -> tuple[NativeCall, ...]:
     return tuple(calls)
 
 
-def estimated(sent_bytes: int, said: str, calls: tuple[NativeCall, ...], settings: ModelSettings) -> Usage:
-    """What a request probably used, from its size and that of the reply."""
-    chars = len(said) + sum(
-        len(call.arguments if isinstance(call.arguments, str) else write(call.arguments)) for call in calls
-    )
-    used_in, used_out = sent_bytes // CHARACTERS_A_TOKEN, chars // CHARACTERS_A_TOKEN
-    return Usage(used_in, used_out, cost_usd=price_of(used_in, used_out, settings), estimated=True)
-
-
 def usage_of(raw: object, settings: ModelSettings) -> Usage | None:
     """What a request used, as told; `None` when nothing was told. Its price as told, else from the settings."""
     told = mapping(raw)
@@ -115,10 +106,3 @@ def usage_of(raw: object, settings: ModelSettings) -> Usage | None:
         whole(mapping(details_out).get("reasoning_tokens")) if details_out else 0,
         float(cost) if isinstance(cost, int | float) else price_of(used_in, used_out, settings),
     )
-
-
-def price_of(used_in: int, used_out: int, settings: ModelSettings) -> float | None:
-    """US dollars for that many tokens; `None` when the settings name no price."""
-    if settings.price_in is None and settings.price_out is None:
-        return None
-    return (used_in * (settings.price_in or 0.0) + used_out * (settings.price_out or 0.0)) / 1_000_000

@@ -8,33 +8,43 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 from urllib.parse import urlsplit
 
+from surefoot.models.anthropic import Anthropic
 from surefoot.models.breaker import CircuitBreaker
+from surefoot.models.http_model import HttpModel
 from surefoot.models.known import known_traits
 from surefoot.models.openai_chat import OpenAIChat
+from surefoot.models.openai_responses import OpenAIResponses
 from surefoot.models.retry import Retried
+from surefoot.models.wire import Wire
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.messages import ModelSettings
 from surefoot.types.ports import Model
 
 EXAMPLES = (
-    "openai:gpt-5.1-mini · deepseek:deepseek-chat · qwen:qwen-plus · gemini:gemini-2.5-flash · ollama:qwen3:8b · "
-    "openrouter:qwen/qwen3-32b · http://localhost:8000/v1#my-model · local"
+    "openai:gpt-5.1-mini · openai-responses:gpt-5.1-mini · anthropic:claude-sonnet-4-6 · deepseek:deepseek-chat · "
+    "qwen:qwen-plus · gemini:gemini-2.5-flash · ollama:qwen3:8b · openrouter:qwen/qwen3-32b · "
+    "http://localhost:8000/v1#my-model · local"
 )
 ENTRY_POINTS = "surefoot.models"
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where a provider's OpenAI-compatible API is, and which environment variables hold its key and base URL."""
+    """Where a provider's API is, which wire it speaks, and which environment variables hold its key and base URL."""
 
     base_url: str = ""
     keys: tuple[str, ...] = ()
     base_url_variable: str = ""
     needs_key: bool = True
+    wire: Callable[[str], Wire] = OpenAIChat
 
 
 PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider("https://api.openai.com/v1", ("OPENAI_API_KEY",), "OPENAI_BASE_URL"),
+    "openai-responses": Provider(
+        "https://api.openai.com/v1", ("OPENAI_API_KEY",), "OPENAI_BASE_URL", wire=OpenAIResponses
+    ),
+    "anthropic": Provider("https://api.anthropic.com", ("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", wire=Anthropic),
     "gemini": Provider("https://generativelanguage.googleapis.com/v1beta/openai", ("GEMINI_API_KEY",)),
     "qwen": Provider("https://dashscope.aliyuncs.com/compatible-mode/v1", ("DASHSCOPE_API_KEY",), "DASHSCOPE_BASE_URL"),
     "deepseek": Provider("https://api.deepseek.com", ("DEEPSEEK_API_KEY", "DeepSeek")),
@@ -68,20 +78,18 @@ def resolve(
         base, _, model = name.partition("#")
         if not model:
             raise UsageError(f"{name!r} names no model: write http://host:port/v1#model")
-        return _openai_chat(name, model, Provider(base, ("OPENAI_API_KEY",)), api_key, environment)
+        return _endpoint(name, model, Provider(base, ("OPENAI_API_KEY",)), api_key, environment)
     provider_name, colon, model = name.partition(":")
     provider = PROVIDERS.get(provider_name)
     if colon and model and provider is not None:
         if base_url:
             provider = replace(provider, base_url=base_url, base_url_variable="")
-        return _openai_chat(name, model, provider, api_key, environment)
-    if provider_name == "anthropic":
-        raise ConfigError("model", name, "Anthropic's own wire is not there yet; use openrouter:anthropic/MODEL")
+        return _endpoint(name, model, provider, api_key, environment)
     if colon and (entry := _plug_in(provider_name)) is not None:
         make = cast("Callable[[str, ModelSettings], Model]", entry.load())  # what the entry-point group promises
         return CircuitBreaker(Retried(make(model, settings or ModelSettings())))
     if base_url:
-        return _openai_chat(name, name, Provider(base_url, ("OPENAI_API_KEY",)), api_key, environment)
+        return _endpoint(name, name, Provider(base_url, ("OPENAI_API_KEY",)), api_key, environment)
     raise UsageError(f"{name!r} is no model name that surefoot knows: write provider:model, such as {EXAMPLES}")
 
 
@@ -95,9 +103,7 @@ def is_local_url(url: str) -> bool:
     return address.is_loopback or address.is_private or address.is_link_local
 
 
-def _openai_chat(
-    name: str, model: str, provider: Provider, api_key: str | None, environment: Mapping[str, str]
-) -> Model:
+def _endpoint(name: str, model: str, provider: Provider, api_key: str | None, environment: Mapping[str, str]) -> Model:
     url = environment.get(provider.base_url_variable, "") or provider.base_url
     if not url:
         raise ConfigError(
@@ -118,8 +124,9 @@ def _openai_chat(
     if not key.isascii() or not key.isprintable():
         raise ConfigError("api_key", "…", f"the key for {name} holds signs that no key has; copy it again")
     host = parts.netloc.rpartition("@")[2]
-    wire = OpenAIChat(name, model, url, key=key, key_variable=provider.keys[0], traits=known_traits(host, model))
-    return CircuitBreaker(Retried(wire))
+    traits = known_traits(host, model)
+    asked = HttpModel(provider.wire, name, model, url, key=key, key_variable=provider.keys[0], traits=traits)
+    return CircuitBreaker(Retried(asked))
 
 
 def _has_valid_port(url: str) -> bool:
@@ -143,4 +150,4 @@ def identity_of(model: Model) -> str:
     """Wire, base URL and model in one text, under which learnt traits are kept; the name where a model has no other."""
     while isinstance(model, CircuitBreaker | Retried):
         model = model.inner
-    return model.identity if isinstance(model, OpenAIChat) else model.name
+    return model.identity if isinstance(model, HttpModel) else model.name

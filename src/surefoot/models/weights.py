@@ -22,7 +22,8 @@ class Weights:
     """One model file that surefoot knows: `size` in bytes, `sha256` in hex, and the places that offer it.
 
     `repository` is on the Hugging Face hub. The same file lies on the package index as `parts` distributions,
-    `part_name` followed by 1, 2, …, each holding the next `part_bytes` of it. Source: DESIGN, "The embedded default model".
+    `part_name` followed by 1, 2, …, each holding the next `part_bytes` of it.
+    Source: DESIGN, "The embedded default model".
     """
 
     name: str

@@ -19,8 +19,7 @@ async def drive(journal: RunJournal, hands: Hands) -> State:
     async with UnderWay(journal, hands) as under_way:  # one task group, and the moves being made in it
         while True:
             if moves := next_moves(state, under_way.moves):
-                for move in moves:
-                    state = await under_way.start(move, state)  # what announces the move is on record before it is made
+                state = await under_way.start(moves, state)  # what announces a move is on record before it is made
             elif under_way.moves:
                 state = fold(await under_way.next_events(), state)  # as soon as any ends; a slow one holds up no other
             else:

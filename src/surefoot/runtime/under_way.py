@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Protocol
 
 from surefoot.core.fold import fold
-from surefoot.core.moves import announce, durability
+from surefoot.core.moves import announce, durability, strictest
 from surefoot.core.state import State
 from surefoot.types.events import Event
 from surefoot.types.moves import Act, Move, Probe, Think, WorldMove
@@ -32,13 +32,14 @@ class Hands(Protocol):
 
 
 class UnderWay:
-    """The moves under way of one run. Announces each, starts it, and collects what came of it."""
+    """The moves under way of one run: announces them, makes them, and collects what came of them."""
 
     def __init__(self, journal: RunJournal, hands: Hands) -> None:
         self.moves: frozenset[Move] = frozenset()
         self._journal = journal
         self._hands = hands
         self._tasks = asyncio.TaskGroup()
+        self._waiting: list[tuple[WorldMove, State]] = []
         self._ended: asyncio.Queue[tuple[WorldMove, Sequence[Event]]] = asyncio.Queue()
 
     async def __aenter__(self) -> UnderWay:
@@ -53,28 +54,36 @@ class UnderWay:
         except BaseExceptionGroup as group:  # one hand failed; the others were cancelled and only echo it
             raise group.exceptions[0] from None
 
-    async def start(self, move: Move, state: State) -> State:
-        """Put on record what announces the move, then start it. Gives the state with the announcement."""
-        if events := announce(move, state):
-            await self._journal.append(events, durability(move, state))
+    async def start(self, moves: Sequence[Move], state: State) -> State:
+        """Put on record what announces the moves, then let them begin. Gives the state with the announcements."""
+        if events := [event for move in moves for event in announce(move, state)]:
+            await self._journal.append(events, strictest([durability(move, state) for move in moves]))
             self._hands.announced(events)
             state = fold(events, state)
-        if isinstance(move, Think | Act | Probe):
-            self.moves |= {move}
-            self._tasks.create_task(self._make(move, state))
+        for move in moves:
+            if isinstance(move, Think | Act | Probe):
+                self.moves |= {move}
+                self._waiting.append((move, state))
         return state
-
-    async def _make(self, move: WorldMove, state: State) -> None:
-        self._ended.put_nowait((move, await self._hands.do(move, state)))
 
     async def next_events(self) -> Sequence[Event]:
         """What the next move to end brought, and what else has ended by then; on record already."""
-        ended = [await self._ended.get()]
-        while not self._ended.empty():
-            ended.append(self._ended.get_nowait())
+        if len(self._waiting) == len(self.moves) == 1:  # nothing goes on beside it, so it needs no task
+            move, state = self._waiting.pop()
+            ended = [(move, await self._hands.do(move, state))]
+        else:
+            for move, state in self._waiting:
+                self._tasks.create_task(self._make(move, state))
+            self._waiting.clear()
+            ended = [await self._ended.get()]
+            while not self._ended.empty():
+                ended.append(self._ended.get_nowait())
         self.moves -= {move for move, _ in ended}
         events = [event for _, some in ended for event in some]
         if events:
             await self._journal.append(events)
             self._hands.announced(events)
         return events
+
+    async def _make(self, move: WorldMove, state: State) -> None:
+        self._ended.put_nowait((move, await self._hands.do(move, state)))

@@ -62,7 +62,9 @@ class ModelMessage:
 
     `call_id` pairs a message of role "tool" with its call; `name` is then the tool. A reply also carries why it ended,
     what it used, the model as reported and how many attempts it took. `reasoning` is kept apart from `content` and is
-    never parsed. The encoded form for a wire is kept beside the value, since a message is sent again with every later
+    never parsed. `opaque` holds what only the model that wrote it can read (signed or encrypted reasoning): each item
+    names in `origin` the wire and the model, and goes back to that model unchanged and to no other; it is never shown
+    or parsed. The encoded form for a wire is kept beside the value, since a message is sent again with every later
     request (`encoded`).
     """
 
@@ -77,13 +79,15 @@ class ModelMessage:
     model: str = ""
     attempts: int = 1
     id: str = ""
+    opaque: tuple[Mapping[str, object], ...] = ()
     _wire: tuple[str, bytes] | None = field(default=None, init=False, repr=False, compare=False)
 
     def encoded(self, wire: str, encode: Callable[[ModelMessage], bytes]) -> bytes:
         """This message as bytes for one wire, made once. `wire` names the form: the same name, the same bytes."""
         kept = self._wire
         if kept is None or kept[0] != wire:
-            kept = (wire, encode(self))
+            # copied, since an encoder's result may sit in a block of 4 KB (orjson 3.13), and these are kept for long
+            kept = (wire, bytes(memoryview(encode(self))))
             object.__setattr__(self, "_wire", kept)
         return kept[1]
 

@@ -30,7 +30,7 @@ def read_python_tag(text: str, start: int, reading: Reading) -> Found:
         kind = "truncated" if at >= len(text) and reading.cut else "empty" if at >= len(text) else "malformed_json"
         fault = Fault(kind, f"expected a JSON object behind {PYTHON_TAG}, got {text[at : at + 60]!r}")
         return Found("llama3_json", (Draft(fault=fault),), text[:start], frame=False)
-    while text[at : at + 1] in ("{", "[") and at < len(text):
+    while text.startswith(("{", "["), at) and len(drafts) < MOST_CALLS:
         try:
             value = read(text, at, reading.rules(PYTHON_TAG, at_end=True))
         except NotJsonError as error:
@@ -139,7 +139,7 @@ def _undecodable(text: str, at: int, error: NotJsonError, reading: Reading) -> D
 
 def read_fenced(text: str, reading: Reading, *, three_keys: bool) -> Found | None:
     """Fences whose content is one call to a registered tool. `three_keys`: only name, call_objective and args."""
-    if "```" not in text and "~~~" not in text:
+    if "name" not in text or ("```" not in text and "~~~" not in text):
         return None
     drafts: list[Draft] = []
     warnings: set[ReplyWarning] = {"fallback_fence"}

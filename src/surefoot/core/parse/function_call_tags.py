@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from surefoot.core.parse.deliverable import DELIVERABLE, DELIVERABLE_END, body_of, opens_at
 from surefoot.core.parse.drafts import Draft, Found, Reading
-from surefoot.core.parse.marks import FUNCTION_CALL, FUNCTION_CALL_END, Walk, past_deliverable
+from surefoot.core.parse.marks import FUNCTION_CALL, FUNCTION_CALL_END, RESULT, Walk, past_deliverable
 from surefoot.core.parse.scan import MOST_CALLS
 from surefoot.core.parse.tag_bodies import BodyReader, Tag
 from surefoot.types.reply import Fault, ReplyWarning
@@ -65,6 +65,8 @@ def read_tags(text: str, reading: Reading) -> TagsFound:
 
 def found_in_tags(text: str, reading: Reading) -> Found | None:
     """The calls of the tags dialect, else its deliverable; None if the text holds neither."""
+    if not any(sign in text for sign in (FUNCTION_CALL, DELIVERABLE, RESULT)):
+        return None
     tags = read_tags(text, reading)
     if tags.drafts:
         dropped: frozenset[ReplyWarning] = frozenset({"final_dropped"} if tags.deliverable is not None else ())

@@ -19,6 +19,9 @@ from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, fence_at, past_fence
 from surefoot.core.parse.step_object import found_of, is_no_action, step_of
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 
+_MOST_LABELS = 5_000
+"""Labels of one reply that are looked at; what stands behind so many is text."""
+
 _ANSWER_LABELS = ("answer", "bare_answer")
 _LINE_END = re.compile(r"[^\n]*+")
 _ECHO = re.compile(r"[ \t]*+(?P<stars>[*_]{1,3})(?=\s|\Z)")
@@ -40,13 +43,15 @@ class _Walk:
         self.text = text
         self.reading = reading
         self._pattern = label_pattern(reading.labels)
+        self._left = _MOST_LABELS
 
     def label(self, at: int, *, bare_answer: bool = False) -> _Label | None:
         """The next label from `at` on."""
-        while (match := self._pattern.search(self.text, at)) is not None:
+        while self._left and (match := self._pattern.search(self.text, at)) is not None:
             if match["fence"] or match["inline"]:
                 at = past_fence(self.text, match)
                 continue
+            self._left -= 1
             kind = _kind_of(match)
             if kind == "bare_answer" and not bare_answer:
                 at = match.end()

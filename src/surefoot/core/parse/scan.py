@@ -92,8 +92,12 @@ def past_fence(text: str, opening: re.Match[str]) -> int:
     """Where the text goes on behind the fence that a pattern with `FENCES` in it has found."""
     if opening["inline"]:
         return opening.end()
-    fence = fence_at(text, skip_blanks(text, opening.start()))
-    return max(opening.end(), fence.end) if fence else opening.end()
+    run, at = opening["fence"].strip(), opening.end()
+    while (closing := _CLOSING.search(text, at)) is not None:
+        at = closing.end()
+        if closing["run"].startswith(run):
+            return at
+    return len(text)
 
 
 def whole_fence(text: str) -> Fence | None:

@@ -79,14 +79,14 @@ def visible(reply: str) -> Visible:
 
 def without_leaked_tokens(text: str) -> str:
     """The text without any control tokens at its end, for forms that have none of their own."""
-    kept = text.rstrip()
-    while kept.endswith(("|>", "｜>")):
-        at = kept.rfind("<", max(0, len(kept) - _LONGEST_TOKEN))
-        if at < 0 or not _LEAKED_TOKEN.fullmatch(kept, at):
-            break
-        kept = kept[:at].rstrip()
-        text = kept
-    return text
+    end = kept = len(text)
+    while True:
+        while end and text[end - 1].isspace():
+            end -= 1
+        at = text.rfind("<", max(0, end - _LONGEST_TOKEN), end) if text.endswith(("|>", "｜>"), 0, end) else -1
+        if at < 0 or not _LEAKED_TOKEN.fullmatch(text, at, end):
+            return text[:kept] if kept < len(text) else text
+        kept = end = at
 
 
 def _without_end_tokens(text: str) -> str:
@@ -118,11 +118,12 @@ def _without_reasoning(reply: str) -> Visible:
         if tag["close"]:
             kept, start = [], skip_blanks(reply, tag.end())
         else:
-            kept.append((start, tag.start()))
+            if start < tag.start():
+                kept.append((start, tag.start()))
             closing = _closing(reply, tag)
             if closing is None:
                 return _joined(reply, kept, open_reasoning=True)
-            last = next((reply[end - 1] for begin, end in reversed(kept) if begin < end), " ")
+            last = reply[kept[-1][1] - 1] if kept else " "
             start = skip_blanks(reply, closing.end()) if last.isspace() else closing.end()
         at = start
         tag = _REASONING.search(reply, at)

@@ -1,19 +1,19 @@
-"""What went wrong, from an error that an OpenAI-compatible server sent, in the words of `types/errors.py`."""
+"""What went wrong, from an error that a model server sent, in the words of `types/errors.py`."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from surefoot.models.json_edge import Json, items, mapping, read, text
-from surefoot.models.openai_refusals import refused_trait
-from surefoot.types.errors import ModelError, ModelRefused, ModelUnreachable
-from surefoot.types.messages import Traits
+from surefoot.types.errors import ModelError, ModelRefused, ModelUnreachable, TraitRefused
 
 _SHOWN_CHARS = 400
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|xai|hf)[-_][-\w*]{6,}|\bAIza[-\w*]{10,}|Bearer\s+\S+", re.IGNORECASE)
 _OVERFLOW = re.compile(
     r"context[_ ](?:length|window|size)|maximum context|prompt is too long|input is too long|too many (?:input )?tokens"
-    r"|reduce the length|range of input length|token count.{0,40}exceeds|exceeds the maximum number of (?:input )?tok",
+    r"|reduce the length|range of input length|token count.{0,40}exceeds|exceeds the maximum number of (?:input )?tok"
+    r"|exceeds? (?:the )?context limit",
     re.IGNORECASE,
 )
 _FILTERED = re.compile(
@@ -21,19 +21,28 @@ _FILTERED = re.compile(
     r"|inappropriate content|responsible ai",
     re.IGNORECASE,
 )
-_NO_CREDIT = re.compile(r"insufficient[_ ](?:quota|balance|credits?|funds)|exceeded your current quota", re.IGNORECASE)
-_TRANSIENT_TYPES = re.compile(r"rate|overload|capacity|timeout|server|internal|unavailable|busy", re.IGNORECASE)
+_NO_CREDIT = re.compile(
+    r"insufficient[_ ](?:quota|balance|credits?|funds)|exceeded your current quota|credit balance is too low",
+    re.IGNORECASE,
+)
+_TRANSIENT_TYPES = re.compile(
+    r"rate|overload|capacity|timeout|server|internal|unavailable|busy|\bapi_error", re.IGNORECASE
+)
 _MAY_BE_ABOUT_A_PART = frozenset({400, 404, 405, 415, 422, 424, 500, 501})
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Whom a message is about: the model, where it is asked, and the environment variable that holds its key."""
+    """Whom a message is about: the model, where it is asked, and the environment variable that holds its key.
+
+    `hint` says what a base URL of this kind looks like.
+    """
 
     model: str
     base_url: str
     key_variable: str = ""
     key: str = ""
+    hint: str = "base URL of a model server"
 
     def __repr__(self) -> str:
         return f"Endpoint({self.model!r}, {self.base_url!r})"  # never the key
@@ -112,8 +121,8 @@ def retry_after_of(headers_ms: str | None, header: str | None, now: float) -> fl
     return None
 
 
-def error_of(complaint: Complaint, endpoint: Endpoint, sent: Json, traits: Traits) -> ModelError:
-    """The error to raise. `sent` is the body that was sent, decoded, so that only parts in it can be refused."""
+def error_of(complaint: Complaint, endpoint: Endpoint, refused: Callable[[], TraitRefused | None]) -> ModelError:
+    """The error to raise. `refused` tells which part of the request the complaint is about, if it may be about one."""
     status, said = complaint.status, f"{complaint.message} (HTTP {complaint.status})"
     words = f"{complaint.code} {complaint.message}"
     where = f"{endpoint.model} at {endpoint.base_url}"
@@ -121,20 +130,15 @@ def error_of(complaint: Complaint, endpoint: Endpoint, sent: Json, traits: Trait
         return ModelRefused(f"a content filter refused the request to {where}: {said}", kind="refused")
     if status == 413 or (status in (400, 422, 500) and _OVERFLOW.search(words)):  # noqa: PLR2004 - HTTP
         return ModelRefused(f"the conversation is too long for {where}: {said}", kind="context_overflow")
-    if status in _MAY_BE_ABOUT_A_PART and (
-        refused := refused_trait(complaint.message, complaint.code, complaint.param, sent, traits)
-    ):
-        return refused
-    if status == 402 or (status in (403, 429) and _NO_CREDIT.search(words)):  # noqa: PLR2004 - HTTP
+    if status in _MAY_BE_ABOUT_A_PART and (learnt := refused()):
+        return learnt
+    if status == 402 or (status in (400, 403, 429) and _NO_CREDIT.search(words)):  # noqa: PLR2004 - HTTP
         return ModelRefused(f"the account behind the key has no credit left for {where}: {said}", kind="auth")
     if status in (401, 403):
         variable = endpoint.key_variable or "api_key"
         return ModelRefused(f"{where} does not accept the key: {said}; check {variable}", kind="auth")
     if status == 404:  # noqa: PLR2004 - HTTP
-        return ModelRefused(
-            f"{endpoint.base_url} does not know {endpoint.model!r}, or is no OpenAI-compatible base URL "
-            f"(most end in /v1): {said}"
-        )
+        return ModelRefused(f"{endpoint.base_url} does not know {endpoint.model!r}, or is no {endpoint.hint}: {said}")
     if status == 429:  # noqa: PLR2004 - HTTP
         return ModelUnreachable(
             f"{where} asks for fewer requests: {said}", kind="rate_limited", retry_after_s=complaint.retry_after_s
