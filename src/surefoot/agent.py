@@ -148,12 +148,7 @@ class Agent:
         """
         journal = await self._store.open(run_id or new_run_id(), create=True)
         async with _Opened(journal):
-            events = self._started(journal.run_id, task)
-            await journal.append(events)
-            if watch is not None:
-                for event in events:
-                    watch(event)
-            return await self._drive(journal, watch, stream=stream)
+            return await self._drive(journal, self._started(journal.run_id, task), watch, stream=stream)
 
     def run_sync(self, task: str | Task, *, run_id: str = "", watch: Watch | None = None, stream: bool = False) -> Run:
         """`run` for scripts. Must not be called where an event loop is running."""
@@ -200,24 +195,33 @@ class Agent:
             resumed = RunResumed(by or "resume", config=config)
             if self._model.name != state.model:
                 resumed = replace(resumed, model=self._model.name, call_mode=self._mode(), traits=self._model.traits)
-            await journal.append((resumed,))
-            return await self._drive(journal, watch, stream=stream, earlier_s=state.elapsed_s)
+            return await self._drive(journal, (resumed,), watch, stream=stream, earlier_s=state.elapsed_s)
 
     def resume_sync(self, run_id: str, **options: Any) -> Run:  # Any: passed on as they are
         """`resume` for scripts; takes the same options."""
         return self._sync(self.resume(run_id, **options))
 
     async def fork(
-        self, run_id: str, at: int, *, new_id: str = "", watch: Watch | None = None, stream: bool = False
+        self,
+        run_id: str,
+        at: int,
+        *,
+        new_id: str = "",
+        config: LoopConfig | None = None,
+        watch: Watch | None = None,
+        stream: bool = False,
     ) -> Run:
-        """Make a run that shares the first `at` records of another, and drive it with this agent's model."""
+        """Make a run that shares the first `at` records of another, and drive it with this agent's model.
+
+        `config` replaces that of the parent. Raises `UsageError` for an unknown run or a record that it does not have.
+        """
         forked = new_id or new_run_id()
         await self._store.fork(run_id, at, forked)
         journal = await self._store.open(forked)
         async with _Opened(journal):
             state = fold(await journal.read())
-            await journal.append((RunForked(forked, run_id, at, self._model.name, self._mode(), self._model.traits),))
-            return await self._drive(journal, watch, stream=stream, earlier_s=state.elapsed_s)
+            first = RunForked(forked, run_id, at, self._model.name, self._mode(), self._model.traits, config)
+            return await self._drive(journal, (first,), watch, stream=stream, earlier_s=state.elapsed_s)
 
     async def settle(
         self, run_id: str, call_id: str, outcome: Literal["done", "not_done"], *, by: str, result: str = ""
@@ -272,7 +276,20 @@ class Agent:
             await journal.append((event,), "written")
             return Run.of(fold((event,), state))
 
-    async def _drive(self, journal: RunJournal, watch: Watch | None, *, stream: bool, earlier_s: float = 0.0) -> Run:
+    async def _drive(
+        self,
+        journal: RunJournal,
+        first: Sequence[Event],
+        watch: Watch | None,
+        *,
+        stream: bool,
+        earlier_s: float = 0.0,
+    ) -> Run:
+        """Put on record how it began, then drive."""
+        await journal.append(first)
+        if watch is not None:
+            for event in first:
+                watch(event)
         hands = LiveHands(
             self._model,
             self._tools,

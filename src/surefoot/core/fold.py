@@ -92,7 +92,7 @@ def _started(state: State, event: RunStarted) -> State:
 
 def _taken_up(state: State, event: RunResumed | RunForked) -> State:
     mode = event.call_mode or state.mode
-    taken = changed(
+    return changed(
         state,
         seen=state.seen + 1,
         model=event.model or state.model,
@@ -104,10 +104,9 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
         faults_running=0,
         empty_running=0,
         overflows=0,
+        config=event.config or state.config,
+        run_id=event.run_id if isinstance(event, RunForked) else state.run_id,
     )
-    if isinstance(event, RunForked):
-        return changed(taken, run_id=event.run_id)
-    return changed(taken, config=event.config or state.config)
 
 
 def _learnt(state: State, event: ModelTraitLearnt) -> State:

@@ -90,6 +90,7 @@ class RunForked:
     model: str | None = None
     call_mode: CallMode | None = None
     traits: Mapping[str, str] = field(default_factory=dict[str, str])
+    config: LoopConfig | None = None
     type: Literal["RunForked"] = "RunForked"
 
 

@@ -166,7 +166,7 @@ def _failed(
     """What did not decode: mended where rung 3 is allowed, else a fault."""
     region = text[start:limit].rstrip("`~ \t\r\n")
     tool = reading.offered.find(name).tool
-    if tool is not None and (mended := mend_arguments(region, tool, reading)) is not None:
+    if tool is not None and not error.refused and (mended := mend_arguments(region, tool, reading)) is not None:
         return Arguments(mended, end=limit, warnings=REPAIRED, repaired_from=region)
     kind = fault_kind(error, reading, has_end=has_end, native=native)
     return Arguments(fault=Fault(kind, where(error, start), name), end=limit)

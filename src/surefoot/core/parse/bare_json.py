@@ -130,7 +130,12 @@ def _undecodable(text: str, at: int, error: NotJsonError, reading: Reading) -> D
         return None  # another object begins before the name
     offered = not reading.offered.any_name and reading.offered.find(named["name"]).known
     kind = fault_kind(error, reading, has_end=False)
-    if offered and len(text) - at <= 20_000 and (mended := mend_body(text[at:], reading)) is not None:  # noqa: PLR2004  # what rung 3 takes
+    if (
+        offered
+        and not error.refused
+        and len(text) - at <= 20_000
+        and (mended := mend_body(text[at:], reading)) is not None
+    ):  # noqa: PLR2004  # what rung 3 takes
         return mended
     if offered or (kind == "truncated" and reading.cut and reading.offered.any_name):
         return Draft(named["name"], fault=Fault(kind, where(error, at), named["name"]))

@@ -57,6 +57,9 @@ def read_harmony(text: str, start: int, reading: Reading) -> Found:
     final = "".join(finals).strip() if finals and not drafts else None
     if drafts and finals:
         warnings.add("final_dropped")
+    if not drafts and not content.strip() and not finals:
+        fault = Fault("truncated" if reading.cut else "empty", "there is nothing but analysis")
+        return Found("harmony", (), "", frozenset(warnings), error=fault)
     if not drafts and final is not None and not final:
         fault = Fault("empty_final", "the final channel holds nothing")
         return Found("harmony", (), content, frozenset(warnings), error=fault)

@@ -7,7 +7,9 @@ conditions of spec/react.md, section 8. Nothing that was cut off is completed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -51,6 +53,8 @@ def read(text: str, start: int, rules: Rules = LENIENT) -> Value:
         if not rules.payloads or text.find(PAYLOAD_START, start, end) < 0:
             return Value(value, end)
     except NotJsonError as error:
+        if error.refused:
+            raise
         refused = error
     try:
         value, end, repairs = decode_lossless(text, start, rules.closing, payloads=rules.payloads)
@@ -98,7 +102,7 @@ class Mending:
         except (ValueError, RecursionError, IndexError):
             return None
         mended = as_object(made)
-        if mended is None or not all(_held(piece, text) for piece in _texts(mended)):
+        if mended is None or not all(_held(piece, text) for piece in _texts(mended)) or _drops_a_key(mended, text):
             return None
         return dict(mended)
 
@@ -109,6 +113,26 @@ def _held(piece: str, text: str) -> bool:
         return True
     escaped = piece.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
     return escaped in text or escaped.replace('"', '\\"') in text
+
+
+def _drops_a_key(made: Mapping[str, object], text: str) -> bool:
+    """Whether the text seems to hold one of the keys more often than the object does: then one value was lost."""
+    return any(
+        len(re.findall(rf"""["']{re.escape(key)}["']\s*:""", text)) > count
+        for key, count in Counter(_keys(made)).items()
+    )
+
+
+def _keys(value: object) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            members = cast("dict[str, object]", item)  # a JSON object
+            yield from members
+            waiting += members.values()
+        elif isinstance(item, list):
+            waiting += cast("list[object]", item)  # a JSON list
 
 
 def _texts(value: object) -> Iterator[str]:

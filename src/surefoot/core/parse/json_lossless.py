@@ -26,6 +26,7 @@ _BLANKS = re.compile(r"[\s\ufeff]*+")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _WORD = re.compile(r"[^\W\d][\w$-]*+")
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_NO_NUMBERS = frozenset({"NaN", "Infinity", "nan", "inf"})
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'"}
 _CLOSERS = {
     '"': '"',
@@ -67,7 +68,7 @@ def decode(
     except NotJsonError:
         raise
     except ValueError as error:  # a key given twice, or a whole number of thousands of digits
-        raise NotJsonError(start, str(error), resume=reader.at) from error
+        raise NotJsonError(start, str(error), resume=reader.at, refused=True) from error
     return value, reader.at, frozenset(reader.repairs)
 
 
@@ -107,6 +108,8 @@ class _Reader:
             if word.group()[0].isupper():
                 self.repairs.add("literal")
             return _LITERALS[word.group()]
+        if word and word.group() in _NO_NUMBERS:
+            raise NotJsonError(at, f"{word.group()} is no JSON number", refused=True)
         raise self._unexpected()
 
     def _object(self, depth: int) -> object:
@@ -181,7 +184,7 @@ class _Reader:
         if text[at : at + 1] in _CLOSERS and at < len(text):
             return self._string()
         word = _WORD.match(text, at)
-        if word is None:
+        if word is None or word.group().startswith(PAYLOAD_START):  # payloads are values only
             raise self._unexpected()
         self.at = word.end()
         self.repairs.add("key")
@@ -288,5 +291,5 @@ def _number(digits: str, at: int) -> int | float:
         return int(digits)
     number = float(digits)
     if math.isinf(number):
-        raise NotJsonError(at, f"the number {digits[:60]} is too large")
+        raise NotJsonError(at, f"the number {digits[:60]} is too large", refused=True)
     return number

@@ -18,11 +18,19 @@ MOST_NESTED = 200
 class NotJsonError(Exception):
     """No JSON value begins there. `position` is where it went wrong, `resume` from where on it pays to look again.
 
-    `at_end`: the text ended before the value did. `payload`: a payload was opened and never closed.
+    `at_end`: the text ended before the value did. `payload`: a payload was opened and never closed. `refused`: it is well
+    formed and still no value that may be used (NaN, a key given twice, …), so that no repair could help.
     """
 
     def __init__(
-        self, position: int, message: str, *, resume: int | None = None, at_end: bool = False, payload: bool = False
+        self,
+        position: int,
+        message: str,
+        *,
+        resume: int | None = None,
+        at_end: bool = False,
+        payload: bool = False,
+        refused: bool = False,
     ) -> None:
         super().__init__(message)
         self.position = position
@@ -30,6 +38,7 @@ class NotJsonError(Exception):
         self.resume = position if resume is None else resume
         self.at_end = at_end
         self.payload = payload
+        self.refused = refused
 
 
 class _RefusedError(ValueError):
@@ -43,11 +52,11 @@ def decode(text: str, start: int) -> tuple[object, int]:
     except RecursionError as error:
         raise too_deep(text, start) from error
     except ValueError as error:  # refused by a hook below, or a whole number of thousands of digits
-        raise NotJsonError(start, str(error), resume=_end_of_refused(text, start)) from error
+        raise NotJsonError(start, str(error), resume=_end_of_refused(text, start), refused=True) from error
     if end - start > 2 * MOST_NESTED and nested_deeper_than(value, MOST_NESTED):
         raise too_deep(text, start)
     if text.find("\\u", start, end) >= 0 and _has_surrogate(value):
-        raise NotJsonError(start, "half of a \\u pair stands alone", resume=end)
+        raise NotJsonError(start, "half of a \\u pair stands alone", resume=end, refused=True)
     return value, end
 
 
@@ -79,7 +88,7 @@ _NEAR_END = 16
 
 def too_deep(text: str, start: int) -> NotJsonError:
     """The refusal of a value that is nested too deeply; nothing behind it is read either."""
-    return NotJsonError(start, f"nested more than {MOST_NESTED} levels deep", resume=len(text))
+    return NotJsonError(start, f"nested more than {MOST_NESTED} levels deep", resume=len(text), refused=True)
 
 
 def merge_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:

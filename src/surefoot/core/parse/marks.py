@@ -30,7 +30,7 @@ V3_CALL = "<｜tool▁call▁begin｜>"
 _MOST_DOUBLED = 4
 """Opening tags in a row, before one body, that are looked through."""
 
-_GLM_NAME = re.compile(r"[\w.:-]{1,200}+(?=\s*+(?:<arg_key>|</tool_call>)|\s*+\Z)")
+_GLM_NAME = re.compile(r"(?P<name>[\w.:-]{1,200}+)(?=\s*+(?:<arg_key>|</tool_call>)|(?P<end>\s*+\Z))")
 _QWEN_NAME = re.compile(r"<function=[^<>\s]{1,200}+")
 
 
@@ -53,7 +53,8 @@ def tool_call_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
         return "qwen3_xml"
     if text.startswith(("{", "[", "```", TOOL_CALL_END), inside):
         return "hermes"
-    if _GLM_NAME.match(text, inside):
+    named = _GLM_NAME.match(text, inside)
+    if named and (named["end"] is None or text[inside - 1] != " "):  # at the very end, behind a blank, it is a word
         return "glm45"
     close = seek.find(TOOL_CALL_END, inside)
     return "hermes" if close >= 0 and not 0 <= seek.find(TOOL_CALL, inside) < close else None

@@ -14,6 +14,7 @@ from surefoot.core.parse.drafts import Draft, Found, Reading
 from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError, as_object
 from surefoot.core.parse.labels import LabelKind, Labels, is_answer_name, label_pattern
+from surefoot.core.parse.offered import takes_nothing
 from surefoot.core.parse.react_input import Given, bind, read_input
 from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, fence_at, past_fence, skip_blanks
 from surefoot.core.parse.step_object import found_of, is_no_action, step_of
@@ -239,6 +240,10 @@ class _React:
             given = self._input(following)
         if is_answer_name(name, reading.labels):
             return self._answer_input(following if has_input else None, label), stop
+        if given is None and following is not None and following.kind == "action":
+            tool = reading.offered.find(name).tool
+            if tool is not None and not takes_nothing(tool):
+                return None, following.start  # no complete step, and another one begins
         if given is None:
             if reading.cut and following is None:
                 draft = Draft(name, fault=Fault("truncated", "the reply ends before the input", name))
@@ -262,8 +267,10 @@ class _React:
         start, end = at, stop
         if text.startswith(("```", "~~~"), at) and (fence := fence_at(text, at)) is not None:
             start, end = skip_blanks(text, fence.inner), fence.end
-        if start >= len(text) or start >= end or text[start] not in "{[":
+        if start >= end or not text.startswith(("{", "["), start):
             return None
+        if text[start] == "[" and not text.startswith("{", skip_blanks(text, start + 1)):
+            return None  # brackets around a name
         try:
             value = read(text, start, reading.rules("```", at_end=True))
         except NotJsonError as error:

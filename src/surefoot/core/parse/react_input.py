@@ -186,7 +186,7 @@ def _undecodable(
     given: Given, error: NotJsonError, name: str, tool: ToolSpec | None, reading: Reading
 ) -> tuple[Draft, frozenset[ReplyWarning]]:
     region = given.region[: given.region.rfind("}") + 1]
-    if tool is not None and (mended := mend_arguments(region, tool, reading)) is not None:
+    if tool is not None and not error.refused and (mended := mend_arguments(region, tool, reading)) is not None:
         return Draft(name, mended, repaired_from=region), REPAIRED
     kind = fault_kind(error, reading, has_end=False)
     return Draft(name, fault=Fault(kind, where(error, given.start), name)), NO_WARNINGS

@@ -148,7 +148,7 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
             if found is None and dialect == "auto" and has_step(shown.text, reading):
                 return read_react(without_partial_stop(shown.text, reading.labels), reading, shown.joint_after(0))
             if found is not None and dialect == "native" and not found.drafts:
-                return None
+                return replace(found, final=None) if found.format == "harmony" else None
             return found
 
 

@@ -90,7 +90,9 @@ def _weak(text: str, marker: str, *, final: bool) -> Sign | None:
     if named is None:
         return None
     if named["sign"] is None:
-        return Sign("call") if final else WAIT if named.end() == len(text) else None
+        if final:
+            return None if text[inside : inside + 1] == " " else Sign("call")
+        return WAIT if named.end() == len(text) else None
     return _begun(text, named.end() - 1, ("<arg_key>", TOOL_CALL_END), final=final)
 
 

@@ -107,7 +107,11 @@ class BodyReader:
                 drafts.append(faulty)
                 if error.payload:
                     return tuple(drafts), len(text)
-                following = _NEXT_CALL.search(text, error.position, limit) if faulty.fault and len(drafts) < MOST_CALLS else None
+                following = (
+                    _NEXT_CALL.search(text, error.position, limit)
+                    if faulty.fault and len(drafts) < MOST_CALLS
+                    else None
+                )
                 if following is None:
                     return tuple(drafts), limit
                 at = following.end()
@@ -124,7 +128,7 @@ class BodyReader:
             at = following_at
 
     def _faulty(self, at: int, limit: int, error: NotJsonError, *, has_end: bool) -> Draft:
-        if has_end and limit - at <= MOST_MENDED_CHARS:
+        if has_end and not error.refused and limit - at <= MOST_MENDED_CHARS:
             region = self._text[at:limit].rstrip("`~ \t\r\n")
             if (mended := mend_body(region, self._reading)) is not None:
                 self.warnings.add("repaired_json")

@@ -1,0 +1,218 @@
+"""What holds for every wire, against a server that speaks it."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from conversations import request
+from fake_endpoint import STREAM_HEAD, FakeEndpoint, Json, Reply, answer, chunked, endpoint, stream
+from wires import CLAUDE, RESPONSE, WIRES, Spoken, named
+
+from surefoot.models.http_model import HttpModel
+from surefoot.models.retry import Retried
+from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable
+from surefoot.types.messages import (
+    CallPreview,
+    ModelMessage,
+    ModelRequest,
+    ModelSettings,
+    ModelSignal,
+    NativeCall,
+    ReasoningDelta,
+    Reset,
+    TextDelta,
+)
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("spoken", [pytest.param(spoken, id=name) for name, spoken in WIRES.items()]),
+]
+KEY = "sk-very-secret-0123456789"
+ASK = request("question")
+STREAM = replace(ASK, stream=True)
+
+
+def model_of(spoken: Spoken, fake: FakeEndpoint) -> HttpModel:
+    return HttpModel(spoken.wire, "p:m", "m", fake.base_url, key=KEY, key_variable="THE_KEY", now=lambda: 0.0)
+
+
+async def send(
+    spoken: Spoken, fake: FakeEndpoint, asked: ModelRequest, shown: list[ModelSignal] | None = None
+) -> ModelMessage:
+    model = model_of(spoken, fake)
+    try:
+        return await model.send(asked, None if shown is None else shown.append)
+    finally:
+        await model.aclose()
+
+
+async def error_from(spoken: Spoken, *script: Reply, asked: ModelRequest = ASK) -> ModelError:
+    async with endpoint(*script) as fake:
+        with pytest.raises(ModelError) as caught:
+            await send(spoken, fake, asked)
+    error = caught.value
+    chain: BaseException | None = error
+    while chain is not None:
+        assert KEY not in f"{chain!s} {chain!r}"
+        chain = chain.__cause__ or chain.__context__
+    return error
+
+
+def check(reply: ModelMessage) -> None:
+    call = reply.calls[0]
+    assert (reply.content, reply.reasoning, reply.finish_reason) == ("héllo", "hm", "tool_calls")
+    assert (call.id, call.name) == ("c1", "f")
+    assert call.arguments in ('{"a":1}', {"a": 1})
+    assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.model) == (10, 5, "m-2026")
+
+
+async def test_a_whole_reply(spoken: Spoken) -> None:
+    async with endpoint(answer(spoken.whole)) as fake:
+        check(await send(spoken, fake, ASK))
+    assert f"POST {spoken.path} " in fake.headers[0]
+    assert f"{spoken.key_header}{KEY}\r\n".lower() in fake.headers[0].lower()
+    assert KEY not in str(fake.bodies)
+
+
+async def test_a_stream_cut_at_every_byte(spoken: Spoken) -> None:
+    raw = spoken.stream
+    cuts = range(1, len(raw))
+    async with endpoint(*(stream((raw[:cut], raw[cut:])) for cut in cuts)) as fake:
+        model = model_of(spoken, fake)
+        replies: set[str] = set()
+        for _ in cuts:
+            shown: list[ModelSignal] = []
+            reply = await model.send(STREAM, shown.append)
+            replies.add(repr(reply))
+            assert shown == [ReasoningDelta("hm"), TextDelta("hé"), TextDelta("llo"), CallPreview(0, "f")]
+        await model.aclose()
+    assert len(replies) == 1
+    check(reply)
+    assert fake.connections == 1  # every stream was read to its end
+    assert fake.bodies[0]["stream"] is True
+
+
+async def test_whole_and_streamed_are_the_same_reply(spoken: Spoken) -> None:
+    async with endpoint(answer(spoken.whole), stream((spoken.stream,))) as fake:
+        whole, streamed = await send(spoken, fake, ASK), await send(spoken, fake, STREAM)
+    calls = (NativeCall("c1", "f", '{"a":1}'),)
+    assert replace(whole, calls=calls, id="") == replace(streamed, calls=calls, id="")
+
+
+async def test_a_server_that_ignores_stream(spoken: Spoken) -> None:
+    shown: list[ModelSignal] = []
+    async with endpoint(answer(spoken.whole)) as fake:
+        check(await send(spoken, fake, STREAM, shown))
+    assert shown == [ReasoningDelta("hm"), TextDelta("héllo"), CallPreview(0, "f")]
+
+
+@pytest.mark.parametrize("how", ["no end", "torn off", "torn inside", "empty", "error"])
+async def test_a_stream_that_breaks_is_asked_for_again(spoken: Spoken, how: str) -> None:
+    broken = {
+        "no end": stream((spoken.start,)),
+        "torn off": stream((spoken.start,), end=False, then="close"),
+        "torn inside": stream((spoken.start, spoken.rest[:31])),
+        "empty": stream(()),
+        "error": stream((spoken.start, spoken.error_event)),
+    }[how]
+    assert isinstance(await error_from(spoken, broken, asked=STREAM), ModelUnreachable)
+    shown: list[ModelSignal] = []
+
+    async def no_wait(seconds: float) -> None:
+        assert seconds < 1
+
+    async with endpoint(broken, stream((spoken.stream,))) as fake:
+        model = Retried(model_of(spoken, fake), sleep=no_wait)
+        message = await model.send(STREAM, shown.append)
+        await model.aclose()
+    assert (message.content, message.attempts) == ("héllo", 2)
+    last = max((at for at, signal in enumerate(shown) if isinstance(signal, Reset)), default=-1)
+    assert shown[last + 1 :] == [ReasoningDelta("hm"), TextDelta("hé"), TextDelta("llo"), CallPreview(0, "f")]
+
+
+def complaint(kind: str, message: str) -> Json:
+    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "cls", "kind"),
+    [
+        (401, complaint("authentication_error", f"invalid x-api-key {KEY}"), ModelRefused, "auth"),
+        (402, complaint("billing_error", "no credit"), ModelRefused, "auth"),
+        (400, complaint("invalid_request_error", "Your credit balance is too low to access the API"),
+         ModelRefused, "auth"),
+        (403, complaint("permission_error", "not for this key"), ModelRefused, "auth"),
+        (404, complaint("not_found_error", "model: m"), ModelRefused, "bad_request"),
+        (400, complaint("invalid_request_error", "messages.0: bad"), ModelRefused, "bad_request"),
+        (400, complaint("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum"),
+         ModelRefused, "context_overflow"),
+        (400, complaint("invalid_request_error", "input length and `max_tokens` exceed context limit: 1 + 2 > 2"),
+         ModelRefused, "context_overflow"),
+        (413, complaint("request_too_large", "too large"), ModelRefused, "context_overflow"),
+        (429, complaint("rate_limit_error", "slow down"), ModelUnreachable, "rate_limited"),
+        (500, complaint("api_error", "oops"), ModelUnreachable, "unavailable"),
+        (504, complaint("timeout_error", "late"), ModelUnreachable, "unavailable"),
+        (529, complaint("overloaded_error", "Overloaded"), ModelUnreachable, "unavailable"),
+        (200, complaint("overloaded_error", "Overloaded"), ModelUnreachable, "unavailable"),
+        (200, complaint("api_error", "oops"), ModelUnreachable, "unavailable"),
+        (200, complaint("rate_limit_error", "slow down"), ModelUnreachable, "rate_limited"),
+        (502, b"<html><h1>Bad Gateway</h1>", ModelUnreachable, "unavailable"),
+        (200, b'{"content": [', ModelUnreachable, "unavailable"),
+        (200, b"{}", ModelUnreachable, "unavailable"),
+        (200, {"id": "x"}, ModelUnreachable, "unavailable"),
+    ],
+)  # fmt: skip
+async def test_errors(spoken: Spoken, status: int, body: object, cls: type[ModelError], kind: str) -> None:
+    for asked in (ASK, STREAM):
+        error = await error_from(spoken, answer(body, status), asked=asked)
+        assert (type(error), error.kind) == (cls, kind), error
+
+
+async def test_retry_after_reaches_the_error(spoken: Spoken) -> None:
+    busy = answer(complaint("rate_limit_error", "slow down"), 429, "retry-after: 7\r\n")
+    error = await error_from(spoken, busy)
+    assert (error.kind, error.retry_after_s) == ("rate_limited", 7.0)
+
+
+@pytest.mark.parametrize("asked", [ASK, STREAM], ids=["whole", "stream"])
+async def test_cancelling_closes_the_connection(spoken: Spoken, asked: ModelRequest) -> None:
+    async with endpoint(Reply((STREAM_HEAD, chunked(spoken.start)), "hold")) as fake:
+        model = model_of(spoken, fake)
+        task = asyncio.ensure_future(model.send(asked))
+        await asyncio.wait_for(fake.asked.wait(), 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(fake.hung_up.wait(), 1)
+        await model.aclose()
+
+
+async def test_connections_are_kept_and_one_that_was_reset_is_replaced(spoken: Spoken) -> None:
+    closing = replace(answer(spoken.whole), then="close")
+    async with endpoint(answer(spoken.whole), closing, answer(spoken.whole)) as fake:
+        model = Retried(model_of(spoken, fake), random01=lambda: 0.0)
+        for _ in range(3):
+            check(await model.send(ASK))
+        await model.aclose()
+    assert fake.connections == 2
+
+
+async def test_a_wait_has_a_limit(spoken: Spoken) -> None:
+    slow = Reply((STREAM_HEAD, chunked(spoken.start)), "hold")
+    error = await error_from(spoken, slow, asked=replace(STREAM, settings=ModelSettings(between_tokens_timeout_s=0.03)))
+    assert isinstance(error, ModelTimeout)
+
+
+async def test_nothing_of_a_key_is_shown(spoken: Spoken) -> None:
+    model = HttpModel(spoken.wire, "p:m", "m", "http://h/v1", key=KEY)
+    assert KEY not in f"{model!r} {model.identity} {vars(model)!r}"
+
+
+async def test_unknown_events_are_passed_over(spoken: Spoken) -> None:
+    strange = named("response.sparkle", delta="x") + b": comment\n\n" + b"data: []\n\n"
+    async with endpoint(stream((strange, spoken.stream, strange))) as fake:
+        check(await send(spoken, fake, STREAM))
+
+
+def test_the_samples_are_of_one_reply(spoken: Spoken) -> None:
+    assert spoken.whole in (WIRES["openai_chat"].whole, CLAUDE, RESPONSE)
