@@ -1,4 +1,4 @@
-"""The conformance command: `python -m surefoot.testing.conformance KIND FILE` runs a file of cases and prints what came out.
+"""The conformance command, `python -m surefoot.testing.conformance KIND FILE`: runs a file of cases.
 
 The answer is JSON on standard output, `{"results": {case id: got}}`. A kind is a row of `KINDS`: a function from the
 decoded file to the results.
@@ -34,7 +34,7 @@ def expand(value: object) -> object:
         if set(members) == {"concat"}:
             return "".join(str(expand(part)) for part in _list(members["concat"]))
         return {key: expand(member) for key, member in members.items()}
-    return [expand(item) for item in _list(value)] if isinstance(value, list) else value
+    return [expand(item) for item in cast("list[object]", value)] if isinstance(value, list) else value  # from JSON
 
 
 def react_text(data: Case) -> Results:

@@ -139,7 +139,7 @@ def arguments_at(
     try:
         value = read(text, at, reading.rules(*marks_here, at_end=not marks))
     except NotJsonError as error:
-        return _failed(text, at, limit, error, reading, name, has_end=stop >= 0, native=native)
+        return _failed((text, at, limit), error, reading, name, has_end=stop >= 0, native=native)
     end = skip_blanks(text, value.end)
     if text.startswith("```", end):
         end = skip_blanks(text, end + 3)
@@ -153,17 +153,10 @@ _OPENERS = ("{", "[", '"')
 
 
 def _failed(
-    text: str,
-    start: int,
-    limit: int,
-    error: NotJsonError,
-    reading: Reading,
-    name: str,
-    *,
-    has_end: bool,
-    native: bool,
+    span: tuple[str, int, int], error: NotJsonError, reading: Reading, name: str, *, has_end: bool, native: bool
 ) -> Arguments:
-    """What did not decode: mended where rung 3 is allowed, else a fault."""
+    """What did not decode in the span (text, start, limit): mended where rung 3 is allowed, else a fault."""
+    text, start, limit = span
     region = text[start:limit].rstrip("`~ \t\r\n")
     tool = reading.offered.find(name).tool
     if tool is not None and not error.refused and (mended := mend_arguments(region, tool, reading)) is not None:

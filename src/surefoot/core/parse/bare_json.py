@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from surefoot.core.parse.arguments import draft_of, drafts_of, fault_kind, mend_body, where
 from surefoot.core.parse.drafts import Draft, Found, Reading
-from surefoot.core.parse.json_ladder import read
+from surefoot.core.parse.json_ladder import MOST_MENDED_CHARS, read
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, MOST_CALLS, fence_at, past_fence, skip_blanks
 from surefoot.types.reply import Fault, ReplyWarning
@@ -133,9 +133,9 @@ def _undecodable(text: str, at: int, error: NotJsonError, reading: Reading) -> D
     if (
         offered
         and not error.refused
-        and len(text) - at <= 20_000
+        and len(text) - at <= MOST_MENDED_CHARS
         and (mended := mend_body(text[at:], reading)) is not None
-    ):  # noqa: PLR2004  # what rung 3 takes
+    ):  # what rung 3 takes
         return mended
     if offered or (kind == "truncated" and reading.cut and reading.offered.any_name):
         return Draft(named["name"], fault=Fault(kind, where(error, at), named["name"]))

@@ -1,4 +1,4 @@
-"""The deliverable: the tagged end product of the mono- and dual-model reasoners. Source: spec/reasoners.md, section 5."""
+"""The deliverable: the tagged end product of the two reasoners. Source: spec/reasoners.md, section 5."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARTS = ("task_objective", "task_context", "key_reasoning_points", "final_output
 
 @dataclass(frozen=True, slots=True)
 class Deliverable:
-    """The whole body and its four parts. Missing parts are empty; without any part tags the body is the final output."""
+    """The body and its four parts. Missing parts are empty; without any part tags the body is the final output."""
 
     body: str
     task_objective: str = ""

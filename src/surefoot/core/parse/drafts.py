@@ -55,8 +55,8 @@ class Draft:
 class Found:
     """What one form found in the visible text.
 
-    `content` is the text that belongs to no call, `end` where the step ends (-1: with the text). `frame` says whether at
-    least the frame of one call could be read. `error` is a fault of the reply that belongs to no call.
+    `content` is the text that belongs to no call, `end` where the step ends (-1: with the text). `frame` says whether
+    at least the frame of one call could be read. `error` is a fault of the reply that belongs to no call.
     """
 
     format: str

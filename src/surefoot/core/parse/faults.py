@@ -119,7 +119,7 @@ def _truncated(fault: Fault, offered: Offered) -> list[str]:  # noqa: ARG001  # 
     return [
         f"The reply was cut off before the call{_of(fault)} was complete; nothing was run",
         "Write a shorter call, or do it in parts.",
-    ]  # noqa: E501  # one row
+    ]  # one row
 
 
 def _said(head: str, *rest: str) -> Callable[[Fault, Offered], list[str]]:

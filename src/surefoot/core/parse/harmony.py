@@ -1,4 +1,4 @@
-"""The family harmony: messages in channels. Analysis is reasoning, commentary to a function is a call, final the answer."""
+"""The family harmony: messages in channels. Analysis is reasoning, final is the answer, the rest may call."""
 
 from __future__ import annotations
 

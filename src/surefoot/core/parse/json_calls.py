@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from surefoot.core.parse.arguments import TRAILING, arguments_at, drafts_of, fault_kind, where
+from surefoot.core.parse.arguments import arguments_at, drafts_of, fault_kind, where
 from surefoot.core.parse.drafts import NO_WARNINGS, Draft, Found, Reading
 from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError
@@ -59,7 +59,7 @@ def _listed(
             return (Draft(fault=Fault(kind, f"nothing follows {MISTRAL}")),), limit, NO_WARNINGS
         told = f"expected a JSON list of calls, got {text[body:limit][:60]!r}"
         return (Draft(fault=Fault("malformed_json", told)),), limit, NO_WARNINGS
-    warnings: frozenset[ReplyWarning] = TRAILING if text[body:opening].strip() else NO_WARNINGS
+    warnings: set[ReplyWarning] = {"trailing_text"} if text[body:opening].strip() else set()
     rules = reading.rules(MISTRAL, at_end=True)
     drafts: list[Draft] = []
     at = opening
@@ -71,11 +71,11 @@ def _listed(
                 at = skip_blanks(text, at + 1)
                 continue
             drafts.append(Draft(fault=Fault(fault_kind(error, reading, has_end=limit < len(text)), where(error, at))))
-            return tuple(drafts), limit, warnings
+            return tuple(drafts), limit, frozenset(warnings)
         drafts += drafts_of(value.value)
         if value.repaired:
-            warnings |= {"repaired_json"}
+            warnings.add("repaired_json")
         following = _MEMBER_END.match(text, value.end)
         at = following.end() if following else value.end
         if not text.startswith("{", at) or len(drafts) >= MOST_CALLS:
-            return tuple(drafts), value.end, warnings
+            return tuple(drafts), value.end, frozenset(warnings)

@@ -1,8 +1,8 @@
 """The repair ladder: from strict JSON down to what may be mended, each rung only where it is allowed.
 
-Rung 0 is `json_strict`, rungs 1 and 2 are `json_lossless` (`{{…}}` is the part of rung 1 that needs a decoder; fences, words
-before, objects as text and wrapper keys are unwrapped where the form is known), rung 3 is `json_repair` behind all the
-conditions of spec/react.md, section 8. Nothing that was cut off is completed.
+Rung 0 is `json_strict`, rungs 1 and 2 are `json_lossless` (`{{…}}` is the part of rung 1 that needs a decoder;
+fences, words before, objects as text and wrapper keys are unwrapped where the form is known), rung 3 is `json_repair`
+behind all the conditions of spec/react.md, section 8. Nothing that was cut off is completed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Rung 2 of the repair ladder: a decoder that forgives how a value is written and never guesses what it says.
 
-It takes comments, trailing commas, single or smart quotes as delimiters, bare keys, Python literals, raw control signs in
-strings (kept), `{{…}}`, payloads between markers, and brackets that are missing where the form has ended. It changes
-nothing inside a string. Each repair is named, so that the caller can refuse it. Linear: every sign is read once, and a
-value of more than `MOST_TOKENS` parts is left alone. Source: spec/react.md, section 8; spec/reasoners.md, section 3.
+It takes comments, trailing commas, single or smart quotes as delimiters, bare keys, Python literals, raw control
+signs in strings (kept), `{{…}}`, payloads between markers, and brackets that are missing where the form has ended. It
+changes nothing inside a string. Each repair is named, so that the caller can refuse it. Linear: every sign is read
+once, and a value of more than `MOST_TOKENS` parts is left alone. Source: spec/react.md, section 8; spec/reasoners.md,
+section 3.
 """
 
 from __future__ import annotations

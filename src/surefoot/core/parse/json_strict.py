@@ -18,8 +18,8 @@ MOST_NESTED = 200
 class NotJsonError(Exception):
     """No JSON value begins there. `position` is where it went wrong, `resume` from where on it pays to look again.
 
-    `at_end`: the text ended before the value did. `payload`: a payload was opened and never closed. `refused`: it is well
-    formed and still no value that may be used (NaN, a key given twice, …), so that no repair could help.
+    `at_end`: the text ended before the value did. `payload`: a payload was opened and never closed. `refused`: it is
+    well formed and still no value that may be used (NaN, a key given twice, …), so that no repair could help.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ def nested_deeper_than(value: object, most: int) -> bool:
         if not inner:
             return False
         level = inner
-    return any(isinstance(item, dict | list) for item in level)
+    return any(as_object(item) is not None or as_list(item) is not None for item in level)
 
 
 def _has_surrogate(value: object) -> bool:

@@ -1,8 +1,8 @@
 """Where the first call of a reply begins, and of what family it is: one scan from left to right.
 
-Code fences, deliverables and JSON values are stepped over: a marker in them is text. Markers that are special tokens count
-alone; those that look like tags count only with the start of a body or their end tag behind them, since models also
-write about them. Source: spec/react.md, section 5.
+Code fences, deliverables and JSON values are stepped over: a marker in them is text. Markers that are special tokens
+count alone; those that look like tags count only with the start of a body or their end tag behind them, since models
+also write about them. Source: spec/react.md, section 5.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Walk:
         self.seek = Seeker(text)
 
     def following(self, at: int) -> re.Match[str] | None:
-        """The next `marker`, `deliverable` or `result` (groups of the match) from `at` on, outside fences and values."""
+        """The next `marker`, `deliverable` or `result` (groups of the match) from `at` on."""
         text = self._text
         while True:
             pattern = _STEP if self._tried < MOST_BRACKETS else _STEP_ONLY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from surefoot.core.parse.arguments import Arguments, arguments_at
+from surefoot.core.parse.arguments import TRAILING, Arguments, arguments_at
 from surefoot.core.parse.drafts import Draft, Found, Reading
 from surefoot.core.parse.json_strict import NotJsonError, decode
 from surefoot.types.messages import NativeCall
@@ -44,5 +44,5 @@ def _mended(written: str, name: str, reading: Reading) -> Arguments:
         if rest.startswith(("{", "[")):
             fault = Fault("malformed_json", f"more than one value; the second begins at character {read.end + 1}", name)
             return Arguments(fault=fault, end=read.end)
-        return Arguments(read.value, None, read.end, read.warnings | {"trailing_text"}, read.repaired_from)
+        return Arguments(read.value, None, read.end, read.warnings | TRAILING, read.repaired_from)
     return read

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.parse.schema import Schema, is_open, properties_of, required_of, resolve, type_name, types_of
 from surefoot.core.parse.validate import Checked, Validator
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -119,14 +120,10 @@ def unwrapped(arguments: Mapping[str, object], tool: ToolSpec) -> Mapping[str, o
     if len(arguments) != 1 or is_open(tool.parameters):
         return arguments
     (key, inner), *_ = arguments.items()
-    if key not in WRAPPERS or key in properties_of(tool.parameters) or not isinstance(inner, dict):
+    members = as_object(inner)
+    if key not in WRAPPERS or key in properties_of(tool.parameters) or members is None:
         return arguments
-    return as_arguments(inner)
-
-
-def as_arguments(value: object) -> Mapping[str, object]:
-    """A JSON object as arguments; of anything else, none."""
-    return {str(key): member for key, member in value.items()} if isinstance(value, dict) else {}  # type: ignore[reportUnknownVariableType,reportUnknownMemberType,reportUnknownArgumentType]  # a dict decoded from JSON
+    return members
 
 
 WRAPPERS = frozenset({"args", "arguments", "parameters", "input", "params", "kwargs", "action_input", "tool_input"})

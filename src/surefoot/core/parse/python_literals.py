@@ -1,7 +1,7 @@
 """Python literals, read without evaluating anything: what a keyword argument of a pythonic call may hold.
 
-Own code and not the compiler's, for three reasons: linear time and bounded depth on any input, no warnings about odd escapes
-printed into somebody's program, and one bad argument does not take the calls around it along.
+Own code and not the compiler's, for three reasons: linear time and bounded depth on any input, no warnings about odd
+escapes printed into somebody's program, and one bad argument does not take the calls around it along.
 """
 
 from __future__ import annotations

@@ -36,8 +36,10 @@ def read_python_start(text: str, start: int, reading: Reading) -> Found:
     else:
         kind = "empty" if closing >= 0 or not reading.cut else "truncated"
         found = Found("pythonic", (Draft(fault=Fault(kind, f"nothing follows {START}")),))
-    warnings: frozenset[ReplyWarning] = found.warnings if closing >= 0 else found.warnings | {"unclosed_tag"}
-    return replace(found, content=text[:start] + after, warnings=warnings, end=end)
+    warnings: set[ReplyWarning] = set(found.warnings)
+    if closing < 0:
+        warnings.add("unclosed_tag")
+    return replace(found, content=text[:start] + after, warnings=frozenset(warnings), end=end)
 
 
 def read_bare_pythonic(text: str, reading: Reading) -> Found | None:
@@ -103,27 +105,39 @@ class _Calls:
         arguments: dict[str, object] = {}
         key = ""
         try:
-            while True:
-                reader.blanks()
-                if text.startswith(")", reader.at):
-                    self._framed = True
-                    return Draft(name, arguments), reader.at + 1
-                keyed = _KEY.match(text, reader.at)
-                if keyed is None:
-                    raise NotLiteralError(reader.at, "give every argument by name", at_end=reader.at >= len(text))
-                key = keyed["key"]
-                reader.at = keyed.end()
+            while not self._ends(reader):
+                key = self._key(reader)
                 value = reader.value()
-                if key in arguments:
-                    raise NotLiteralError(reader.at, "it is given twice")
+                self._separated(reader, is_twice=key in arguments)
                 arguments[key] = value
-                reader.blanks()
-                if text.startswith(",", reader.at):
-                    reader.at += 1
-                elif not text.startswith(")", reader.at):
-                    raise reader.unexpected()
         except NotLiteralError as error:
             return self._faulty(name, key, error, call.end())
+        self._framed = True
+        return Draft(name, arguments), reader.at
+
+    def _ends(self, reader: LiteralReader) -> bool:
+        """Step over the bracket that closes a call, if it stands here."""
+        reader.blanks()
+        ends = self._text.startswith(")", reader.at)
+        reader.at += ends
+        return ends
+
+    def _key(self, reader: LiteralReader) -> str:
+        keyed = _KEY.match(self._text, reader.at)
+        if keyed is None:
+            raise NotLiteralError(reader.at, "give every argument by name", at_end=reader.at >= len(self._text))
+        reader.at = keyed.end()
+        return keyed["key"]
+
+    def _separated(self, reader: LiteralReader, *, is_twice: bool) -> None:
+        """Step over the comma behind an argument."""
+        if is_twice:
+            raise NotLiteralError(reader.at, "it is given twice")
+        reader.blanks()
+        if self._text.startswith(",", reader.at):
+            reader.at += 1
+        elif not self._text.startswith(")", reader.at):
+            raise reader.unexpected()
 
     def _faulty(self, name: str, key: str, error: NotLiteralError, start: int) -> tuple[Draft, int]:
         text = self._text

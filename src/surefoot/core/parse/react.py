@@ -1,7 +1,7 @@
 """ReAct text: `Thought:`, `Action:`, `Action Input:`, `Final Answer:`; the first complete step in document order wins.
 
-A label counts at a line start, outside code fences and outside the JSON value of an input. So the text is walked once, and
-what a label opens is read before the walk goes on behind it. Source: spec/react.md, sections 6 and 7.
+A label counts at a line start, outside code fences and outside the JSON value of an input. So the text is walked
+once, and what a label opens is read before the walk goes on behind it. Source: spec/react.md, sections 6 and 7.
 """
 
 from __future__ import annotations

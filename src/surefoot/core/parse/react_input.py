@@ -43,7 +43,7 @@ class Given:
 
 
 def read_input(text: str, start: int, stop: int, reading: Reading) -> Given:
-    """What is given between `start` and `stop`, the next label. A JSON value may go on behind it: labels in it are text."""
+    """What is given between `start` and `stop`, the next label. A value may go on behind it: labels in it are text."""
     at = skip_blanks(text, start)
     if at >= stop:
         return Given(end=start)

@@ -1,10 +1,10 @@
 """The front of the parser: one reply in, and out come calls, an answer, a fault, or plain content.
 
-How a reply is read. Native calls come first and settle everything. Else reasoning is taken out (`visible`), and one scan finds
-the first marker of a call (`marks`), which decides the family; each family has a reader that turns text into drafts
-(`drafts`). Without a marker the forms that have none are tried, then ReAct labels, as the dialect has it. At the end
-names are resolved and arguments validated (`settle`). Every reader walks the text from left to right and never back,
-so the whole is linear; nothing raises, whatever the text. Source: spec/react.md, sections 5 to 8.
+How a reply is read. Native calls come first and settle everything. Else reasoning is taken out (`visible`), and one
+scan finds the first marker of a call (`marks`), which decides the family; each family has a reader that turns text
+into drafts (`drafts`). Without a marker the forms that have none are tried, then ReAct labels, as the dialect has it.
+At the end names are resolved and arguments validated (`settle`). Every reader walks the text from left to right and
+never back, so the whole is linear; nothing raises, whatever the text. Source: spec/react.md, sections 5 to 8.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ CUT = frozenset({"length", "max_tokens", "content_filter", "incomplete"})
 
 _WHOLE_IF_UNFRAMED = frozenset({"pythonic", "llama3_json", "glm45", "deepseek_v31"})
 _MAY_HOLD_A_CALL = re.compile(r"[<\[{`~]")
+_TOO_MANY: frozenset[ReplyWarning] = frozenset({"extra_actions_dropped"})
 _DROPPED: frozenset[ReplyWarning] = frozenset({"extra_actions_dropped", "action_dropped", "final_dropped"})
 
 FAMILIES: dict[FamilyName, Callable[[str, Mark, Reading], Found | None]] = {
@@ -58,7 +59,7 @@ FAMILIES: dict[FamilyName, Callable[[str, Mark, Reading], Found | None]] = {
     "harmony": lambda text, mark, reading: read_harmony(text, mark.at, reading),
     "tags": lambda text, mark, reading: found_in_tags(text, reading),  # noqa: ARG005  # it walks from the start
 }
-"""Family -> (visible text, its first marker, how to read) -> what it found. A new family is a row here and in `marks`."""
+"""Family -> (visible text, its first marker, how to read) -> what it found. A new family is a row here."""
 
 
 def parse(
@@ -207,9 +208,9 @@ def _parsed(found: Found, shown: Visible, reading: Reading, on_conflict: str) ->
     """The found calls with their names resolved and their arguments validated, and all that goes with them."""
     calls, faulty, noted = settle(found.drafts, reading)
     content = found.content if found.frame or found.format not in _WHOLE_IF_UNFRAMED else shown.text
-    warnings = found.warnings | noted | _token_warning(shown)
+    warnings: frozenset[ReplyWarning] = found.warnings | noted | _token_warning(shown)
     if len(found.drafts) >= MOST_CALLS:
-        warnings |= {"extra_actions_dropped"}
+        warnings |= _TOO_MANY
     if on_conflict == "error" and not warnings.isdisjoint(_DROPPED):
         fault = Fault("conflict", "the reply held more than one step")
         named = [(call.position, call.name, call.id) for call in (*calls, *faulty)]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from surefoot.core.parse.json_strict import as_list, as_object
 from surefoot.core.parse.schema import Schema, is_open, properties_of, required_of, resolve, types_of
+from surefoot.core.parse.schema_limits import limits, pattern_search
 from surefoot.core.parse.schema_rules import (
     Check,
     Log,
@@ -13,10 +14,8 @@ from surefoot.core.parse.schema_rules import (
     all_of,
     any_of,
     excluded,
-    limits,
     of_type,
     one_of_values,
-    pattern_search,
     refuse,
 )
 

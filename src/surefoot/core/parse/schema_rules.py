@@ -1,14 +1,14 @@
-"""The single rules of a JSON Schema, each as a function from a value to that value, with what it finds put into a log."""
+"""The single rules of a JSON Schema: each a function from a value to that value, which logs what it finds."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, decode, same_json
-from surefoot.core.parse.schema import Schema, type_name
+from surefoot.core.parse.schema import type_name
 
 KNOWN_KEYWORDS = frozenset(
     [
@@ -58,15 +58,10 @@ KNOWN_KEYWORDS = frozenset(
 )
 """Keywords that are checked, or that say nothing about a value."""
 
-MOST_PATTERN_CHARS = 2_000
-"""How long a text may be for a pattern that could take more than linear time on it."""
-
-_MOST_PATTERN_REPEATS = 4
 _EXACT_FLOAT = 2**53
 _INTEGER = re.compile(r"\s*([+-]?[0-9]{1,300})\s*")
 _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,4})?)\s*")
 _BOOLEANS = {"true": True, "false": False, "True": True, "False": False}
-_REPEAT = re.compile(r"[*+]|\{\d*,\d*\}|\{\d{2,}\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,162 +232,6 @@ def _from_text(text: str, types: frozenset[str]) -> tuple[bool, object]:
             value, end = decode(stripped, 0)
         except NotJsonError:
             return False, text
-        if end == len(stripped) and isinstance(value, dict | list) and type_name(value) in types:
-            return True, value
+        if end == len(stripped) and (as_object(value) is not None or as_list(value) is not None):
+            return type_name(value) in types, value
     return False, text
-
-
-def limits(schema: Schema) -> list[Check]:
-    """The rules of a schema that bound numbers, texts, lists and objects."""
-    made = [_number_limits(schema), _text_limits(schema), _size_limits(schema)]
-    return [rule for rule in made if rule is not None]
-
-
-def _number(schema: Schema, key: str) -> float | None:
-    value = schema.get(key)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _number_limits(schema: Schema) -> Check | None:
-    bounds: list[tuple[str, float, Callable[[float, float], bool]]] = []
-    for key, words, fails in (
-        ("minimum", "at least", lambda v, b: v < b),
-        ("maximum", "at most", lambda v, b: v > b),
-        ("exclusiveMinimum", "more than", lambda v, b: v <= b),
-        ("exclusiveMaximum", "less than", lambda v, b: v >= b),
-        ("multipleOf", "a multiple of", _is_no_multiple),
-    ):
-        bound = _number(schema, key)
-        if bound is not None:
-            bounds.append((words, bound, fails))
-    if not bounds:
-        return None
-
-    def check(value: object, path: str, log: Log) -> object:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            for words, bound, fails in bounds:
-                if fails(value, bound):
-                    log.wrong(path, f"must be {words} {bound}, not {str(value)[:60]}")
-        return value
-
-    return check
-
-
-def _is_no_multiple(value: float, step: float) -> bool:
-    if step <= 0:
-        return False
-    if isinstance(value, int) and isinstance(step, int):
-        return value % step != 0
-    try:
-        ratio = value / step
-    except OverflowError:
-        return False
-    return math.isfinite(ratio) and abs(ratio - round(ratio)) > 1e-9 * max(1.0, abs(ratio))
-
-
-def _text_limits(schema: Schema) -> Check | None:
-    least, most = _number(schema, "minLength"), _number(schema, "maxLength")
-    pattern = schema.get("pattern")
-    search = pattern_search(pattern) if isinstance(pattern, str) else None
-    if least is None and most is None and search is None:
-        return None
-
-    def check(value: object, path: str, log: Log) -> object:
-        if isinstance(value, str):
-            if least is not None and len(value) < least:
-                log.wrong(path, f"must have at least {least} characters, not {len(value)}")
-            elif most is not None and len(value) > most:
-                log.wrong(path, f"must have at most {most} characters, not {len(value)}")
-            elif search is not None and not search(value):
-                log.wrong(path, f"must match the pattern {pattern}")
-        return value
-
-    return check
-
-
-def pattern_search(pattern: str) -> Callable[[str], bool] | None:
-    """The test for a pattern, or None if it cannot be compiled or could take exponential time.
-
-    Patterns with repeats inside of repeats are not run. One whose repeats could cost more than one pass refuses texts
-    of more than `MOST_PATTERN_CHARS`. As in ECMAScript, `$` is only the very end.
-    """
-    bare = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "x", pattern, flags=re.DOTALL)  # classes and escapes count as one sign
-    repeats = len(_REPEAT.findall(bare))
-    if repeats > _MOST_PATTERN_REPEATS or _repeats_a_repeat(bare):
-        return None
-    ended = pattern[:-1] + r"\Z" if bare.endswith("$") and pattern.endswith("$") else pattern
-    try:
-        compiled = re.compile(ended)
-    except (re.error, RecursionError, OverflowError):
-        return None
-    most = MOST_PATTERN_CHARS if repeats > 1 or (repeats == 1 and not bare.startswith("^")) else None
-
-    def search(text: str) -> bool:
-        return (most is None or len(text) <= most) and compiled.search(text) is not None
-
-    return search
-
-
-def _repeats_a_repeat(bare: str) -> bool:
-    """Whether a repeated group holds a repeat or an alternative, or something refers back to a group."""
-    holds: list[bool] = []
-    for at, sign in enumerate(bare):
-        if sign == "(":
-            holds.append(False)
-        elif sign == ")" and holds:
-            inner = holds.pop()
-            if inner and (_REPEAT.match(bare, at + 1) or bare.startswith("?", at + 1)):
-                return True
-            if holds:
-                holds[-1] = holds[-1] or inner
-        elif holds and (sign in "*+|{" or (sign == "?" and bare[at - 1] != "(")):
-            holds[-1] = True
-    return "(?P=" in bare
-
-
-def _size_limits(schema: Schema) -> Check | None:
-    keys = ("minItems", "maxItems", "minProperties", "maxProperties")
-    least_items, most_items, least_keys, most_keys = (_number(schema, key) for key in keys)
-    unique = schema.get("uniqueItems") is True
-    if not unique and all(_number(schema, key) is None for key in keys):
-        return None
-
-    def bound(size: int, least: float | None, most: float | None, path: str, log: Log, noun: str) -> None:
-        if least is not None and size < least:
-            log.wrong(path, f"must have at least {least} {noun}, not {size}")
-        if most is not None and size > most:
-            log.wrong(path, f"must have at most {most} {noun}, not {size}")
-
-    def check(value: object, path: str, log: Log) -> object:
-        row, members = as_list(value), as_object(value)
-        if row is not None:
-            bound(len(row), least_items, most_items, path, log, "items")
-            if unique and has_twins(row):
-                log.wrong(path, "must not hold the same item twice")
-        elif members is not None:
-            bound(len(members), least_keys, most_keys, path, log, "keys")
-        return value
-
-    return check
-
-
-def has_twins(row: list[object]) -> bool:
-    """Whether a list holds a JSON value twice."""
-    seen: set[object] = set()
-    for item in row:
-        key = _frozen(item)
-        if key in seen:
-            return True
-        seen.add(key)
-    return False
-
-
-def _frozen(value: object) -> object:
-    """A hashable stand-in: the same for the same JSON value, and for no other."""
-    row = as_list(value)
-    if row is not None:
-        return ("array", *map(_frozen, row))
-    members: Mapping[str, object] | None = as_object(value)
-    if members is not None:
-        return ("object", frozenset((key, _frozen(member)) for key, member in members.items()))
-    return (isinstance(value, bool), isinstance(value, str), value)

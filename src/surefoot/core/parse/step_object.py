@@ -1,4 +1,4 @@
-"""The step as one JSON object, `{"thought", "action", "action_input"}`: in schema mode, and where ReAct text uses it."""
+"""The step as one JSON object, `{"thought", "action", "action_input"}`: in schema mode and in ReAct text."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def found_of(step: Step, reading: Reading, form: str, content: str, end: int) ->
 
 
 def read_schema(text: str, reading: Reading) -> Found | None:
-    """The step object that a schema held the model to; None if the text is something else. The content is its thought."""
+    """The step object that a schema held the model to; None if it is something else. The content is its thought."""
     start = text.find("{")
     if start < 0:
         return None

@@ -1,9 +1,9 @@
 """What of a reply may be shown while it still streams: a state machine over text, no matter how it is cut into chunks.
 
-Calls, labels and reasoning tags are never shown; reasoning is handed out apart. Text whose end could still become one of
-these is held back until it cannot. Every decision is made about one place of the text, from the text before it and from
-enough of what follows, never from where a chunk ends; so any cutting shows the same. Nothing is ever run from here: the
-complete reply is parsed once. Source: spec/react.md, section 11.
+Calls, labels and reasoning tags are never shown; reasoning is handed out apart. Text whose end could still become one
+of these is held back until it cannot. Every decision is made about one place of the text, from the text before it and
+from enough of what follows, never from where a chunk ends; so any cutting shows the same. Nothing is ever run from
+here: the complete reply is parsed once. Source: spec/react.md, section 11.
 """
 
 from __future__ import annotations
@@ -136,10 +136,12 @@ class DisplayFilter:
             case "closing":
                 self._take(sign.size, show=False)
                 self._after_block()
+            case _:
+                return self._take(1)
         return True
 
     def _line(self, *, final: bool) -> bool | None:
-        """What the line that begins here is, if it is more than text: None if it is not; False if that is still open."""
+        """What the line that begins here is: None if it is only text; False if that is still open."""
         held = self._held
         fence = fence_sign(held, self._fence, final=final)
         if fence is not None and fence.kind == "wait":

@@ -140,7 +140,7 @@ def label_sign(text: str, labels: Labels, pattern: re.Pattern[str], *, final: bo
 
 
 def fence_sign(text: str, inside: str, *, final: bool) -> Sign | None:
-    """The fence line at the beginning of a line. `inside`: the run of the fence that is open, which this one may close."""
+    """The fence line at the beginning of a line. `inside`: the run of the open fence, if there is one."""
     fence = _FENCE.match(text)
     if fence is None:
         return WAIT if not final and _FENCE_BEGUN.match(text) and len(text) < MOST_HELD_CHARS else None

@@ -1,7 +1,8 @@
 """JSON bodies between an opening and a closing tag: one call, a list, or several; the end is found by decoding.
 
 Where a value does not decode, its strings cannot be told, so the first closing or opening tag behind it is the best
-evidence of where it ends: one bad call never drops its siblings. An open payload has no such end; all the rest is in it.
+evidence of where it ends: one bad call never drops its siblings. An open payload has no such end; all the rest is in
+it.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ def typed(text: str, parameter: str, tool: ToolSpec | None, rules: Rules = LENIE
     if tool is None:
         return text, False
     schema = properties_of(tool.parameters).get(parameter)
-    types = types_of(schema, tool.parameters) if schema is not None else frozenset[str]()
-    if not types or types == {"string"}:
+    types: frozenset[str] = types_of(schema, tool.parameters) if schema is not None else frozenset()
+    if types <= {"string"}:
         return text, False
     stripped = text.strip()
     try:

@@ -1,4 +1,4 @@
-"""The families that share `<tool_call>`: hermes (JSON), qwen3_xml (`<function=…>`) and glm45 (`arg_key` / `arg_value`)."""
+"""The families that share `<tool_call>`: hermes (JSON), qwen3_xml (`<function=…>`), glm45 (`arg_key`)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class _ToolCalls:
         return end
 
     def _function(self, at: int) -> tuple[Draft, int]:
-        """`<function=NAME>` with its parameters; closers that are missing are tolerated where nothing can be missing."""
+        """`<function=NAME>` with its parameters; missing closers are tolerated where nothing else can be missing."""
         text, reading = self._text, self._reading
         opening = _FUNCTION.match(text, at)
         if opening is None:

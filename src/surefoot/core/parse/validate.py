@@ -1,10 +1,10 @@
 """Validation of a call's arguments against the tool's JSON Schema.
 
-A schema is turned once into a tree of small functions (`schema_compile`), so that checking a flat object of numbers and
-texts costs a few calls. Coercion is lossless only, and is recorded. A key that a schema does not declare is refused
-unless the schema admits it: by `additionalProperties` or `patternProperties`, or by declaring no properties at all. Where an
-object is described in parts (`allOf`, or properties beside `anyOf`), the parts are taken together. Source:
-spec/react.md, section 8.
+A schema is turned once into a tree of small functions (`schema_compile`), so that checking a flat object of numbers
+and texts costs a few calls. Coercion is lossless only, and is recorded. A key that a schema does not declare is
+refused unless the schema admits it: by `additionalProperties` or `patternProperties`, or by declaring no properties
+at all. Where an object is described in parts (`allOf`, or properties beside `anyOf`), the parts are taken together.
+Source: spec/react.md, section 8.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from surefoot.core.parse.json_strict import as_list, as_object
 from surefoot.core.parse.schema import Schema, resolve
 from surefoot.core.parse.schema_compile import compile_schema
-from surefoot.core.parse.schema_rules import KNOWN_KEYWORDS, FieldError, Log, pattern_search, refuse
+from surefoot.core.parse.schema_limits import pattern_search
+from surefoot.core.parse.schema_rules import KNOWN_KEYWORDS, FieldError, Log, refuse
 
 MOST_ERRORS = 20
 
