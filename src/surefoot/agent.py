@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from surefoot.core.fold import fold
 from surefoot.core.moves import next_moves, standing
 from surefoot.core.reasoners.table import REASONERS
-from surefoot.core.state import Call, State
+from surefoot.core.state import EMPTY, Call, State
 from surefoot.core.template import check_template
 from surefoot.core.view import pager_spec
 from surefoot.journal.memory import MemoryJournal
@@ -195,7 +195,7 @@ class Agent:
             resumed = RunResumed(by or "resume", config=config)
             if self._model.name != state.model:
                 resumed = replace(resumed, model=self._model.name, call_mode=self._mode(), traits=self._model.traits)
-            return await self._drive(journal, (resumed,), watch, stream=stream, earlier_s=state.elapsed_s)
+            return await self._drive(journal, (resumed,), watch, stream=stream, state=state)
 
     def resume_sync(self, run_id: str, **options: Any) -> Run:  # Any: passed on as they are
         """`resume` for scripts; takes the same options."""
@@ -221,7 +221,7 @@ class Agent:
         async with _Opened(journal):
             state = fold(await journal.read())
             first = RunForked(forked, run_id, at, self._model.name, self._mode(), self._model.traits, config)
-            return await self._drive(journal, (first,), watch, stream=stream, earlier_s=state.elapsed_s)
+            return await self._drive(journal, (first,), watch, stream=stream, state=state)
 
     async def settle(
         self, run_id: str, call_id: str, outcome: Literal["done", "not_done"], *, by: str, result: str = ""
@@ -283,9 +283,9 @@ class Agent:
         watch: Watch | None,
         *,
         stream: bool,
-        earlier_s: float = 0.0,
+        state: State = EMPTY,
     ) -> Run:
-        """Put on record how it began, then drive."""
+        """Put on record how somebody takes it up, then drive on from `state`."""
         await journal.append(first)
         if watch is not None:
             for event in first:
@@ -297,10 +297,10 @@ class Agent:
             self.settings,
             watch,
             stream,
-            earlier_s=earlier_s,
+            earlier_s=state.elapsed_s,
             traits=self._traits,
         )
-        return Run.of(await drive(journal, hands))
+        return Run.of(await drive(journal, hands, fold(first, state)))
 
     def _started(self, run_id: str, task: str | Task) -> tuple[Event, ...]:
         remembered = self._traits.known()

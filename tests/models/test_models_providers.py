@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from surefoot.models.anthropic import Anthropic
 from surefoot.models.known import known_traits
 from surefoot.models.providers import PROVIDERS, identity_of, is_local_url, resolve
 from surefoot.types.errors import ConfigError, UsageError
@@ -14,16 +15,18 @@ EVERY_KEY = {variable: KEY for provider in PROVIDERS.values() for variable in pr
 @pytest.mark.parametrize(
     ("name", "identity"),
     [
-        ("openai:gpt-5.1-mini", "https://api.openai.com/v1 gpt-5.1-mini"),
-        ("deepseek:deepseek-chat", "https://api.deepseek.com deepseek-chat"),
-        ("ollama:qwen3:8b", "http://localhost:11434/v1 qwen3:8b"),
-        ("openrouter:qwen/qwen3-32b", "https://openrouter.ai/api/v1 qwen/qwen3-32b"),
-        ("http://localhost:8000/v1#m", "http://localhost:8000/v1 m"),
+        ("openai:gpt-5.1-mini", "openai_chat https://api.openai.com/v1 gpt-5.1-mini"),
+        ("openai-responses:gpt-5.1-mini", "openai_responses https://api.openai.com/v1 gpt-5.1-mini"),
+        ("anthropic:claude-sonnet-4-6", "anthropic https://api.anthropic.com claude-sonnet-4-6"),
+        ("deepseek:deepseek-chat", "openai_chat https://api.deepseek.com deepseek-chat"),
+        ("ollama:qwen3:8b", "openai_chat http://localhost:11434/v1 qwen3:8b"),
+        ("openrouter:qwen/qwen3-32b", "openai_chat https://openrouter.ai/api/v1 qwen/qwen3-32b"),
+        ("http://localhost:8000/v1#m", "openai_chat http://localhost:8000/v1 m"),
     ],
 )
 def test_names_resolve(name: str, identity: str) -> None:
     model = resolve(name, environment=EVERY_KEY)
-    assert (model.name, identity_of(model)) == (name, f"openai_chat {identity}")
+    assert (model.name, identity_of(model)) == (name, identity)
     assert KEY not in repr(model)
 
 
@@ -38,7 +41,17 @@ def test_a_base_url_comes_from_the_caller_or_the_environment() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["openai:m", "deepseek:m", "qwen:m", "gemini:m", "openrouter:m", "https://a.example/v1#m"]
+    "name",
+    [
+        "openai:m",
+        "openai-responses:m",
+        "anthropic:m",
+        "deepseek:m",
+        "qwen:m",
+        "gemini:m",
+        "openrouter:m",
+        "https://a.example/v1#m",
+    ],
 )
 def test_a_missing_key_names_its_variable(name: str) -> None:
     with pytest.raises(ConfigError, match=r"set the environment variable [A-Z_]+_API_KEY"):
@@ -100,6 +113,34 @@ def test_the_table_of_known_models() -> None:
     assert "temperature" not in known_traits("api.openai.com", "gpt-4.1")
     assert "temperature" not in known_traits("api.openai.com", "gpt-5-chat-latest")
     assert known_traits("my.host", "llama-3") == {}
+    assert known_traits("api.openai.com", "gpt-4.1")["reasoning_echo"] == "no"
+    assert "reasoning_echo" not in known_traits("api.openai.com", "gpt-5.1")
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "schema", "temperature"),
+    [
+        ("claude-3-haiku-20240307", "no", "no", None),
+        ("claude-3-5-sonnet-20241022", "no", "no", None),
+        ("claude-3-7-sonnet-latest", "budget", "no", None),
+        ("claude-sonnet-4-20250514", "budget", "no", None),
+        ("claude-opus-4-0", "budget", "no", None),
+        ("claude-opus-4-1-20250805", "budget", "yes", None),
+        ("claude-haiku-4-5", "budget", "yes", None),
+        ("claude-sonnet-4-6", None, "yes", None),
+        ("claude-opus-4-7", None, "yes", "no"),
+        ("claude-sonnet-5", None, "yes", "no"),
+    ],
+)
+def test_the_generations_of_claude(model: str, effort: str | None, schema: str, temperature: str | None) -> None:
+    traits = known_traits("api.anthropic.com", model)
+    known = (traits.get("reasoning_effort"), traits.get("json_schema"), traits.get("temperature"))
+    assert known == (effort, schema, temperature)
+
+
+def test_anthropics_base_url_with_or_without_its_version() -> None:
+    urls = [Anthropic("m").url(base) for base in ("https://api.anthropic.com", "http://localhost:1/v1")]
+    assert urls == ["https://api.anthropic.com/v1/messages", "http://localhost:1/v1/messages"]
 
 
 def test_a_key_that_cannot_be_one_is_not_shown() -> None:

@@ -96,9 +96,16 @@ class LibraryModel:
 
 
 def _retry_after(error: Exception) -> float | None:
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    told = headers.get("retry-after") if isinstance(headers, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - a mapping of any kind
-    return float(told) if isinstance(told, str) and told.replace(".", "", 1).isdecimal() else None
+    """Seconds, from the headers of the answer where the library keeps them."""
+    for holder in (error, getattr(error, "response", None)):
+        for field in ("litellm_response_headers", "headers"):
+            headers = getattr(holder, field, None)
+            if not isinstance(headers, Mapping):
+                continue
+            told = cast("Mapping[str, object]", headers).get("retry-after")  # the headers of an HTTP answer
+            if isinstance(told, str) and told.replace(".", "", 1).isdecimal():
+                return float(told)
+    return None
 
 
 def plain(value: object) -> object:

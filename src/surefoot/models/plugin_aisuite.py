@@ -3,7 +3,6 @@
 import asyncio
 import importlib
 from collections.abc import Callable
-from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -20,17 +19,20 @@ def aisuite_model(name: str, settings: ModelSettings, *, create: Create | None =
     """The model that aisuite calls `name`. `create` stands in for its `client.chat.completions.create`.
 
     The library blocks, so it runs in a thread; a request that is cancelled or times out is no longer waited for, but
-    goes on in its thread until the library gives up. Raises `ConfigError` when the library is not installed. It is
-    imported with the first request.
+    goes on in its thread until the library gives up. Its clients may retry by themselves, before surefoot does. Raises
+    `ConfigError` when the library is not installed. It is imported with the first request.
     """
     del settings  # every request carries its own
     if create is None and find_spec("aisuite") is None:
         raise ConfigError("model", f"aisuite:{name}", "the library is missing: pip install aisuite")
     made: list[Create] = [] if create is None else [create]
 
-    async def complete(fields: Json) -> object:
+    def ask(fields: Json) -> object:
         if not made:
             made.append(importlib.import_module("aisuite").Client().chat.completions.create)
-        return await asyncio.to_thread(partial(made[0], **fields))
+        return made[0](**fields)
+
+    async def complete(fields: Json) -> object:
+        return await asyncio.to_thread(ask, fields)
 
     return LibraryModel(f"aisuite:{name}", name, complete, library="the aisuite library")

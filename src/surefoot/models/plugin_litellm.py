@@ -3,6 +3,7 @@
 A LiteLLM *proxy* needs no library: it speaks the OpenAI chat wire and is the provider `litellm`.
 """
 
+import asyncio
 import importlib
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
@@ -26,7 +27,9 @@ def litellm_model(name: str, settings: ModelSettings, *, acompletion: Acompletio
         raise ConfigError("model", f"litellm-lib:{name}", "the library is missing: pip install litellm")
 
     async def complete(fields: Json) -> object:
-        ask = acompletion if acompletion is not None else importlib.import_module("litellm").acompletion
+        ask = acompletion
+        if ask is None:  # its import takes seconds, in which other runs go on
+            ask = (await asyncio.to_thread(importlib.import_module, "litellm")).acompletion
         # surefoot retries by itself, and counts what it does
         return await ask(**fields, num_retries=0, max_retries=0, timeout=settings.request_timeout_s)
 

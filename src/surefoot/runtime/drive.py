@@ -9,13 +9,13 @@ from surefoot.runtime.under_way import Hands, UnderWay
 from surefoot.types.ports import RunJournal
 
 
-async def drive(journal: RunJournal, hands: Hands) -> State:
+async def drive(journal: RunJournal, hands: Hands, state: State) -> State:
     """Take a run as far as it can go: to its end, or to where a person has to speak.
 
-    Call it again after a crash or an approval: the journal says where the run stood. What a tool or a model did wrong
-    is in the journal; only `JournalError` leaves here. Cancelled, it leaves the run as a crash would: resumable.
+    `state` is the fold of all that the journal holds. Call it again after a crash or an approval: the journal says
+    where the run stood. What a tool or a model did wrong is in the journal; only `JournalError` leaves here. Cancelled,
+    it leaves the run as a crash would: resumable.
     """
-    state = fold(await journal.read())
     async with UnderWay(journal, hands) as under_way:  # one task group, and the moves being made in it
         while True:
             if moves := next_moves(state, under_way.moves):

@@ -67,7 +67,7 @@ def _invoke(text: str, start: int, seek: Seeker, reading: Reading, warnings: set
         if close < 0:
             return Draft(name, fault=Fault("truncated", "the reply ends inside a parameter", name)), len(text)
         key = attributes.get("name", "")
-        made = _value(text[at:close], key, attributes.get("string", ""), name, reading, warnings)
+        made = _value(text[at:close], attributes, name, reading, warnings)
         if isinstance(made, Fault):
             fault = fault or made
         else:
@@ -87,8 +87,10 @@ def _invoke(text: str, start: int, seek: Seeker, reading: Reading, warnings: set
 
 
 def _value(
-    text: str, key: str, is_string: str, name: str, reading: Reading, warnings: set[ReplyWarning]
+    text: str, attributes: Mapping[str, str], name: str, reading: Reading, warnings: set[ReplyWarning]
 ) -> tuple[object] | Fault:
+    """The value of a parameter, in a tuple of its own, or what is wrong with it."""
+    key, is_string = attributes.get("name", ""), attributes.get("string", "")
     if is_string == "true":
         return (text,)
     if is_string != "false":

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from surefoot.core.parse.held_text import HeldText
 from surefoot.core.parse.json_lossless import NEVER, PAYLOAD_START, Closing, Repair
 from surefoot.core.parse.json_lossless import decode as decode_lossless
 from surefoot.core.parse.json_strict import NotJsonError, as_object
@@ -102,17 +103,9 @@ class Mending:
         except (ValueError, RecursionError, IndexError):
             return None
         mended = as_object(made)
-        if mended is None or not all(_held(piece, text) for piece in _texts(mended)) or _drops_a_key(mended, text):
+        if mended is None or not HeldText(text).holds(mended) or _drops_a_key(mended, text):
             return None
         return dict(mended)
-
-
-def _held(piece: str, text: str) -> bool:
-    """Whether the text holds this piece, as it is or with its escapes written out."""
-    if piece in text:
-        return True
-    escaped = piece.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
-    return escaped in text or escaped.replace('"', '\\"') in text
 
 
 def _drops_a_key(made: Mapping[str, object], text: str) -> bool:
@@ -131,18 +124,5 @@ def _keys(value: object) -> Iterator[str]:
             members = cast("dict[str, object]", item)  # a JSON object
             yield from members
             waiting += members.values()
-        elif isinstance(item, list):
-            waiting += cast("list[object]", item)  # a JSON list
-
-
-def _texts(value: object) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            waiting += cast("dict[str, object]", item).keys()  # a JSON object
-            waiting += cast("dict[str, object]", item).values()  # a JSON object
         elif isinstance(item, list):
             waiting += cast("list[object]", item)  # a JSON list

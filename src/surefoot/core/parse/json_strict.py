@@ -105,8 +105,8 @@ def same_json(one: object, other: object) -> bool:
     """Whether two JSON values are the same; unlike in Python, `true` is not 1, and 1 is 1.0."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
-    if isinstance(one, list) and isinstance(other, list):
-        ones, others = cast("list[object]", one), cast("list[object]", other)  # from JSON: a list holds JSON values
+    ones, others = as_list(one), as_list(other)
+    if ones is not None and others is not None:
         return len(ones) == len(others) and all(map(same_json, ones, others))
     first, second = as_object(one), as_object(other)
     if first is not None and second is not None:
@@ -127,7 +127,7 @@ def as_list(value: object) -> list[object] | None:
 def nested_deeper_than(value: object, most: int) -> bool:
     """Whether lists and objects stand in each other in more than `most` levels. Does not recurse."""
     level: list[object] = [value]
-    for _ in range(most + 1):
+    for _ in range(most):
         inner: list[object] = []
         for item in level:
             if isinstance(item, dict):
@@ -137,7 +137,7 @@ def nested_deeper_than(value: object, most: int) -> bool:
         if not inner:
             return False
         level = inner
-    return any(as_object(item) is not None or as_list(item) is not None for item in level)
+    return True
 
 
 def _has_surrogate(value: object) -> bool:

@@ -72,7 +72,7 @@ def _function_call(text: str, at: int, seek: Seeker) -> FamilyName | None:
     return "tags" if close >= 0 and not 0 <= seek.find(FUNCTION_CALL, inside) < close else None
 
 
-def _deepseek(text: str, at: int, seek: Seeker) -> FamilyName | None:
+def _deepseek(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
     call = seek.find(V3_CALL, at)
     separator = seek.find(V3_SEPARATOR, at)
     if separator < 0:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Literal
 
 from surefoot.core.parse.bare_json import read_bare_json, read_fenced, read_python_tag
@@ -20,6 +21,7 @@ from surefoot.core.parse.drafts import Found, Reading, Repairing
 from surefoot.core.parse.dsml import read_dsml
 from surefoot.core.parse.function_call_tags import found_in_tags
 from surefoot.core.parse.harmony import read_harmony
+from surefoot.core.parse.held_text import HeldText
 from surefoot.core.parse.json_calls import read_mistral
 from surefoot.core.parse.labels import DEFAULT_LABELS, Labels
 from surefoot.core.parse.marks import FamilyName, Mark, first_mark
@@ -34,7 +36,7 @@ from surefoot.core.parse.token_calls import read_deepseek, read_kimi
 from surefoot.core.parse.tool_call_tags import read_tool_calls
 from surefoot.core.parse.visible import Visible, visible, without_leaked_tokens
 from surefoot.types.messages import NativeCall
-from surefoot.types.reply import Fault, FaultyCall, Parsed, ReplyWarning
+from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall, ReplyWarning
 from surefoot.types.tools import Catalogue, ToolSpec
 
 STOPPED = frozenset({"stop", "tool_calls", "function_call", "tool_use", "end_turn", "stop_sequence", "eos"})
@@ -43,6 +45,7 @@ CUT = frozenset({"length", "max_tokens", "content_filter", "incomplete"})
 _WHOLE_IF_UNFRAMED = frozenset({"pythonic", "llama3_json", "glm45", "deepseek_v31"})
 _MAY_HOLD_A_CALL = re.compile(r"[<\[{`~]")
 _TOO_MANY: frozenset[ReplyWarning] = frozenset({"extra_actions_dropped"})
+_JOINT = "\ud800"  # half of a pair: no argument holds it
 _DROPPED: frozenset[ReplyWarning] = frozenset({"extra_actions_dropped", "action_dropped", "final_dropped"})
 
 FAMILIES: dict[FamilyName, Callable[[str, Mark, Reading], Found | None]] = {
@@ -111,9 +114,7 @@ def _find(shown: Visible, reading: Reading, dialect: str) -> tuple[Found, Visibl
     shown = _without_leaked(shown)
     fence = whole_fence(shown.text)
     if fence is not None:
-        inner = Visible(
-            fence.content(shown.text), ((0, shown.in_reply(fence.inner)),), tokens_removed=shown.tokens_removed
-        )
+        inner = shown.part(fence.inner, fence.inner_end)
         found = _in(inner, reading, dialect)
         if found is not None and (found.drafts or found.final is not None):
             return found, inner
@@ -207,6 +208,8 @@ def _in_labels(shown: Visible, reading: Reading) -> Found:
 def _parsed(found: Found, shown: Visible, reading: Reading, on_conflict: str) -> Parsed:
     """The found calls with their names resolved and their arguments validated, and all that goes with them."""
     calls, faulty, noted = settle(found.drafts, reading)
+    if calls and len(shown.pieces) > 1:
+        calls, faulty = _without_bridged(calls, faulty, shown)
     content = found.content if found.frame or found.format not in _WHOLE_IF_UNFRAMED else shown.text
     warnings: frozenset[ReplyWarning] = found.warnings | noted | _token_warning(shown)
     if len(found.drafts) >= MOST_CALLS:
@@ -226,6 +229,22 @@ def _parsed(found: Found, shown: Visible, reading: Reading, on_conflict: str) ->
         found.format,
         shown.in_reply(found.end) if found.end >= 0 else -1,
     )
+
+
+def _without_bridged(
+    calls: tuple[ParsedCall, ...], faulty: tuple[FaultyCall, ...], shown: Visible
+) -> tuple[tuple[ParsedCall, ...], tuple[FaultyCall, ...]]:
+    """The calls without those in whose arguments reasoning stood: what is left of such a text was never written so."""
+    held = HeldText(_JOINT.join(shown.unbroken()))
+    whole: list[ParsedCall] = []
+    broken = list(faulty)
+    for call in calls:
+        if held.holds(call.arguments):
+            whole.append(call)
+        else:
+            fault = Fault("malformed_json", "reasoning stands inside of an argument", call.name)
+            broken.append(FaultyCall(call.position, fault, call.name, call.id))
+    return tuple(whole), tuple(sorted(broken, key=attrgetter("position")))
 
 
 def _token_warning(shown: Visible) -> frozenset[ReplyWarning]:

@@ -45,7 +45,7 @@ def read_deepseek(text: str, start: int, reading: Reading, family: FamilyName) -
             read = arguments_at(text, arguments, (_CALL_END, _CALLS_END, _CALL), reading, name, seek=seek)
             drafts.append(read.draft(name))
             warnings |= read.warnings
-            end = _past(text, read.end, _CALL_END, (_CALL, _CALLS_END), seek, warnings)
+            end = _past(text, read.end, (_CALL_END, _CALL, _CALLS_END), seek, warnings)
         at = seek.find(_CALL, end)
     if not drafts:
         drafts.append(Draft(fault=_no_call(text, start, _CALLS, _CALLS_END, _CALL)))
@@ -76,7 +76,7 @@ def read_kimi(text: str, start: int, reading: Reading) -> Found:
             draft = read.draft(name, call_id)
             drafts.append(_named(draft, call_id, reading) if draft.fault is None else draft)
             warnings |= read.warnings
-            end = _past(text, read.end, _KIMI_CALL_END, (_KIMI_CALL, _KIMI_CALLS_END), seek, warnings)
+            end = _past(text, read.end, (_KIMI_CALL_END, _KIMI_CALL, _KIMI_CALLS_END), seek, warnings)
         at = seek.find(_KIMI_CALL, end)
     if not drafts:
         drafts.append(Draft(fault=_no_call(text, start, _KIMI_CALLS, _KIMI_CALLS_END, _KIMI_CALL)))
@@ -104,12 +104,13 @@ def _named(draft: Draft, call_id: str, reading: Reading) -> Draft:
     return Draft(id=call_id, fault=Fault("missing_name", f"the id {call_id[:60]!r} names no tool"))
 
 
-def _past(text: str, at: int, closing: str, others: tuple[str, ...], seek: Seeker, warnings: set[ReplyWarning]) -> int:
-    """Step over the end of a call; note what is amiss with it."""
+def _past(text: str, at: int, marks: tuple[str, ...], seek: Seeker, warnings: set[ReplyWarning]) -> int:
+    """Step over the end of a call, the first of `marks`, of which the others are beginnings; note what is amiss."""
+    closing, *others = marks
     at = skip_blanks(text, at)
     if text.startswith(closing, at):
         return at + len(closing)
-    close, other = seek.find(closing, at), seek.first(others, at)
+    close, other = seek.find(closing, at), seek.first(tuple(others), at)
     if close >= 0 and not 0 <= other < close:
         warnings.add("trailing_text")
         return close + len(closing)

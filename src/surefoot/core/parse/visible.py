@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 
 from surefoot.core.parse.json_ladder import LENIENT, value_end
 from surefoot.core.parse.scan import MOST_BRACKETS, Seeker, skip_blanks
@@ -62,6 +63,17 @@ class Visible:
             return 0
         here, there = self.pieces[max(0, bisect_right(self.pieces, (at - 1, 1 << 62)) - 1)]
         return there + at - here
+
+    def part(self, start: int, end: int) -> Visible:
+        """A part of the visible text as one of its own."""
+        first = (0, self.in_reply(start + 1) - 1)
+        inner = [(here - start, there) for here, there in self.pieces if start < here < end]
+        return Visible(self.text[start:end], (first, *inner), self.open_reasoning, self.tokens_removed)
+
+    def unbroken(self) -> tuple[str, ...]:
+        """The pieces of text between which something was taken out."""
+        places = [here for here, _ in self.pieces] + [len(self.text)]
+        return tuple(self.text[start:end] for start, end in pairwise(places))
 
     def joint_after(self, at: int) -> int:
         """The first place behind `at` where something was taken out in the middle; the end if there is none."""

@@ -1,0 +1,25 @@
+"""The main job on the embedded model: the first task of the demo, by the command that a user would type."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from surefoot.models.weights import QWEN_CODER, known_models
+
+ROOT = Path(__file__).parent.parent
+
+
+def has_weights() -> bool:
+    return any(model.name == QWEN_CODER.name and model.present for model in known_models())
+
+
+@pytest.mark.real_model
+@pytest.mark.skipif(not has_weights(), reason="the embedded model is not here; `surefoot model pull` fetches it")
+def test_two_scores_are_looked_up_and_added() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "demo.py", "1"], capture_output=True, text=True, check=False, timeout=1200
+    )
+    assert "✓ right" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0
