@@ -134,7 +134,9 @@ def _native(state: State, turn: Turn) -> tuple[ModelMessage, ...]:
     message = turn.message
     # a leaked call is promoted: what stood in the text as a call now stands as one
     content = message.content if message.calls or not calls else turn.parsed.content or ""
-    said = ModelMessage("assistant", content, calls, reasoning=message.reasoning)
+    said = ModelMessage(
+        "assistant", content, calls, reasoning=message.reasoning, model=message.model, opaque=message.opaque
+    )
     results = tuple(
         ModelMessage("tool", _told(state, turn, call, "native"), call_id=call.wire_id, name=call.name)
         for call in turn.calls
@@ -158,7 +160,7 @@ def _sent_arguments(turn: Turn, call: Call) -> str:
 
 
 def _as_text(state: State, turn: Turn, mode: CallMode) -> tuple[ModelMessage, ...]:
-    said = ModelMessage("assistant", _own_words(turn, mode), reasoning=turn.message.reasoning)
+    said = ModelMessage("assistant", _own_words(turn, mode), reasoning=turn.message.reasoning, model=turn.message.model)
     told = [f"Observation: {_told(state, turn, call, mode)}" for call in turn.calls]
     note = note_for(state, turn, mode)
     if note:
