@@ -99,7 +99,7 @@ async def test_a_killed_process_loses_nothing_and_repeats_nothing(tmp_path: Path
         assert done.returncode == 9, done.stderr
         happened = await finish(folder)
         if not happened:
-            assert at <= 2  # nothing had been done yet, so nothing is lost
+            assert at <= 5  # no tool had been touched yet, so nothing is lost
             continue
         assert happened["send Ada"] == 1
         assert all(count <= 2 for count in happened.values())
