@@ -44,7 +44,10 @@ ReplyWarning = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a reply, or one call in it, cannot be used. `detail` is the text that tells the model how to mend it."""
+    """Why a reply, or one call in it, cannot be used.
+
+    `detail` says what was wrong and where; `core.parse.faults.tell` makes the message of it that the model reads.
+    """
 
     kind: FaultKind
     detail: str = ""

@@ -11,9 +11,7 @@ from surefoot.types.tools import Catalogue, Effect, ToolSpec
 def tool(name: str, effect: Effect = "read", required: tuple[str, ...] = (), **properties: object) -> ToolSpec:
     """A tool whose parameters are given by type, or as a schema."""
     schema = {key: {"type": value} if isinstance(value, str) else value for key, value in properties.items()}
-    return ToolSpec(
-        name, "", {"type": "object", "properties": schema, "required": list(required)}, effect=effect
-    )
+    return ToolSpec(name, "", {"type": "object", "properties": schema, "required": list(required)}, effect=effect)
 
 
 SEARCH = tool("search", required=("query",), query="string")

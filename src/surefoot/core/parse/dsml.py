@@ -81,7 +81,8 @@ def _invoke(text: str, start: int, seek: Seeker, reading: Reading, warnings: set
         told = Fault("malformed_json", f"expected parameter elements, got {text[end:close][:60]!r}", name)
         return Draft(name, fault=fault or told), close + len(_INVOKE_END)
     warnings.add("unclosed_tag")
-    if reading.cut and end >= len(text):
+    is_open = following < 0 and not text.startswith(_CALLS_END, end)
+    if is_open and (reading.cut or end < len(text)):
         fault = Fault("truncated", "the reply ends before the call does", name)
     return Draft(name, _unwrapped(arguments, name, reading), fault), at
 

@@ -40,16 +40,14 @@ _MOST_ESCAPED = 2
 
 
 def texts_of(value: object) -> Iterator[str]:
-    """All keys and texts of a decoded value."""
+    """All texts in a decoded value; keys are no arguments."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
         if isinstance(item, str):
             yield item
         elif isinstance(item, dict):
-            members = cast("dict[str, object]", item)  # a JSON object
-            yield from members
-            waiting += members.values()
+            waiting += cast("dict[str, object]", item).values()  # a JSON object
         elif isinstance(item, list):
             waiting += cast("list[object]", item)  # a JSON list
 

@@ -25,7 +25,7 @@ MOST_COMMENT_CHARS = 10_000
 
 _BLANKS = re.compile(r"[\s\ufeff]*+")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
-_WORD = re.compile(r"[^\W\d][\w$-]*+")
+_WORD = re.compile(r"(?:[^\W\d]|\$)[\w$-]*+")
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _NO_NUMBERS = frozenset({"NaN", "Infinity", "nan", "inf"})
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'"}

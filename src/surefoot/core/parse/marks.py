@@ -27,7 +27,7 @@ FUNCTION_CALL, FUNCTION_CALL_END = "<function_call>", "</function_call>"
 V3_SEPARATOR = "function<｜tool▁sep｜>"
 V3_CALL = "<｜tool▁call▁begin｜>"
 
-_MOST_DOUBLED = 4
+_MOST_DOUBLED = 2
 """Opening tags in a row, before one body, that are looked through."""
 
 _GLM_NAME = re.compile(r"(?P<name>[\w.:-]{1,200}+)(?=\s*+(?:<arg_key>|</tool_call>)|(?P<end>\s*+\Z))")

@@ -97,7 +97,7 @@ def parse(
         return _parsed(found, shown, reading, on_conflict)
     if dialect == "native" and text and _MAY_HOLD_A_CALL.search(text) is None and not text.isspace():
         return Parsed(content=text, format="native")
-    shown = visible(text)
+    shown = _without_leaked(visible(text))
     if not shown.text.strip():
         kind = "truncated" if shown.open_reasoning and cut else "empty"
         told = "the reply ended while thinking" if shown.open_reasoning else "nothing visible was written"
@@ -111,7 +111,6 @@ _NONE: Mapping[str, frozenset[str]] = {}
 
 def _find(shown: Visible, reading: Reading, dialect: str) -> tuple[Found, Visible]:
     """What the visible text holds, and the text that its places refer to. One single fence around it is unwrapped."""
-    shown = _without_leaked(shown)
     fence = whole_fence(shown.text)
     if fence is not None:
         inner = shown.part(fence.inner, fence.inner_end)

@@ -113,9 +113,19 @@ class _ToolCalls:
                 fault = fault or Fault("malformed_arguments", f"{key[:60]} is given twice", name)
             arguments[key] = made
         end = self._past_function(at)
-        if end == at and skip_blanks(text, at) >= len(text) and reading.cut:
+        if end == at and self._is_open(at):
             return Draft(name, fault=Fault("truncated", "the reply ends before the call does", name)), at
         return Draft(name, arguments, fault), end
+
+    def _is_open(self, at: int) -> bool:
+        """Whether more of a call without a closer may be missing than the closer: it was cut, or ends inside a tag."""
+        text = self._text
+        rest = skip_blanks(text, at)
+        if text.startswith((FUNCTION, TOOL_CALL, TOOL_CALL_END), rest):
+            return False
+        if rest >= len(text):
+            return self._reading.cut or not text[:at].endswith(">")
+        return self._reading.cut or text.startswith("<", rest)
 
     def _parameter(self, start: int) -> tuple[str, int, bool]:
         """The text of a parameter, where it ends, and whether anything closes it."""

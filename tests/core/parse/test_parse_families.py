@@ -1,0 +1,207 @@
+"""The families of calls in text, beyond the shared cases. Source: spec/react.md, section 5."""
+
+import pytest
+from tools_for_parsing import TOOLS, calls, kind, tool
+
+from surefoot.core.parse.reply import FAMILIES, parse
+from surefoot.types.messages import NativeCall
+from surefoot.types.tools import Catalogue
+
+HERMES = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
+V3 = "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>"
+
+ONE_CALL = {
+    "hermes": '<tool_call>{"name": "f", "arguments": {"a": "x"}}</tool_call>',
+    "qwen3_xml": "<tool_call>\n<function=f>\n<parameter=a>\nx\n</parameter>\n</function>\n</tool_call>",
+    "glm45": "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
+    "mistral": '[TOOL_CALLS]f{"a": "x"}',
+    "llama3_json": '<|python_tag|>{"name": "f", "parameters": {"a": "x"}}',
+    "pythonic": "<|python_start|>[f(a='x')]<|python_end|>",
+    "deepseek_v3": V3 + 'f\n```json\n{"a": "x"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "deepseek_v31": V3.replace("function<｜tool▁sep｜>", "f<｜tool▁sep｜>")
+    + '{"a": "x"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "deepseek_v32_dsml": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="f">\n'
+    '<｜DSML｜parameter name="a" string="true">x</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+    "kimi_k2": '<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0 <|tool_call_argument_begin|>{"a": "x"}'
+    "<|tool_call_end|><|tool_calls_section_end|>",
+    "harmony": '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": "x"}<|call|>',
+    "tags": '<function_call>{"name": "f", "args": {"a": "x"}}</function_call>',
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dialect", ["auto", "native", "react", "tags", "hermes"])
+def test_every_family_is_told_by_its_marker_in_every_dialect(family: str, dialect: str) -> None:
+    parsed = parse(f"Let me see. {ONE_CALL[family]}", dialect=dialect)
+    assert calls(parsed) == [("f", {"a": "x"})]
+    assert parsed.format == family
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_call_that_was_cut_off_anywhere_never_runs_incomplete(family: str) -> None:
+    whole = ONE_CALL[family]
+    for cut in range(1, len(whole)):
+        parsed = parse(whole[:cut], dialect=family, finish_reason="length")
+        assert calls(parsed) in ([], [("f", {"a": "x"})]), whole[:cut]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_marker_in_a_fence_or_in_reasoning_is_none(family: str) -> None:
+    call = ONE_CALL[family]
+    for text in (f"See:\n```\n{call}\n```\nthat is all", f"<think>{call}</think>No tool is needed."):
+        assert parse(text, dialect="auto").calls == ()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_unknown_tool_is_told_and_never_guessed(family: str) -> None:
+    parsed = parse(ONE_CALL[family], TOOLS)
+    assert (kind(parsed), parsed.calls, parsed.errors[0].name) == ("unknown_tool", (), "f")
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("I do not need <tool_call> now.", None),
+        ("Write <function_call> to call.", None),
+        ("A list like [f(x)] is no call in prose", None),
+        ('I think {"name": "zzz", "arguments": {}} is it', None),
+        ('{"name": "zzz", "arguments": {}}', "unknown_tool"),
+        ('{"name": "search", "arguments": {bad}}', "malformed_json"),
+        ('{"name": "search", "args": {"query": "x"}}', None),
+        ("[TOOL_CALLS] not json", "malformed_json"),
+        ("[TOOL_CALLS]", "empty"),
+        ("<tool_call></tool_call>", "empty"),
+        ("<tool_call>not json at all</tool_call>", "malformed_json"),
+        ("[now('x')]", "malformed_arguments"),
+    ],
+)
+def test_a_mention_is_prose_and_an_attempt_is_a_fault(text: str, want: str | None) -> None:
+    parsed = parse(text, TOOLS)
+    assert (kind(parsed), parsed.calls, parsed.final) == (want, (), None)
+    if want is None:
+        assert parsed.content == text
+
+
+def test_markers_inside_the_text_of_another_call_are_text() -> None:
+    for text in (
+        "[search(query='" + HERMES + "')]",
+        '{"name": "search", "arguments": {"query": "' + HERMES.replace('"', '\\"') + '"}}',
+        '[TOOL_CALLS]search{"query": "' + HERMES.replace('"', '\\"') + '"}',
+    ):
+        assert calls(parse(text, TOOLS)) == [("search", {"query": HERMES})]
+
+
+def test_several_calls_are_all_taken_in_document_order() -> None:
+    text = HERMES + ' then <tool_call>[{"name": "search", "arguments": {"query": "x"}}, {"name": "now"}]</tool_call>'
+    assert [call.name for call in parse(text, TOOLS).calls] == ["now", "search", "now"]
+
+
+def test_in_a_list_that_was_cut_the_complete_calls_stand() -> None:
+    text = '[TOOL_CALLS][{"name": "now", "arguments": {}}, {"name": "search", "argu'
+    parsed = parse(text, TOOLS, finish_reason="length")
+    assert (calls(parsed), kind(parsed), parsed.errors[0].position) == ([("now", {})], "truncated", 1)
+
+
+def test_untyped_values_are_typed_by_the_schema() -> None:
+    tools = Catalogue(
+        (tool("f", s="string", i="integer", o="object", n={"anyOf": [{"type": "integer"}, {"type": "null"}]}),)
+    )
+    text = "<function=f><parameter=s>42</parameter><parameter=i>42</parameter><parameter=o>{'a': True}</parameter>"
+    parsed = parse(text + "<parameter=n>null</parameter></function>", tools)
+    assert calls(parsed) == [("f", {"s": "42", "i": 42, "o": {"a": True}, "n": None})]
+    assert calls(parse("<function=f><parameter=i>42</parameter></function>")) == [("f", {"i": "42"})]
+
+
+def test_a_parameter_keeps_what_looks_like_a_closing_tag() -> None:
+    text = "<function=run_python>\n<parameter=code>\nprint('</function>')\n</parameter>\n</function>"
+    assert calls(parse(text, TOOLS)) == [("run_python", {"code": "print('</function>')"})]
+
+
+def test_kimi_ids_are_kept() -> None:
+    assert parse(ONE_CALL["kimi_k2"]).calls[0].id == "functions.f:0"
+
+
+def test_harmony_analysis_is_never_content_and_never_a_call() -> None:
+    parsed = parse("<|channel|>analysis to=functions.f<|message|>{}<|call|>")
+    assert (parsed.calls, kind(parsed)) == ((), "empty")
+    final = parse("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>")
+    assert (final.final, final.content) == ("b", "b")
+
+
+@pytest.mark.parametrize("literal", ["1e999", "open('x')", "x", "1 + 2", "f'a'", "{1, 2}", "{1: 2}", "'a' 'b'", "*y"])
+def test_only_literals_are_read_and_nothing_is_evaluated(literal: str) -> None:
+    parsed = parse(f"[now(), search(query={literal})]", TOOLS)
+    assert (calls(parsed), kind(parsed)) == ([("now", {})], "malformed_arguments")
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [
+        ("'it\\'s'", "it's"),
+        ("r'\\d'", "\\d"),
+        ("'''a\nb'''", "a\nb"),
+        ("'\\u00e9\\x41'", "éA"),
+        ("(1, 2)", [1, 2]),
+        ("-0x10", -16),
+        ("1_000", 1000),
+        ("{'k': [True, None, .5]}", {"k": [True, None, 0.5]}),
+    ],
+)
+def test_python_literals(literal: str, value: object) -> None:
+    assert calls(parse(f"[f(a={literal})]")) == [("f", {"a": value})]
+
+
+def test_control_tokens_at_the_end_go_and_tables_stay() -> None:
+    parsed = parse("| a |\n|---|<|im_end|></s>")
+    assert (parsed.content, parsed.warnings) == ("| a |\n|---|", {"special_tokens_removed"})
+
+
+def test_leaks_in_native_mode_are_found_and_plain_content_is_left_alone() -> None:
+    assert calls(parse(f"Sure. {HERMES}", TOOLS, dialect="native")) == [("now", {})]
+    for text in ("It is 5.", "Final Answer: 5", "```python\nnow()\n```", "<deliverable>x</deliverable>"):
+        parsed = parse(text, TOOLS, dialect="native")
+        assert (parsed.content, parsed.final, parsed.calls, parsed.error) == (text, None, (), None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
+    [
+        ('{"query": "x"}', {"query": "x"}),
+        ({"query": "x"}, {"query": "x"}),
+        ('"{\\"query\\": \\"x\\"}"', {"query": "x"}),
+        ("```json\n{'query': 'x'}\n```", {"query": "x"}),
+        ('{"query": "x"}}', {"query": "x"}),
+        ('{"query": "x"', {"query": "x"}),
+        ('{"query": 5}', {"query": "5"}),
+    ],
+)
+def test_native_arguments_by_the_ladder(arguments: str | dict[str, object], want: dict[str, object]) -> None:
+    parsed = parse("", TOOLS, dialect="native", tool_calls=(NativeCall("c", "search", arguments),))
+    assert (calls(parsed), parsed.error) == ([("search", want)], None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "finish_reason", "fault"),
+    [
+        ('{"query": "x', "stop", "malformed_json"),
+        ('{"query": "x', "length", "truncated"),
+        ('{"query": "x"', "length", "truncated"),
+        ('{"query": "x"}{"query": "y"}', "stop", "malformed_json"),
+        ("[1]", "stop", "args_not_object"),
+        ("{}", "stop", "invalid_arguments"),
+        ('{"query": "x", "more": 1}', "stop", "invalid_arguments"),
+    ],
+)
+def test_broken_native_arguments_keep_the_id_of_the_call(arguments: str, finish_reason: str, fault: str) -> None:
+    parsed = parse("", TOOLS, tool_calls=(NativeCall("c", "search", arguments),), finish_reason=finish_reason)
+    assert (parsed.calls, kind(parsed), parsed.errors[0].id) == ((), fault, "c")
+
+
+def test_empty_native_arguments_are_none() -> None:
+    assert calls(parse("", TOOLS, tool_calls=(NativeCall("c", "now", ""),))) == [("now", {})]
+
+
+def test_a_value_for_an_injected_parameter_is_dropped() -> None:
+    native = (NativeCall("c", "search", '{"query": "x", "db": "mine"}'),)
+    parsed = parse("", TOOLS, tool_calls=native, injected={"search": frozenset({"db"})})
+    assert (calls(parsed), parsed.warnings) == ([("search", {"query": "x"})], {"injected_argument_ignored"})

@@ -1,0 +1,148 @@
+"""The repair ladder: what is forgiven, and what never is. Source: spec/react.md, section 8."""
+
+import pytest
+from tools_for_parsing import TOOLS, calls, kind
+
+from surefoot.core.parse.json_ladder import Rules, read, value_end
+from surefoot.core.parse.json_lossless import Closing
+from surefoot.core.parse.json_strict import NotJsonError
+from surefoot.core.parse.reply import parse
+from surefoot.types.messages import NativeCall
+
+STRICT = Rules(lossless=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{'a': 'b'}", {"a": "b"}),
+        ("{a: 1, $b-c: 2}", {"a": 1, "$b-c": 2}),
+        ('{"a": 1,}', {"a": 1}),
+        ("[1, 2,]", [1, 2]),
+        ('{"a": True, "b": None}', {"a": True, "b": None}),
+        ("{“a”: ‘b’}", {"a": "b"}),
+        ('{"a": "x\ty\nz"}', {"a": "x\ty\nz"}),
+        ('{"a": 1 /* c */, // d\n "b": 2 # e\n}', {"a": 1, "b": 2}),
+        ("{'a': \"it's\"}", {"a": "it's"}),
+        ("{'a': 'it\\'s'}", {"a": "it's"}),
+        ('{{"a": {{}}}}', {"a": {}}),
+        ("{'a': '\\ud83d\\ude00'}", {"a": "😀"}),
+    ],
+)
+def test_loss_free_repairs_are_made_and_told(text: str, value: object) -> None:
+    made = read(text, 0)
+    assert (made.value, made.end, made.repaired) == (value, len(text), True)
+
+
+@pytest.mark.parametrize("text", ['{"a": "// no {comment}, \'x\', {{}}"}', '{"a": 1}', "[]", '{"a": {"a": 1}}'])
+def test_valid_json_is_never_repaired(text: str) -> None:
+    assert not read(text, 0).repaired
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{bad}",
+        "{'a': 'Bob's'}",
+        '{"a": 1 "b": 2}',
+        '{"a": 1, "a": 2}',
+        "{'a': 1, 'a': 2}",
+        '{"a": NaN}',
+        "{'a': Infinity}",
+        '{"a": 1e999}',
+        '{"a": "\\ud800"}',
+        '{"a": "\\x"}',
+        "{&quot;a&quot;: 1}",
+        '{"a": ',
+        "{'a': 1 /* open",
+        "[" * 5000 + "]" * 5000,
+        "[" * 300 + "]" * 300,
+        '{"a": ' + "9" * 5000 + "}",
+    ],
+)
+def test_what_cannot_be_told_is_refused(text: str) -> None:
+    with pytest.raises(NotJsonError):
+        read(text, 0)
+
+
+def test_a_key_given_twice_with_one_value_is_one_key() -> None:
+    assert read('{"a": 1, "a": 1}', 0).value == {"a": 1}
+
+
+@pytest.mark.parametrize("text", ["{'a': 1}", '{"a": 1,}', '{"a": True}', '{"a": "x\ny"}'])
+def test_strict_allows_no_repair(text: str) -> None:
+    with pytest.raises(NotJsonError):
+        read(text, 0, STRICT)
+
+
+def test_strict_still_unwraps() -> None:
+    assert read('{{"a": 1}}', 0, STRICT).value == {"a": 1}
+
+
+@pytest.mark.parametrize("text", ['{"a": {"b": [1', '{"a": {"b": [1]'])
+def test_brackets_are_added_only_where_the_form_ends(text: str) -> None:
+    assert read(text, 0, Rules(closing=Closing(at_end=True))).value == {"a": {"b": [1]}}
+    assert read(f"{text} </x>", 0, Rules(closing=Closing(("</x>",)))).value == {"a": {"b": [1]}}
+    for rules in (Rules(), Rules(closing=Closing(("</y>",)))):
+        with pytest.raises(NotJsonError):
+            read(f"{text} </x>", 0, rules)
+
+
+@pytest.mark.parametrize("text", ['{"a": "b', '{"a":', '{"a": 1,', '{"a"', "{"])
+def test_brackets_are_not_added_where_more_than_brackets_is_missing(text: str) -> None:
+    with pytest.raises(NotJsonError) as error:
+        read(text, 0, Rules(closing=Closing(at_end=True)))
+    assert error.value.at_end
+
+
+def test_large_values_and_errors_far_away_are_read_as_near_ones() -> None:
+    text = '{"a": [' + ", ".join(str(n) for n in range(20_000)) + '], "b": "' + "x" * 50_000 + '"} rest'
+    assert read(text, 0).end == len(text) - len(" rest")
+    assert value_end(text.replace('"b"', "!b"), 0)[0] == -1
+
+
+BROKEN = '{"query": "he said "hi" to me"}'
+
+
+@pytest.mark.parametrize(
+    ("name", "repair", "runs"),
+    [
+        ("search", "safe", True),
+        ("search", "strict", False),
+        ("search", "full", True),
+        ("write_file", "safe", False),
+        ("write_file", "full", True),
+    ],
+)
+def test_the_lossy_rung_is_for_reads_or_if_asked_for(name: str, repair: str, *, runs: bool) -> None:
+    broken = BROKEN if name == "search" else '{"path": "x", "text": "a "b" c"}'
+    parsed = parse("", TOOLS, tool_calls=(NativeCall("c", name, broken),), repair=repair)  # type: ignore[arg-type]  # one of the literals
+    assert bool(parsed.calls) is runs
+    if runs:
+        assert (parsed.calls[0].repaired_from, parsed.warnings) == (broken, {"repaired_json"})
+    else:
+        assert kind(parsed) == "malformed_json"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '{"query": "he said "hi" to me", "more": 1}',  # a key that the schema lacks
+        '{"query": "he said "hi" to me", "query": "x"}',  # one of two values would be lost
+        '{"query": "he said "hi" to me',  # a string is open
+        'query is "x" or so',  # no object
+    ],
+)
+def test_the_lossy_rung_takes_only_one_whole_object_of_known_keys(broken: str) -> None:
+    assert kind(parse("", TOOLS, tool_calls=(NativeCall("c", "search", broken),))) == "malformed_json"
+
+
+def test_nothing_is_mended_without_a_schema_or_in_a_reply_that_was_cut() -> None:
+    native = (NativeCall("c", "search", BROKEN),)
+    assert kind(parse("", (), tool_calls=native)) == "malformed_json"
+    assert kind(parse("", TOOLS, tool_calls=native, finish_reason="length")) == "truncated"
+
+
+def test_a_body_with_name_and_arguments_is_mended_as_a_whole() -> None:
+    text = f'<tool_call>{{"name": "search", "arguments": {BROKEN}}}</tool_call>'
+    assert calls(parse(text, TOOLS)) == [("search", {"query": 'he said "hi" to me'})]
