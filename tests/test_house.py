@@ -10,21 +10,21 @@ import surefoot
 SOURCE = Path(__file__).parent.parent / "src" / "surefoot"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
+CORE = "types core core/parse core/gate core/reasoners"
+HANDS = "models tools knowledge journal"
 MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-rooms of core have their own rows
     "types": "",
     "prompts": "",
     "core/parse": "types",
     "core/gate": "types core",
-    "core/reasoners": "types core core/parse",
+    "core/reasoners": "types core core/parse core/gate",
     "core": "types core/parse core/gate core/reasoners",
-    "models": "types core core/parse",
-    "tools": "types core core/parse",
-    "knowledge": "types core core/parse",
-    "journal": "types core",
-    "runtime": "types core core/parse core/gate core/reasoners prompts models tools knowledge journal",
-    "agent": "types core core/parse core/gate core/reasoners prompts models tools knowledge journal runtime",
-    "testing": "types core core/parse core/gate core/reasoners prompts models tools knowledge journal runtime agent",
-    "cli": "types core core/parse core/gate core/reasoners prompts models tools knowledge journal runtime agent",
+    **dict.fromkeys(HANDS.split(), "types core core/parse"),
+    "runtime": f"{CORE} prompts {HANDS}",
+    "run": CORE,
+    "agent": f"{CORE} prompts {HANDS} runtime run",
+    "testing": f"{CORE} prompts {HANDS} runtime run agent",
+    "cli": f"{CORE} prompts {HANDS} runtime run agent",
 }
 FRONT_DOOR = "surefoot"
 

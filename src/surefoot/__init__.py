@@ -7,10 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surefoot.agent import Agent, Run
+    from surefoot.agent import Agent
     from surefoot.core.parse.reply import parse as parse_reply
     from surefoot.journal.memory import MemoryJournal
     from surefoot.journal.sqlite import SqliteJournal
+    from surefoot.run import Run
     from surefoot.tools.builtin import builtin_tools
     from surefoot.tools.function import tool
     from surefoot.types.config import Budget, LoopConfig
@@ -36,7 +37,7 @@ _HOMES = {
     "MemoryJournal": "journal.memory",
     "ModelError": "types.errors",
     "ModelSettings": "types.messages",
-    "Run": "agent",
+    "Run": "run",
     "SqliteJournal": "journal.sqlite",
     "SurefootError": "types.errors",
     "Task": "types.events",

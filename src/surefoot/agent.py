@@ -1,30 +1,31 @@
-"""The recipe and the handle: `Agent` says how runs are made, `Run` what came of one."""
+"""The recipe: `Agent` says how runs are made, and takes them up again."""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from surefoot.core.fold import fold
 from surefoot.core.moves import next_moves, standing
+from surefoot.core.pager import READ_RESULT, pager_spec
 from surefoot.core.reasoners.table import REASONERS
-from surefoot.core.state import EMPTY, Call, State
+from surefoot.core.state import EMPTY, State
 from surefoot.core.template import check_template
-from surefoot.core.view import pager_spec
 from surefoot.journal.memory import MemoryJournal
 from surefoot.models.providers import resolve
 from surefoot.prompts.load import MODES, templates
+from surefoot.run import Run
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands, Watch
 from surefoot.runtime.traits import REMEMBERED, LearntTraits, traits_file
 from surefoot.tools.function import tool as as_tool
 from surefoot.types.config import LoopConfig
-from surefoot.types.decisions import Allow, Ask, Deny
-from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Status
+from surefoot.types.decisions import Allow, Deny
+from surefoot.types.endings import Cancelled, Completed
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     Attachment,
@@ -38,60 +39,11 @@ from surefoot.types.events import (
     RunStarted,
     Task,
 )
-from surefoot.types.messages import CallMode, ModelSettings, ModelSignal, Usage
+from surefoot.types.messages import CallMode, ModelSettings, ModelSignal
 from surefoot.types.ports import JournalStore, Model, RunJournal, Tool
 from surefoot.types.tools import Catalogue, ToolResult
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What came of a run, as far as it has gone.
-
-    `answer` is the answer, or "" when there is none. `status` is the ending's name, or `paused` or `interrupted`;
-    `reason` says why, `detail` what to do about it. `waiting` are the calls for which a person has to speak.
-    `elapsed_s`: seconds in which it was driven.
-    """
-
-    id: str
-    status: Status
-    answer: str = ""
-    reason: str = ""
-    detail: str = ""
-    usage: Usage = Usage()
-    requests: int = 0
-    elapsed_s: float = 0.0
-    model: str = ""
-    waiting: tuple[Call, ...] = ()
-
-    @classmethod
-    def of(cls, state: State) -> Run:
-        """The run that a state tells of."""
-        status, answer, reason, detail = _standing(state)
-        waiting = tuple(c for c in state.calls if c.is_open and (c.attempts or isinstance(c.decision, Ask)))
-        return cls(
-            state.run_id,
-            status,
-            answer,
-            reason,
-            detail,
-            state.usage,
-            state.requests,
-            state.elapsed_s,
-            state.model,
-            waiting if status == "paused" else (),
-        )
-
-
-def _standing(state: State) -> tuple[Status, str, str, str]:
-    ending = state.ending
-    if ending is None:
-        reason = standing(state) if not next_moves(state) else ""
-        return ("paused" if reason else "interrupted"), "", reason, ""
-    answer = ending.answer if isinstance(ending, Completed | CompletedPartial) else ""
-    reason = "" if isinstance(ending, Completed) else ending.by if isinstance(ending, Cancelled) else ending.reason
-    return ending.kind, answer, reason, getattr(ending, "detail", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +72,13 @@ class Agent:
     _traits: LearntTraits = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+            raise UsageError("instructions must be a text")
         if self.reasoner not in REASONERS:
             raise UsageError(f"there is no reasoner {self.reasoner!r}; choose one of {', '.join(REASONERS)}")
         tools = _by_name(self.tools)
+        if READ_RESULT in tools:
+            raise UsageError(f"a tool cannot be called {READ_RESULT!r}: surefoot pages through long results under it")
         specs = (*(one.spec for one in tools.values()), pager_spec()) if tools else ()
         model = resolve(self.model, settings=self.settings) if isinstance(self.model, str) else self.model
         if self.call_mode != "auto" and self.call_mode not in model.modes:
@@ -159,20 +115,21 @@ class Agent:
         seen: asyncio.Queue[Event | ModelSignal | Run] = asyncio.Queue()
         running = asyncio.ensure_future(self.run(task, run_id=run_id, watch=seen.put_nowait, stream=True))
         running.add_done_callback(lambda done: seen.put_nowait(done.result()) if not _went_wrong(done) else None)
+        getting = asyncio.ensure_future(seen.get())
         try:
             while True:
-                getting = asyncio.ensure_future(seen.get())
                 await asyncio.wait((getting, running), return_when=asyncio.FIRST_COMPLETED)
                 if not getting.done():
-                    getting.cancel()
-                    running.result()  # raises what went wrong
-                    continue
+                    running.result()  # raises what went wrong, or the run is about to be put
+                    await asyncio.wait((getting,))
                 yield (item := getting.result())
                 if isinstance(item, Run):
                     return
+                getting = asyncio.ensure_future(seen.get())
         finally:
+            getting.cancel()
             running.cancel()
-            await asyncio.wait((running,))
+            await asyncio.wait((running, getting))
 
     async def resume(
         self,
@@ -190,12 +147,17 @@ class Agent:
         journal = await self._store.open(run_id)
         async with _Opened(journal):
             state = fold(await journal.read())
+            if state.task is None:
+                raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
             if isinstance(state.ending, Completed) or (standing(state) and not next_moves(state)):
                 return Run.of(state)
-            resumed = RunResumed(by or "resume", config=config)
-            if self._model.name != state.model:
-                resumed = replace(resumed, model=self._model.name, call_mode=self._mode(), traits=self._model.traits)
-            return await self._drive(journal, (resumed,), watch, stream=stream, state=state)
+            first: list[Event] = []
+            if state.run_id != run_id:  # it was forked, and died before it could say so
+                first.append(RunForked(run_id, state.run_id, state.seen))
+            model, mode, traits = self._taking_up(state)
+            first.append(RunResumed(by or "resume", model, mode, traits, config))
+            first += self._remembered(traits) if model else ()
+            return await self._drive(journal, first, watch, stream=stream, state=state)
 
     def resume_sync(self, run_id: str, **options: Any) -> Run:  # Any: passed on as they are
         """`resume` for scripts; takes the same options."""
@@ -220,27 +182,33 @@ class Agent:
         journal = await self._store.open(forked)
         async with _Opened(journal):
             state = fold(await journal.read())
-            first = RunForked(forked, run_id, at, self._model.name, self._mode(), self._model.traits, config)
-            return await self._drive(journal, (first,), watch, stream=stream, state=state)
+            model, mode, traits = self._taking_up(state)
+            first: list[Event] = [RunForked(forked, run_id, at, model, mode, traits, config)]
+            first += self._remembered(traits) if model else ()
+            return await self._drive(journal, first, watch, stream=stream, state=state)
 
     async def settle(
         self, run_id: str, call_id: str, outcome: Literal["done", "not_done"], *, by: str, result: str = ""
     ) -> Run:
         """Say whether a call in doubt took effect: "done" (the model reads `result`) or "not_done" (it runs again)."""
+        most = self.config.tool_result_chars
+        if len(result) > most:
+            raise UsageError(f"the result has {len(result)} characters; give at most {most}")
         told = ToolResult(result, source=by, trust="trusted") if result else None
-        return await self._speak(run_id, call_id, by, lambda: DoubtSettled(call_id, outcome, by, told))
+        return await self._speak(run_id, call_id, by, "in_doubt", lambda: DoubtSettled(call_id, outcome, by, told))
 
     async def approve(self, run_id: str, call_id: str, *, by: str) -> Run:
         """Allow a call that waits for a person. `by` is their name."""
-        return await self._speak(run_id, call_id, by, lambda: CallJudged(call_id, Allow(), "person", by))
+        return await self._speak(run_id, call_id, by, "approval", lambda: CallJudged(call_id, Allow(), "person", by))
 
     async def refuse(self, run_id: str, call_id: str, *, by: str, reason: str = "") -> Run:
         """Refuse a call that waits for a person; the model reads the reason."""
         why = f"refused by {by}" + (f": {reason}" if reason else "")
-        return await self._speak(run_id, call_id, by, lambda: CallJudged(call_id, Deny(why), "person", by))
+        return await self._speak(run_id, call_id, by, "approval", lambda: CallJudged(call_id, Deny(why), "person", by))
 
     async def cancel(self, run_id: str, *, by: str) -> Run:
         """End a run that nobody drives. One that is driven is stopped by cancelling its task."""
+        _check_name(by)
         journal = await self._store.open(run_id)
         async with _Opened(journal):
             state = fold(await journal.read())
@@ -262,16 +230,26 @@ class Agent:
             finally:
                 await self.aclose()
 
-        return asyncio.run(closing())
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(closing())
+        work.close()
+        raise UsageError("an event loop is running here: await `run` or `resume` in place of their `_sync` forms")
 
-    async def _speak(self, run_id: str, call_id: str, by: str, word: Callable[[], Event]) -> Run:
-        if not by.strip():
-            raise UsageError("a person's word needs their name: give `by`")
+    async def _speak(
+        self, run_id: str, call_id: str, by: str, about: Literal["approval", "in_doubt"], word: Callable[[], Event]
+    ) -> Run:
+        """Put a person's word on record, if it answers what the call waits for."""
+        _check_name(by)
         journal = await self._store.open(run_id)
         async with _Opened(journal):
             state = fold(await journal.read())
-            if call_id not in {call.id for call in Run.of(state).waiting}:
-                raise UsageError(f"run {run_id}: call {call_id!r} does not wait for a person")
+            call = next((call for call in Run.of(state).waiting if call.id == call_id), None)
+            waits_for = "in_doubt" if call and call.attempts else "approval"
+            if call is None or waits_for != about:
+                why = f"waits for {waits_for}, which is another question" if call else "does not wait for a person"
+                raise UsageError(f"run {run_id}: call {call_id!r} {why}")
             event = word()
             await journal.append((event,), "written")
             return Run.of(fold((event,), state))
@@ -287,9 +265,6 @@ class Agent:
     ) -> Run:
         """Put on record how somebody takes it up, then drive on from `state`."""
         await journal.append(first)
-        if watch is not None:
-            for event in first:
-                watch(event)
         hands = LiveHands(
             self._model,
             self._tools,
@@ -300,10 +275,11 @@ class Agent:
             earlier_s=state.elapsed_s,
             traits=self._traits,
         )
+        hands.announced(first)
         return Run.of(await drive(journal, hands, fold(first, state)))
 
     def _started(self, run_id: str, task: str | Task) -> tuple[Event, ...]:
-        remembered = self._traits.known()
+        traits = self._declared()
         started = RunStarted(
             run_id,
             task if isinstance(task, Task) else Task(task),
@@ -314,17 +290,45 @@ class Agent:
             self.reasoner,
             self._mode(),
             self.config,
-            self._model.traits,
+            traits,
         )
-        learnt = (
+        return (started, *self._remembered(traits))
+
+    def _taking_up(self, state: State) -> tuple[str | None, CallMode | None, Mapping[str, str]]:
+        """Model, mode and traits to go on with, as far as they are others than before."""
+        if self._model.name != state.model:
+            return self._model.name, self._mode(), self._declared()
+        return None, None if self.call_mode in ("auto", state.start_mode) else self._mode(), {}
+
+    def _declared(self) -> dict[str, str]:
+        """What the adapter says of the model. The user's own choice of a call mode counts for more."""
+        traits = dict(self._model.traits)
+        if "schema" in self._model.modes:
+            traits.setdefault("json_schema", "yes")  # until the endpoint refuses it
+        return {trait: value for trait, value in traits.items() if self._may_start_with(trait)}
+
+    def _remembered(self, declared: Mapping[str, str]) -> list[Event]:
+        known = self._traits.known().items()
+        return [
             ModelTraitLearnt(self._model.name, trait, value, REMEMBERED)
-            for trait, value in remembered.items()
-            if self._model.traits.get(trait) != value
-        )
-        return (started, *learnt)
+            for trait, value in known
+            if declared.get(trait) != value and self._may_start_with(trait)
+        ]
+
+    def _may_start_with(self, trait: str) -> bool:
+        return self.call_mode == "auto" or trait not in MODE_TRAITS
 
     def _mode(self) -> CallMode:
         return self._model.modes[0] if self.call_mode == "auto" else self.call_mode
+
+
+MODE_TRAITS = ("native_tools", "text_steps")
+"""Traits that move a run away from the call mode that it was started in."""
+
+
+def _check_name(by: str) -> None:
+    if not by.strip():
+        raise UsageError("a person's word needs their name: give `by`")
 
 
 class _Opened:

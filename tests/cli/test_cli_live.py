@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from surefoot.agent import Run
 from surefoot.cli.json_lines import json_line
 from surefoot.cli.live import Progress
 from surefoot.core.state import EMPTY
+from surefoot.run import Run
 from surefoot.types.events import CallStarted, ModelReplied, RunStarted, Task
 from surefoot.types.messages import CallPreview, ModelMessage, Reset, TextDelta
 from surefoot.types.reply import Parsed, ParsedCall

@@ -335,3 +335,22 @@ def test_only_calls_wait_for_the_disk_and_only_dangerous_ones_for_the_platter() 
 def test_a_trait_that_the_endpoint_told_changes_the_mode() -> None:
     state = after(ModelTraitLearnt("test:m", "native_tools", "no", "400: tools are not supported"))
     assert (state.mode, next_moves(state)) == ("text", (Think(1),))
+
+
+def test_no_call_is_begun_when_the_time_is_over() -> None:
+    config = LoopConfig(budget=Budget(max_seconds=10))
+    reply = ModelReplied(1, ModelMessage("assistant"), Parsed((ParsedCall(0, "send", {}),)), elapsed_s=9.5)
+    late = Deny("not run: the time limit of this run is reached")
+    assert next_moves(after(reply, config=config)) == (Judge("1.0", late, "no_call_after_the_time"),)
+    in_time = ModelReplied(1, ModelMessage("assistant"), replied(("look", {}), ("send", {})).parsed, elapsed_s=8.0)
+    judged = (in_time, CallJudged("1.0", Allow()), CallJudged("1.1", Allow()), CallStarted("1.0"))
+    state = after(*judged, CallEnded("1.0", ToolResult("x"), elapsed_s=9.5), config=config)
+    assert next_moves(state) == (Judge("1.1", late, "no_call_after_the_time"),)
+
+
+def test_a_request_that_ran_out_of_time_leaves_the_reserve_for_a_last_word() -> None:
+    config = LoopConfig(budget=Budget(max_seconds=10))
+    state = after(replied(("look", {})), *ran("1.0"), ModelFailed("timeout", "m", elapsed_s=9.0), config=config)
+    assert next_moves(state) == (Think(2, want="answer"),)
+    failed = fold((ModelFailed("timeout", "m", want="answer", elapsed_s=9.5),), state)
+    assert next_moves(failed) == (End(Stopped("time")),)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from surefoot.core.fold import fold
 from surefoot.core.moves import announce, next_moves
 from surefoot.core.state import State
-from surefoot.core.view import plain, request, shown
+from surefoot.core.told import plain, shown
+from surefoot.core.view import request
 from surefoot.prompts.load import templates
 from surefoot.types.decisions import Deny
 from surefoot.types.events import (
@@ -144,7 +145,7 @@ def test_a_switch_of_mode_renders_the_whole_history_anew() -> None:
     text = request(fold((), _in_mode(state, "text")), Think(2)).messages
     assert [m.role for m in text] == ["user", "assistant", "user"]
     assert text[1].content == 'Thought: I look.\nAction: look\nAction Input: {"q":1}'
-    assert text[2].content == "Observation: 42"
+    assert text[2].content == "Observation: look(q=1) gave\n42"
     schema = request(_in_mode(state, "schema"), Think(2)).messages
     assert orjson.loads(schema[1].content) == {"thought": "I look.", "action": "look", "action_input": {"q": 1}}
 
@@ -159,7 +160,7 @@ def test_a_turn_is_rendered_once_and_its_messages_stay_the_same() -> None:
     state = fold((reply(2, [("y", "look", True)]), CallReused("2.0", "1.0")), state)
     second = request(state, Think(3)).messages
     assert all(a is b for a, b in zip(first, second, strict=False))
-    assert "the same call was made before" in second[-1].content
+    assert "made this call already" in second[-1].content
 
 
 def test_a_tool_that_was_answered_from_the_journal_leaves_the_next_schema_once() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from journal_cases import read_all
+from journal_cases import alter, read_all
 
 from surefoot.journal.lease import Owner, is_alive
 from surefoot.journal.sqlite import SqliteJournal
@@ -79,6 +79,20 @@ async def test_a_run_can_be_taken_up_at_once_after_its_driver_was_killed(driver:
     assert len(owners) == 1, "the dead one's file is gone"
     await journal.aclose()
     assert list((tmp_path / "runs.db.owners").iterdir()) == []
+
+
+async def test_a_run_whose_maker_died_before_its_first_record_can_be_made_again(driver: Driver, tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "runs.db")
+    driver.append("")  # its run is there from now on
+    alter(tmp_path / "runs.db", "DELETE FROM event")
+    assert await journal.runs() == []
+    with pytest.raises(RunBusy, match="another process"):
+        await journal.open("r1", create=True)
+    driver.kill()
+    run = await journal.open("r1", create=True)
+    await run.append([CallStarted("c1")], "written")
+    assert await run.read() == [CallStarted("c1")]
+    await journal.aclose()
 
 
 async def test_what_another_process_writes_is_followed(driver: Driver, tmp_path: Path) -> None:

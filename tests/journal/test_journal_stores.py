@@ -15,8 +15,9 @@ from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.types.endings import Stopped
 from surefoot.types.errors import JournalError, RunBusy, UsageError
-from surefoot.types.events import VERSION, CallStarted, RunEnded, RunForked, RunResumed
+from surefoot.types.events import VERSION, CallEnded, CallStarted, RunEnded, RunForked, RunResumed
 from surefoot.types.ports import Durability, JournalStore, Recorded, RunJournal
+from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
 
@@ -128,11 +129,69 @@ async def write_more(run: RunJournal) -> None:
 
 async def test_a_fork_needs_a_parent_a_place_and_a_new_id(store: JournalStore) -> None:
     await write(store, "r1", story())
-    for parent, at, run_id in (("r9", 0, "r2"), ("r1", 7, "r2"), ("r1", -1, "r2"), ("r1", 1, "r1"), ("r1", 1, "")):
+    for parent, at, run_id in (("r9", 1, "r2"), ("r1", 1, "r1"), ("r1", 1, "")):
         with pytest.raises(UsageError):
             await store.fork(parent, at, run_id)
-    await store.fork("r1", 0, "r2")
-    assert await read_all(store, "r2") == ([], "")
+    for at in (-1, 0, 7):
+        with pytest.raises(UsageError, match=f"run r1 has 6 records; fork it at 1 to 6, not at {at}"):
+            await store.fork("r1", at, "r2")
+    await store.open("empty", create=True)
+    for at in (0, 1):
+        with pytest.raises(UsageError, match="run empty has 0 records"):
+            await store.fork("empty", at, "r2")
+    await store.fork("r1", 6, "r2")
+    assert await read_all(store, "r2") == (story(), "")
+
+
+async def test_a_long_line_of_forks_is_read(store: JournalStore) -> None:
+    depth = 1_100 if isinstance(store, MemoryJournal) else 60  # each fork of a file reads the list of its ancestors
+    await write(store, "f0", [started("f0")])
+    for i in range(1, depth):
+        await store.fork(f"f{i - 1}", i, f"f{i}")
+        run = await store.open(f"f{i}")
+        await run.append([CallStarted("c", i)], "soon")
+        await run.release()
+    last = await store.open(f"f{depth - 1}")
+    events = [started("f0"), *[CallStarted("c", i) for i in range(1, depth)]]
+    assert await last.read() == events
+    assert await last.read(depth - 2) == events[-2:]
+    records, wrong = await store.read_recorded(last.run_id)
+    assert (wrong, [record.seq for record in records]) == ("", list(range(depth)))
+    previous = genesis("f0")
+    for record in records:
+        previous = chain(previous, VERSION, record.at, encode(record.event)[0])
+        assert record.hash == previous.hex()
+    assert [info.events for info in await store.runs(1)] == [depth]
+    await store.fork(last.run_id, 3, "early")
+    assert (await read_all(store, "early"))[0] == events[:3]
+
+
+async def test_a_run_without_records_can_be_taken_over_and_is_not_listed(store: JournalStore) -> None:
+    await write(store, "r0", story("r0"))
+    run = await store.open("r1", create=True)
+    with pytest.raises(RunBusy, match="r1"):
+        await store.open("r1", create=True)
+    assert [info.run_id for info in await store.runs(1)] == ["r0"]
+    await run.release()
+    again = await store.open("r1", create=True)
+    await again.append(story(), "written")
+    assert [info.run_id for info in await store.runs()] == ["r1", "r0"]
+    await again.release()
+    with pytest.raises(UsageError, match="already"):
+        await store.open("r1", create=True)
+    await store.fork("r1", 2, "r2")
+    with pytest.raises(UsageError, match="already"):
+        await store.open("r2", create=True)
+    assert await read_all(store, "r1") == (story(), "")
+
+
+async def test_what_cannot_be_recorded_is_refused_and_adds_nothing(store: JournalStore) -> None:
+    run = await store.open("r1", create=True)
+    bad = CallEnded("c1", ToolResult(object()))  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - the mistake is the case
+    with pytest.raises(JournalError, match="cannot be recorded"):
+        await run.append([CallStarted("c1"), bad], "written")
+    await run.append([CallStarted("c2")], "written")
+    assert await run.read() == [CallStarted("c2")]
 
 
 async def test_blobs(store: JournalStore) -> None:
@@ -158,11 +217,12 @@ async def test_runs_are_listed_newest_first(store: JournalStore) -> None:
     await store.fork("r1", 2, "r3")
     run = await store.open("r3")
     await run.append([RunForked("r3", "r1", 2, model="test:two")], "written")
-    await store.open("r4", create=True)
+    last = await store.open("r4", create=True)
+    await last.append([CallStarted("c1")])
     infos = {info.run_id: info for info in await store.runs()}
     assert list(infos) == ["r4", "r3", "r2", "r1"]
     assert [info.status for info in infos.values()] == ["running", "running", "interrupted", "completed"]
-    assert [info.events for info in infos.values()] == [0, 3, 3, 6]
+    assert [info.events for info in infos.values()] == [1, 3, 3, 6]
     assert [info.parent for info in infos.values()] == ["", "r1", "r1", ""]
     assert [info.model for info in infos.values()] == ["", "test:two", "test:one", "test:one"]
     assert [info.task[:5] for info in infos.values()] == ["", "Whose", "Whose", "Whose"]

@@ -196,6 +196,8 @@ async def test_request_that_is_cancelled_while_it_waits_is_not_begun() -> None:
     third = asyncio.create_task(model.send(ask("third")))
     await asyncio.sleep(0)
     second.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await second
     go_on.set()
     assert [(await first).content, (await third).content] == ["Hel", "Hel"]
     assert [str(body["prompt"]).count("second") for body in generator.bodies] == [0, 0]

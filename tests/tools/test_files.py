@@ -292,5 +292,25 @@ def no_digits(tool: Tool) -> bool:
     return not any(letter.isdigit() for letter in "".join(said))
 
 
+def test_only_what_cannot_be_guessed_must_be_given(root: Path) -> None:
+    specs = [tool.spec for tool in file_tools(Workspace(root))]
+    assert {spec.name: spec.parameters.get("required", []) for spec in specs} == {
+        "file_list": [],
+        "file_read": ["path"],
+        "file_search": ["query"],
+        "file_write": ["path", "text"],
+    }
+    for spec in (specs[0], specs[2]):
+        properties = cast("dict[str, dict[str, object]]", spec.parameters["properties"])
+        assert properties["path"]["default"] == "."
+
+
+def test_descriptions_are_short(root: Path) -> None:
+    for tool in file_tools(Workspace(root)):
+        properties = cast("dict[str, dict[str, str]]", tool.spec.parameters["properties"])
+        assert len(tool.spec.description) <= 110, tool.spec.name
+        assert all(0 < len(each["description"]) <= 70 for each in properties.values()), tool.spec.name
+
+
 def test_descriptions_hold_no_numbers_to_copy(root: Path) -> None:
     assert all(no_digits(tool) for tool in file_tools(Workspace(root)))

@@ -115,6 +115,16 @@ class TestDeclaration:
         assert (double.name, double.__doc__) == ("double", "Twice.")
         assert repr(double) == "FunctionTool('double', effect='write')"
 
+    async def test_a_tool_can_be_declared_anew(self, call: Call) -> None:
+        @tool(effect="read", probe=lambda: None)
+        def look() -> str:
+            return "seen"
+
+        again = tool(look, effect="delete", name="other")
+        assert (again.name, again.spec.effect, again.spec.has_probe) == ("other", "delete", False)
+        assert (look.name, look.spec.effect, look.spec.has_probe) == ("look", "read", True)
+        assert (await call(again)).content == "seen"
+
     @pytest.mark.parametrize("name", ["", "a b", "x" * 65, "a/b", "a:b", "1 2", "<lambda>"])
     def test_bad_names_are_refused(self, name: str) -> None:
         with pytest.raises(UsageError, match="tool name"):
@@ -367,7 +377,7 @@ class TestCalls:
 
         assert (await call(where)).content == '["surefoot-tool","set"]'
 
-    async def test_many_sync_tools_run_at_once(self, call: Call) -> None:
+    async def test_many_sync_tools_run_at_once(self) -> None:
         barrier = threading.Barrier(40, timeout=10)
 
         @tool
@@ -375,7 +385,8 @@ class TestCalls:
             barrier.wait()
             return "met"
 
-        results = await asyncio.gather(*(call(meet) for _ in range(40)))
+        contexts = [ToolCallContext("run", str(number), f"key {number}") for number in range(40)]
+        results = await asyncio.gather(*(meet.call({}, context) for context in contexts))
         assert {result.content for result in results} == {"met"}
 
     async def test_an_exception_is_a_result(self, call: Call) -> None:
@@ -452,14 +463,16 @@ class TestProbe:
         assert await send.probe({"number": "m1", "text": ""}, context) == ToolResult("sent call")
         assert await send.probe({"number": "m2", "text": ""}, context) is None
 
-    async def test_a_probe_that_fails_leaves_doubt(self, context: ToolCallContext) -> None:
+    async def test_an_exception_of_the_probe_goes_through(self, context: ToolCallContext) -> None:
         def ask() -> None:
             raise ConnectionError("down")
 
-        made = tool(lambda: None, name="send", probe=ask)
-        result = await made.probe({}, context)
-        assert result is not None
-        assert result.kind == "in_doubt"
+        async def ask_on_loop() -> None:
+            raise LookupError("down")
+
+        for probe, raised in ((ask, ConnectionError), (ask_on_loop, LookupError)):
+            with pytest.raises(raised, match="down"):
+                await tool(lambda: None, name="send", probe=probe).probe({}, context)
 
     def test_it_cannot_ask_for_what_the_tool_does_not_take(self) -> None:
         def ask(other: str) -> None: ...

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.tools.search import Found, Query, best_lines, fold, words_of
+from surefoot.tools.search import Found, best_lines
+from surefoot.tools.words import Query
 from surefoot.tools.workspace import Workspace
 
 HISTORY = """# The town
@@ -44,8 +45,9 @@ def root(tmp_path: Path) -> Path:
         ("PAINTERS", "town.md:8: The bridge is painted every ten years by the town's painters."),
     ],
 )
-def test_the_line_is_among_the_first(root: Path, query: str, line: str) -> None:
-    assert line in search(root, query).lines[:2]
+def test_the_best_line_is_found_and_shown_first_or_beside_its_neighbours(root: Path, query: str, line: str) -> None:
+    assert line in search(root, query, limit=10).lines[:5]
+    assert search(root, query, limit=1).lines == (line,)
 
 
 def test_one_file_or_folder_can_be_searched(root: Path) -> None:
@@ -76,36 +78,37 @@ def test_long_lines_are_shown_around_the_word(root: Path) -> None:
     assert len(line) < 350
 
 
+def test_a_hit_is_shown_with_one_line_before_and_two_after(root: Path) -> None:
+    (root / "long.md").write_text("a\n\nb\n\n# The heron\n\nc\n \nd\n\ne\n")
+    assert search(root, "heron").lines == ("long.md:3: b", "long.md:5: # The heron", "long.md:7: c", "long.md:9: d")
+    assert search(root, "heron", limit=2).lines == ("long.md:5: # The heron", "long.md:7: c")
+
+
+def test_neighbours_that_overlap_are_one_block_and_the_best_block_is_first(root: Path) -> None:
+    (root / "a.md").write_text(
+        "\n".join(["heron", *"bcdefgh", "j heron", "k", "the heron and the otter", "m", "n", "o"])
+    )
+    assert [line.split(":")[1] for line in search(root, "heron otter", limit=50).lines] == [
+        *("8", "9", "10", "11", "12", "13"),
+        *("1", "2", "3"),
+    ]
+
+
+def test_neighbours_stay_in_their_file(root: Path) -> None:
+    (root / "a.md").write_text("one\nheron")
+    (root / "b.md").write_text("otter\ntwo")
+    assert search(root, "heron").lines == ("a.md:1: one", "a.md:2: heron")
+
+
+def test_words_that_say_what_is_looked_for_do_not_hurt(root: Path) -> None:
+    plain = search(root, "bridge opened", limit=1).lines
+    for more in ("year", "when was the", "date", "who", "name of", "time"):
+        assert search(root, f"{more} bridge opened", limit=1).lines == plain
+
+
 def test_what_is_not_searched_is_told(root: Path) -> None:
     for number in range(70):
         (root / f"big{number}.txt").write_text("word\n" * 200_000)
     found = search(root, "word")
     assert "more files than one search can read" in found.note
     assert len(found.lines) == 5
-
-
-@pytest.mark.parametrize(
-    "forms",
-    [
-        ("bridge", "bridges"),
-        ("city", "cities"),
-        ("open", "opened", "opens", "opening"),
-        ("make", "making", "makes"),
-        ("plan", "planned", "planning"),
-        ("church", "churches"),
-        ("class", "classes"),
-        ("carry", "carried"),
-        ("pass", "passed", "passing"),
-        ("sell", "selling"),
-    ],
-)
-def test_forms_of_a_word_are_one(forms: tuple[str, ...]) -> None:
-    assert len({fold(form) for form in forms}) == 1
-
-
-def test_words_that_are_no_forms_stay_apart() -> None:
-    assert len({fold(word) for word in ("bus", "his", "ring", "red", "string", "stress", "1932s")}) == 7
-
-
-def test_chinese_runs_are_pairs() -> None:
-    assert list(words_of("长江大桥 in Nanjing, 桥")) == ["长江", "江大", "大桥", "in", "nanj", "桥"]

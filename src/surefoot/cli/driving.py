@@ -10,11 +10,12 @@ import threading
 from collections.abc import Callable, Coroutine
 from types import FrameType
 
-from surefoot.agent import Agent, Run
+from surefoot.agent import Agent
 from surefoot.cli.exits import CODES, INTERRUPTED
 from surefoot.cli.finding import state_of
 from surefoot.cli.live import Showing
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.run import Run
 from surefoot.runtime.hands import Watch
 from surefoot.types.errors import UsageError
 

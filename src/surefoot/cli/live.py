@@ -16,12 +16,12 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from surefoot.agent import Run
 from surefoot.cli.json_lines import json_line
 from surefoot.cli.lines import Line, cut, visible
 from surefoot.cli.screen import Teller, under_way
 from surefoot.cli.standing import as_plain, closing
 from surefoot.core.state import State
+from surefoot.run import Run
 from surefoot.types.events import Event
 from surefoot.types.messages import CallPreview, ModelSignal, ReasoningDelta, Reset, TextDelta
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeVar
 
 import typer
 
-from surefoot.agent import Agent, Run
+from surefoot.agent import Agent
 from surefoot.cli.exits import DONE, JOURNAL_TROUBLE
 from surefoot.cli.finding import Found, find
 from surefoot.cli.json_lines import json_line
@@ -23,6 +23,7 @@ from surefoot.cli.standing import closing, ending_lines, header, listing
 from surefoot.core.replay import replay as replayed
 from surefoot.core.state import EMPTY
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.run import Run
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.events import RunEnded
 from surefoot.types.ports import Recorded, RunInfo

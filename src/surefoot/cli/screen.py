@@ -8,8 +8,8 @@ from rich.cells import cell_len
 
 from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, written
 from surefoot.core.fold import fold
+from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import Call, State, Turn
-from surefoot.core.view import READ_RESULT
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
     CallEnded,

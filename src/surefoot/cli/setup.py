@@ -13,8 +13,8 @@ from surefoot.agent import Agent
 from surefoot.cli.options import Mode, Options
 from surefoot.cli.recipes import Recipe
 from surefoot.cli.tool_files import tools_in
+from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import State
-from surefoot.core.view import READ_RESULT
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.providers import resolve
 from surefoot.tools.builtin import builtin_tools

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
 
-from surefoot.agent import Run
 from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, written
+from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import Call, State
-from surefoot.core.view import READ_RESULT
+from surefoot.run import Run
 from surefoot.types.endings import Completed
 
 _COLUMNS = ("run", "status", "started", "records", "model", "task")

@@ -7,10 +7,12 @@ from it. Source of the rules: spec/react.md, sections 7, 9 and 10.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from surefoot.core.modes import mode_for
+from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import EMPTY, Call, Known, Outcome, State, Turn, changed, subset
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
@@ -31,6 +33,12 @@ from surefoot.types.events import (
 )
 from surefoot.types.tools import ToolResult
 
+PROBE = "probe"
+"""Who settles a doubt when it is not a person."""
+
+MOST_PROBED_ATTEMPTS = 3
+"""Attempts of one call after which a probe that says "not done" no longer lets it run again."""
+
 
 def fold(events: Iterable[Event], start: State = EMPTY) -> State:
     """Add events up into a state. Same events, same state; in one go or in parts."""
@@ -46,7 +54,9 @@ def _apply(state: State, event: Event) -> State:
         case CallJudged():
             return _judged(state, event)
         case CallStarted(call_id, attempt):
-            return _with_call(state, call_id, attempts=attempt)
+            call = state.call(call_id)
+            origin = (call.origin if call else "") or state.run_id
+            return _with_call(state, call_id, attempts=attempt, doubt="", origin=origin)
         case CallEnded():
             return _ended(state, event)
         case CallReused(call_id, known_id):
@@ -55,7 +65,7 @@ def _apply(state: State, event: Event) -> State:
         case RunStarted():
             return _started(state, event)
         case ToolsSelected(visible):
-            return changed(state, seen=state.seen + 1, offered=subset(state.tools, visible))
+            return changed(state, seen=state.seen + 1, offered=subset(state.tools, visible), heads={})
         case ModelTraitLearnt():
             return _learnt(state, event)
         case ModelFailed():
@@ -84,41 +94,56 @@ def _started(state: State, event: RunStarted) -> State:
         reasoner=event.reasoner,
         config=event.config,
         start_mode=event.call_mode,
-        mode=event.call_mode,
+        mode=mode_for(event.call_mode, event.traits),
         traits=event.traits,
         heads={},
     )
 
 
 def _taken_up(state: State, event: RunResumed | RunForked) -> State:
-    mode = event.call_mode or state.mode
-    return changed(
+    start = event.call_mode or state.start_mode
+    traits = event.traits if event.model else state.traits
+    taken = changed(
         state,
         seen=state.seen + 1,
+        run_id=event.run_id if isinstance(event, RunForked) else state.run_id,
         model=event.model or state.model,
-        traits=event.traits if event.model else state.traits,
-        mode=mode,
-        start_mode=event.call_mode or state.start_mode,
+        config=event.config or state.config,
+        traits=traits,
+        start_mode=start,
+        mode=mode_for(start, traits),
+        learnt=frozenset[tuple[str, str]](),
         failure=None,
         ending=None,
-        faults_running=0,
-        empty_running=0,
         overflows=0,
-        config=event.config or state.config,
-        run_id=event.run_id if isinstance(event, RunForked) else state.run_id,
+        **_NO_COUNTERS,
     )
+    if event.model:  # what the other model did says nothing about this one
+        taken = changed(taken, leaks=0, narrated=0, dropped=0)
+    return _ask_probes_again(taken)
+
+
+_NO_COUNTERS: dict[str, object] = {"faults_running": 0, "empty_running": 0, "nudges_running": 0}
+
+
+def _ask_probes_again(state: State) -> State:
+    turn = state.turn
+    if turn is None or not any(call.doubt == "unknown" for call in turn.calls):
+        return state
+    calls = tuple([changed(call, doubt="") if call.doubt == "unknown" else call for call in turn.calls])
+    return changed(state, turn=changed(turn, calls=calls, _memo={}))
 
 
 def _learnt(state: State, event: ModelTraitLearnt) -> State:
     traits = {**state.traits, event.trait: event.value}
     mode = mode_for(state.start_mode, traits)
-    counters = {} if mode == state.mode else {"faults_running": 0, "empty_running": 0, "nudges_running": 0}
-    return changed(state, seen=state.seen + 1, traits=traits, mode=mode, **counters)
+    counters = {} if mode == state.mode else _NO_COUNTERS
+    learnt = state.learnt | {(event.trait, event.value)}
+    return changed(state, seen=state.seen + 1, traits=traits, mode=mode, learnt=learnt, **counters)
 
 
 def _failed(state: State, event: ModelFailed) -> State:
     overflow = event.kind == "context_overflow"
-    turns = len(state.done) + (state.turn is not None)
     return changed(
         state,
         seen=state.seen + 1,
@@ -127,7 +152,9 @@ def _failed(state: State, event: ModelFailed) -> State:
         elapsed_s=max(state.elapsed_s, event.elapsed_s),
         overflows=state.overflows + overflow,
         # a quarter of the steps that are still shown, oldest first, so that two tries make real room
-        dropped=state.dropped + max(1, (turns - state.dropped) // 4) if overflow else state.dropped,
+        dropped=min(len(state.done), state.dropped + max(1, (state.steps - state.dropped) // 4))
+        if overflow
+        else state.dropped,
     )
 
 
@@ -143,7 +170,7 @@ def _replied(state: State, event: ModelReplied) -> State:
         turn=Turn(event.step, event.message, event.parsed, event.mode, event.want, event.role, outcome, calls),
         wire_ids=state.wire_ids | ids if ids else state.wire_ids,
         usage=state.usage + event.message.usage,
-        requests=state.requests + 1,
+        requests=state.requests + event.requests,
         elapsed_s=max(state.elapsed_s, event.elapsed_s),
         faults_running=state.faults_running + 1 if is_fault else 0,
         empty_running=state.empty_running + 1 if outcome == "empty" else 0,
@@ -169,12 +196,25 @@ def outcome_of(state: State, event: ModelReplied) -> Outcome:
         if message.finish_reason == "length":
             return "cut"
         is_plain = parsed.final is None and event.mode == "native" and event.want == "any"
-        if is_plain and not state.calls_made and any(tool.name in text for tool in state.offered.tools):
-            return "narrated"
-        return "answer"
+        return "narrated" if is_plain and not state.calls_made and _announces_a_call(state, text) else "answer"
     if parsed.error is None or parsed.error.kind == "empty":
         return "empty"
     return "no_step" if parsed.error.kind in ("no_step", "no_call") else "fault"
+
+
+_ANNOUNCING = re.compile(
+    r"\b(?:i will|i'll|i’ll|i need to|i am going to|i'm going to|let me|let's|i should|calling|using|use)\b"
+    r"|我将|我会|让我|我需要|调用|使用",
+    re.IGNORECASE,
+)
+
+
+def _announces_a_call(state: State, text: str) -> bool:
+    """Whether the text says that a tool is about to be called, and names it as a word of its own."""
+    if _ANNOUNCING.search(text) is None:
+        return False
+    names = (tool.name for tool in state.offered.tools if tool.name != READ_RESULT)
+    return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) for name in names)
 
 
 def _calls(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], frozenset[str]]:
@@ -185,6 +225,8 @@ def _calls(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], frozens
 
     def wire_id(received: str, position: int) -> str:
         minted = f"call_{event.step}_{position}"
+        if state.traits.get("id_shape") == "alnum9":
+            minted = f"c{event.step % 10**5:05d}{position % 10**3:03d}"
         chosen = minted if not received or received in ids or received in state.wire_ids else received
         while chosen in ids or chosen in state.wire_ids:
             chosen += "_"
@@ -222,29 +264,35 @@ def _judged(state: State, event: CallJudged) -> State:
 
 
 def _ended(state: State, event: CallEnded) -> State:
-    state = _with_call(state, event.call_id, result=event.result)
-    call = next((c for c in state.calls if c.id == event.call_id), None)
-    if call is None:
-        return state
-    return changed(
-        state,
-        known=_known_after(state.known, call),
-        elapsed_s=max(state.elapsed_s, event.elapsed_s),
-        has_cut_result=state.has_cut_result or event.result.blob is not None,
-    )
+    state = changed(state, elapsed_s=max(state.elapsed_s, event.elapsed_s))
+    return _with_result(state, event.call_id, event.result)
 
 
 def _settled(state: State, event: DoubtSettled) -> State:
+    state = changed(state, elapsed_s=max(state.elapsed_s, event.elapsed_s))
+    call = state.call(event.call_id)
     match event.outcome:
         case "done":
             result = event.result or ToolResult(f"done, as {event.by} says", source=event.by, trust="trusted")
-            return _with_call(state, event.call_id, result=result)
+            return _with_result(state, event.call_id, result)
         case "not_done":
-            return _with_call(state, event.call_id, attempts=0, doubted=False)
+            # a probe that says no again and again is not believed for ever
+            is_doubtful = event.by == PROBE and call is not None and call.attempts >= MOST_PROBED_ATTEMPTS
+            return _with_call(state, event.call_id, doubt="unknown" if is_doubtful else "not_done")
         case "unknown":
-            return _with_call(state, event.call_id, doubted=True)
+            return _with_call(state, event.call_id, doubt="unknown")
         case _:
             assert_never(event.outcome)
+
+
+def _with_result(state: State, call_id: str, result: ToolResult) -> State:
+    """The call has had its effect: it has a result, and what was known before may have changed."""
+    state = _with_call(state, call_id, result=result)
+    call = next((c for c in state.calls if c.id == call_id), None)
+    if call is None:
+        return state
+    known = _known_after(state.known, call)
+    return changed(state, known=known, has_cut_result=state.has_cut_result or result.blob is not None)
 
 
 def _known_after(known: Mapping[str, Known], call: Call) -> Mapping[str, Known]:
@@ -252,16 +300,20 @@ def _known_after(known: Mapping[str, Known], call: Call) -> Mapping[str, Known]:
 
     A call with an effect may have changed whatever was read before, and may have undone what an idempotent call did:
     both may be asked for again. What a call that is not idempotent did stays known for the whole run, so that it
-    never runs twice. Failures are never known: trying again may be right.
+    never runs twice. A failure may be tried again once; when it comes back word for word, it is known too.
     """
     result = call.result
     spec = call.spec
     if spec is None or result is None:
         return known
     kept = known if spec.effect == "read" else {key: one for key, one in known.items() if not one.may_repeat}
-    if result.is_error or spec.polling:
+    if spec.polling or result.infrastructure:
         return kept
-    return {**kept, call.key: Known(call.id, result, spec.may_repeat)}
+    if not result.is_error:
+        return {**kept, call.key: Known(call.id, result, spec.may_repeat)}
+    before = known.get(call.key)
+    is_certain = before is not None and before.result.content == result.content
+    return {**kept, call.key: Known(call.id, result, may_repeat=True, is_certain=is_certain)}
 
 
 def _with_call(state: State, call_id: str, **changes: object) -> State:

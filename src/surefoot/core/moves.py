@@ -9,6 +9,7 @@ second engine: an interrupted call is simply a call that was started, has not en
     interrupted, has a probe      → ask the probe
     interrupted otherwise         → stand still: in doubt, a person has to speak
     a call not judged yet         → answer it from the journal if its result is known, else judge it
+    calls allowed, time spent     → refuse the next of them
     calls allowed                 → run them, side by side if all of the reply are reads
     a question open, or something under way → wait
     otherwise                     → the reasoner says who speaks next, or that it is over
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
-from surefoot.core.gate.judge import judge
+from surefoot.core.gate.judge import judge, no_call_after_the_time
 from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.state import Call, State
 from surefoot.types.decisions import Allow, Ask
@@ -50,13 +51,16 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         if interrupted := _interrupted(still_open, under_way):
             if again := tuple(Act(c.id) for c in interrupted if c.spec and c.spec.may_repeat):
                 return again
-            return tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubted)
+            return tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubt)
         for call in still_open:
             if call.decision is None:  # one by one: each sees the verdicts before it
                 if _twin_is_open(still_open, call):
                     break
                 return (_verdict(state, call),)
-        return _side_by_side(state, calls, still_open)
+        waiting = [c for c in still_open if c.is_waiting]
+        if waiting and (late := no_call_after_the_time(state, waiting[0])) != Allow():
+            return (Judge(waiting[0].id, late, no_call_after_the_time.__name__),)
+        return _side_by_side(state, calls, waiting, len(still_open) - len(waiting))
     if under_way:
         return ()
     return (REASONERS[state.reasoner].speaker(state),)
@@ -66,7 +70,7 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
     """Why a run with nothing under way stands still although it has not ended: what a person has to say."""
     if state.ending is not None:
         return ""
-    if any(c.attempts and c.is_open for c in state.calls):
+    if any(c.is_open and c.attempts and not c.is_waiting for c in state.calls):
         return "in_doubt"
     if any(isinstance(c.decision, Ask) and c.is_open for c in state.calls):
         return "approval"
@@ -74,16 +78,22 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
 
 
 def _verdict(state: State, call: Call) -> Judge | Reuse:
-    known = state.known.get(call.key)
-    if known is not None and call.spec is not None and not call.spec.polling and state.offered.get(call.name):
-        return Reuse(call.id, known.call_id)
+    """A call whose result is known gets it; so does the twin of a call of the same reply, even if that one failed."""
+    is_polling = call.spec is not None and call.spec.polling
+    if call.spec is not None and not is_polling and state.offered.get(call.name):
+        twin = next((c for c in state.calls[: call.position] if c.result is not None and c.key == call.key), None)
+        if twin is not None:
+            return Reuse(call.id, twin.id)
+        known = state.known.get(call.key)
+        if known is not None and known.is_certain:
+            return Reuse(call.id, known.call_id)
     decision, rule = judge(state, call)
     return Judge(call.id, decision, rule)
 
 
 def _interrupted(still_open: list[Call], under_way: frozenset[Move]) -> list[Call]:
     """The calls that were started and that nobody runs: the process died in between."""
-    started = [c for c in still_open if c.attempts]
+    started = [c for c in still_open if c.attempts and not c.is_waiting]
     if not started:
         return started
     ours = {move.call_id for move in under_way if isinstance(move, Act | Probe)}
@@ -97,12 +107,10 @@ def _twin_is_open(still_open: list[Call], call: Call) -> bool:
     return any(c.key == call.key for c in still_open[: still_open.index(call)])
 
 
-def _side_by_side(state: State, calls: tuple[Call, ...], still_open: list[Call]) -> tuple[Act, ...]:
+def _side_by_side(state: State, calls: tuple[Call, ...], waiting: list[Call], running: int) -> tuple[Act, ...]:
     """The calls to start now. Reads go side by side; as soon as one has an effect, all go one after another."""
-    waiting = [c for c in still_open if not c.attempts]
     if not waiting:
         return ()
-    running = len(still_open) - len(waiting)
     if all(c.spec is not None and c.spec.effect == "read" for c in calls if c.fault is None):
         free = max(0, state.config.max_concurrent_tools - running)
         return tuple([Act(c.id) for c in waiting if isinstance(c.decision, Allow)][:free])

@@ -3,7 +3,8 @@
 The table of moves is asked again after every record: what only records must come out of it as it stands in the journal,
 and what came from the world must answer a move that was under way. Replies are parsed anew, so a replay also shows
 whether today's parser reads them as they were read. What persons said is taken as given. `RunResumed` and `RunForked`
-mark where somebody took the run up: whatever was under way before is under way no longer.
+mark where somebody took the run up, and a cancellation where somebody ended it: whatever was under way before is under
+way no longer.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     due: list[Event] = []
     out: list[Event] = []
     for at, event in enumerate(recorded):
-        if isinstance(event, RunResumed | RunForked):
+        if isinstance(event, RunResumed | RunForked) or _is_cancelled(event):
             under_way, due = frozenset(), []
         elif not due:
             under_way, due = _make(state, under_way)
@@ -95,11 +96,18 @@ def _again(
             return (event, under_way - {Act(call_id)}) if Act(call_id) in under_way else (None, under_way)
         case ModelTraitLearnt():  # the endpoint's own word, in place of a reply
             return event, frozenset(m for m in under_way if not isinstance(m, Think))
-        case DoubtSettled(call_id):
-            return event, under_way - {Probe(call_id)}
-        case RunStarted() | RunResumed() | RunForked() | ToolsSelected() | RunEnded(ending=Cancelled()):
+        case DoubtSettled(call_id):  # the attempt has come to nothing that anybody knows, and its probe has answered
+            return event, under_way - {Act(call_id), Probe(call_id)}
+        case RunStarted() | RunResumed() | RunForked() | ToolsSelected():
+            return event, under_way
+        case RunEnded() if _is_cancelled(event):
             return event, under_way
         case CallJudged(by=by) if by:
             return event, under_way
         case _:
             return None, under_way
+
+
+def _is_cancelled(event: Event) -> bool:
+    """Whether a person ended the run, which comes out of no table."""
+    return isinstance(event, RunEnded) and isinstance(event.ending, Cancelled)

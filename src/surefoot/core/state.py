@@ -29,6 +29,8 @@ Outcome = Literal["calls", "answer", "cut", "no_step", "narrated", "empty", "fau
 makes none · nothing · something unreadable · a refusal by the model or a content filter."""
 
 
+_LONGEST_STEP = 9
+
 Record = TypeVar("Record", "Call", "Turn", "State")
 
 
@@ -47,7 +49,9 @@ def changed(record: Record, **changes: object) -> Record:
 class Call:
     """One call of a reply, and how far it has come. `id` is "STEP.POSITION"; `wire_id` is the id the model knows.
 
-    A call that could not be read has a `fault` and no decision. `attempts` counts how often it was started.
+    A call that could not be read has a `fault` and no decision. `attempts` counts how often it was started, and
+    `origin` is the run in which it first was (a fork keeps it). `doubt` is what was said about an interrupted attempt:
+    "not_done" lets it run again, "unknown" leaves it to a person.
     """
 
     id: str
@@ -59,7 +63,8 @@ class Call:
     decision: Decision | None = None
     rule: str = ""
     attempts: int = 0
-    doubted: bool = False
+    origin: str = ""
+    doubt: Literal["", "not_done", "unknown"] = ""
     known: str = ""
     result: ToolResult | None = None
 
@@ -72,6 +77,11 @@ class Call:
     def is_open(self) -> bool:
         """Whether nobody knows yet what it gives."""
         return self.result is None and self.fault is None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is still to be started, for the first time or again."""
+        return self.is_open and (not self.attempts or self.doubt == "not_done")
 
     @property
     def key(self) -> str:
@@ -107,11 +117,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A result that an identical call may be answered with."""
+    """A result that an identical call may be answered with. A failure counts once it has come twice (`is_certain`)."""
 
     call_id: str
     result: ToolResult
     may_repeat: bool
+    is_certain: bool = True
 
 
 @dataclass(frozen=True)
@@ -119,9 +130,10 @@ class State:
     """A run, as its events tell it.
 
     `done` are the settled turns and `turn` the newest. `tools` are all tools of the run, `offered` those that the model
-    may call now. `known` maps the key of a call to its result, as long as nothing has happened that may change it.
-    Counters ending in `_running` are in a row. `seen` is the number of events folded. `heads` keeps what `core/view.py`
-    derives from the fields that `RunStarted` sets, once for each mode; it is no part of the value.
+    may call now. `learnt` are the traits that were learnt since the run was taken up, with their values. `known` maps
+    the key of a call to its result, as long as nothing has happened that may change it. Counters ending in `_running`
+    are in a row. `seen` is the number of events folded. `heads` keeps what `core/view.py` derives from the fields that
+    `RunStarted` sets, once for each mode; it is no part of the value.
     """
 
     seen: int = 0
@@ -137,6 +149,7 @@ class State:
     start_mode: CallMode = "native"
     mode: CallMode = "native"
     traits: Mapping[str, str] = field(default_factory=dict[str, str])
+    learnt: frozenset[tuple[str, str]] = frozenset()
     done: tuple[Turn, ...] = ()
     turn: Turn | None = None
     known: Mapping[str, Known] = field(default_factory=dict[str, Known])
@@ -161,6 +174,11 @@ class State:
     )
 
     @property
+    def steps(self) -> int:
+        """The number of replies so far."""
+        return len(self.done) + (self.turn is not None)
+
+    @property
     def calls(self) -> tuple[Call, ...]:
         """The calls of the newest turn; no other call can be open."""
         return self.turn.calls if self.turn else ()
@@ -171,7 +189,7 @@ class State:
             if call.id == call_id:
                 return call
         step = call_id.partition(".")[0]
-        if not step.isdigit() or not 0 < int(step) <= len(self.done):
+        if not step.isdecimal() or len(step) > _LONGEST_STEP or not 0 < int(step) <= len(self.done):
             return None
         return next((call for call in self.done[int(step) - 1].calls if call.id == call_id), None)
 

@@ -7,10 +7,14 @@ that the model thinks before it chooses and chooses before it fills in. Source: 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
 
 from surefoot.types.tools import Catalogue
 
-MAX_THOUGHT_CHARS = 400
+MAX_THOUGHT_CHARS = 200
+"""The spec allows 400; in 200 the embedded model says what it needs, and rambles less."""
+
 MAX_BRANCHES = 12
 """Above this many tools the step is asked for in two requests: the name, then its arguments."""
 
@@ -35,6 +39,19 @@ def name_schema(tools: Catalogue) -> Mapping[str, object]:
 
 
 _THOUGHT = {"type": "string", "maxLength": MAX_THOUGHT_CHARS}
+
+
+def required_only(tools: Catalogue) -> Catalogue:
+    """The tools with their required parameters alone."""
+    return Catalogue(tuple(replace(tool, parameters=_required(tool.parameters)) for tool in tools.tools))
+
+
+def _required(parameters: Mapping[str, object]) -> Mapping[str, object]:
+    properties, required = parameters.get("properties"), parameters.get("required", [])
+    if not isinstance(properties, Mapping) or not isinstance(required, list | tuple):
+        return parameters
+    all_of_them = cast("Mapping[str, object]", properties)  # keys of a JSON object
+    return {**parameters, "properties": {key: all_of_them[key] for key in all_of_them if key in required}}
 
 
 def _any_of(tools: Catalogue, *, answer: bool) -> Mapping[str, object]:

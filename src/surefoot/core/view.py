@@ -8,25 +8,24 @@ Source: spec/react.md, sections 3 and 4.
 
 from __future__ import annotations
 
-import re
-
 import orjson
 
+from surefoot.core.pager import without_pager
 from surefoot.core.parse.faults import tell, tell_warnings
 from surefoot.core.parse.labels import stop_sequences
 from surefoot.core.state import Call, State, Turn, subset
-from surefoot.core.step_schema import step_schema
+from surefoot.core.step_schema import required_only, step_schema
 from surefoot.core.template import split_template
 from surefoot.core.text import json_text
+from surefoot.core.told import observed, plain, tagged, told
 from surefoot.types.events import Task
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, NativeCall
 from surefoot.types.moves import Think
 from surefoot.types.reply import Fault
-from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
-
-READ_RESULT = "read_result"
+from surefoot.types.tools import Catalogue
 
 _NO_TOOLS = Catalogue()
+_NAMELESS = "unnamed"
 
 _LAST_WORD = (
     "The limit of this run is reached and no tool can be called any more. "
@@ -36,9 +35,14 @@ _CONTINUE = "Your answer was cut off by the length limit. Go on exactly where it
 _MORE_ROOM = "There is more room now, and tools can be called again. Go on with the task until it is done."
 _NARRATED = "You wrote about using a tool, but called none. If you need it, call it now; else give the answer alone."
 
-_CONTROL = re.compile(
-    r"<(?=[|｜]|/?s>|/?(?:start|end)_of_turn>)|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\])"
-)
+_LONGEST_REMINDER = 400
+"""Characters of a task that is repeated under each observation in schema mode."""
+
+LOOK_FIRST = "early_answers"
+"""Trait: "yes" says that the model answers before it has looked, if it may."""
+
+REQUIRED_ONLY = "optional_arguments"
+"""Trait: "no" says that the model fills in whatever it may, and is better shown required parameters alone."""
 
 
 def request(state: State, think: Think) -> ModelRequest:
@@ -54,35 +58,48 @@ def request(state: State, think: Think) -> ModelRequest:
     if mode == "native":
         return ModelRequest(system, tuple(messages), mode, tools=offered, traits=state.traits)
     if mode == "schema":
-        return ModelRequest(
-            system, tuple(messages), mode, tools=offered, schema=step_schema(offered), traits=state.traits
-        )
+        schema = step_schema(offered, answer=_may_answer(state, offered))
+        return ModelRequest(system, tuple(messages), mode, tools=offered, schema=schema, traits=state.traits)
     return ModelRequest(system, tuple(messages), mode, stop=stop_sequences(), traits=state.traits)
+
+
+def _may_answer(state: State, offered: Catalogue) -> bool:
+    """Whether the first step may be an answer: not where the model is known to answer before it has looked."""
+    if state.traits.get(LOOK_FIRST) != "yes" or state.steps:
+        return True
+    return not any(tool.effect == "read" for tool in offered.tools)
 
 
 def offered_now(state: State, think: Think) -> Catalogue:
     """The tools that may be called in this step: none for a last word.
 
-    In schema mode a tool whose call was just answered from the journal is left out once, since a small model left alone
-    asks for it again until the limit.
+    In schema mode a tool whose calls were answered from the journal is left out until something new was called: a small
+    model left alone asks for one, or two in turn, until the limit.
     """
     if think.want == "answer":
         return _NO_TOOLS
-    offered = state.offered
-    repeated = {c.name for c in state.calls if c.known} if state.mode == "schema" else ()
-    if repeated:
-        return subset(state.tools, tuple(name for name in offered.names if name not in repeated))
-    if not state.has_cut_result:  # nothing to page through yet, so nothing to distract with
-        return _without_pager(offered)
-    return offered
-
-
-def _without_pager(offered: Catalogue) -> Catalogue:
-    if offered.get(READ_RESULT) is None:
+    offered = _fitting(state, state.offered if state.has_cut_result else without_pager(state.offered))
+    repeated = _repeated(state) if state.mode == "schema" else frozenset[str]()
+    if not repeated:
         return offered
-    return offered.derived(
-        "without_pager", lambda all_: Catalogue(tuple(tool for tool in all_.tools if tool.name != READ_RESULT))
-    )
+    return subset(offered, tuple(name for name in offered.names if name not in repeated))
+
+
+def _fitting(state: State, offered: Catalogue) -> Catalogue:
+    """The declarations as this model is best shown them."""
+    if state.mode != "schema" or state.traits.get(REQUIRED_ONLY) != "no":
+        return offered
+    return offered.derived("required_only", required_only)
+
+
+def _repeated(state: State) -> frozenset[str]:
+    """The tools of the replies since something new was last called."""
+    names: set[str] = set()
+    for turn in (state.turn, *reversed(state.done)):
+        if turn is None or not turn.calls or not all(call.known for call in turn.calls):
+            break
+        names.update(call.name for call in turn.calls)
+    return frozenset(names)
 
 
 def head(state: State, mode: CallMode) -> tuple[str, ModelMessage]:
@@ -91,7 +108,7 @@ def head(state: State, mode: CallMode) -> tuple[str, ModelMessage]:
     if kept is not None:
         return kept
     task = state.task or Task("")
-    tools = _without_pager(state.tools)
+    tools = _fitting(state, without_pager(state.offered))
     template = state.prompts[mode]
     described = names(tools) if mode == "native" else tools.derived("declarations", declarations)
     user_text = task.text + "".join(_attached(a.name, a.text, a.trust) for a in task.attachments)
@@ -124,13 +141,11 @@ def turn_messages(state: State, turn: Turn, mode: CallMode) -> tuple[ModelMessag
     kept = turn.rendered(mode)
     if kept is not None:
         return kept
-    if mode == "native" and all(call.name for call in turn.calls):
-        return turn.keep(mode, _native(state, turn))
-    return turn.keep(mode, _as_text(state, turn, mode))
+    return turn.keep(mode, _native(state, turn) if mode == "native" else _as_text(state, turn, mode))
 
 
 def _native(state: State, turn: Turn) -> tuple[ModelMessage, ...]:
-    calls = tuple(NativeCall(c.wire_id, c.name, _sent_arguments(turn, c)) for c in turn.calls)
+    calls = tuple(NativeCall(c.wire_id, c.name or _NAMELESS, _sent_arguments(turn, c)) for c in turn.calls)
     message = turn.message
     # a leaked call is promoted: what stood in the text as a call now stands as one
     content = message.content if message.calls or not calls else turn.parsed.content or ""
@@ -138,11 +153,19 @@ def _native(state: State, turn: Turn) -> tuple[ModelMessage, ...]:
         "assistant", content, calls, reasoning=message.reasoning, model=message.model, opaque=message.opaque
     )
     results = tuple(
-        ModelMessage("tool", _told(state, turn, call, "native"), call_id=call.wire_id, name=call.name)
-        for call in turn.calls
+        ModelMessage("tool", text, call_id=call.wire_id, name=call.name or _NAMELESS)
+        for call, text in zip(turn.calls, _outcomes(state, turn, "native"), strict=True)
     )
     note = note_for(state, turn, "native")
     return (said, *results, ModelMessage("user", note)) if note else (said, *results)
+
+
+def _outcomes(state: State, turn: Turn, mode: CallMode) -> list[str]:
+    """What is told of each call; behind the last, what of the reply was not used."""
+    outcomes = [told(call, state.offered, mode) for call in turn.calls]
+    if outcomes and turn.parsed.warnings and (unused := tell_warnings(turn.parsed.warnings)):
+        outcomes[-1] += f"\n({unused})"
+    return outcomes
 
 
 def _sent_arguments(turn: Turn, call: Call) -> str:
@@ -161,11 +184,14 @@ def _sent_arguments(turn: Turn, call: Call) -> str:
 
 def _as_text(state: State, turn: Turn, mode: CallMode) -> tuple[ModelMessage, ...]:
     said = ModelMessage("assistant", _own_words(turn, mode), reasoning=turn.message.reasoning, model=turn.message.model)
-    told = [f"Observation: {_told(state, turn, call, mode)}" for call in turn.calls]
+    frame = tagged if turn.parsed.format == "tags" and mode == "text" else observed
+    parts = [frame(call, text) for call, text in zip(turn.calls, _outcomes(state, turn, mode), strict=True)]
     note = note_for(state, turn, mode)
     if note:
-        told.append(note)
-    return (said, ModelMessage("user", "\n\n".join(told))) if told else (said,)
+        parts.append(note)
+    elif parts and mode == "schema" and state.task and len(state.task.text) <= _LONGEST_REMINDER:
+        parts.append(f"Question: {state.task.text}")
+    return (said, ModelMessage("user", "\n\n".join(parts))) if parts else (said,)
 
 
 def _own_words(turn: Turn, mode: CallMode) -> str:
@@ -183,42 +209,6 @@ def _own_words(turn: Turn, mode: CallMode) -> str:
     return "\n".join(lines)
 
 
-def _told(state: State, turn: Turn, call: Call, mode: CallMode) -> str:
-    """What the model reads as the outcome of a call."""
-    if call.fault is not None:
-        return tell(call.fault, state.offered, mode)
-    result = call.result
-    if result is None:  # a fork, or a cancelled run, can leave a call that nobody will run any more
-        return "cancelled: not run"
-    text = shown(result, call.id)
-    if call.known:
-        return f"(the same call was made before and is not run again; its result was)\n{text}"
-    if turn.parsed.warnings and call is turn.calls[0]:
-        told = tell_warnings(turn.parsed.warnings)
-        return f"{text}\n({told})" if told else text
-    return text
-
-
-def shown(result: ToolResult, call_id: str) -> str:
-    """A result as data: control tokens in it cannot act, and what is cut says how to read on."""
-    text = plain(result.content)
-    if result.is_error:
-        text = f"{result.kind}: {text}" if not text.startswith(result.kind) else text
-    if result.blob is None:
-        return text
-    read = len(result.content)
-    return (
-        f'{text}\n[cut: {read} of {result.size} characters; {READ_RESULT}(call_id="{call_id}", start={read}) goes on]'
-    )
-
-
-def plain(text: str) -> str:
-    """The text with a zero-width space in each control token of a known chat format, so that none can act."""
-    if "<" not in text and "[" not in text:
-        return text
-    return _CONTROL.sub(lambda match: match.group() + "\u200b", text)
-
-
 def note_for(state: State, turn: Turn, mode: CallMode) -> str:
     """What the model is told about a reply that was no good step; "" when there is nothing to tell."""
     if turn.want == "answer":
@@ -234,22 +224,3 @@ def note_for(state: State, turn: Turn, mode: CallMode) -> str:
             return ""
         case _:
             return tell(turn.parsed.error or Fault("empty"), state.offered, mode)
-
-
-def pager_spec() -> ToolSpec:
-    """The tool with which a model reads on in a result that was cut."""
-    return ToolSpec(
-        READ_RESULT,
-        "Read on in a result that was cut.",
-        {
-            "type": "object",
-            "properties": {
-                "call_id": {"type": "string", "description": "the call whose result was cut"},
-                "start": {"type": "integer", "minimum": 0, "description": "the first character to read"},
-            },
-            "required": ["call_id", "start"],
-            "additionalProperties": False,
-        },
-        effect="read",
-        idempotent=True,
-    )

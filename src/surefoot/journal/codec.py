@@ -53,6 +53,14 @@ def chain(previous: bytes, version: int, at: float, body: bytes) -> bytes:
     return sha256(previous + _form_and_time(version, at) + body).digest()
 
 
+def check_fork(parent: str, at: int, records: int) -> None:
+    """Raise `UsageError` unless a run of so many records can be forked at record `at`: it must share at least one."""
+    if records == 0:
+        raise UsageError(f"run {parent} has 0 records, so there is nothing to fork; start a new run")
+    if not 1 <= at <= records:
+        raise UsageError(f"run {parent} has {records} records; fork it at 1 to {records}, not at {at}")
+
+
 def encode(event: Event) -> tuple[bytes, Blob | None]:
     """The body of a record, and the bytes that must be kept beside it, if there are any.
 

@@ -1,7 +1,7 @@
 """Runs kept in memory: the promises of a journal but the one to outlive the process.
 
-Events are kept as they are; a fork holds its parent and the place where it left it. Hashes are worked out for those
-who ask for them.
+Events are kept as they are; a fork holds its parent and the place where it left it. They are encoded all the same, for
+the chain, and so that what no file could hold is refused here too.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from itertools import islice
 
-from surefoot.journal.codec import chain, digest_of, encode, genesis
+from surefoot.journal.codec import chain, check_fork, digest_of, encode, genesis
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import VERSION, Event, RunEnded, RunForked, RunStarted
 from surefoot.types.ports import Durability, Recorded, RunInfo
@@ -27,24 +28,27 @@ class MemoryJournal:
     async def open(self, run_id: str, *, create: bool = False) -> MemoryRun:
         """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
 
-        With `create` the run must be new.
+        With `create` the run must be new, or have no records: whoever made it died before the first.
         """
-        log = self._new(run_id) if create else self._log(run_id)
-        if log.driver is not None:
+        log = self._logs.get(run_id)
+        if log is not None and log.driver is not None:
             raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
+        if not create:
+            log = self._log(run_id)
+        elif log is None or log.length > 0:
+            log = self._new(run_id)
         log.driver = MemoryRun(log, self._blobs)
         return log.driver
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
-        """Make a run that shares the records of `parent` before `at`. Copies no events."""
+        """Make a run that shares the records of `parent` before `at`, at least one. Copies no events."""
         origin = self._log(parent)
-        if not 0 <= at <= origin.length:
-            raise UsageError(f"run {parent} has {origin.length} records; fork it at 0 to {origin.length}, not at {at}")
+        check_fork(parent, at, origin.length)
         self._new(run_id, origin, at)
 
     async def runs(self, limit: int = 50) -> Sequence[RunInfo]:
-        """The newest runs first. `status` is the ending's kind, or "running", "interrupted"."""
-        return [log.info() for log in list(reversed(self._logs.values()))[:limit]]
+        """The newest runs first, but those without records. `status`: the ending's kind, "running", "interrupted"."""
+        return [log.info() for log in islice((log for log in reversed(self._logs.values()) if log.length), limit)]
 
     async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
         """All records from `since` on; nothing is ever wrong with them."""
@@ -111,11 +115,12 @@ class MemoryRun:
         return self._log.events(max(since, 0))
 
     async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:  # noqa: ARG002 - of the port
-        """Add events at the end, in this order. There is nothing safer than memory here, whatever `durability` asks."""
+        """Add events at the end, all or none, in this order. There is nothing safer than memory, whatever is asked.
+
+        Raises `JournalError` for what no journal could hold.
+        """
         self._check()
-        self._log.own += events
-        self._log.times += [time.time()] * len(events)
-        self._log.tell()
+        self._log.add(events)
 
     async def put_blob(self, data: bytes) -> str:
         """Keep bytes under their SHA-256 (hex), which is returned."""
@@ -143,7 +148,7 @@ class MemoryRun:
 class _Log:
     """One run: what it shares with its parent, and its own records."""
 
-    __slots__ = ("_hashes", "at", "driver", "own", "parent", "run_id", "started_at", "times", "watchers")
+    __slots__ = ("_before", "_hashes", "at", "driver", "own", "parent", "run_id", "started_at", "times", "watchers")
 
     def __init__(self, run_id: str, parent: _Log | None, at: int) -> None:
         self.run_id = run_id
@@ -155,6 +160,7 @@ class _Log:
         self.driver: MemoryRun | None = None
         self.watchers: set[asyncio.Event] = set()
         self._hashes: list[bytes] = []
+        self._before = genesis(run_id) if parent is None else parent.hash_of(at - 1)
 
     @property
     def length(self) -> int:
@@ -164,15 +170,50 @@ class _Log:
         for changed in self.watchers:
             changed.set()
 
+    def add(self, events: Sequence[Event]) -> None:
+        at, hashes = time.time(), list[bytes]()
+        previous = self._hashes[-1] if self._hashes else self._before
+        for event in events:
+            previous = chain(previous, VERSION, at, encode(event)[0])
+            hashes.append(previous)
+        self.own += events
+        self.times += [at] * len(events)
+        self._hashes += hashes
+        self.tell()
+
     def events(self, since: int) -> list[Event]:
-        shared = self.parent.events(since)[: max(self.at - since, 0)] if self.parent and since < self.at else []
-        return shared + self.own[max(since - self.at, 0) :]
+        return [event for log, own in self._pieces(since) for event in log.own[own]]
 
     def recorded(self, since: int) -> list[Recorded]:
-        shared = self.parent.recorded(since)[: max(self.at - since, 0)] if self.parent and since < self.at else []
-        self._hash_all()
-        own = range(max(since - self.at, 0), len(self.own))
-        return shared + [Recorded(self.at + i, self.times[i], self._hashes[i].hex(), self.own[i]) for i in own]
+        return [
+            Recorded(seq, at, hash_.hex(), event)
+            for log, own in self._pieces(since)
+            for seq, at, hash_, event in zip(
+                range(log.at + own.start, log.at + own.stop),
+                log.times[own],
+                log._hashes[own],  # noqa: SLF001 - of its own kind
+                log.own[own],
+                strict=True,
+            )
+        ]
+
+    def hash_of(self, seq: int) -> bytes:
+        log = self
+        while log.parent is not None and seq < log.at:
+            log = log.parent
+        return log._hashes[seq - log.at]  # noqa: SLF001 - of its own kind
+
+    def _pieces(self, since: int) -> list[tuple[_Log, slice]]:
+        """Whose own records from `since` on this run consists of, oldest ancestor first. A loop: forks may be deep."""
+        pieces: list[tuple[_Log, slice]] = []
+        log, stop = self, self.length
+        while True:
+            if max(since, log.at) < stop:
+                pieces.append((log, slice(max(since - log.at, 0), stop - log.at)))
+            stop = min(stop, log.at)
+            if log.parent is None or stop <= since:
+                return pieces[::-1]
+            log = log.parent
 
     def info(self) -> RunInfo:
         status = "interrupted" if self.driver is None else "running"
@@ -193,20 +234,6 @@ class _Log:
         changed_at = self.times[-1] if self.times else self.started_at
         parent = self.parent.run_id if self.parent else ""
         return RunInfo(self.run_id, self.started_at, changed_at, self.length, status, task, model, parent)
-
-    def hash_before(self, seq: int) -> bytes:
-        if self.parent is not None and seq <= self.at:
-            return self.parent.hash_before(seq)
-        if seq == 0:
-            return genesis(self.run_id)
-        self._hash_all()
-        return self._hashes[seq - self.at - 1]
-
-    def _hash_all(self) -> None:
-        previous = self._hashes[-1] if self._hashes else self.hash_before(self.at)
-        for i in range(len(self._hashes), len(self.own)):
-            previous = chain(previous, VERSION, self.times[i], encode(self.own[i])[0])
-            self._hashes.append(previous)
 
 
 def _blob(blobs: dict[str, bytes], digest: str) -> bytes:

@@ -14,10 +14,10 @@ import time
 from collections.abc import AsyncIterator, Generator, Sequence
 from pathlib import Path
 
-from surefoot.journal.codec import chain, digest_of, encode
+from surefoot.journal.codec import chain, check_fork, digest_of, encode
 from surefoot.journal.lease import Owner, is_alive, owners_of
 from surefoot.journal.sqlite_file import FILE_ERRORS, connect, file_error
-from surefoot.journal.sqlite_read import Reader, Tail
+from surefoot.journal.sqlite_read import Reader, RunRow, Tail
 from surefoot.journal.sqlite_write import BlobRow, EventRow, Writer
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import VERSION, Event
@@ -39,7 +39,8 @@ class SqliteJournal:
     async def open(self, run_id: str, *, create: bool = False) -> SqliteRun:
         """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
 
-        With `create` the run must be new.
+        With `create` the run must be new, or have no records and nobody who drives it: whoever made it died before the
+        first.
         """
         file = self._file()
         if run_id in file.driven:
@@ -51,7 +52,7 @@ class SqliteJournal:
         try:
             tail = file.reader.tail(run_id)
         except JournalError:
-            file.writer.free(number)
+            file.free(number)
             file.writer.flush()
             raise
         file.writer.failures.pop(number, None)  # those of an earlier driver; this one starts from what is in the file
@@ -59,16 +60,18 @@ class SqliteJournal:
         return run
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
-        """Make a run that shares the records of `parent` before `at`. Copies no events."""
+        """Make a run that shares the records of `parent` before `at`, at least one. Copies no events."""
         file = self._file()
         file.writer.flush()
-        row, length = file.reader.find(parent), file.reader.tail(parent).seq
-        if not 0 <= at <= length:
-            raise UsageError(f"run {parent} has {length} records; fork it at 0 to {length}, not at {at}")
-        file.create(run_id, parent=row.number, at=at, owner="")
+        row = file.reader.find(parent)
+        check_fork(parent, at, file.reader.tail(parent).seq)
+        file.fork(run_id, row.number, at)
 
     async def runs(self, limit: int = 50) -> Sequence[RunInfo]:
-        """The newest runs first. `status` is the ending's kind, or "running", "interrupted", "damaged"."""
+        """The newest runs first, but those without records.
+
+        `status` is the ending's kind, or "running", "interrupted", "damaged".
+        """
         file = self._file()
         file.writer.flush()
         return file.reader.infos(limit, file.is_alive)
@@ -212,7 +215,7 @@ class SqliteRun:
         """Queue what is left to write, with the right to drive as the last thing."""
         writer = self._file.writer
         writer.add((), [(digest, data, self._number, self._seq) for digest, data in self._blobs.items()])
-        writer.free(self._number)
+        self._file.free(self._number)
         self._file.driven.pop(self.run_id, None)
         self._is_released = True
 
@@ -254,29 +257,33 @@ class _File:
         self._path = path
         self._owner: Owner | None = None
 
-    def create(self, run_id: str, parent: int | None = None, at: int = 0, owner: str | None = None) -> int:
-        """Put a new run into the list; its number. `owner` None is this store."""
-        if not run_id or not run_id.isprintable():
-            raise UsageError(f"{run_id!r} cannot be the id of a run; give printable text")
-        token = self._token() if owner is None else owner
+    def create(self, run_id: str) -> int:
+        """Become the driver of a new run, or of one that has no records and no living driver; its number."""
+        token = self._token()
+        with self._transaction():
+            row = self.reader.look_up(run_id)
+            if row is None:
+                return self._insert(run_id, None, 0, token)
+            if not self.reader.is_empty(row):
+                raise self._taken(run_id)
+            return self._hand_over(row, token)
+
+    def fork(self, run_id: str, parent: int, at: int) -> None:
+        """Put a run that nobody drives yet into the list."""
         with self._transaction():
             if self.reader.look_up(run_id) is not None:
-                raise UsageError(f"there is a run {run_id} in the journal {self._path} already; choose another id")
-            cursor = self.db.execute(
-                "INSERT INTO run (run_id, started_at, parent, at, owner) VALUES (?, ?, ?, ?, ?)",
-                (run_id, time.time(), parent, at, token),
-            )
-        return cursor.lastrowid or 0  # an insert has one
+                raise self._taken(run_id)
+            self._insert(run_id, parent, at, "")
 
     def take(self, run_id: str) -> int:
         """Become the driver of a run that nobody living drives; its number."""
         token = self._token()
         with self._transaction():
-            row = self.reader.find(run_id)
-            if row.owner not in ("", token) and self.is_alive(row.owner):
-                raise RunBusy(f"run {run_id} is being driven by another process; wait for it or end it")
-            self.db.execute("UPDATE run SET owner=? WHERE number=?", (token, row.number))
-        return row.number
+            return self._hand_over(self.reader.find(run_id), token)
+
+    def free(self, number: int) -> None:
+        """Queue that this store drives a run no more."""
+        self.writer.free(number, self._token())
 
     def is_alive(self, token: str) -> bool:
         """Whether the store of that token still exists."""
@@ -302,6 +309,24 @@ class _File:
                 self._owner.give_up()
         if failure := next((run.failure for run in driven if run.failure), None):
             raise failure
+
+    def _insert(self, run_id: str, parent: int | None, at: int, owner: str) -> int:
+        if not run_id or not run_id.isprintable():
+            raise UsageError(f"{run_id!r} cannot be the id of a run; give printable text")
+        cursor = self.db.execute(
+            "INSERT INTO run (run_id, started_at, parent, at, owner) VALUES (?, ?, ?, ?, ?)",
+            (run_id, time.time(), parent, at, owner),
+        )
+        return cursor.lastrowid or 0  # an insert has one
+
+    def _hand_over(self, row: RunRow, token: str) -> int:
+        if row.owner not in ("", token) and self.is_alive(row.owner):
+            raise RunBusy(f"run {row.run_id} is being driven by another process; wait for it or end it")
+        self.db.execute("UPDATE run SET owner=? WHERE number=?", (token, row.number))
+        return row.number
+
+    def _taken(self, run_id: str) -> UsageError:
+        return UsageError(f"there is a run {run_id} in the journal {self._path} already; choose another id")
 
     def _token(self) -> str:
         if self._owner is None:

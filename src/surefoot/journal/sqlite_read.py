@@ -31,6 +31,10 @@ _FORMS = 2**31
 _KEPT_CATALOGUES = 8
 """Runs that are read one after the other mostly share their tools."""
 
+_LISTED = """
+SELECT run_id FROM run WHERE events<>0 OR at<>0 OR EXISTS (SELECT 1 FROM event WHERE event.run=run.number)
+ORDER BY number DESC LIMIT ?"""
+
 _DAMAGE = (0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG)
 """Result codes that speak of the file's content; the others speak of its surroundings."""
 
@@ -105,6 +109,10 @@ class Reader:
             row = parent
         return segments[::-1]
 
+    def is_empty(self, row: RunRow) -> bool:
+        """Whether the run has no records and never had any."""
+        return row.at == row.events == 0 and self._peek_last(row.number) is None
+
     def tail(self, run_id: str) -> Tail:
         """Where the run ends now."""
         segments = self.lineage(run_id)
@@ -159,9 +167,9 @@ class Reader:
         raise JournalError(f"journal {self._path}: {altered}; what they were cannot be known")
 
     def infos(self, limit: int, is_alive: Callable[[str], bool]) -> list[RunInfo]:
-        """The newest runs first. A run that cannot be read is "damaged"."""
+        """The newest runs first, but those that never had records. A run that cannot be read is "damaged"."""
         with self._telling():
-            ids = self._db.execute("SELECT run_id FROM run ORDER BY number DESC LIMIT ?", (limit,)).fetchall()
+            ids = self._db.execute(_LISTED, (limit,)).fetchall()
         return [self._info(str(run_id), is_alive) for (run_id,) in ids]
 
     def _info(self, run_id: str, is_alive: Callable[[str], bool]) -> RunInfo:

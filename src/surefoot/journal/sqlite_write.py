@@ -21,6 +21,9 @@ from surefoot.journal.durable import SharedSync, checkpoint, sync_file, sync_fol
 from surefoot.journal.sqlite_file import FILE_ERRORS, file_error
 from surefoot.types.errors import JournalError, RunBusy
 
+FreeRow = tuple[int, str]
+"""Run number, and the owner who drives it no more."""
+
 EventRow = tuple[int, int, float, int, bytes, bytes]
 """Run number, seq, at, form, body, hash."""
 
@@ -35,7 +38,7 @@ _INSERT_EVENT = "INSERT INTO event (run, seq, at, version, body, hash) VALUES (?
 _INSERT_BLOB = "INSERT OR IGNORE INTO blob (digest, data, run, seq) VALUES (?, ?, ?, ?)"
 _FREE_RUN = """
 UPDATE run SET owner='', events=(SELECT coalesce(max(seq)+1, run.at) FROM event WHERE event.run=run.number)
-WHERE number=?"""
+WHERE number=? AND owner=?"""
 
 
 class Writer:
@@ -53,7 +56,7 @@ class Writer:
         self._path = path
         self._events: list[EventRow] = []
         self._blobs: dict[str, BlobRow] = {}
-        self._freed: list[tuple[int]] = []
+        self._freed: list[FreeRow] = []
         self._waiters: list[asyncio.Future[None]] = []
         self._due_on: asyncio.AbstractEventLoop | None = None
         self._threads = ThreadPoolExecutor(2, "surefoot-journal")  # tools may fill the loop's own threads for long
@@ -68,9 +71,9 @@ class Writer:
         for row in blobs:
             self._blobs.setdefault(row[0], row)
 
-    def free(self, number: int) -> None:
-        """Queue that nobody drives a run any more."""
-        self._freed.append((number,))
+    def free(self, number: int, owner: str) -> None:
+        """Queue that this owner drives a run no more. Does nothing to a run that is another's by then."""
+        self._freed.append((number, owner))
 
     def unwatch(self, number: int, changed: asyncio.Event) -> None:
         """Take back an event from `watchers`."""
@@ -111,7 +114,7 @@ class Writer:
             except sqlite3.IntegrityError:
                 self._commit_each(events, blobs.values(), freed)
             except FILE_ERRORS as error:
-                self._fail(events, error)
+                self._fail((*events, *freed), error)
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -124,7 +127,7 @@ class Writer:
         await asyncio.get_running_loop().run_in_executor(self._threads, checkpoint, self._path)
         self._threads.shutdown()
 
-    def _commit(self, events: Sequence[EventRow], blobs: Collection[BlobRow], freed: Sequence[tuple[int]]) -> None:
+    def _commit(self, events: Sequence[EventRow], blobs: Collection[BlobRow], freed: Sequence[FreeRow]) -> None:
         db = self._db
         db.execute("BEGIN IMMEDIATE")
         try:
@@ -145,14 +148,14 @@ class Writer:
                     changed.set()
         self._count(events, blobs)
 
-    def _commit_each(self, events: Sequence[EventRow], blobs: Collection[BlobRow], freed: Sequence[tuple[int]]) -> None:
+    def _commit_each(self, events: Sequence[EventRow], blobs: Collection[BlobRow], freed: Sequence[FreeRow]) -> None:
         """Records of one run are there already, so somebody else drives it. The other runs must not suffer for it."""
         of_run: defaultdict[int, list[EventRow]] = defaultdict(list)
         for row in events:
             of_run[row[0]].append(row)
         for number, rows in of_run.items():
             try:
-                self._commit(rows, blobs, [one for one in freed if one[0] == number])
+                self._commit(rows, blobs, ())
             except sqlite3.IntegrityError:
                 seq = rows[0][1]
                 self.failures[number] = RunBusy(
@@ -161,10 +164,14 @@ class Writer:
                 )
             except FILE_ERRORS as error:
                 self._fail(rows, error)
+        try:
+            self._commit((), blobs, freed)  # also those of runs that have no records here, or whose records failed
+        except FILE_ERRORS as error:
+            self._fail(freed, error)
 
-    def _fail(self, events: Sequence[EventRow], error: Exception) -> None:
+    def _fail(self, rows: Sequence[EventRow | FreeRow], error: Exception) -> None:
         failure = file_error(self._path, error)
-        for row in events:
+        for row in rows:
             self.failures.setdefault(row[0], failure)
 
     def _count(self, events: Sequence[EventRow], blobs: Collection[BlobRow]) -> None:

@@ -9,6 +9,7 @@ not name are shut out, since a small model makes them up. The reply is validated
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -17,6 +18,13 @@ Schema = Mapping[str, object]
 _ANY: dict[str, object] = {}
 _REFERENCES_DEEP = 4
 _TYPES = frozenset({"object", "array", "string", "integer", "number", "boolean", "null"})
+_LONGEST_PATTERN = 200
+_PLAIN_PATTERN = re.compile(
+    r"\^(?:(?:\[\^?(?:[^\[\]\\]|\\[nrtdws.\-\[\]])++\]|\\[dws.]|[A-Za-z0-9 ,;:_/-])"
+    r"(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})?)++\$"
+)
+"""Patterns that every engine reads alike: signs and classes one after another, each with a count; no groups."""
+
 _WRITING: dict[str, object] = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """No free white space: a small model can fill its whole reply with it. Others ignore this key."""
 
@@ -56,6 +64,9 @@ def _of_kind(kind: str, schema: Schema, scopes: tuple[Schema, ...], depth: int) 
             items = {"items": _simple(schema["items"], scopes, depth)} if "items" in schema else _ANY
             return {"type": kind, **items, **_range(schema, ("minItems",), ("maxItems",))}
         case "string":
+            pattern = schema.get("pattern")
+            if isinstance(pattern, str) and len(pattern) <= _LONGEST_PATTERN and _PLAIN_PATTERN.fullmatch(pattern):
+                return {"type": kind, "pattern": pattern}
             return {"type": kind, **_range(schema, ("minLength",), ("maxLength",))}
         case "integer" | "number":
             return {"type": kind, **_range(schema, ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))}

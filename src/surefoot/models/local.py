@@ -39,7 +39,14 @@ MAX_OUTPUT_TOKENS = 512
 
 _IM_START, _IM_END = 151644, 151645  # <|im_start|> and <|im_end|> in the model's vocabulary
 _CONTROL_BEGINS = re.compile(r"(?<=<)(?=\||/?tool_call>)")  # <|…|>, <tool_call>: all that the vocabulary spells so
-_TRAITS: Traits = {"native_tools": "no", "json_schema": "yes", "stop": "yes", "parallel_calls": "no"}
+_TRAITS: Traits = {
+    "native_tools": "no",
+    "json_schema": "yes",
+    "stop": "yes",
+    "parallel_calls": "no",
+    "early_answers": "yes",  # it answers before it has looked, if it may
+    "optional_arguments": "no",  # it fills in whatever it may, and makes it up
+}
 
 Compile = Callable[[Mapping[str, object]], str]
 """A JSON Schema as the decoder's grammar."""

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from surefoot.core.budget import seconds_left
+from surefoot.core.fold import PROBE
+from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import Call, State
 from surefoot.core.text import clean
-from surefoot.core.view import READ_RESULT
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, DoubtSettled, Event
 from surefoot.types.ports import ToolCallContext
-from surefoot.types.tools import ToolResult
+from surefoot.types.tools import ResultKind, ToolResult
 
 if TYPE_CHECKING:
     from surefoot.runtime.hands import LiveHands
 
 _MAX_ERROR_CHARS = 2_000
+_KINDS = frozenset(get_args(ResultKind))
 
 
 async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
@@ -34,20 +36,34 @@ async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
     if tool is None:
         missing = f"the tool {call.name!r} is part of this run but was not given to the agent that goes on with it"
         return (CallEnded(call_id, ToolResult(missing, "error", source="surefoot"), hands.elapsed_s),)
-    limit_s = call.spec.timeout_s or state.config.tool_timeout_s
-    left_s = seconds_left(state)
-    if left_s is not None:
-        limit_s = min(limit_s, left_s)
     try:
-        async with asyncio.timeout(limit_s):
-            result = await tool.call(call.arguments, _context(state, call))
+        async with asyncio.timeout(_limit_s(call, state)):
+            result: object = await tool.call(call.arguments, _context(state, call))
     except TimeoutError:
         if not call.spec.may_repeat:
             return ()
-        result = ToolResult(f"no result within {limit_s:g} s", "timeout", infrastructure=True)
-    except Exception as error:  # noqa: BLE001  # a tool may be anybody's code: what it raises is told to the model
+        result = ToolResult(f"no result within {_limit_s(call, state):g} s", "timeout", infrastructure=True)
+    except asyncio.CancelledError:
+        if _is_cancelled():
+            raise
+        result = ToolResult("the tool was cancelled from inside", "error")
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # a tool may be anybody's code: the model is told
         result = ToolResult(f"{type(error).__name__}: {error}"[:_MAX_ERROR_CHARS], "error")
     return (CallEnded(call_id, await _fitted(hands, result, call, state), hands.elapsed_s),)
+
+
+def _limit_s(call: Call, state: State) -> float:
+    """How long a call may take. What may be repeated is broken off when the run's time is over; the rest is not."""
+    assert call.spec is not None  # noqa: S101  # only calls of known tools are allowed
+    limit_s = call.spec.timeout_s or state.config.tool_timeout_s
+    left_s = seconds_left(state) if call.spec.may_repeat else None
+    return limit_s if left_s is None else min(limit_s, left_s)
+
+
+def _is_cancelled() -> bool:
+    """Whether it is this task that is to end, and not something that a tool waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
@@ -55,32 +71,41 @@ async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]
     call = state.call(call_id)
     tool = hands.tools.get(call.name) if call else None
     if call is None or tool is None:
-        return (DoubtSettled(call_id, "unknown", "probe"),)
+        return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=hands.elapsed_s),)
     try:
         async with asyncio.timeout(state.config.tool_timeout_s):
-            found = await tool.probe(call.arguments, _context(state, call))
-    except Exception:  # noqa: BLE001  # a probe is the user's code: whatever it raises, it could not tell
-        return (DoubtSettled(call_id, "unknown", "probe"),)
+            found: object = await tool.probe(call.arguments, _context(state, call))
+    except asyncio.CancelledError:
+        if _is_cancelled():
+            raise
+        return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=hands.elapsed_s),)
+    except (Exception, SystemExit):  # noqa: BLE001  # a probe is the user's code: whatever it raises, it could not tell
+        return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=hands.elapsed_s),)
     if found is None:
-        return (DoubtSettled(call_id, "not_done", "probe"),)
-    return (DoubtSettled(call_id, "done", "probe", await _fitted(hands, found, call, state)),)
+        return (DoubtSettled(call_id, "not_done", PROBE, elapsed_s=hands.elapsed_s),)
+    result = await _fitted(hands, found, call, state)
+    return (DoubtSettled(call_id, "done", PROBE, result, hands.elapsed_s),)
 
 
 def _context(state: State, call: Call) -> ToolCallContext:
-    key = sha256(f"{state.run_id}\0{call.id}".encode()).hexdigest()[:32]
+    key = sha256(f"{call.origin or state.run_id}\0{call.id}".encode()).hexdigest()[:32]
     return ToolCallContext(state.run_id, call.id, key, max(1, call.attempts))
 
 
-async def _fitted(hands: LiveHands, result: ToolResult, call: Call, state: State) -> ToolResult:
+async def _fitted(hands: LiveHands, given: object, call: Call, state: State) -> ToolResult:
     """The result as the journal keeps it: a text over the limit becomes a blob, and the model sees its beginning."""
+    if not isinstance(given, ToolResult) or not isinstance(given.content, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # anybody's code
+        given = ToolResult(f"the tool gave a {type(given).__name__} in place of a ToolResult with text", "error")
     limit = state.config.tool_result_chars
-    content = clean(result.content)
+    content = clean(given.content)
     size = len(content)
-    source = result.source or call.name
+    kind = given.kind if given.kind in _KINDS else "error"
+    source = given.source if given.source and isinstance(given.source, str) else call.name  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
+    trust = "trusted" if given.trust == "trusted" else "untrusted"
     if size <= limit:
-        return ToolResult(content, result.kind, size, None, source, result.trust, result.infrastructure)
+        return ToolResult(content, kind, size, None, source, trust, bool(given.infrastructure))
     digest = await hands.journal.put_blob(content.encode())
-    return ToolResult(content[:limit], result.kind, size, digest, source, result.trust, result.infrastructure)
+    return ToolResult(content[:limit], kind, size, digest, source, trust, bool(given.infrastructure))
 
 
 async def _page(hands: LiveHands, call: Call, state: State) -> ToolResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from surefoot.types.events import Event, ModelTraitLearnt
 from surefoot.types.messages import ModelSettings, ModelSignal
 from surefoot.types.moves import Act, Probe, Think, WorldMove
 from surefoot.types.ports import Model, RunJournal, Tool
+
+_LOG = logging.getLogger("surefoot")
 
 Watch = Callable[[Event | ModelSignal], None]
 """Somebody who looks on: gets every event once it is appended, and the signals between them."""
@@ -59,6 +62,15 @@ class LiveHands:
         """Pass events on to whoever watches, and remember what was learnt about the model."""
         for event in events:
             if self.watch is not None:
-                self.watch(event)
+                self.tell(event)
             if self.traits is not None and isinstance(event, ModelTraitLearnt):
                 self.traits.learn(event)
+
+    def tell(self, item: Event | ModelSignal) -> None:
+        """Show something to whoever watches. One who fails at it is logged and cannot harm the run."""
+        if self.watch is None:
+            return
+        try:
+            self.watch(item)
+        except Exception:  # noqa: BLE001  # it is the caller's code, and it only looks on
+            _LOG.exception("whoever watches the run failed at a %s", type(item).__name__)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast, get_args
 
 import orjson
 
@@ -14,10 +15,20 @@ from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.state import State, subset
 from surefoot.core.step_schema import ANSWER, MAX_BRANCHES, name_schema, step_schema
 from surefoot.core.text import clean
-from surefoot.types.errors import ModelError, TraitRefused
+from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
 from surefoot.types.events import Event, ModelFailed, ModelReplied, ModelTraitLearnt
-from surefoot.types.messages import Emit, ModelMessage, ModelRequest, ModelSignal, ReasoningDelta, Reset, TextDelta
+from surefoot.types.messages import (
+    Emit,
+    FinishReason,
+    ModelMessage,
+    ModelRequest,
+    ModelSignal,
+    ReasoningDelta,
+    Reset,
+    TextDelta,
+)
 from surefoot.types.moves import Think
+from surefoot.types.ports import Model
 
 if TYPE_CHECKING:
     from surefoot.runtime.hands import LiveHands
@@ -26,77 +37,121 @@ if TYPE_CHECKING:
 async def think(hands: LiveHands, move: Think, state: State) -> Sequence[Event]:
     """One reply as an event; or what was learnt about the endpoint; or why there is no reply."""
     reasoner = REASONERS[state.reasoner]
-    request = replace(
-        reasoner.view(state, move),
-        settings=hands.settings,
-        stream=hands.stream,
-        deadline_s=seconds_left(state, last=move.want == "answer"),
-    )
-    emit = _shown(request, hands.watch) if hands.stream and hands.watch else None
+    deadline_s = seconds_left(state, last=move.want == "answer")
+    request = replace(reasoner.view(state, move), settings=hands.settings, stream=hands.stream, deadline_s=deadline_s)
+    display = _Display(request, hands.tell) if hands.stream and hands.watch else None
     try:
-        if request.mode == "schema" and len(request.tools.tools) > MAX_BRANCHES:
-            message = await _in_two(hands, request, emit)
-        else:
-            message = await hands.model.send(request, emit)
+        async with asyncio.timeout(deadline_s):
+            message, requests = await _asked(hands.model, request, display.emit if display else None)
+    except TimeoutError:
+        error: ModelError = ModelTimeout(f"{state.model} gave no reply in the {deadline_s or 0:g} s that were left")
+        return (_failed(hands, move, error),)
     except TraitRefused as refused:
-        if state.traits.get(refused.trait) == refused.value:  # it was left out already: nothing more can be learnt
-            return (ModelFailed("bad_request", str(refused), role=move.role, elapsed_s=hands.elapsed_s),)
+        if (refused.trait, refused.value) in state.learnt or state.traits.get(refused.trait) == refused.value:
+            return (_failed(hands, move, refused),)  # it was left out already: nothing more can be learnt
+        if len(state.learnt) >= MOST_TRAITS:
+            return (_failed(hands, move, refused),)
         return (ModelTraitLearnt(state.model, refused.trait, refused.value, refused.evidence),)
-    except ModelError as error:
-        return (ModelFailed(error.kind, str(error), error.attempts, move.role, error.usage, elapsed_s=hands.elapsed_s),)
-    message = _writable(message)
+    except ModelError as refused:
+        return (_failed(hands, move, refused),)
+    except Exception as broken:  # noqa: BLE001  # an adapter may be anybody's code: what it raises ends the run by name
+        error = ModelError(f"the adapter of {state.model} broke: {type(broken).__name__}: {broken}")
+        return (_failed(hands, move, error),)
+    if display:
+        display.finish()
     parsed = reasoner.read(state, move, message)
-    return (ModelReplied(move.step, message, parsed, state.mode, move.want, move.role, hands.elapsed_s),)
+    return (ModelReplied(move.step, message, parsed, state.mode, move.want, move.role, hands.elapsed_s, requests),)
+
+
+MOST_TRAITS = 30
+"""Traits learnt in one go after which an endpoint is not asked any more."""
+
+
+def _failed(hands: LiveHands, move: Think, error: ModelError) -> ModelFailed:
+    return ModelFailed(
+        error.kind, clean(str(error)), error.attempts, move.role, error.usage, move.want, elapsed_s=hands.elapsed_s
+    )
+
+
+async def _asked(model: Model, request: ModelRequest, emit: Emit | None) -> tuple[ModelMessage, int]:
+    """The reply, and how many requests it took: out of many tools the name comes first (spec/react.md, section 8)."""
+    if request.mode != "schema" or len(request.tools.tools) <= MAX_BRANCHES:
+        return _writable(await model.send(request, emit)), 1
+    first = _writable(await model.send(replace(request, schema=name_schema(request.tools))))
+    name = _chosen(first, request)
+    if name is None:
+        return first, 1  # cut off, or not held to the schema: the parser says what is wrong with it
+    chosen = subset(request.tools, () if name == ANSWER else (name,))
+    schema = step_schema(chosen, answer=name == ANSWER)
+    try:
+        second = _writable(await model.send(replace(request, tools=chosen, schema=schema), emit))
+    except ModelError as error:
+        error.usage += first.usage
+        raise
+    return replace(second, usage=first.usage + second.usage), 2
+
+
+def _chosen(first: ModelMessage, request: ModelRequest) -> str | None:
+    """The action that the first half of a step names, if it can be taken."""
+    try:
+        step: object = orjson.loads(first.content)
+    except orjson.JSONDecodeError:
+        return None
+    name: object = cast("dict[str, object]", step).get("action") if isinstance(step, dict) else None
+    return name if isinstance(name, str) and (name == ANSWER or request.tools.get(name)) else None
 
 
 def _writable(message: ModelMessage) -> ModelMessage:
-    """The reply, with what no journal could hold replaced. Seldom anything is: wires deliver valid text."""
+    """The reply as the journal can hold it. Seldom anything changes: our own wires deliver what is valid."""
+    usage = message.usage
     texts = (message.content, message.reasoning, *(f"{c.id}{c.name}{c.arguments}" for c in message.calls))
-    if all(clean(text) is text for text in texts):
+    is_known = message.finish_reason in get_args(FinishReason)
+    is_whole = type(usage.input_tokens) is type(usage.output_tokens) is int
+    if is_known and is_whole and all(clean(text) is text for text in texts):
         return message
     calls = tuple(
         replace(
             call,
             id=clean(call.id),
             name=clean(call.name),
-            arguments=clean(call.arguments) if isinstance(call.arguments, str) else {},
+            arguments=clean(call.arguments) if isinstance(call.arguments, str) else call.arguments,
         )
         for call in message.calls
     )
-    return replace(message, content=clean(message.content), reasoning=clean(message.reasoning), calls=calls)
+    return replace(
+        message,
+        content=clean(message.content),
+        reasoning=clean(message.reasoning),
+        calls=calls,
+        finish_reason=message.finish_reason if is_known else "unknown",
+        usage=replace(usage, input_tokens=int(usage.input_tokens), output_tokens=int(usage.output_tokens)),
+    )
 
 
-async def _in_two(hands: LiveHands, request: ModelRequest, emit: Emit | None) -> ModelMessage:
-    """A step out of many tools: first the name, then the whole step with that one tool (spec/react.md, section 8)."""
-    first = await hands.model.send(replace(request, schema=name_schema(request.tools)))
-    try:
-        name = orjson.loads(first.content).get("action", "")
-    except (orjson.JSONDecodeError, AttributeError):
-        return first  # cut off, or not held to the schema: the parser says what is wrong with it
-    chosen = subset(request.tools, () if name == ANSWER else (name,))
-    schema = step_schema(chosen, answer=name == ANSWER)
-    second = await hands.model.send(replace(request, tools=chosen, schema=schema), emit)
-    return replace(second, usage=first.usage + second.usage, attempts=first.attempts + second.attempts - 1)
+class _Display:
+    """What of a reply is shown while it streams: what may still become a call, a label or reasoning is held back."""
 
+    def __init__(self, request: ModelRequest, tell: Emit) -> None:
+        self._filter = DisplayFilter(None) if request.mode == "native" else DisplayFilter()
+        self._tell = tell
 
-def _shown(request: ModelRequest, watch: Emit) -> Emit:
-    """In text modes a filter holds back what may still become a label or a call; native replies pass as they are."""
-    if request.mode == "native":
-        return watch
-    display = DisplayFilter()
-
-    def emit(signal: ModelSignal) -> None:
+    def emit(self, signal: ModelSignal) -> None:
+        """Take a signal of the model, and pass on what may be shown now."""
         match signal:
             case TextDelta(text):
-                visible, reasoning = display.feed(text)
-                if reasoning:
-                    watch(ReasoningDelta(reasoning))
-                if visible:
-                    watch(TextDelta(visible))
+                self._show(*self._filter.feed(text))
             case Reset():
-                display.reset()
-                watch(signal)
+                self._filter.reset()
+                self._tell(signal)
             case _:
-                watch(signal)
+                self._tell(signal)
 
-    return emit
+    def finish(self) -> None:
+        """The reply is whole: show what was held back."""
+        self._show(*self._filter.finish())
+
+    def _show(self, visible: str, reasoning: str) -> None:
+        if reasoning:
+            self._tell(ReasoningDelta(reasoning))
+        if visible:
+            self._tell(TextDelta(visible))

@@ -1,47 +1,28 @@
-"""A journal that dies at a chosen append, as a process would."""
+"""Journal stores around another one: one that dies at a chosen moment, as a process would; one that checks events."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Literal
 
-from surefoot.types.events import Event
+from surefoot.journal.codec import decode, decode_catalogue, digest_of, encode
+from surefoot.types.events import VERSION, Event
 from surefoot.types.ports import Durability, JournalStore, Recorded, RunInfo, RunJournal
+
+Operation = Literal["open", "append", "put_blob", "release"]
+"""What a process does to its journal, and so when it can die."""
 
 
 class Crash(BaseException):  # it is no error that a program could meet
     """The process is gone. No `except Exception` can hold it, as none holds a `kill -9`."""
 
 
-class CrashingStore:
-    """A journal store whose runs crash before or after append number `at` (1 is the first; 0: never).
+class _AroundStore:
+    """A journal store that passes on what its kinds do not change."""
 
-    What was appended before stays as it is; the store behind it can be opened again, as after a restart. `appends`
-    counts them, `when_it_comes` is what happens then (a `Crash`, unless a subclass kills the process for real).
-    """
-
-    def __init__(self, store: JournalStore, at: int, when: Literal["before", "after"]) -> None:
+    def __init__(self, store: JournalStore) -> None:
         self._store = store
-        self._at = at
-        self._when = when
-        self.appends = 0
-
-    async def open(self, run_id: str, *, create: bool = False) -> RunJournal:
-        """Open a run that will crash."""
-        return _CrashingJournal(await self._store.open(run_id, create=create), self)
-
-    async def append_to(self, journal: RunJournal, events: Sequence[Event], durability: Durability) -> None:
-        """Append, unless this is where it crashes."""
-        self.appends += 1
-        if self.appends == self._at and self._when == "before":
-            self.when_it_comes()
-        await journal.append(events, durability)
-        if self.appends == self._at:
-            self.when_it_comes()
-
-    def when_it_comes(self) -> None:
-        """Die."""
-        raise Crash
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
         """As the store behind it."""
@@ -68,28 +49,222 @@ class CrashingStore:
         await self._store.aclose()
 
 
-class _CrashingJournal:
+class CheckedJournal(_AroundStore):
+    """A journal store that takes no event but those that can be read back as they were.
+
+    `append` raises `AssertionError` for one that would come back as another, or not at all: a mistake of ours that a
+    store in memory would hide.
+    """
+
+    async def open(self, run_id: str, *, create: bool = False) -> RunJournal:
+        """Open a run whose events are checked."""
+        return _CheckedRun(await self._store.open(run_id, create=create))
+
+
+class _CheckedRun:
     """One run of such a store."""
 
+    def __init__(self, journal: RunJournal) -> None:
+        self._journal = journal
+        self.run_id = journal.run_id
+        self.read = journal.read
+        self.put_blob = journal.put_blob
+        self.get_blob = journal.get_blob
+        self.release = journal.release
+
+    async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
+        for event in events:
+            check_comes_back(event)
+        await self._journal.append(events, durability)
+
+
+def check_comes_back(event: Event) -> None:
+    """Raise `AssertionError` unless the event, written and read again, is what it was.
+
+    Raises `JournalError` when it cannot even be written.
+    """
+    body, kept = encode(event)
+    data = b"" if kept is None else kept[1]
+    try:
+        back = decode(body, VERSION, lambda _, version: decode_catalogue(data, version))
+    except ValueError as error:
+        raise AssertionError(f"{event!r} can be written but not read: {error}") from error
+    if back != event:
+        raise AssertionError(f"{event!r} comes back as {back!r}")
+
+
+class CrashingStore(_AroundStore):
+    """A journal store whose process crashes before or after operation number `at` (1 is the first; 0: never).
+
+    Only operations named in `of` are counted, in `operations`; `appends` counts all appends. When it comes, all runs
+    that were opened here die: what was appended "soon" and had no turn of the event loop yet is lost, with bytes that
+    came with it; nobody drives the runs any more, so the store behind can open them, as after a restart. From then on
+    nothing is written or released here; whoever still appends gets a `Crash`, since the dead do not get past a write
+    to what it would allow. `when_it_comes` is what happens at that moment (a `Crash`, unless a subclass kills the
+    process for real).
+    """
+
+    def __init__(
+        self,
+        store: JournalStore,
+        at: int,
+        when: Literal["before", "after"],
+        of: Sequence[Operation] = ("append",),
+    ) -> None:
+        super().__init__(store)
+        self._at = at
+        self._when = when
+        self._of = frozenset(of)
+        self._runs: list[_CrashingRun] = []
+        self.is_dead = False
+        self.operations = 0
+        self.appends = 0
+
+    async def open(self, run_id: str, *, create: bool = False) -> RunJournal:
+        """Open a run that will crash."""
+        await self.begin("open")
+        run = _CrashingRun(await self._store.open(run_id, create=create), self)
+        self._runs.append(run)
+        await self.end("open")
+        return run
+
+    async def begin(self, operation: Operation) -> None:
+        """Count an operation, and die if that is to be before it."""
+        if self.is_dead:
+            raise Crash
+        self.appends += operation == "append"
+        if operation in self._of:
+            self.operations += 1
+            if self.operations == self._at and self._when == "before":
+                await self._die()
+
+    async def end(self, operation: Operation) -> None:
+        """Die if that is to be after this operation."""
+        if operation in self._of and self.operations == self._at and not self.is_dead:
+            await self._die()
+
+    def when_it_comes(self) -> None:
+        """Die."""
+        raise Crash
+
+    async def fork(self, parent: str, at: int, run_id: str) -> None:
+        """As the store behind it."""
+        await self._pass_on()
+        await self._store.fork(parent, at, run_id)
+
+    async def runs(self, limit: int = 50) -> Sequence[RunInfo]:
+        """As the store behind it."""
+        await self._pass_on()
+        return await self._store.runs(limit)
+
+    async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
+        """As the store behind it."""
+        await self._pass_on()
+        return await self._store.read_recorded(run_id, since)
+
+    async def get_blob(self, digest: str) -> bytes:
+        """As the store behind it."""
+        await self._pass_on()
+        return await self._store.get_blob(digest)
+
+    async def aclose(self) -> None:
+        """As the store behind it. The dead close nothing."""
+        if not self.is_dead:
+            await self._pass_on()
+            await self._store.aclose()
+
+    async def _pass_on(self) -> None:
+        for run in self._runs:
+            await run.pass_on()
+
+    async def _die(self) -> None:
+        self.is_dead = True
+        for run in self._runs:
+            run.lose()  # all of them at once, before the event loop has another turn
+        await self._pass_on()
+        try:
+            self.when_it_comes()
+        finally:
+            for run in self._runs:
+                await run.vanish()
+
+
+class _CrashingRun:
+    """One run of such a store.
+
+    What is appended "soon" waits here and not in the store behind, which could not be kept from writing it. It counts
+    as written from the event loop's next turn on, when a store would write it, and goes to the store behind with the
+    next call that needs it there.
+    """
+
     def __init__(self, journal: RunJournal, store: CrashingStore) -> None:
+        self.run_id = journal.run_id
         self._journal = journal
         self._store = store
-
-    @property
-    def run_id(self) -> str:
-        return self._journal.run_id
+        self._waiting: list[
+            tuple[tuple[Event, ...], tuple[bytes, ...]]
+        ] = []  # appends, and the bytes that go with each
+        self._blobs: dict[str, bytes] = {}
+        self._written = 0  # how many of those that wait
+        self._is_due = False
 
     async def read(self, since: int = 0) -> Sequence[Event]:
+        await self.pass_on()
         return await self._journal.read(since)
 
     async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
-        await self._store.append_to(self._journal, events, durability)
+        await self._store.begin("append")
+        for event in events:
+            encode(event)  # what cannot be recorded is refused at once, as by the store behind
+        self._waiting.append((tuple(events), tuple(self._blobs.values())))
+        self._blobs.clear()
+        if durability != "soon":
+            await self.pass_on(durability)
+        elif not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._turn)
+        await self._store.end("append")
 
     async def put_blob(self, data: bytes) -> str:
-        return await self._journal.put_blob(data)
+        await self._store.begin("put_blob")
+        digest = digest_of(data)
+        self._blobs[digest] = data
+        await self._store.end("put_blob")
+        return digest
 
     async def get_blob(self, digest: str) -> bytes:
+        if digest in self._blobs:
+            return self._blobs[digest]
+        await self.pass_on()
         return await self._journal.get_blob(digest)
 
     async def release(self) -> None:
+        if self._store.is_dead:  # an `async with` that is left
+            return
+        await self._store.begin("release")
+        await self.pass_on()
+        for data in self._blobs.values():
+            await self._journal.put_blob(data)
         await self._journal.release()
+        await self._store.end("release")
+
+    async def pass_on(self, durability: Durability = "written") -> None:
+        """Give what waits to the store behind."""
+        waiting, self._waiting, self._written = self._waiting, [], 0
+        for number, (events, blobs) in enumerate(waiting, 1):
+            for data in blobs:
+                await self._journal.put_blob(data)
+            await self._journal.append(events, durability if number == len(waiting) else "soon")
+
+    def lose(self) -> None:
+        """Forget what would not be in a file by now."""
+        del self._waiting[self._written :]
+        self._blobs.clear()
+
+    async def vanish(self) -> None:
+        """Hold the run no more."""
+        await self._journal.release()
+
+    def _turn(self) -> None:
+        self._is_due = False
+        self._written = len(self._waiting)

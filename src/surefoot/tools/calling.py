@@ -13,7 +13,7 @@ import inspect
 import os
 import socket
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import cast
@@ -66,14 +66,20 @@ async def called(fn: Callable[..., object], keywords: Mapping[str, object], *, o
 
     Raises what `fn` raises. When cancelled, a thread cannot be stopped: it ends by itself and its result is lost.
     """
-    if on_loop:
-        value = fn(**keywords)
-    else:
-        outcome = functools.partial(_outcome, fn, keywords)
-        value = await asyncio.get_running_loop().run_in_executor(_threads(os.getpid()), copy_context().run, outcome)
-        if isinstance(value, _Raised):
-            raise value.error
-    return await value if inspect.isawaitable(value) else value
+    value = fn(**keywords) if on_loop else await asyncio.wrap_future(begun(fn, keywords))
+    return await value_of(value)
+
+
+def begun(fn: Callable[..., object], keywords: Mapping[str, object]) -> Future[object]:
+    """Let a thread run `fn(**keywords)` with this task's context. `value_of` opens what the future holds in the end."""
+    return _threads(os.getpid()).submit(copy_context().run, _outcome, fn, keywords)
+
+
+async def value_of(outcome: object) -> object:
+    """What a function gave, awaited if it can be; raises what it raised in its thread."""
+    if isinstance(outcome, _Raised):
+        raise outcome.error
+    return await outcome if inspect.isawaitable(outcome) else outcome
 
 
 def failure(error: Exception) -> ToolResult:

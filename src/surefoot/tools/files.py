@@ -27,10 +27,10 @@ def file_tools(workspace: Workspace, *, write: bool = True) -> tuple[Tool, ...]:
 def _file_list(workspace: Workspace) -> Tool:
     @tool(effect="read", name="file_list")
     def file_list(path: str = ".", deep: bool = False) -> str:
-        """List the files and folders in a folder of the workspace.
+        """List the files and folders in a folder.
 
         Args:
-            path: Folder, relative to the workspace.
+            path: The folder. Leave it out for the whole workspace.
             deep: Also list what is in the folders below.
         """
         place = workspace.place(path)
@@ -49,12 +49,12 @@ def _file_list(workspace: Workspace) -> Tool:
 def _file_read(workspace: Workspace) -> Tool:
     @tool(effect="read", name="file_read")
     def file_read(path: str, start_line: int | None = None, lines: int | None = None) -> ToolResult:
-        """Read a text file of the workspace.
+        """Read a text file. Give only its path to read all of it.
 
         Args:
-            path: File, relative to the workspace.
-            start_line: First line to read; the beginning of the file if not given.
-            lines: How many lines to read; all if not given.
+            path: The file, by its path in the workspace.
+            start_line: First line to read. Leave it out to read from the beginning.
+            lines: How many lines to read. Leave it out to read to the end.
         """
         place = workspace.place(path)
         with _explained(workspace, place):
@@ -74,10 +74,10 @@ def _file_read(workspace: Workspace) -> Tool:
 def _file_write(workspace: Workspace) -> Tool:
     @tool(effect="write", idempotent=True, name="file_write")
     def file_write(path: str, text: str) -> str:
-        """Write a text file of the workspace, replacing what was in it. Missing folders are made.
+        """Write a text file: make it, or replace all that was in it.
 
         Args:
-            path: File, relative to the workspace.
+            path: The file. Missing folders are made.
             text: The whole new content of the file.
         """
         data = text.encode("utf-8", "replace")
@@ -93,12 +93,12 @@ def _file_write(workspace: Workspace) -> Tool:
 def _file_search(workspace: Workspace) -> Tool:
     @tool(effect="read", name="file_search")
     def file_search(query: str, path: str = ".", limit: int = 10) -> str:
-        """Find the lines of the workspace's text files that fit some words best. Best lines first.
+        """Search all text files for words. Gives the lines that fit best and the lines beside them.
 
         Args:
-            query: Words to look for.
-            path: Folder or file to search, relative to the workspace.
-            limit: How many lines to give at most.
+            query: A few words that the text may hold.
+            path: Folder or file to search. Leave it out to search all files.
+            limit: How many lines to show at most.
         """
         place = workspace.place(path)
         if not (asked := Query(query)).words:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, ParamSpec, TypeVar, overload
 
+from surefoot.tools.attempts import Attempts, NotBegun
 from surefoot.tools.calling import called, failure, is_async
 from surefoot.tools.docstring import read_docstring
 from surefoot.tools.render import text_of
@@ -70,6 +71,7 @@ class FunctionTool(Generic[P, R]):
         self._fn = fn
         self._declared = declared
         self._on_loop = is_async(fn)
+        self._attempts = Attempts()
         self._parameters = read_parameters(fn, self.name)
         self._contract: _Contract | None = None
         self._local_names = _names_used(self._parameters, local_names)
@@ -77,7 +79,8 @@ class FunctionTool(Generic[P, R]):
         self._probe_parameters = read_parameters(probe, f"probe of {self.name}") if probe else ()
         if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
             raise UsageError(f"tool {self.name!r} gives a stream, but a call has one result; return a list")
-        functools.update_wrapper(self, fn)
+        # Without the attributes of `fn`: those of a tool made a tool again would replace what is declared here.
+        functools.update_wrapper(self, fn, updated=())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The function itself."""
@@ -94,34 +97,49 @@ class FunctionTool(Generic[P, R]):
     async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
         """Run once with arguments that fit `spec.parameters`; what the function gives is rendered as text.
 
-        An exception is an error result, a `ToolResult` goes through as it is. Cancellation goes through.
+        An exception is an error result, a `ToolResult` goes through as it is. Cancellation goes through. While an
+        attempt under the same idempotency key still runs in its thread, no second one starts: its result is given.
         """
+        if not self._on_loop and (running := await self._result_of_running(context)) is not None:
+            return running
         contract = self._contract or self._built()
         try:
             keywords = _keywords(arguments, contract, context)
-            value = await called(self._fn, keywords, on_loop=self._on_loop)
+            if self._on_loop:
+                value = await called(self._fn, keywords, on_loop=True)
+            else:
+                value = await self._attempts.made(context.idempotency_key, self._fn, keywords)
         except Exception as error:  # noqa: BLE001  # the edge: whatever a tool raises is for the model to read
             return failure(error)
-        return value if isinstance(value, ToolResult) else ToolResult(text_of(value))
+        return _rendered(value)
 
     async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:
         """Ask the probe whether an interrupted call took effect. It gets those arguments that it names.
 
-        None, or no probe, says no; anything else is the call's result. A probe that fails leaves the call in doubt.
+        None, or no probe, says no; anything else is the call's result. Raises what the probe raises: it could not
+        tell. While the call still runs in its thread, its end is awaited and told, and the probe is not asked.
         """
+        if (running := await self._result_of_running(context)) is not None:
+            return running
         if self._probe is None:
             return None
-        contract = self._contract or self._built()
-        try:
-            keywords = _keywords(arguments, contract, context)
-            asked = resolve(self._probe, f"probe of {self.name}", self._probe_parameters, self._local_names)
-            given = {each.name: keywords[each.name] for each in asked.model if each.name in keywords}
-            given.update(dict.fromkeys(asked.injected, context))
-            value = await called(self._probe, given, on_loop=is_async(self._probe))
-        except Exception as error:  # noqa: BLE001  # the edge, as in `call`
-            told = f"It is not known whether the call took effect: {failure(error).content}"
-            return ToolResult(told, kind="in_doubt")
-        return value if value is None or isinstance(value, ToolResult) else ToolResult(text_of(value))
+        keywords = _keywords(arguments, self._contract or self._built(), context)
+        asked = resolve(self._probe, f"probe of {self.name}", self._probe_parameters, self._local_names)
+        given = {each.name: keywords[each.name] for each in asked.model if each.name in keywords}
+        given.update(dict.fromkeys(asked.injected, context))
+        value = await called(self._probe, given, on_loop=is_async(self._probe))
+        return None if value is None else _rendered(value)
+
+    async def _result_of_running(self, context: ToolCallContext) -> ToolResult | None:
+        """The result of an attempt at the same call that still runs; None when there is none."""
+        while (attempt := self._attempts.running(context.idempotency_key)) is not None:
+            try:
+                return _rendered(await self._attempts.awaited(attempt))
+            except NotBegun:
+                continue
+            except Exception as error:  # noqa: BLE001  # the edge, as in `call`
+                return failure(error)
+        return None
 
     def _built(self) -> _Contract:
         parameters = resolve(self._fn, self.name, self._parameters, self._local_names)
@@ -194,8 +212,9 @@ def tool(
 
     `effect` and `idempotent` are promises (see `ToolSpec`); unless said, a tool writes and is never run twice.
     `polling`: its answer changes by itself. `finish`: its argument is the run's answer. `timeout_s` bounds a call.
-    `probe(…)` takes any of the tool's parameters, and says after a crash whether the call took effect (None: it did
-    not). Raises `UsageError` for a name or signature that no model can use, `ConfigError` for a value out of range.
+    `probe(…)` takes any of the tool's parameters, and says of an interrupted call whether it took effect: its result if
+    so, None if not; it raises when it could not tell, and a person is asked then. Raises `UsageError` for a name or
+    signature that no model can use, `ConfigError` for a value out of range.
     """
     if effect not in typing.get_args(Effect):
         raise ConfigError("effect", effect, f"must be one of {', '.join(typing.get_args(Effect))}")
@@ -224,6 +243,10 @@ def _keywords(arguments: Mapping[str, object], contract: _Contract, context: Too
     for name in contract.contexts:
         keywords[name] = context
     return keywords
+
+
+def _rendered(value: object) -> ToolResult:
+    return value if isinstance(value, ToolResult) else ToolResult(text_of(value))
 
 
 def _name_of(fn: Callable[..., object]) -> str:

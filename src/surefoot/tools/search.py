@@ -1,8 +1,8 @@
 """The lines of text files that fit some words best: a ranked word search, without an index.
 
 Lines are ranked as BM25 ranks documents: rare words count more, long lines less. A line also gains from words in its
-neighbours and in its path, and from holding a number when the question asks for one. Endings of words are folded
-lightly (bridge, bridges; open, opened), Chinese, Japanese and Korean runs are taken as overlapping pairs.
+neighbours and in its path, and from holding a number when the question asks for one. Each hit is shown with its
+neighbours, since the answer often stands beside the line that holds the words of the question.
 """
 
 from __future__ import annotations
@@ -15,106 +15,63 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from surefoot.tools.folder import Folder
+from surefoot.tools.words import Query, words_of
 from surefoot.tools.workspace import DEEPEST_PATH, HISTORY_NAMES, Place, Workspace, read_in
 
 MAX_FILES = 5_000
 MAX_BYTES = 64 * 1024 * 1024
 MAX_HITS = 50_000
 MAX_SECONDS = 5.0
-MAX_WORDS = 32
-"""Words of a query that count."""
 SHOWN_CHARS = 300
 """Characters of a line that are shown."""
 
 _SKIPPED = frozenset({*HISTORY_NAMES, "node_modules", "__pycache__", ".venv", ".tox", ".mypy_cache", ".ruff_cache"})
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
-_WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
-_NUMBER = re.compile(r"\d|[一二三四五六七八九十百千万]")
-_ASKS_NUMBER = re.compile(
-    r"\b(when|year|date|how (many|much|old|long|far|tall|high|big|large)|number|amount|price|cost|total)\b"
-    r"|几|多少|何时|什么时候|哪年|哪一年|日期|多[长高大远久]",
+_NUMBER = re.compile(
+    r"\d|[一二三四五六七八九十百千万]|\b(two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(thir|four|fif|six|seven"
+    r"|eigh|nine)teen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million)\b",
     re.IGNORECASE,
-)
-_COMMON = frozenset(
-    re.findall(
-        r"\S+",
-        """a about am an and any are as at be been by can could did do does for from had has have he her his how i if in
-        is it its me my of on or our she should so some that the their them there they this to was we were what when
-        where which who whom whose why will with would you your please tell find show give
-        的 了 是 在 吗 呢 和 与 什么 多少 哪个 谁""",
-    )
 )
 _K1, _B = 1.2, 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Lines as `file:line: text`, best first; `note` says what was not searched, or is empty."""
+    """Lines as `file:line: text`, the block with the best hit first; `note` says what was not searched, or is empty."""
 
     lines: tuple[str, ...]
     note: str
 
 
-class Query:
-    """The words of a question, folded, without those that any text holds."""
-
-    def __init__(self, text: str) -> None:
-        self.asks_number = _ASKS_NUMBER.search(text) is not None
-        every = [word for run in _WORD.findall(text.casefold()) for word in _parts(run)]
-        telling = [word for word in every if word not in _COMMON]
-        self.words = tuple(dict.fromkeys(map(fold, telling or every)))[:MAX_WORDS]
-        stems = sorted({re.escape(_stem(word)) for word in self.words}, key=len, reverse=True)
-        self.pattern = re.compile("|".join(stems) or "(?!)")
-
-
 @dataclass(slots=True)
-class _Line:
-    """A line that holds words of the query; `near` are words of its neighbours and of its path, with their weight."""
+class _Hit:
+    """A line that holds words of the query; places count the lines of a file that are not blank.
+
+    `around` holds it and its neighbours as (number in the file, text), by place; `near` are the words of neighbours and
+    path, with their weight.
+    """
 
     shown: str
-    number: int
+    at: int
     text: str
-    counts: dict[str, int]
-    near: dict[str, float] = field(default_factory=dict[str, float])
+    counts: dict[str, float]
+    around: dict[int, tuple[int, str]]
+    near: dict[str, float]
 
 
 @dataclass(slots=True)
 class _Corpus:
     lines: int = 0
     chars: int = 0
-    hits: list[_Line] = field(default_factory=list[_Line])
-    having: dict[str, int] = field(default_factory=dict[str, int])
+    hits: list[_Hit] = field(default_factory=list["_Hit"])
+    having: dict[str, float] = field(default_factory=dict[str, float])
     skipped: str = ""
 
 
-def words_of(text: str) -> Iterator[str]:
-    """The words of a text, folded; runs of Chinese, Japanese or Korean as overlapping pairs."""
-    for run in _WORD.findall(text.casefold()):
-        for word in _parts(run):
-            yield fold(word)
-
-
-def _parts(run: str) -> Sequence[str]:
-    if len(run) == 1 or not "\u3040" <= run[0] <= "\uffdc":
-        return (run,)
-    return [run[at : at + 2] for at in range(len(run) - 1)]
-
-
-def fold(word: str) -> str:
-    """A word without the endings of plural and verb: lighter than a stemmer, and never wrong by much."""
-    if len(word) < 4 or not word.isascii() or not word.isalpha():  # noqa: PLR2004  # "his", "bus"
-        return word
-    for ending, kept in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ied", "y"), ("ed", ""), ("es", ""), ("s", "")):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):  # noqa: PLR2004
-            word = word[: -len(ending)] + kept
-            break
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":  # noqa: PLR2004  # stopped, planned
-        return word[:-1]
-    return word[:-1] if len(word) > 3 and word[-1] == "e" else word  # noqa: PLR2004  # bridge, bridges
-
-
 def best_lines(workspace: Workspace, place: Place, query: Query, limit: int) -> Found:
-    """The best lines of the text files at a place. Bounded in files, bytes and seconds; the note says when."""
+    """The best lines of the text files at a place, with their neighbours: at most `limit` lines, blank ones left out.
+
+    Bounded in files, bytes and seconds; the note says when.
+    """
     corpus = _Corpus()
     until = time.monotonic() + MAX_SECONDS
     files = read = 0
@@ -127,8 +84,11 @@ def best_lines(workspace: Workspace, place: Place, query: Query, limit: int) -> 
                 break
             if b"\0" not in data:
                 _add(corpus, query, shown, data.decode("utf-8", "replace"))
-    ranked = sorted(corpus.hits, key=lambda line: (-_score(line, query, corpus), line.shown, line.number))[:limit]
-    return Found(tuple(f"{line.shown}:{line.number}: {_excerpt(line, query)}" for line in ranked), corpus.skipped)
+    ranked = sorted(corpus.hits, key=lambda hit: (-_score(hit, query, corpus), hit.shown, hit.at))
+    lines = [
+        f"{shown}:{number}: {_excerpt(text, query)}" for shown, number, text in _with_neighbours(ranked[:limit], limit)
+    ]
+    return Found(tuple(lines), corpus.skipped)
 
 
 def _texts(workspace: Workspace, place: Place) -> Generator[tuple[str, bytes]]:
@@ -158,65 +118,80 @@ def _texts_below(workspace: Workspace, folder: Folder, above: str) -> Generator[
 
 
 def _add(corpus: _Corpus, query: Query, shown: str, text: str) -> None:
-    lines = text.split("\n")
-    corpus.lines += len(lines)
+    corpus.lines += text.count("\n") + 1
     corpus.chars += len(text)
-    folded = [line.casefold() for line in lines] if query.pattern.search(text.casefold()) else []
-    found: dict[int, dict[str, int]] = {}
-    for at, line in enumerate(folded):
-        if query.pattern.search(line) and (counts := _counts(line, query)):
+    if not query.pattern.search(text.casefold()):
+        return
+    lines = [(number, line) for number, each in enumerate(text.split("\n"), 1) if (line := each.strip())]
+    found: dict[int, dict[str, float]] = {}
+    for at, (_, line) in enumerate(lines):
+        if counts := _counts(line, query):
             found[at] = counts
-            for word in counts:
-                corpus.having[word] = corpus.having.get(word, 0) + 1
-    path = dict.fromkeys((word for word in words_of(shown) if word in query.words), 0.3)
+            for word, count in counts.items():
+                corpus.having[word] = corpus.having.get(word, 0.0) + min(1.0, count)
+    path = {word: 0.3 * how_well for word, how_well in _counts(shown, query).items()}
     for at, counts in found.items():
-        line = _Line(shown, at + 1, lines[at].strip(), counts, dict(path))
+        around = {near: lines[near] for near in (at, at + 1, at + 2, at - 1) if 0 <= near < len(lines)}
+        hit = _Hit(shown, at, lines[at][1], counts, around, dict(path))
         for distance, weight in ((2, 0.12), (1, 0.25)):
             for word in (*found.get(at - distance, ()), *found.get(at + distance, ())):
-                line.near[word] = max(weight, line.near.get(word, 0.0))
-        corpus.hits.append(line)
+                hit.near[word] = max(weight, hit.near.get(word, 0.0))
+        corpus.hits.append(hit)
 
 
-def _counts(line: str, query: Query) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for word in words_of(line):
-        if (same := _same(word, query)) is not None:
-            counts[same] = counts.get(same, 0) + 1
+def _counts(text: str, query: Query) -> dict[str, float]:
+    """How often each word of the query stands in a text; a related word counts in part."""
+    counts: dict[str, float] = {}
+    if query.pattern.search(text := text.casefold()):
+        for word in words_of(text):
+            if (match := query.match(word)) is not None:
+                counts[match[0]] = counts.get(match[0], 0.0) + match[1]
     return counts
 
 
-def _same(word: str, query: Query) -> str | None:
-    """The word of the query that this one is, or is a longer form of (construct, construction)."""
-    if word in query.words:
-        return word
-    return next((asked for asked in query.words if len(asked) > 4 and word.startswith(_stem(asked))), None)  # noqa: PLR2004
-
-
-def _stem(word: str) -> str:
-    """What all forms of a folded word begin with: cities and city share `cit`."""
-    return word[:-1] if len(word) > 3 and word[-1] in "ye" else word  # noqa: PLR2004
-
-
-def _score(line: _Line, query: Query, corpus: _Corpus) -> float:
+def _score(hit: _Hit, query: Query, corpus: _Corpus) -> float:
     usual = corpus.chars / max(1, corpus.lines) or 1.0
-    length = _K1 * (1 - _B + _B * min(4.0, len(line.text) / usual))
+    length = _K1 * (1 - _B + _B * min(4.0, len(hit.text) / usual))
     total = score = held = 0.0
-    for word in query.words:
-        having = corpus.having.get(word, 0)
-        weight = math.log(1 + (corpus.lines - having + 0.5) / (having + 0.5))
+    for word, asked in query.weights.items():
+        having = corpus.having.get(word, 0.0)
+        weight = asked * math.log(1 + (corpus.lines - having + 0.5) / (having + 0.5))
         total += weight
-        if count := line.counts.get(word, 0):
-            held += weight
+        if count := hit.counts.get(word, 0.0):
+            held += weight * min(1.0, count)
             score += weight * count * (_K1 + 1) / (count + length)
         else:
-            score += weight * line.near.get(word, 0.0)
+            score += weight * hit.near.get(word, 0.0)
     score *= 0.5 + 0.5 * held / total if total else 1.0
-    return score * 1.25 if query.asks_number and _NUMBER.search(line.text) else score
+    return score * 1.25 if query.asks_number and _NUMBER.search(hit.text) else score
 
 
-def _excerpt(line: _Line, query: Query) -> str:
-    if len(line.text) <= SHOWN_CHARS:
-        return line.text
-    found = query.pattern.search(line.text.casefold())
+def _with_neighbours(ranked: Sequence[_Hit], limit: int) -> Iterator[tuple[str, int, str]]:
+    """Path, number and text of the best hits and of the lines around them, at most `limit` lines.
+
+    Lines that follow each other are one block, in the order of the file; the block with the best hit comes first.
+    """
+    taken: dict[tuple[str, int], tuple[int, int, str]] = {}
+    for hit in ranked:
+        for at, (number, text) in hit.around.items():
+            if len(taken) < limit:
+                taken.setdefault((hit.shown, at), (len(taken), number, text))
+        if len(taken) >= limit:
+            break
+    blocks: list[list[tuple[str, int]]] = []
+    for shown, at in sorted(taken):
+        if blocks and blocks[-1][-1] == (shown, at - 1):
+            blocks[-1].append((shown, at))
+        else:
+            blocks.append([(shown, at)])
+    for block in sorted(blocks, key=lambda block: min(taken[each][0] for each in block)):
+        for each in block:
+            yield each[0], *taken[each][1:]
+
+
+def _excerpt(text: str, query: Query) -> str:
+    if len(text) <= SHOWN_CHARS:
+        return text
+    found = query.pattern.search(text.casefold())
     start = max(0, (found.start() if found else 0) - SHOWN_CHARS // 3)
-    return f"{'…' if start else ''}{line.text[start : start + SHOWN_CHARS]}…"
+    return f"{'…' if start else ''}{text[start : start + SHOWN_CHARS]}…"

@@ -11,6 +11,20 @@ from surefoot.types.errors import ConfigError
 LEAST_RESULT_CHARS = 200
 
 
+_LEAST = {
+    "parse_faults": 1,
+    "nudges": 0,
+    "empty_replies": 1,
+    "continuations": 0,
+    "tool_result_chars": LEAST_RESULT_CHARS,
+    "max_concurrent_tools": 1,
+}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What a run may use up. `None` means no limit; a limit that is reached ends the run with what it has.
@@ -29,9 +43,12 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("max_steps", "max_tokens", "max_cost_usd", "max_seconds"):
             value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value > 0):
+            if value is not None and not (_is_number(value) and value > 0):
                 raise ConfigError(name, value, "give a number above 0, or None for no limit")
-        if not 0 <= self.reserve < 1:
+        for name in ("max_steps", "max_tokens"):
+            if not isinstance(getattr(self, name), int | None):
+                raise ConfigError(name, getattr(self, name), "give a whole number, or None for no limit")
+        if not (_is_number(self.reserve) and 0 <= self.reserve < 1):
             raise ConfigError("reserve", self.reserve, "give a share from 0 up to, but not including, 1")
 
 
@@ -58,13 +75,12 @@ class LoopConfig:
     repair: Literal["strict", "safe", "full"] = "safe"
 
     def __post_init__(self) -> None:
-        for name in ("parse_faults", "empty_replies", "max_concurrent_tools"):
-            if getattr(self, name) < 1:
-                raise ConfigError(name, getattr(self, name), "give a whole number of at least 1")
-        for name in ("nudges", "continuations"):
-            if getattr(self, name) < 0:
-                raise ConfigError(name, getattr(self, name), "give a whole number of at least 0")
-        if self.tool_result_chars < LEAST_RESULT_CHARS:
-            raise ConfigError("tool_result_chars", self.tool_result_chars, f"give at least {LEAST_RESULT_CHARS}")
-        if not self.tool_timeout_s > 0:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(name, value, f"give a whole number of at least {least}")
+        if not (_is_number(self.tool_timeout_s) and self.tool_timeout_s > 0):
             raise ConfigError("tool_timeout_s", self.tool_timeout_s, "give seconds above 0")
+        for name, choices in (("on_conflict", ("first", "error")), ("repair", ("strict", "safe", "full"))):
+            if getattr(self, name) not in choices:
+                raise ConfigError(name, getattr(self, name), f"choose one of {', '.join(choices)}")

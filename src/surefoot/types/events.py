@@ -116,7 +116,7 @@ class ModelTraitLearnt:
 
 @dataclass(frozen=True, slots=True)
 class ModelReplied:
-    """A model's raw reply, and what the parser made of it. `step` counts replies from 1."""
+    """A model's raw reply, and what the parser made of it. `step` counts replies from 1; it may take two `requests`."""
 
     step: int
     message: ModelMessage
@@ -125,6 +125,7 @@ class ModelReplied:
     want: Want = "any"
     role: str = "solo"
     elapsed_s: float = 0.0
+    requests: int = 1
     type: Literal["ModelReplied"] = "ModelReplied"
 
 
@@ -137,6 +138,7 @@ class ModelFailed:
     attempts: int = 1
     role: str = "solo"
     usage: Usage = Usage()
+    want: Want = "any"
     elapsed_s: float = 0.0
     type: Literal["ModelFailed"] = "ModelFailed"
 
@@ -192,6 +194,7 @@ class DoubtSettled:
     outcome: Literal["done", "not_done", "unknown"]
     by: str
     result: ToolResult | None = None
+    elapsed_s: float = 0.0
     type: Literal["DoubtSettled"] = "DoubtSettled"
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from surefoot.core.budget import spent_limit
 from surefoot.core.state import Call, State
-from surefoot.types.decisions import Allow, Ask, Decision, Deny
+from surefoot.core.text import json_text
+from surefoot.types.decisions import Allow, Decision, Deny
 
 Policy = Callable[[State, Call], Decision]
 """Pure and small, named for what it forbids. It reads no clock, disk or model."""
@@ -22,13 +24,30 @@ def no_finish_before_results(state: State, call: Call) -> Decision:
     """A finish tool beside other calls is not accepted: results come first. Source: spec/react.md, section 7.4."""
     if call.spec is None or not call.spec.finish:
         return Allow()
+    if not answer_of_finish(call.arguments).strip():
+        return Deny("not accepted: the answer is empty")
     others = [other for other in state.calls if other.id != call.id]
     if state.config.finish_with_reads and all(o.spec and o.spec.effect == "read" and not o.spec.finish for o in others):
         return Allow()
     return Deny("not accepted: results first") if others else Allow()
 
 
-POLICIES: tuple[Policy, ...] = (only_offered_tools, no_finish_before_results)
+def answer_of_finish(arguments: Mapping[str, object]) -> str:
+    """The answer that a finish tool is called with: its only text, or all of its arguments as JSON."""
+    values = list(arguments.values())
+    if len(values) == 1 and isinstance(values[0], str):
+        return values[0]
+    return json_text(arguments) if arguments else ""
+
+
+def no_call_after_the_time(state: State, _call: Call) -> Decision:
+    """A call that the time of the run no longer covers is not begun, so that it need not be broken off."""
+    if spent_limit(state, reserve=True) == "time":
+        return Deny("not run: the time limit of this run is reached")
+    return Allow()
+
+
+POLICIES: tuple[Policy, ...] = (only_offered_tools, no_finish_before_results, no_call_after_the_time)
 
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -42,8 +61,3 @@ def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES) -> 
         if _STRICTNESS[decision.kind] > _STRICTNESS[strictest.kind]:
             strictest, rule = decision, policy.__name__
     return strictest, rule
-
-
-def answer_of_person(call: Call, decision: Decision) -> Decision | None:
-    """What a person's word makes of a call: it answers an `Ask`; None when nothing was asked."""
-    return decision if isinstance(call.decision, Ask) else None

@@ -5,23 +5,23 @@ Source: seed 002 and spec/react.md, sections 1, 2, 7, 9 and 10.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 
 from surefoot.core.budget import spent_limit
+from surefoot.core.gate.judge import answer_of_finish
 from surefoot.core.parse.reply import parse
 from surefoot.core.state import State, Turn
-from surefoot.core.text import json_text
 from surefoot.core.view import offered_now, request
 from surefoot.types.endings import Completed, CompletedPartial, Ending, Failed, Stopped
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import End, Learn, Think
-from surefoot.types.reply import Parsed
+from surefoot.types.reply import Fault, Parsed
 
 LEAKS_UNTIL_LEARNT = 2
 NARRATED_UNTIL_WEAK = 2
 MOST_OVERFLOWS = 2
 
-_DIALECTS = {"native": "native", "schema": "schema", "text": "auto"}
+_DIALECTS = {"native": "native", "schema": "schema", "text": "react"}
 
 
 def speaker(state: State) -> Think | Learn | End:
@@ -52,7 +52,7 @@ def view(state: State, think: Think) -> ModelRequest:
 def read(state: State, think: Think, message: ModelMessage) -> Parsed:
     """The reply as calls, an answer or a fault. With no tool offered, a call in it is none that could run."""
     config = state.config
-    return parse(
+    parsed = parse(
         message.content,
         offered_now(state, think),
         dialect=_DIALECTS[state.mode],
@@ -61,62 +61,57 @@ def read(state: State, think: Think, message: ModelMessage) -> Parsed:
         repair=config.repair,
         on_conflict=config.on_conflict,
     )
+    if think.want == "answer" and (parsed.calls or parsed.errors):
+        told = "no tool can be called any more; nothing was run"
+        return replace(parsed, calls=(), errors=(), error=Fault("calls_not_allowed", told))
+    return parsed
 
 
 def accepted_answer(state: State, turn: Turn) -> Ending | None:
     """The end that a reply gives by itself: an answer, a finish tool, or text after the last nudge."""
     for call in turn.calls:
         if call.spec is not None and call.spec.finish and call.result is not None and not call.result.is_error:
-            return Completed(_finish_text(call.arguments))
-    text = said(turn)
+            return Completed(answer_of_finish(call.arguments))
     match turn.outcome:
         case "answer":
-            return Completed(_joined(state, text))
+            return Completed(_joined(state, turn))
         case "cut" if state.cuts_running > state.config.continuations:
-            return CompletedPartial(_joined(state, text), "truncated")
+            return CompletedPartial(_joined(state, turn), "truncated")
         case "no_step" if state.nudges_running > state.config.nudges:
-            return CompletedPartial(text, "unlabelled_answer")
+            return CompletedPartial(said(turn).strip(), "unlabelled_answer")
         case _:
             return None
 
 
 def said(turn: Turn) -> str:
-    """The visible words of a reply."""
+    """The visible words of a reply, as they stand."""
     parsed = turn.parsed
-    return (parsed.final if parsed.final is not None else parsed.content or turn.message.content).strip()
+    return parsed.final if parsed.final is not None else parsed.content or turn.message.content
 
 
 def _think(state: State) -> Think | End:
     """Another request, as far as the budget goes; the last one asks for what is known."""
-    step = state.requests + 1
-    if spent_limit(state) is not None:
-        return End(Stopped(spent_limit(state) or ""))
+    if (limit := spent_limit(state)) is not None:
+        return End(Stopped(limit))
     want = "answer" if state.turn is not None and spent_limit(state, reserve=True) else "any"
-    return Think(step, want=want)
+    return Think(state.steps + 1, want=want)
 
 
 def _last_word(state: State, turn: Turn) -> Ending:
     limit = spent_limit(state, reserve=True) or "steps"
-    text = said(turn) if turn.outcome in ("answer", "cut", "no_step", "narrated") else ""
-    return CompletedPartial(_joined(state, text), limit) if text else Stopped(limit)
+    has_words = turn.outcome in ("answer", "cut", "no_step", "narrated")
+    text = _joined(state, turn) if has_words else ""
+    return CompletedPartial(text, limit) if text else Stopped(limit)
 
 
-def _joined(state: State, text: str) -> str:
-    """An answer that was cut by length, with the pieces before it."""
-    pieces = [text]
-    for turn in reversed(state.done):
-        if turn.outcome != "cut":
+def _joined(state: State, turn: Turn) -> str:
+    """The answer of a reply, with the pieces before it that were cut by length. Trimmed once it is whole."""
+    pieces = [said(turn)]
+    for earlier in reversed(state.done):
+        if earlier.outcome != "cut":
             break
-        pieces.append(turn.parsed.final or turn.parsed.content or "")
-    return "".join(reversed(pieces)).strip() if len(pieces) > 1 else text
-
-
-def _finish_text(arguments: Mapping[str, object]) -> str:
-    """The answer that a finish tool was called with: its only text, or all of its arguments as JSON."""
-    values = list(arguments.values())
-    if len(values) == 1 and isinstance(values[0], str):
-        return values[0]
-    return json_text(arguments)
+        pieces.append(said(earlier))
+    return "".join(reversed(pieces)).strip()
 
 
 def _after_failure(state: State) -> Think | End:
@@ -127,7 +122,8 @@ def _after_failure(state: State) -> Think | End:
     if failure.kind == "refused":
         return End(Stopped("refused"))
     if (limit := spent_limit(state, reserve=True)) is not None:
-        return End(Stopped(limit))
+        has_reserve = failure.want == "any" and state.turn is not None  # the last word was not tried yet
+        return _think(state) if has_reserve else End(Stopped(limit))
     named = failure.kind in ("auth", "bad_request", "context_overflow")
     return End(Failed(failure.kind if named else "model_unavailable", failure.message))
 

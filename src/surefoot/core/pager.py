@@ -1,0 +1,31 @@
+"""The tool with which a model reads on in a result that was cut."""
+
+from surefoot.types.tools import Catalogue, ToolSpec
+
+READ_RESULT = "read_result"
+
+
+def without_pager(tools: Catalogue) -> Catalogue:
+    """The tools but this one, for as long as nothing was cut; made once a catalogue."""
+    if tools.get(READ_RESULT) is None:
+        return tools
+    return tools.derived("without_pager", lambda all_: Catalogue(tuple(t for t in all_.tools if t.name != READ_RESULT)))
+
+
+def pager_spec() -> ToolSpec:
+    """The tool with which a model reads on in a result that was cut."""
+    return ToolSpec(
+        READ_RESULT,
+        "Read on in a result that was cut.",
+        {
+            "type": "object",
+            "properties": {
+                "call_id": {"type": "string", "description": "the call whose result was cut"},
+                "start": {"type": "integer", "minimum": 0, "description": "the first character to read"},
+            },
+            "required": ["call_id", "start"],
+            "additionalProperties": False,
+        },
+        effect="read",
+        idempotent=True,
+    )

@@ -1,0 +1,60 @@
+"""The handle: `Run` says what came of a run, as far as it has gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from surefoot.core.moves import next_moves, standing
+from surefoot.core.state import Call, State
+from surefoot.types.decisions import Ask
+from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Status
+from surefoot.types.messages import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of a run, as far as it has gone.
+
+    `answer` is the answer, or "" when there is none. `status` is the ending's name, or `paused` or `interrupted`;
+    `reason` says why, `detail` what to do about it. `waiting` are the calls for which a person has to speak.
+    `elapsed_s`: seconds in which it was driven.
+    """
+
+    id: str
+    status: Status
+    answer: str = ""
+    reason: str = ""
+    detail: str = ""
+    usage: Usage = Usage()
+    requests: int = 0
+    elapsed_s: float = 0.0
+    model: str = ""
+    waiting: tuple[Call, ...] = ()
+
+    @classmethod
+    def of(cls, state: State) -> Run:
+        """The run that a state tells of."""
+        status, answer, reason, detail = _standing(state)
+        waiting = tuple(c for c in state.calls if c.is_open and (not c.is_waiting or isinstance(c.decision, Ask)))
+        return cls(
+            state.run_id,
+            status,
+            answer,
+            reason,
+            detail,
+            state.usage,
+            state.requests,
+            state.elapsed_s,
+            state.model,
+            waiting if status == "paused" else (),
+        )
+
+
+def _standing(state: State) -> tuple[Status, str, str, str]:
+    ending = state.ending
+    if ending is None:
+        reason = standing(state) if not next_moves(state) else ""
+        return ("paused" if reason else "interrupted"), "", reason, ""
+    answer = ending.answer if isinstance(ending, Completed | CompletedPartial) else ""
+    reason = "" if isinstance(ending, Completed) else ending.by if isinstance(ending, Cancelled) else ending.reason
+    return ending.kind, answer, reason, getattr(ending, "detail", "")

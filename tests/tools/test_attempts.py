@@ -1,0 +1,156 @@
+"""A sync tool that outlives its call: whoever asks, or calls again, is given the end of the attempt that still runs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Coroutine, Generator
+from concurrent.futures import Future
+
+import pytest
+
+from surefoot.agent import Agent
+from surefoot.testing.models import ScriptedModel, calls
+from surefoot.tools.attempts import Attempts, NotBegun
+from surefoot.tools.calling import ToolFailed
+from surefoot.tools.function import FunctionTool, tool
+from surefoot.types.ports import ToolCallContext
+from surefoot.types.tools import ToolResult
+
+pytestmark = pytest.mark.anyio
+
+
+class Till:
+    """A sync tool `pay` that waits for `gate`, and a probe that sees what was paid; both are counted."""
+
+    def __init__(self) -> None:
+        self.gate, self.begun = threading.Event(), threading.Event()
+        self.paid: list[int] = []
+        self.asked = 0
+        self.error: Exception | None = None
+        self.pay: FunctionTool[..., str] = tool(self._pay, name="pay", probe=self._was_paid)
+
+    def _pay(self, amount: int) -> str:
+        self.begun.set()
+        self.gate.wait(10)
+        if self.error:
+            raise self.error
+        self.paid.append(amount)
+        return f"receipt {len(self.paid)}"
+
+    def _was_paid(self, amount: int) -> str | None:
+        self.asked += 1
+        return "paid before" if amount in self.paid else None
+
+    async def interrupted(self, context: ToolCallContext) -> None:
+        """Let a call run out of time while its thread goes on."""
+        call = asyncio.ensure_future(self.pay.call({"amount": 5}, context))
+        await asyncio.to_thread(self.begun.wait, 10)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+
+@pytest.fixture
+def till() -> Generator[Till]:
+    till = Till()
+    yield till
+    till.gate.set()
+
+
+async def opened_later(till: Till, asking: Coroutine[object, object, ToolResult | None]) -> ToolResult | None:
+    """What a question gives that is asked while the thread runs, which ends only after the question was put."""
+    question = asyncio.ensure_future(asking)
+    for _ in range(5):
+        await asyncio.sleep(0)  # lets the question come to where it waits; no time passes
+    assert not question.done()
+    till.gate.set()
+    return await question
+
+
+async def test_a_probe_waits_for_the_thread_and_gives_its_result(till: Till, context: ToolCallContext) -> None:
+    await till.interrupted(context)
+    found = await opened_later(till, till.pay.probe({"amount": 5}, context))
+    assert found == ToolResult("receipt 1")
+    assert (till.paid, till.asked) == ([5], 0)
+
+
+async def test_a_rerun_waits_for_the_thread_and_pays_once(till: Till, context: ToolCallContext) -> None:
+    await till.interrupted(context)
+    again = ToolCallContext(context.run_id, context.call_id, context.idempotency_key, attempt=2)
+    assert await opened_later(till, till.pay.call({"amount": 5}, again)) == ToolResult("receipt 1")
+    assert till.paid == [5]
+
+
+async def test_what_the_thread_raised_is_told(till: Till, context: ToolCallContext) -> None:
+    till.error = ToolFailed("The card was refused.")
+    await till.interrupted(context)
+    found = await opened_later(till, till.pay.probe({"amount": 5}, context))
+    assert found == ToolResult("The card was refused.", kind="error")
+    assert till.asked == 0
+
+
+async def test_a_tool_without_probe_also_tells_of_its_running_thread(till: Till, context: ToolCallContext) -> None:
+    till.pay = tool(till.pay, name="pay")
+    assert not till.pay.spec.has_probe
+    await till.interrupted(context)
+    assert await opened_later(till, till.pay.probe({"amount": 5}, context)) == ToolResult("receipt 1")
+
+
+async def test_the_wait_of_a_probe_can_be_limited_and_the_thread_still_counts(
+    till: Till, context: ToolCallContext
+) -> None:
+    await till.interrupted(context)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await till.pay.probe({"amount": 5}, context)
+    assert await opened_later(till, till.pay.probe({"amount": 5}, context)) == ToolResult("receipt 1")
+
+
+async def test_when_the_thread_has_ended_the_probe_is_asked(till: Till, context: ToolCallContext) -> None:
+    till.gate.set()
+    assert (await till.pay.call({"amount": 5}, context)).content == "receipt 1"
+    assert await till.pay.probe({"amount": 5}, context) == ToolResult("paid before")
+    assert (await till.pay.call({"amount": 5}, context)).content == "receipt 2"  # nothing is remembered of it
+
+
+async def test_other_calls_do_not_wait(till: Till, context: ToolCallContext) -> None:
+    await till.interrupted(context)
+    other = ToolCallContext("run", "other", "another key")
+    assert await till.pay.probe({"amount": 5}, other) is None
+    assert till.asked == 1
+
+
+async def test_what_ended_or_never_began_does_not_run() -> None:
+    attempts, waiting = Attempts(), threading.Event()
+    running = asyncio.ensure_future(attempts.made("key", waiting.wait, {"timeout": 10}))
+    await asyncio.sleep(0)
+    assert attempts.running("key") is not None
+    waiting.set()
+    await running
+    assert attempts.running("key") is None
+    never = Future[object]()
+    never.cancel()
+    with pytest.raises(NotBegun):
+        await attempts.awaited(never)
+
+
+async def test_a_sync_tool_that_sleeps_past_its_limit_and_then_pays_pays_once() -> None:
+    paid: list[int] = []
+
+    def was_paid(amount: int) -> str | None:
+        return "paid before" if amount in paid else None
+
+    @tool(timeout_s=0.02, probe=was_paid)
+    def pay(amount: int) -> str:
+        """Pay."""
+        time.sleep(0.2)  # the case: a thread that nobody can stop
+        paid.append(amount)
+        return "paid late"
+
+    model = ScriptedModel([calls(("pay", {"amount": 5})), "Paid."])
+    run = await Agent(model, tools=[pay]).run("pay 5")
+    assert run.status == "completed"
+    assert paid == [5]
+    assert model.requests[-1].messages[-1].content == "paid late"
