@@ -474,6 +474,12 @@ class TestProbe:
             with pytest.raises(raised, match="down"):
                 await tool(lambda: None, name="send", probe=probe).probe({}, context)
 
+    async def test_it_needs_no_types(self, context: ToolCallContext) -> None:
+        @tool(probe=lambda number: f"sent {number}")  # type: ignore[misc]  # a lambda has no types: the case
+        def send(number: str, text: str) -> None: ...
+
+        assert await send.probe({"number": "m1", "text": ""}, context) == ToolResult("sent m1")
+
     def test_it_cannot_ask_for_what_the_tool_does_not_take(self) -> None:
         def ask(other: str) -> None: ...
 

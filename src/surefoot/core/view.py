@@ -38,6 +38,9 @@ _NARRATED = "You wrote about using a tool, but called none. If you need it, call
 _LONGEST_REMINDER = 400
 """Characters of a task that is repeated under each observation in schema mode."""
 
+_MOST_NAMES = 12
+"""Tools up to which those not called yet are named."""
+
 LOOK_FIRST = "early_answers"
 """Trait: "yes" says that the model answers before it has looked, if it may."""
 
@@ -189,9 +192,22 @@ def _as_text(state: State, turn: Turn, mode: CallMode) -> tuple[ModelMessage, ..
     note = note_for(state, turn, mode)
     if note:
         parts.append(note)
-    elif parts and mode == "schema" and state.task and len(state.task.text) <= _LONGEST_REMINDER:
-        parts.append(f"Question: {state.task.text}")
+    elif parts and mode == "schema":
+        parts.append(_reminder(state, turn))
     return (said, ModelMessage("user", "\n\n".join(parts))) if parts else (said,)
+
+
+def _reminder(state: State, turn: Turn) -> str:
+    """What a small model loses sight of: which tools it has called by then, which not, and the question."""
+    called = {c.name for one in (*state.done[: turn.step - 1], turn) for c in one.calls if c.result is not None}
+    names = without_pager(state.offered).names
+    missing = [name for name in names if name not in called]
+    lines = [f"Tools called so far: {', '.join(name for name in names if name in called) or 'none'}."]
+    if missing and len(names) <= _MOST_NAMES:
+        lines[0] += f" Not called yet: {', '.join(missing)}."
+    if state.task and len(state.task.text) <= _LONGEST_REMINDER:
+        lines.append(f"Question: {state.task.text}")
+    return "\n".join(lines)
 
 
 def _own_words(turn: Turn, mode: CallMode) -> str:

@@ -76,7 +76,7 @@ class FunctionTool(Generic[P, R]):
         self._contract: _Contract | None = None
         self._local_names = _names_used(self._parameters, local_names)
         self._probe = probe
-        self._probe_parameters = read_parameters(probe, f"probe of {self.name}") if probe else ()
+        self._probe_parameters = _parameters_of_probe(probe, self.name) if probe else ()
         if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
             raise UsageError(f"tool {self.name!r} gives a stream, but a call has one result; return a list")
         # Without the attributes of `fn`: those of a tool made a tool again would replace what is declared here.
@@ -233,6 +233,11 @@ def _names_used(parameters: tuple[Parameter, ...], local_names: Mapping[str, obj
     """Of the names where a tool was decorated only those that its annotations mention: no frame is kept alive."""
     mentioned = " ".join(str(each.annotation) for each in parameters if is_text(each.annotation))
     return {name: value for name, value in local_names.items() if name in mentioned}
+
+
+def _parameters_of_probe(probe: Callable[..., object], name: str) -> tuple[Parameter, ...]:
+    """They are the tool's, which has their types, so that a probe may be a lambda."""
+    return read_parameters(probe, f"probe of {name}", needs_types=False)
 
 
 def _keywords(arguments: Mapping[str, object], contract: _Contract, context: ToolCallContext) -> dict[str, object]:

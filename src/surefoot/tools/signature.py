@@ -41,8 +41,11 @@ class Parameters:
     injected: Mapping[str, type]
 
 
-def read_parameters(fn: Callable[..., object], tool_name: str) -> tuple[Parameter, ...]:
-    """The parameters in order, without those that a `partial` fills. Raises `UsageError` for what no model can fill."""
+def read_parameters(fn: Callable[..., object], tool_name: str, *, needs_types: bool = True) -> tuple[Parameter, ...]:
+    """The parameters in order, without those that a `partial` fills. Raises `UsageError` for what no model can fill.
+
+    `needs_types=False` takes parameters without annotation too, as those of a lambda: for what makes no schema.
+    """
     try:
         signature = inspect.signature(fn)
     except (ValueError, TypeError) as error:
@@ -54,18 +57,18 @@ def read_parameters(fn: Callable[..., object], tool_name: str) -> tuple[Paramete
     for name, parameter in signature.parameters.items():
         if name in filled:
             continue
-        if fault := _fault(parameter):
+        if fault := _fault(parameter, needs_types=needs_types):
             raise UsageError(f"tool {tool_name!r}, parameter {name!r}: {fault}")
         found.append(Parameter(name, parameter.annotation, parameter.default))
     return tuple(found)
 
 
-def _fault(parameter: inspect.Parameter) -> str:
+def _fault(parameter: inspect.Parameter, *, needs_types: bool) -> str:
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         return "a model cannot fill *args or **kwargs; name each parameter"
     if parameter.kind is parameter.POSITIONAL_ONLY:
         return "it is positional-only, but arguments come by name; remove the `/`"
-    if parameter.annotation is parameter.empty:
+    if needs_types and parameter.annotation is parameter.empty:
         bound = " (for a method, decorate the bound one: tool(instance.method))" if parameter.name == "self" else ""
         return f"it has no type; annotate it{bound}"
     if type(parameter.default).__module__ == "pydantic.fields":

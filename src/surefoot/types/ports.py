@@ -71,7 +71,10 @@ class Tool(Protocol):
         ...
 
     async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:
-        """Did the interrupted call take effect? Its result if so, None if not. Only asked when `spec.has_probe`."""
+        """Did the interrupted call take effect? Its result if so, None if not; raising says that it could not tell.
+
+        Only asked when `spec.has_probe`. MUST NOT say None while an attempt of this process may still be running.
+        """
         ...
 
 
