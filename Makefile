@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test check quick bench setup clean
+.PHONY: demo test check bench setup clean
 
 setup: $(STAMP)
 

@@ -2,7 +2,8 @@
 
 The bench (a mock server, the scenarios S1 to S8, floors and adapters) stands beside the project, or where
 `SUREFOOT_BENCH` says. It is copied into a temporary folder, gets the adapter of this folder and a virtual environment
-with this checkout, and prints its own tables. `python benchmarks/overhead.py [--rounds N] [--only s1,s4] [--adapters a,b]`.
+with this checkout, and prints its own tables.
+`python benchmarks/overhead.py [--rounds N] [--only s1,s4] [--adapters a,b]`.
 """
 
 from __future__ import annotations

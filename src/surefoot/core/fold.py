@@ -119,7 +119,7 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
         **_NO_COUNTERS,
     )
     if event.model:  # what the other model did says nothing about this one
-        taken = changed(taken, leaks=0, narrated=0, dropped=0)
+        taken = changed(taken, leaks=0, narrated=0, dropped=0, calls_natively=False)
     return _ask_probes_again(taken)
 
 
@@ -178,6 +178,7 @@ def _replied(state: State, event: ModelReplied) -> State:
         cuts_running=state.cuts_running + 1 if outcome == "cut" else 0,
         narrated=state.narrated + (outcome == "narrated"),
         leaks=state.leaks + is_leak,
+        calls_natively=state.calls_natively or bool(event.message.calls),
         calls_made=state.calls_made + len(event.parsed.calls),
         failure=None,
         overflows=0,

@@ -163,6 +163,7 @@ class State:
     cuts_running: int = 0
     narrated: int = 0
     leaks: int = 0
+    calls_natively: bool = False
     calls_made: int = 0
     failure: ModelFailed | None = None
     overflows: int = 0

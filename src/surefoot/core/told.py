@@ -11,22 +11,23 @@ import re
 
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.faults import tell
+from surefoot.core.parse.labels import DEFAULT_LABELS, label_pattern
+from surefoot.core.parse.visible import REASONING_TAGS
 from surefoot.core.state import Call
 from surefoot.core.text import json_text
 from surefoot.types.messages import CallMode
 from surefoot.types.tools import Catalogue, ToolResult
 
-_TAGS = "tool_call|tool_response|function_call|function_call_result|think|thinking|reasoning|deliverable"
+_TAGS = (
+    "tool_call|tool_response|function_call|function_call_result|deliverable|instruction|arg_key|arg_value|invoke|"
+    + "|".join(REASONING_TAGS)
+)
 _CONTROL = re.compile(
-    rf"<(?=[|｜]|/?s>|/?(?:start|end)_of_turn>|/?(?:{_TAGS})>|function=)"
+    rf"<(?=[|｜]|/?(?:s|eos|bos|pad|unk)>|/?(?:start|end)_of_turn>|/?(?:{_TAGS})[\s>/]|/?(?:function|parameter)[=>])"
     r"|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\])",
     re.IGNORECASE,
 )
-_LABEL = re.compile(
-    r"^([ \t*_#]*(?:thought|action|action input|observation|final answer"
-    r"|思考|行动|行动输入|观察|最终答案)[ \t*_#]*)(?=[:：])",
-    re.IGNORECASE | re.MULTILINE,
-)
+_LABEL = label_pattern(DEFAULT_LABELS)
 _BREAK = "\u200b"
 _REUSED = "(You have made this call already and it is not run again. Its result was the following; use it.)\n"
 
@@ -58,15 +59,25 @@ def plain(text: str) -> str:
     if "<" in text or "[" in text:
         text = _CONTROL.sub(lambda match: match.group() + _BREAK, text)
     if ":" in text or "：" in text:
-        text = _LABEL.sub(lambda match: match.group() + _BREAK, text)
+        text = _LABEL.sub(_unlabelled, text)
     return text
+
+
+def _unlabelled(match: re.Match[str]) -> str:
+    """A label with a break before its colon; a code fence as it is."""
+    return match.group() if match["fence"] else f"{match.group()[:-1]}{_BREAK}{match.group()[-1]}"
+
+
+def attribute(text: str) -> str:
+    """A text as the value of an attribute: it cannot end it, and stands on one line."""
+    return plain(" ".join(text.split())).replace('"', "'").replace("<", "‹").replace(">", "›")
 
 
 def observed(call: Call, text: str) -> str:
     """An observation that names the call it is of: a small model takes a bare value for whatever it looks for."""
     if call.fault is not None or not call.name:
         return f"Observation: {text}"
-    arguments = ", ".join(f"{name}={json_text(value)}" for name, value in call.arguments.items())
+    arguments = ", ".join(f"{name}={plain(json_text(value))}" for name, value in call.arguments.items())
     return f"Observation: {call.name}({arguments}) gave\n{text}"
 
 
@@ -76,6 +87,6 @@ def tagged(call: Call, text: str) -> str:
     source = call.result.source if call.result else "surefoot"
     trust = "trusted" if call.result and call.result.trust == "trusted" else "data"
     return (
-        f'<function_call_result call="{call.position + 1}" name="{plain(call.name)}" status="{status}" '
-        f'source="{source}" trust="{trust}">\n{text}\n</function_call_result>'
+        f'<function_call_result call="{call.position + 1}" name="{attribute(call.name)}" status="{status}" '
+        f'source="{attribute(source)}" trust="{trust}">\n{text}\n</function_call_result>'
     )

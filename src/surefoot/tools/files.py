@@ -36,7 +36,7 @@ def _file_list(workspace: Workspace) -> Tool:
         place = workspace.place(path)
         lines: list[str] = []
         with _explained(workspace, place), workspace.folder(place, place.parts) as folder:
-            for shown, entry in _walk(folder, "", deep=deep):
+            for shown, entry in _walk(workspace, folder, "", deep=deep):
                 if len(lines) == MAX_LISTED:
                     lines.append("(there is more; list one of the folders)")
                     break
@@ -124,14 +124,16 @@ def text_from(data: bytes, *, cut: bool = False) -> str | None:
     return None
 
 
-def _walk(folder: Folder, above: str, *, deep: bool) -> Iterator[tuple[str, Entry]]:
+def _walk(workspace: Workspace, folder: Folder, above: str, *, deep: bool) -> Iterator[tuple[str, Entry]]:
     for entry in folder.entries():
+        if workspace.is_secret(entry.name):
+            continue
         yield f"{above}{entry.name}", entry
         enters = deep and entry.name.casefold() not in HISTORY_NAMES and above.count("/") < DEEPEST_PATH
         if enters and entry.kind == "folder":
             try:
                 with folder.below(entry.name) as below:
-                    yield from _walk(below, f"{above}{entry.name}/", deep=True)
+                    yield from _walk(workspace, below, f"{above}{entry.name}/", deep=True)
             except OSError:  # removed or closed to us meanwhile; its name is listed
                 continue
 

@@ -30,6 +30,7 @@ DEEPEST_PATH = 64
 SECRET_NAMES = (
     *(".env*", "*.pem", "*.key", "id_rsa*", ".netrc", ".ssh", ".aws", ".gnupg"),
     *("id_dsa*", "id_ecdsa*", "id_ed25519*"),  # the same as the third, of later years
+    *(".npmrc", ".pypirc", ".pgpass", ".git-credentials", ".kube", ".docker", "credentials", "credentials.*"),
     ".surefoot",  # the journal, and recipes that name files to run
 )
 """Names that usually hold secrets, whatever their case; a directory stands for all below it."""

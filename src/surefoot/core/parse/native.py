@@ -21,6 +21,8 @@ def read_native(calls: Sequence[NativeCall], content: str, reading: Reading) -> 
 def _draft(call: NativeCall, reading: Reading, warnings: set[ReplyWarning]) -> Draft:
     if not isinstance(call.arguments, str):
         return Draft(call.name, call.arguments, id=call.id)
+    if call.arguments.strip() == "null":
+        return Draft(call.name, {}, id=call.id)
     read = _plain(call.arguments) or _mended(call.arguments, call.name, reading)
     warnings |= read.warnings
     return read.draft(call.name, call.id)

@@ -61,10 +61,35 @@ def read(state: State, think: Think, message: ModelMessage) -> Parsed:
         repair=config.repair,
         on_conflict=config.on_conflict,
     )
+    if (
+        state.mode == "native"
+        and not message.calls
+        and (parsed.calls or parsed.errors)
+        and _is_quoted(state, parsed, message)
+    ):
+        return Parsed(content=message.content, format="native")
     if think.want == "answer" and (parsed.calls or parsed.errors):
         told = "no tool can be called any more; nothing was run"
         return replace(parsed, calls=(), errors=(), error=Fault("calls_not_allowed", told))
     return parsed
+
+
+_MARKERLESS = frozenset({"llama3_json", "pythonic", "fenced_json"})
+
+
+def _is_quoted(state: State, parsed: Parsed, message: ModelMessage) -> bool:
+    """Whether what looks like a call in the text of a native reply is something that the model only writes about.
+
+    A model that has called natively in this run does not fall back to text. A form without a marker counts only if it
+    is all that the reply says, and none counts inside a code span: a page or file that holds such text must not act
+    because the model quotes it. Source: spec/react.md, section 13.5.
+    """
+    if state.calls_natively:
+        return True
+    before = (parsed.content or "").rstrip()
+    if parsed.format in _MARKERLESS:
+        return bool(before) or message.content.strip()[-1:] not in ("}", "]", "`", ";", ")", ">")
+    return before.endswith("`")
 
 
 def accepted_answer(state: State, turn: Turn) -> Ending | None:
