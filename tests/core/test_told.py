@@ -16,7 +16,8 @@ PIECES = st.sampled_from(
     [
         "Action: look\n", "Action 1: look\n", 'Action Input: {"q": "x"}\n', "Final Answer: 42\n", "Final_Answer: 42\n",
         "思考：好\n", "行动：look\n", "最终答案：42\n", "Observation: no\n", "\n", "text ", "```\n", "> ", "**",
-        "<think>", "<tool_call>", "</tool_call>", "<function_call>", "</function_call>", "<function=look>", "<parameter=q>",
+        "<think>", "<tool_call>", "</tool_call>", "<function_call>", "</function_call>",
+        "<function=look>", "<parameter=q>",
         "[TOOL_CALLS]", "<|tool_calls_section_begin|>", "<｜tool▁calls▁begin｜>", "<deep_thinking>", "<eos>", "</s>",
         "<|channel|>commentary to=functions.look<|message|>", "<|python_tag|>", '<function_call_result call="2">',
     ]

@@ -113,7 +113,7 @@ def head(state: State, mode: CallMode) -> tuple[str, ModelMessage]:
     task = state.task or Task("")
     tools = _fitting(state, without_pager(state.offered))
     template = state.prompts[mode]
-    described = names(tools) if mode == "native" else tools.derived("declarations", declarations)
+    described = tools.derived("names_text", names) if mode == "native" else tools.derived("declarations", declarations)
     user_text = task.text + "".join(_attached(a.name, a.text, a.trust) for a in task.attachments)
     system, user = split_template(template, tools=described, task=user_text)
     if state.instructions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -41,7 +42,7 @@ async def think(hands: LiveHands, move: Think, state: State) -> Sequence[Event]:
     request = replace(reasoner.view(state, move), settings=hands.settings, stream=hands.stream, deadline_s=deadline_s)
     display = _Display(request, hands.tell) if hands.stream and hands.watch else None
     try:
-        async with asyncio.timeout(deadline_s):
+        async with asyncio.timeout(deadline_s) if deadline_s is not None else nullcontext():
             message, requests = await _asked(hands.model, request, display.emit if display else None)
     except TimeoutError:
         error: ModelError = ModelTimeout(f"{state.model} gave no reply in the {deadline_s or 0:g} s that were left")

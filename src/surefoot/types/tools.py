@@ -62,7 +62,11 @@ class Catalogue:
     @property
     def names(self) -> tuple[str, ...]:
         """The names, in order."""
-        return tuple(tool.name for tool in self.tools)
+        return self.derived("names", _names)
+
+
+def _names(catalogue: Catalogue) -> tuple[str, ...]:
+    return tuple(tool.name for tool in catalogue.tools)
 
 
 def _by_name(catalogue: Catalogue) -> dict[str, ToolSpec]:
