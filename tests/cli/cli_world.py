@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import cast
+from typing import IO, cast
 
 import pytest
 
@@ -130,17 +130,19 @@ def clean_environment(home: Path) -> Mapping[str, str]:
         **found,
         "HOME": str(home / "home"),
         "XDG_CACHE_HOME": str(home / "cache"),
+        "SUREFOOT_STATE": str(home / "state"),
         "COLUMNS": "160",
         "NO_COLOR": "1",
     }
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, stdin: IO[str] | None = None) -> subprocess.Popen[str]:
     """The command in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "surefoot.cli", *arguments],
         cwd=folder,
         env=clean_environment(folder),
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -88,6 +88,10 @@ def test_the_exit_code_tells_the_outcome(
         (["--model", "http://127.0.0.1:1/v1#m", "--max-steps", "0", "x"], "max_steps=0"),
         (["--model", "http://127.0.0.1:1/v1#m", "--attach", "gone.txt", "x"], "--attach gone.txt"),
         (["--model", "http://127.0.0.1:1/v1#m", "  "], "the task is empty"),
+        (["--no-tools", "--write", "x"], "--no-tools and --write contradict"),
+        (["--no-tools", "--web", "x"], "--no-tools and --web contradict"),
+        (["--no-tools", "--use", "arithmetic", "x"], "--no-tools and --use contradict"),
+        (["--no-tools", "--tools", "gone.py", "x"], "--no-tools and --tools contradict"),
         (["--call-mode", "loud", "x"], "--call-mode"),
         (["x"], "surefoot"),  # the embedded model: its weights or its package are missing here
     ],
@@ -205,7 +209,8 @@ def test_no_key_is_written_down(surefoot: Command, tmp_path: Path, monkeypatch: 
         url = chat.model.partition("#")[0]
         assert surefoot("run", "--model", "openai:m", "--base-url", url, "x").out == "hi\n"
         assert surefoot("doctor", "--model", "openai:m", "--base-url", url).out.count("sk-secret") == 0
-    kept = [path for path in (tmp_path / ".surefoot").rglob("*") if path.is_file()]
+    places = (tmp_path / ".surefoot", tmp_path / "state")
+    kept = [path for place in places for path in place.rglob("*") if path.is_file()]
     assert len([path for path in kept if path.suffix == ".json"]) == 1
     assert not any(b"sk-secret" in path.read_bytes() for path in kept)
 
@@ -243,7 +248,7 @@ def test_debug_shows_where_an_error_comes_from(surefoot: Command, monkeypatch: p
 def test_a_recipe_that_was_damaged_is_named(surefoot: Command, tmp_path: Path) -> None:
     with chat_server(401) as chat:
         run_id = run_id_in(surefoot("run", "--model", chat.model, "x").err)
-    recipe = tmp_path / ".surefoot" / "journal.db.recipes" / f"{run_id}.json"
+    (recipe,) = (tmp_path / "state").rglob(f"{run_id}.json")
     assert json.loads(recipe.read_text())["use"][0] == "file_list"
     recipe.write_text("{")
     done = surefoot("resume", run_id)

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -249,6 +250,24 @@ def test_missing_file_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUREFOOT_MODEL_FILE", "/nowhere/model.gguf")
     with pytest.raises(ConfigError, match="surefoot model pull"):
         LocalModel.from_default()
+
+
+def test_file_of_another_model_is_told_from_a_missing_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp")
+    other = tmp_path / "llama.gguf"
+    other.write_bytes(b"GGUF")
+    monkeypatch.setenv("SUREFOOT_MODEL_FILE", str(other))
+    with pytest.raises(ConfigError, match="is 4 bytes, expected 1117320768; only this one model can be embedded"):
+        LocalModel.from_default()
+
+
+async def test_no_time_left_no_generation() -> None:
+    generator = Scripted([DONE])
+    model = local(generator)
+    with pytest.raises(ModelTimeout, match="none of the run's time is left"):
+        await model.send(ask("Hi", deadline_s=0.0))
+    assert generator.bodies == []
+    await model.aclose()
 
 
 def test_threads_are_counted() -> None:

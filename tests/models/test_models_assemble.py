@@ -106,6 +106,26 @@ def test_the_usual_pieces() -> None:
             id="index 0 for each",
         ),
         pytest.param(
+            [piece(None, None, name="f", arguments={"a": 1}), piece(None, None, name="f", arguments={"a": 2})],
+            [("", "f", {"a": 1}), ("", "f", {"a": 2})],
+            id="neither index nor id, objects",
+        ),
+        pytest.param(
+            [piece(0, name="f", arguments={"a": 1}), piece(0, name="g", arguments={"a": 2})],
+            [("", "f", {"a": 1}), ("", "g", {"a": 2})],
+            id="index 0 for each, objects, no id",
+        ),
+        pytest.param(
+            [piece(0, name="f", arguments="{}"), piece(0, name="g", arguments="{"), piece(0, arguments="}")],
+            [("", "f", "{}"), ("", "g", "{}")],
+            id="index 0 for each, no id",
+        ),
+        pytest.param(
+            [piece(0, name="f", arguments="{"), piece(0, name="f", arguments="}")],
+            [("", "f", "{}")],
+            id="name repeated, no id",
+        ),
+        pytest.param(
             [piece(0, "c1", name="f", arguments="{"), piece(0, "c1", name="f", arguments="}")],
             [("c1", "f", "{}")],
             id="id and name repeated",

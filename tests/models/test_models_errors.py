@@ -201,6 +201,9 @@ def test_errors_about_something_else_teach_nothing(raw: bytes) -> None:
         (200, words("Provider returned error", code=502), ModelUnreachable, "unavailable"),
         (200, words("who knows"), ModelUnreachable, "unavailable"),
         (200, words("bad", type="invalid_request_error"), ModelRefused, "bad_request"),
+        (200, words("no", code="moderated"), ModelRefused, "bad_request"),
+        (200, words("slow", code="rate_limit_exceeded"), ModelUnreachable, "rate_limited"),
+        (200, words("slow", type="RateLimitError"), ModelUnreachable, "rate_limited"),
     ],
 )  # fmt: skip
 def test_kinds(status: int, raw: bytes, cls: type[ModelError], kind: str) -> None:

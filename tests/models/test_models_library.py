@@ -90,6 +90,15 @@ async def test_only_our_errors_leave(error: Exception, cls: type[ModelError], ki
     assert KEY not in f"{caught.value!r} {caught.value.__cause__!r} {caught.value.__context__!r}"
 
 
+async def test_a_key_at_the_cut_is_taken_out_whole() -> None:
+    async def complete(_: Json) -> object:
+        raise RuntimeError("." * 379 + KEY)  # cut first, its beginning would be too short to be known for a key
+
+    with pytest.raises(ModelError) as caught:
+        await LibraryModel("x:m", "m", complete, library="the library").send(ASK)
+    assert "sk-" not in str(caught.value)
+
+
 async def test_a_wait_has_a_limit_and_can_be_cancelled() -> None:
     never = asyncio.Event()
     waiting = asyncio.Event()

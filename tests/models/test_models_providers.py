@@ -4,9 +4,14 @@ import sys
 import pytest
 
 from surefoot.models.anthropic import Anthropic
+from surefoot.models.base_url import is_local_url
+from surefoot.models.breaker import CircuitBreaker
+from surefoot.models.http_model import HttpModel
 from surefoot.models.known import known_traits
-from surefoot.models.providers import PROVIDERS, identity_of, is_local_url, resolve
+from surefoot.models.providers import PROVIDERS, identity_of, resolve
+from surefoot.models.retry import Retried
 from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.ports import Model
 
 KEY = "sk-very-secret-0123456789"
 EVERY_KEY = {variable: KEY for provider in PROVIDERS.values() for variable in provider.keys}
@@ -101,6 +106,9 @@ def test_names_that_cannot_be_meant(name: str, error: type[UsageError], words: s
         ("http://[2a00::1]/v1", False),
         ("http://8.8.8.8/v1", False),
         ("http://localhost.evil.example/v1", False),
+        ("http://134744072/v1", False),
+        ("http://[::ffff:8.8.8.8]/v1", False),
+        ("http://[::ffff:127.0.0.1]/v1", True),
     ],
 )
 def test_local_is_what_points_home(url: str, is_local: bool) -> None:
@@ -155,3 +163,108 @@ def test_resolving_opens_nothing_and_loads_no_client() -> None:
         "sys.exit('aiohttp' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def sent(model: Model) -> tuple[str, str]:
+    """The URL that is called, and the key that goes with it."""
+    while isinstance(model, CircuitBreaker | Retried):
+        model = model.inner
+    assert isinstance(model, HttpModel)
+    return model._url, model._endpoint.key  # pyright: ignore[reportPrivateUsage] - no request is made to see them
+
+
+@pytest.mark.parametrize(
+    ("user_info", "api_key", "environment", "key"),
+    [
+        ("bob:p%40w", None, {}, "p@w"),
+        ("token", None, {}, "token"),
+        ("bob:pw", "given", {"SUREFOOT_API_KEY": "set"}, "given"),
+        ("bob:pw", None, {"SUREFOOT_API_KEY": "set"}, "set"),
+    ],
+)
+def test_the_password_of_a_url_is_a_key_and_no_part_of_the_url(
+    user_info: str, api_key: str | None, environment: dict[str, str], key: str
+) -> None:
+    model = resolve(f"https://{user_info}@a.example:8/v1#m", api_key=api_key, environment=environment)
+    assert sent(model) == ("https://a.example:8/v1/chat/completions", key)
+    assert (model.name, identity_of(model)) == ("https://a.example:8/v1#m", "openai_chat https://a.example:8/v1 m")
+    beside = resolve("m", base_url=f"https://{user_info}@a.example:8/v1", api_key=api_key, environment=environment)
+    assert sent(beside) == sent(model)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://bob:hunter2@host:99999/v1",
+        "http://bob:hunter2@host:x/v1",
+        "http://bob:hunter2@[::1/v1",
+        "http://bob:hunter2@/v1",
+        "http://bob:hunter2@8.8.8.8/v1",
+        "http://bob:hun/ter2@host/v1",
+        "http://bob:1/hunter2@host/v1",
+        "http://bob:1?hunter2@host/v1",
+        "http://bob:1#hunter2@host/v1",
+        "ftp://bob:hunter2@host/v1",
+        "bob:hunter2@host/v1",
+        "http://bob:hunter2@host\u2100/v1",
+    ],
+)
+def test_no_error_shows_the_user_of_a_url(url: str) -> None:
+    for name, base_url in ((f"{url}#m", None), ("m", url), ("openai:m", url), (url, None)):
+        with pytest.raises(UsageError) as caught:
+            resolve(name, base_url=base_url, environment={})
+        told = f"{caught.value} {caught.value.__dict__} {caught.value.__cause__!r} {caught.value.__context__!r}"
+        assert not any(secret in told for secret in ("bob", "hun", "ter2")), told
+
+
+def test_a_port_out_of_range_is_told() -> None:
+    with pytest.raises(ConfigError, match="from 1 to 65535"):
+        resolve("http://localhost:70000/v1#m", environment={})
+
+
+@pytest.mark.parametrize("provider", ["openai:", "openai-responses:", ""])
+def test_openais_key_goes_to_no_host_that_a_url_names(provider: str) -> None:
+    environment = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://proxy.example/v1"}
+
+    def key_at(url: str, **more: str) -> str:
+        return sent(resolve(f"{provider}m", base_url=url, environment=environment | more))[1]
+
+    assert key_at("http://127.0.0.1:1/v1") == ""
+    assert key_at("http://127.0.0.1:1/v1", SUREFOOT_API_KEY="own") == "own"
+    assert key_at("https://other.example/v1", SUREFOOT_API_KEY="own") == "own"
+    assert key_at("https://api.openai.com/v1", SUREFOOT_API_KEY="own") == KEY
+    assert key_at("https://PROXY.example/v2") == KEY
+    for host in ("other.example", "api.openai.com.evil.example", "api.openai.com%40evil.example"):
+        with pytest.raises(ConfigError):
+            key_at(f"https://{host}/v1")
+
+
+def test_openais_key_goes_to_no_host_in_a_name() -> None:
+    environment = {"OPENAI_API_KEY": KEY}
+    with pytest.raises(ConfigError, match="SUREFOOT_API_KEY"):
+        resolve("https://a.example/v1#m", environment=environment)
+    assert sent(resolve("http://127.0.0.1:1/v1#m", environment=environment))[1] == ""
+    assert sent(resolve("https://api.openai.com/v1#m", environment=environment))[1] == KEY
+
+
+@pytest.mark.parametrize("name", ["http://a.example/v1#m", "http://8.8.8.8/v1#m", "HTTP://k@a.example/v1#m"])
+def test_no_key_goes_unencrypted_to_a_public_host(name: str) -> None:
+    with pytest.raises(ConfigError, match="https://"):
+        resolve(name, environment={"SUREFOOT_API_KEY": KEY})
+    assert sent(resolve("http://10.0.0.8/v1#m", environment={"SUREFOOT_API_KEY": KEY}))[1] == KEY
+
+
+@pytest.mark.parametrize(
+    ("name", "base_url"),
+    [
+        ("local:llama3.2", None),
+        ("local:", None),
+        ("local", "http://localhost/v1"),
+        ("local:qwen2.5-coder-1.5b-instruct", "http://localhost/v1"),
+        ("http://localhost/v1#m", "http://localhost/v1"),
+    ],
+)
+def test_what_would_be_passed_over_is_refused(name: str, base_url: str | None) -> None:
+    with pytest.raises(UsageError, match=r"cannot be embedded|no base URL|names its server itself") as caught:
+        resolve(name, base_url=base_url, environment={})
+    assert not isinstance(caught.value, ConfigError)

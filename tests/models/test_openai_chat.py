@@ -1,4 +1,5 @@
 import asyncio
+import gzip
 import socket
 from dataclasses import replace
 
@@ -356,3 +357,17 @@ def test_a_model_outlives_its_event_loop() -> None:
             return reply.content
 
     assert [asyncio.run(once(closes)) for closes in (False, True)] == ["a", "a"]
+
+
+@pytest.mark.parametrize("asked", [ASK, STREAM], ids=["whole", "stream"])
+async def test_a_reply_without_measure_is_not_read_to_its_end(asked: ModelRequest) -> None:
+    packed = gzip.compress(b" " * (64 * 2**20 + 1), 1)
+    error = await error_from(answer(packed, headers="Content-Encoding: gzip\r\n"), asked=asked)
+    assert isinstance(error, ModelRefused)
+    assert "more than 64 MiB" in str(error)
+
+
+async def test_an_answer_that_is_no_json_shows_no_part_of_a_key() -> None:
+    error = await error_from(answer(b"." * 112 + KEY.encode()))
+    assert "no whole JSON reply" in str(error)
+    assert "sk-" not in str(error)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from surefoot.cli.passwords import without_password
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.providers import PROVIDERS, resolve
 from surefoot.models.weights import cache_directory, known_models
@@ -124,11 +125,12 @@ def keys(environment: Mapping[str, str]) -> list[Check]:
 
 def chosen(model: str, base_url: str | None) -> Check:
     """Whether the model that a run would use can be set up."""
+    name = without_password(f"model {model}")
     try:
         resolve(model, base_url=base_url)
     except SurefootError as error:
-        return Check("bad", f"model {model}", str(error), "name another with --model or $SUREFOOT_MODEL")
-    return Check("good", f"model {model}", "can be set up")
+        return Check("bad", name, without_password(str(error)), "name another with --model or $SUREFOOT_MODEL")
+    return Check("good", name, "can be set up")
 
 
 def server(model: str, base_url: str | None) -> list[Check]:

@@ -18,7 +18,10 @@ from surefoot.types.messages import Usage
 
 Style = Literal["", "head", "dim", "call", "result", "good", "warn", "bad"]
 
-_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_HIDDEN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
+"""Categories of Unicode whose characters show nothing of their own, or steer how others are shown."""
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
+"""Letters of Hangul that show nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +45,10 @@ def tokens(usage: Usage) -> str:
 
 
 def visible(text: str) -> str:
-    """A text in which nothing is hidden: control characters and marks of direction are written out."""
-    if text.isprintable():
+    """A text in which nothing is hidden: whatever shows nothing, or steers the rest, is written out."""
+    if text.isprintable() and _FILLERS.isdisjoint(text):
         return text
-    return "".join(c if c == "\n" or not _is_hidden(c) else " " if c == "\t" else f"\\u{ord(c):04x}" for c in text)
+    return "".join(c if c == "\n" or not _is_hidden(c) else " " if c == "\t" else _escaped(c) for c in text)
 
 
 def cut(text: str, cells: int) -> str:
@@ -62,7 +65,12 @@ def count(number: int, what: str) -> str:
 
 
 def _is_hidden(character: str) -> bool:
-    return character in _BIDI or unicodedata.category(character) in ("Cc", "Cs")
+    return character in _FILLERS or unicodedata.category(character) in _HIDDEN
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - as Python writes them
 
 
 def _value(value: object) -> str:

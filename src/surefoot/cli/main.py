@@ -6,8 +6,11 @@ import io
 import os
 import sys
 from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
 
 from surefoot.cli.exits import INTERRUPTED, MISUSED, code_of
+from surefoot.cli.passwords import without_password
 from surefoot.types.errors import SurefootError
 
 DEBUG_VARIABLE = "SUREFOOT_DEBUG"
@@ -33,16 +36,34 @@ def main() -> None:
 
         app()
     except SurefootError as error:
-        if os.environ.get(DEBUG_VARIABLE):
-            raise
-        sys.stdout.flush()
-        print(f"surefoot: {one_line(str(error))}", file=sys.stderr)
-        sys.exit(code_of(error))
+        _leave(error, str(error), code_of(error))
+    except (OSError, UnicodeError) as error:
+        _leave(error, _told(error), MISUSED)
     except KeyboardInterrupt:
         print("surefoot: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
 
 
 def one_line(text: str) -> str:
-    """A message without line breaks and control characters."""
-    return "".join(c if c.isprintable() else " " for c in text)
+    """A message without line breaks, control characters, and passwords in addresses."""
+    return "".join(c if c.isprintable() else " " for c in without_password(text))
+
+
+def _leave(error: Exception, told: str, code: int) -> NoReturn:
+    if os.environ.get(DEBUG_VARIABLE):
+        raise error
+    sys.stdout.flush()
+    print(f"surefoot: {one_line(told)}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _told(error: OSError | UnicodeError) -> str:
+    """What the system refused, in words."""
+    if isinstance(error, UnicodeError):
+        return f"a text that was given is not valid UTF-8 ({error})"
+    try:
+        Path.cwd()
+    except OSError:
+        return "the current folder is gone or closed; go to another one"
+    what = f"{error.filename}: " if error.filename else ""
+    return f"{what}{error.strerror or error}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -31,7 +32,7 @@ from surefoot.journal.sqlite import SqliteJournal
 from surefoot.runtime.hands import Watch
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Task
+from surefoot.types.events import Attachment, Task
 
 TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="What is to be done; - reads it from stdin.")]
 AttachOption = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="Text file for the task; repeatable.")]
@@ -48,7 +49,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run a task: progress on stderr, the answer on stdout, the exit code tells how it ended."""
-    given = Task(_task_text(task), tuple(attachment(_file(path)) for path in attach or ()))
+    given = Task(_task_text(task), tuple(_attached(path) for path in attach or ()))
     recipe = recipe_from(options)
     path = journal_path(journal)
     config = limits(options, LoopConfig())
@@ -142,13 +143,26 @@ def _showing(state: State, *, as_json: bool) -> Showing:
 
 
 def _task_text(given: str) -> str:
-    text = sys.stdin.read() if given == "-" else given
+    text = _stdin() if given == "-" else given
     if not text.strip():
         raise UsageError("the task is empty; say in words what is to be done")
     return text
 
 
-def _file(path: Path) -> Path:
-    if not path.is_file():
-        raise UsageError(f"--attach {path}: there is no such file")
-    return path
+def _stdin() -> str:
+    stream: TextIO = sys.stdin
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="strict")  # some locales let through what is no text
+    try:
+        return stream.read()
+    except UnicodeError as error:
+        raise UsageError("the task on stdin is no text in the encoding of this system; give it as UTF-8") from error
+
+
+def _attached(path: Path) -> Attachment:
+    try:
+        if path.is_file():
+            return attachment(path)
+    except OSError as error:
+        raise UsageError(f"--attach {path}: cannot be read: {error.strerror}") from error
+    raise UsageError(f"--attach {path}: there is no such file")

@@ -17,6 +17,7 @@ from surefoot.cli.json_lines import json_line
 from surefoot.cli.lines import Line, visible
 from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, CallArgument, JournalOption, JsonOption, RunArgument
+from surefoot.cli.passwords import without_password
 from surefoot.cli.screen import Teller
 from surefoot.cli.setup import journal_hint, journal_path, opened, speaker
 from surefoot.cli.standing import closing, ending_lines, header, listing
@@ -197,7 +198,8 @@ def _with(journal: Path | None, work: Callable[[SqliteJournal], Coroutine[object
 
 
 def _row(info: RunInfo, status: str) -> tuple[str, ...]:
-    told = (info.run_id, status, _time(info.started_at)[: -len(":00")], str(info.events), info.model, info.task)
+    model = without_password(info.model)
+    told = (info.run_id, status, _time(info.started_at)[: -len(":00")], str(info.events), model, info.task)
     return tuple(visible(" ".join(cell.split())) for cell in told)
 
 

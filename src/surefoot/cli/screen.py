@@ -7,6 +7,7 @@ from typing import assert_never
 from rich.cells import cell_len
 
 from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, written
+from surefoot.cli.passwords import without_password
 from surefoot.core.fold import fold
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import Call, State, Turn
@@ -66,16 +67,13 @@ class Teller:
             case RunStarted():
                 return [] if self._detail else [Line(_opening(self.state), "head")]
             case RunResumed(by, model):
-                return [
-                    Line(f"taken up again by {visible(by)}" + (f", with {visible(model)}" if model else ""), "head")
-                ]
+                return [Line(f"taken up again by {visible(by)}{_with(model)}", "head")]
             case RunForked(_, parent, forked_at, model):
-                told = f"forked from {visible(parent)} at record {forked_at}"
-                return [Line(told + (f", with {visible(model)}" if model else ""), "head")]
+                return [Line(f"forked from {visible(parent)} at record {forked_at}{_with(model)}", "head")]
             case ToolsSelected(names, reason):
                 return [Line(f"tools: {', '.join(names)}" + (f" ({visible(reason)})" if reason else ""), "dim")]
             case ModelTraitLearnt(model, trait, value, evidence):
-                return [self._one(f"* learnt about {model}: {trait} is {value} ({evidence})", "warn")]
+                return [self._one(f"* learnt about {without_password(model)}: {trait} is {value} ({evidence})", "warn")]
             case ModelReplied():
                 return self._reply(event, seq, at)
             case ModelFailed(kind, message, attempts):
@@ -193,7 +191,12 @@ def under_way(state: State) -> str:
 
 def _opening(state: State) -> str:
     number = len([name for name in state.tools.names if name != READ_RESULT])
-    return f"run {state.run_id} · {visible(state.model)} · {count(number, 'tool') if number else 'no tools'}"
+    model = without_password(state.model)
+    return f"run {state.run_id} · {visible(model)} · {count(number, 'tool') if number else 'no tools'}"
+
+
+def _with(model: str | None) -> str:
+    return f", with {visible(without_password(model))}" if model else ""
 
 
 def _fault(call: Call) -> str:

@@ -11,14 +11,16 @@ from typing import Literal, cast
 
 from surefoot.agent import Agent
 from surefoot.cli.options import Mode, Options
-from surefoot.cli.recipes import Recipe
+from surefoot.cli.passwords import without_password
+from surefoot.cli.recipes import Recipe, recipes_folder
 from surefoot.cli.tool_files import tools_in
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import State
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.providers import resolve
 from surefoot.tools.builtin import builtin_tools
-from surefoot.tools.workspace import Workspace
+from surefoot.tools.calling import ToolFailed
+from surefoot.tools.workspace import Place, Workspace
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, Traits
@@ -63,8 +65,16 @@ def chosen_model(given: str | None) -> str:
 
 def recipe_from(options: Options, earlier: Recipe | None = None, model: str = "") -> Recipe:
     """What was said, else what the run was started with, else the defaults. `model`: the one the journal names."""
+    if not earlier and not options.model and model.startswith(("http://", "https://")):
+        # a journal that came from elsewhere must not choose where a key is sent
+        told = without_password(model)
+        raise UsageError(f"there is no recipe of this run for this user; name its model again with --model {told}")
     base = earlier or Recipe(chosen_model(model or None), None, str(Path.cwd()), READING)
     chosen = options.model or base.model
+    if "model" in base.withheld and not options.model:
+        raise UsageError(f"the user and password in the model's URL were not kept; give --model again: {base.model}")
+    if "base_url" in base.withheld and chosen == base.model and not options.base_url:
+        raise UsageError(f"the user and password in the URL were not kept; give --base-url again: {base.base_url}")
     tools = base.tools if options.tools is None else tuple(str(path.absolute()) for path in options.tools)
     return Recipe(
         model=chosen,
@@ -120,7 +130,7 @@ def tools_of(recipe: Recipe, journal: Path) -> tuple[Tool, ...]:
     """The tools of a recipe, built-in ones first. Raises `UsageError` for what is not there or cannot be loaded."""
     chosen: list[Tool] = []
     if recipe.use:
-        workspace = _WithoutJournal(recipe.root, journal)
+        workspace = _Unbelieved(recipe.root, journal, recipe.tools)
         offered = {tool.spec.name: tool for tool in builtin_tools(workspace, allow_hosts=recipe.allow_hosts)}
         if unknown := [name for name in recipe.use if name not in offered]:
             raise UsageError(f"--use {', '.join(unknown)}: no such built-in tool; there are {', '.join(offered)}")
@@ -146,18 +156,32 @@ def speaker(store: JournalStore) -> Agent:
     return Agent(_NoModel(), journal=store)
 
 
-class _WithoutJournal(Workspace):
-    """The files below a root, but none of the journal: what stands there is believed, so no agent may write it."""
+class _Unbelieved(Workspace):
+    """The files below a root, but none that surefoot itself believes: the journal, the recipes and the tools' files."""
 
-    def __init__(self, root: str, journal: Path) -> None:
+    def __init__(self, root: str, journal: Path, tools: Sequence[str]) -> None:
         super().__init__(root)
-        self._journal = journal.name.casefold()
+        self._journals = {journal.name.casefold(), journal.resolve().name.casefold()}
+        self._closed = [_folded(path) for path in (recipes_folder(), *map(Path, tools))]
+
+    def place(self, path: str) -> Place:
+        """Also refuses the files of the tools, and all recipes."""
+        place = super().place(path)
+        real = _folded(Path(place.base, *place.parts))
+        if any(real == closed or closed in real.parents for closed in self._closed):
+            raise ToolFailed(f"{place.shown} says how this run is made and is closed to tools. Go on without it.")
+        return place
 
     def is_secret(self, name: str) -> bool:
         """Also the journal with all that lies beside it under its name, and the folder that holds it by default."""
         folded = name.casefold()
-        beside = folded.startswith((f"{self._journal}-", f"{self._journal}."))
-        return folded in (self._journal, _DEFAULT.parent.name) or beside or super().is_secret(name)
+        beside = any(folded.startswith((f"{journal}-", f"{journal}.")) for journal in self._journals)
+        return folded in (*self._journals, _DEFAULT.parent.name) or beside or super().is_secret(name)
+
+
+def _folded(path: Path) -> Path:
+    """Where a path really leads, in the case that all file systems agree on."""
+    return Path(str(path.resolve()).casefold())
 
 
 class _NoModel:
@@ -186,11 +210,14 @@ class _NoModel:
 def _use(options: Options, before: tuple[str, ...]) -> tuple[str, ...]:
     """The built-in tools, each once."""
     if options.no_tools:
+        said = [name for name in ("write", "web", "use", "tools") if getattr(options, name)]
+        if said:
+            raise UsageError(f"--no-tools and --{said[0]} contradict each other; leave one of them out")
         return ()
     if options.use is not None and options.no_builtin:
         raise UsageError("--use and --no-builtin contradict each other; leave one of them out")
-    said = (name.strip() for name in (options.use or "").split(","))
-    chosen = () if options.no_builtin else before if options.use is None else tuple(name for name in said if name)
+    names = (name.strip() for name in (options.use or "").split(","))
+    chosen = () if options.no_builtin else before if options.use is None else tuple(name for name in names if name)
     write = ("file_write",) if options.write else ()
     web = ("web_fetch",) if options.web else ()
     return tuple(dict.fromkeys((*chosen, *write, *web)))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len, set_cell_size
 
 from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, written
+from surefoot.cli.passwords import without_password
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import Call, State
 from surefoot.run import Run
@@ -30,7 +31,8 @@ def header(state: State, run: Run, started_at: str, events: int) -> list[Line]:
         lines += [
             Line(f"with: {visible(one.name)} ({len(one.text):,} characters)", "dim") for one in state.task.attachments
         ]
-    lines.append(Line(f"model: {visible(state.model)} · mode {state.mode} · reasoner {state.reasoner}", "dim"))
+    model = visible(without_password(state.model))
+    lines.append(Line(f"model: {model} · mode {state.mode} · reasoner {state.reasoner}", "dim"))
     names = [name for name in state.tools.names if name != READ_RESULT]
     lines.append(Line(f"tools: {', '.join(names) or 'none'}", "dim"))
     lines.append(Line(f"started: {started_at} · {count(events, 'record')}", "dim"))
@@ -118,11 +120,12 @@ def as_plain(run: Run) -> Mapping[str, object]:
         "detail": run.detail,
         "requests": run.requests,
         "elapsed_s": run.elapsed_s,
-        "model": run.model,
+        "model": without_password(run.model),
         "usage": run.usage,
         "waiting": [{"id": one.id, "tool": one.name, "arguments": one.arguments} for one in run.waiting],
     }
 
 
 def _shown(call: Call) -> str:
-    return cut(visible(written(call).replace("\n", " ")), 160)
+    """All of a call, however long: a person answers for what stands at its end, too."""
+    return visible(written(call).replace("\n", " "))

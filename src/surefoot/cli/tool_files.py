@@ -16,7 +16,8 @@ from surefoot.types.ports import Tool
 def tools_in(path: Path) -> list[Tool]:
     """Every `@tool` object of the file, in the order in which they are defined.
 
-    The file runs as a script would, with its own folder to import from. Raises `UsageError` that says what is wrong.
+    The file runs as a script would; while it is loaded it can import what lies beside it. Raises `UsageError` that
+    says what is wrong.
     """
     found: list[Tool] = []
     for value in vars(_loaded(path)).values():
@@ -38,13 +39,18 @@ def _loaded(path: Path) -> ModuleType:
         raise UsageError(f"--tools {path}: give a Python file, which ends in .py")
     module = module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and type hints look their module up
-    if (folder := str(path.parent.resolve())) not in sys.path:
-        sys.path.insert(0, folder)
+    folder = str(path.parent.resolve())
+    is_added = folder not in sys.path
+    if is_added:  # last and not for long: an agent may write there, and must not come before an installed package
+        sys.path.append(folder)
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # the file is the user's own code and may raise anything
         where = f", line {line}" if (line := _line_of(error, path)) else ""
         raise UsageError(f"--tools {path}{where}: cannot be loaded: {type(error).__name__}: {error}") from error
+    finally:
+        if is_added and folder in sys.path:  # unless the file took it away itself
+            sys.path.remove(folder)
     return module
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from surefoot.models.json_edge import Json, items, mapping, text
+from surefoot.models.json_edge import Json, items, mapping, read, text
 from surefoot.models.openai_reply import FINISH, arguments_of, parts_of, usage_of
 from surefoot.models.usage import estimated
 from surefoot.types.errors import ModelRefused, ModelUnreachable
@@ -29,6 +29,15 @@ class _GrowingCall:
     arguments: list[str] = field(default_factory=list[str])
     whole: Json | None = None
     is_shown: bool = False
+
+    def is_other(self, call_id: str, name: str) -> bool:
+        """Whether a piece that carries a name belongs to another call than this one."""
+        if call_id and self.id:
+            return call_id != self.id
+        if self.whole is not None:
+            return True
+        arguments = "".join(self.arguments)  # once they have begun the name is whole
+        return bool(arguments) and (name != self.name or read(arguments) is not None)
 
     def finished(self) -> NativeCall:
         arguments = self.whole if self.whole is not None else "".join(self.arguments)
@@ -158,8 +167,8 @@ class Assembler:
     def _call_for(self, key: object, call_id: str, name: str) -> _GrowingCall:
         """The call that a piece belongs to.
 
-        Some servers give no index, and some give 0 to each of several calls: then another id with a name begins
-        another call.
+        Some servers give no index, and some give 0 to each of several calls: then a name begins another call if it
+        comes with another id, or without one after the call that was found is whole.
         """
         calls = self._calls
         if key is not None:
@@ -168,7 +177,7 @@ class Assembler:
             found = next((call for call in calls if call.id == call_id), None)
         else:
             found = calls[-1] if calls and not (name and calls[-1].arguments) else None
-        if found is not None and name and call_id and found.id and call_id != found.id:
+        if found is not None and name and found.is_other(call_id, name):
             found = None
         if found is None:
             found = _GrowingCall(key)

@@ -25,9 +25,8 @@ _NO_CREDIT = re.compile(
     r"insufficient[_ ](?:quota|balance|credits?|funds)|exceeded your current quota|credit balance is too low",
     re.IGNORECASE,
 )
-_TRANSIENT_TYPES = re.compile(
-    r"rate|overload|capacity|timeout|server|internal|unavailable|busy|\bapi_error", re.IGNORECASE
-)
+_RATE = re.compile(r"(?<![a-z])rate(?![a-z])|rate[_ -]?(?:limit|exceeded)", re.IGNORECASE)  # and not "moderated"
+_TRANSIENT_TYPES = re.compile(r"overload|capacity|timeout|server|internal|unavailable|busy|\bapi_error", re.IGNORECASE)
 _MAY_BE_ABOUT_A_PART = frozenset({400, 404, 405, 415, 422, 424, 500, 501})
 
 
@@ -95,7 +94,7 @@ def _status_of(status: int, fields: Json) -> int:
     if isinstance(code, int) and 400 <= code <= 599:  # noqa: PLR2004 - the range of HTTP errors
         return code
     words = f"{code} {fields.get('type')}"
-    if "rate" in words:
+    if _RATE.search(words):
         return 429
     return 503 if (code is None and fields.get("type") is None) or _TRANSIENT_TYPES.search(words) else 400
 

@@ -11,11 +11,12 @@ import aiohttp
 from yarl import URL
 
 from surefoot.models.exchange import Limits, OnChunk, Rejection
-from surefoot.types.errors import ModelError, ModelTimeout, ModelUnreachable
+from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable
 
 _KEEP_ALIVE_S = 30.0
 _LARGE_BODY = 2**20  # beyond this aiohttp warns about bytes, and wants a file to read from
 _ERROR_BYTES = 65_536  # as much of an error page as is read
+_WHOLE_BYTES = 64 * 2**20  # no reply is near that; a server that sends more must not fill the memory
 _DRAIN_S = 0.1
 
 
@@ -30,7 +31,10 @@ class Http:
         self._timeout = (Limits(0, 0, 0, 0), aiohttp.ClientTimeout())
 
     async def post(self, body: bytes, limits: Limits) -> bytes | Rejection:
-        """The whole answer. Raises `ModelTimeout` and `ModelUnreachable`; cancelling closes the connection."""
+        """The whole answer. Raises `ModelTimeout`, `ModelUnreachable`, and `ModelRefused` for one above 64 MiB.
+
+        Cancelling closes the connection.
+        """
         session = await self._session()
         try:
             async with session.post(
@@ -38,7 +42,7 @@ class Http:
             ) as response:
                 if response.status != 200:  # noqa: PLR2004 - HTTP
                     return await _rejection(response)
-                return await response.read()
+                return await self._whole(response)
         except TimeoutError as error:
             failure = self._timed_out(error, limits, "")
         except (aiohttp.ClientError, OSError) as error:
@@ -61,7 +65,7 @@ class Http:
                 if response.status != 200:  # noqa: PLR2004 - HTTP
                     return await _rejection(response)
                 if "json" in response.headers.get("Content-Type", ""):
-                    return await response.read()
+                    return await self._whole(response)
                 async for chunk in response.content.iter_any():
                     waited_for = "next token"
                     wait.reschedule(loop.time() + limits.between_s)
@@ -74,6 +78,20 @@ class Http:
         except (aiohttp.ClientError, OSError) as error:
             failure = self._unreachable(error)
         raise failure  # as above
+
+    async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
+        pieces: list[bytes] = []
+        count = 0
+        async for piece in response.content.iter_any():  # unpacked, so that no small zip becomes a large reply
+            pieces.append(piece)
+            count += len(piece)
+            if count > _WHOLE_BYTES:
+                response.close()
+                raise ModelRefused(
+                    f"{self._shown} sent a reply of more than {_WHOLE_BYTES >> 20} MiB; is it a model server? "
+                    "check the base URL, or lower `max_output_tokens`"
+                )
+        return b"".join(pieces)
 
     async def aclose(self) -> None:
         """Close all connections; a later request opens them again."""

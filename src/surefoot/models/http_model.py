@@ -133,7 +133,8 @@ class HttpModel:
     def _read(self, answer: bytes, body: bytes, request: ModelRequest, emit: Emit | None) -> ModelMessage:
         reply = mapping(read(answer))
         if not reply:
-            start = self._endpoint.without_keys(answer[:120].decode("utf-8", "replace"))
+            # cut only afterwards: half a key would not be found
+            start = self._endpoint.without_keys(answer[:4096].decode("utf-8", "replace"))[:120]
             raise ModelUnreachable(f"{self._name} sent no whole JSON reply (it begins {start!r}); retry")
         if (error := self._wire.error_in(reply)) is not None:
             raise self._error_in(error, body, request)

@@ -80,7 +80,7 @@ class LibraryModel:
         if waited_s is not None:
             return ModelTimeout(f"{self._label}: no whole reply within {waited_s:g} s; raise `request_timeout_s`")
         status = getattr(error, "status_code", None)
-        words = self._endpoint.without_keys(f"{type(error).__name__}: {' '.join(str(error).split())}"[:400])
+        words = self._endpoint.without_keys(f"{type(error).__name__}: {' '.join(str(error).split())}")[:400]
         told = Complaint(
             status if isinstance(status, int) and status >= 300 else _UNTOLD_STATUS,  # noqa: PLR2004 - HTTP
             words,

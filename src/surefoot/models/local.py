@@ -73,6 +73,14 @@ class LocalModel:
         library = import_library()
         path = weights_file()
         if not is_present(path):
+            if path.is_file():
+                raise ConfigError(
+                    "model",
+                    "local",
+                    f"{path} is {path.stat().st_size} bytes, expected {QWEN_CODER.size}; only this one model can be "
+                    f"embedded ({QWEN_CODER.name}): remove the file, or unset {FILE_VARIABLE}, and run "
+                    "`surefoot model pull`",
+                )
             raise ConfigError(
                 "model", "local", f"its file is not at {path}: run `surefoot model pull`, or set {FILE_VARIABLE}"
             )
@@ -99,7 +107,11 @@ class LocalModel:
         if request.mode == "native":
             raise TraitRefused("native_tools", "no", "the embedded model has no tools field")
         body = self._body(request)
-        limit_s = min(request.settings.request_timeout_s, request.deadline_s or request.settings.request_timeout_s)
+        limit_s = request.settings.request_timeout_s
+        if request.deadline_s is not None:
+            limit_s = min(limit_s, request.deadline_s)
+        if limit_s <= 0:
+            raise ModelTimeout(f"{self._name} was not asked: none of the run's time is left")
         reply = _Reply(self._name)
         try:
             async with asyncio.timeout(limit_s), aclosing(self._events(body, request.settings)) as events:

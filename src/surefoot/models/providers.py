@@ -1,20 +1,20 @@
 """From a model's name, as a user writes it, to a model that can be asked. Source: spec/reasoners.md, section 2."""
 
-import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
-from urllib.parse import urlsplit
 
 from surefoot.models.anthropic import Anthropic
+from surefoot.models.base_url import host_of, is_local_url, parse_base_url, shown
 from surefoot.models.breaker import CircuitBreaker
 from surefoot.models.http_model import HttpModel
 from surefoot.models.known import known_traits
 from surefoot.models.openai_chat import OpenAIChat
 from surefoot.models.openai_responses import OpenAIResponses
 from surefoot.models.retry import Retried
+from surefoot.models.weights import QWEN_CODER
 from surefoot.models.wire import Wire
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.messages import ModelSettings
@@ -26,6 +26,10 @@ EXAMPLES = (
     "http://localhost:8000/v1#my-model · local"
 )
 ENTRY_POINTS = "surefoot.models"
+
+_OPENAI_KEY, _OPENAI_HOST = "OPENAI_API_KEY", "api.openai.com"
+_SLASHES_OF_A_HOST = 2
+_ANY_KEY = "SUREFOOT_API_KEY"  # for the host that a URL names
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,38 +73,27 @@ def resolve(
     """The model of that name, with retry and circuit breaker around it. Nothing is sent or opened yet.
 
     `name` is `provider:model`, `http://host:port/v1#model`, any model name beside a `base_url`, or `local`. A key given
-    here or in the environment is used; a local base URL needs none. `settings` go to plug-ins. Raises `ConfigError`
-    for a missing key or base URL, `UsageError` for a name that cannot be understood.
+    here, in the environment or as the password of the URL is used, the first of them; a local base URL needs none.
+    `OPENAI_API_KEY` goes only to OpenAI's host or that of `OPENAI_BASE_URL`; any other host that a URL names gets
+    `SUREFOOT_API_KEY`. `settings` go to plug-ins. Raises `ConfigError` for a missing key or base URL and for a key that
+    would go unencrypted to a public host, `UsageError` for a name that cannot be understood.
     """
     if name == "local" or name.startswith("local:"):
-        return _local()
-    if name.startswith(("http://", "https://")):
-        base, _, model = name.partition("#")
-        if not model:
-            raise UsageError(f"{name!r} names no model: write http://host:port/v1#model")
-        return _endpoint(name, model, Provider(base, ("OPENAI_API_KEY",)), api_key, environment)
+        return _local(name, base_url)
+    if name.lower().startswith(("http://", "https://")):
+        return _at_url(name, base_url, api_key, environment)
     provider_name, colon, model = name.partition(":")
     provider = PROVIDERS.get(provider_name)
     if colon and model and provider is not None:
         if base_url:
-            provider = replace(provider, base_url=base_url, base_url_variable="")
+            provider = _at(base_url, provider, environment)
         return _endpoint(name, model, provider, api_key, environment)
     if colon and (entry := _plug_in(provider_name)) is not None:
         make = cast("Callable[[str, ModelSettings], Model]", entry.load())  # what the entry-point group promises
         return CircuitBreaker(Retried(make(model, settings or ModelSettings())))
     if base_url:
-        return _endpoint(name, name, Provider(base_url, ("OPENAI_API_KEY",)), api_key, environment)
-    raise UsageError(f"{name!r} is no model name that surefoot knows: write provider:model, such as {EXAMPLES}")
-
-
-def is_local_url(url: str) -> bool:
-    """Whether a URL points to this machine or into a private network, where servers seldom ask for a key."""
-    host = (urlsplit(url).hostname or "").lower()
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:  # a name; one without a dot resolves only inside the own network
-        return bool(host) and ("." not in host or host.endswith((".localhost", ".local", ".internal")))
-    return address.is_loopback or address.is_private or address.is_link_local
+        return _endpoint(name, name, _at(base_url, PROVIDERS["openai"], environment), api_key, environment)
+    raise UsageError(f"{shown(name)!r} is no model name that surefoot knows: write provider:model, such as {EXAMPLES}")
 
 
 def _endpoint(name: str, model: str, provider: Provider, api_key: str | None, environment: Mapping[str, str]) -> Model:
@@ -111,32 +104,56 @@ def _endpoint(name: str, model: str, provider: Provider, api_key: str | None, en
             "",
             f"{name} needs its server's address: pass base_url=… or set {provider.base_url_variable}",
         )
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or not _has_valid_port(url):
-        raise ConfigError("base_url", url, "a base URL begins with http:// or https:// and names a host")
-    key = api_key or next((environment[variable] for variable in provider.keys if environment.get(variable)), "")
-    if not key and provider.needs_key and not is_local_url(url):
-        variable = provider.keys[0]
+    base = parse_base_url(url)
+    variable = next((variable for variable in provider.keys if environment.get(variable)), provider.keys[0])
+    key = (api_key or environment.get(variable) or base.key).strip()
+    if not key and provider.needs_key and not is_local_url(base.url):
+        variables = " or ".join(provider.keys)
         raise ConfigError(
-            "api_key", "", f"{name} needs a key: set the environment variable {variable}, or pass api_key=…"
+            "api_key", "", f"{name} needs a key: set the environment variable {variables}, or pass api_key=…"
         )
-    key = key.strip()
     if not key.isascii() or not key.isprintable():
         raise ConfigError("api_key", "…", f"the key for {name} holds signs that no key has; copy it again")
-    host = parts.netloc.rpartition("@")[2]
-    traits = known_traits(host, model)
-    asked = HttpModel(provider.wire, name, model, url, key=key, key_variable=provider.keys[0], traits=traits)
+    if key and base.scheme == "http" and not is_local_url(base.url):
+        raise ConfigError(
+            "base_url",
+            base.url,
+            f"a key would go to {base.host} for all to read: write https://, or tunnel to localhost",
+        )
+    traits = known_traits(base.netloc, model)
+    asked = HttpModel(provider.wire, name, model, base.url, key=key, key_variable=variable, traits=traits)
     return CircuitBreaker(Retried(asked))
 
 
-def _has_valid_port(url: str) -> bool:
-    try:
-        return urlsplit(url).port != 0
-    except ValueError:
-        return False
+def _at_url(name: str, base_url: str | None, api_key: str | None, environment: Mapping[str, str]) -> Model:
+    base, _, model = name.partition("#")
+    if not model:
+        raise UsageError(f"{shown(name)!r} names no model: write http://host:port/v1#model")
+    if base_url:
+        raise UsageError(f"{shown(name)!r} names its server itself: leave out the base URL, or name only the model")
+    if "@" in model and ("#" in model or base.count("/") == _SLASHES_OF_A_HOST):
+        # the # may be inside a password, which must not become a model's name
+        raise UsageError(f"{shown(name)!r} cannot be read: write # of a password as %23, and a / after the host")
+    name = f"{parse_base_url(base).url}#{model}"
+    return _endpoint(name, model, _at(base, PROVIDERS["openai"], environment), api_key, environment)
 
 
-def _local() -> Model:
+def _at(base_url: str, provider: Provider, environment: Mapping[str, str]) -> Provider:
+    """The provider at an address that the caller names; OpenAI's key goes only to where it belongs."""
+    keys = provider.keys
+    if keys == (_OPENAI_KEY,):
+        homes = {_OPENAI_HOST, host_of(environment.get("OPENAI_BASE_URL", ""))}
+        keys = (_OPENAI_KEY, _ANY_KEY) if host_of(base_url) in homes - {""} else (_ANY_KEY,)
+    return replace(provider, base_url=base_url, base_url_variable="", keys=keys)
+
+
+def _local(name: str, base_url: str | None) -> Model:
+    if base_url:
+        raise UsageError(f"{name!r} runs in this process and has no base URL: leave it out, or name a server's model")
+    if name not in ("local", f"local:{QWEN_CODER.name}"):
+        raise UsageError(
+            f"{name!r} cannot be embedded: write local (it is {QWEN_CODER.name}), or ollama:… for a model of Ollama's"
+        )
     from surefoot.models.local import LocalModel  # noqa: PLC0415 - an extra, loaded when it is used
 
     return LocalModel.from_default()
