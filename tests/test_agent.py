@@ -759,3 +759,12 @@ async def test_a_model_that_calls_natively_does_not_fall_back_to_text() -> None:
     native_first = ScriptedModel([calls(("exam_score", {"name": "Bob"})), leaked])
     assert (await Agent(native_first, tools=[send, exam_score]).run("go")).answer == leaked
     assert sent == []
+
+
+async def test_an_answer_of_nothing_in_a_held_form_is_asked_for_again() -> None:
+    nothing = '{"thought": "It was 1987.", "action": "Final Answer", "action_input": "None"}'
+    said = '{"thought": "It was 1987.", "action": "Final Answer", "action_input": "In 1987."}'
+    model = ScriptedModel([nothing, said], modes=("schema",))
+    run = await Agent(model, tools=[exam_score]).run("When?")
+    assert (run.status, run.answer) == ("completed", "In 1987.")
+    assert "answer" in model.requests[1].messages[-1].content

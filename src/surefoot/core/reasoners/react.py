@@ -68,11 +68,16 @@ def read(state: State, think: Think, message: ModelMessage) -> Parsed:
         and _is_quoted(state, parsed, message)
     ):
         return Parsed(content=message.content, format="native")
+    if state.mode == "schema" and parsed.final is not None and parsed.final.strip().casefold() in _NOTHING:
+        return replace(parsed, final=None, error=Fault("empty_final", "the answer is not given in words"))
     if think.want == "answer" and (parsed.calls or parsed.errors):
         told = "no tool can be called any more; nothing was run"
         return replace(parsed, calls=(), errors=(), error=Fault("calls_not_allowed", told))
     return parsed
 
+
+_NOTHING = frozenset({"none", "null", "nil", "n/a", "undefined", "无"})
+"""What a model that is held to a form puts where it has nothing to say, even when it knows the answer."""
 
 _MARKERLESS = frozenset({"llama3_json", "pythonic", "fenced_json"})
 
