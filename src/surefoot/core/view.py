@@ -193,7 +193,7 @@ def _as_text(state: State, turn: Turn, mode: CallMode) -> tuple[ModelMessage, ..
     note = note_for(state, turn, mode)
     if note:
         parts.append(note)
-    elif parts and mode == "schema":
+    if parts and mode == "schema":
         parts.append(_reminder(state, turn))
     return (said, ModelMessage("user", "\n\n".join(parts))) if parts else (said,)
 
