@@ -768,3 +768,4 @@ async def test_an_answer_of_nothing_in_a_held_form_is_asked_for_again() -> None:
     run = await Agent(model, tools=[exam_score]).run("When?")
     assert (run.status, run.answer) == ("completed", "In 1987.")
     assert "answer" in model.requests[1].messages[-1].content
+    assert [str(request.schema).count("'minLength': 12") for request in model.requests] == [0, 1]

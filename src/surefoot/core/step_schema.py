@@ -20,12 +20,17 @@ MAX_BRANCHES = 12
 
 ANSWER = "Final Answer"
 
+IN_WORDS = 12
+"""Characters of an answer that is asked for again because it said nothing: long enough for a short sentence."""
 
-def step_schema(tools: Catalogue, *, answer: bool = True) -> Mapping[str, object]:
-    """The schema of a step with these tools, and with the answer unless told otherwise; made once."""
-    return tools.derived(
-        "step_schema" if answer else "step_schema:no_answer", lambda all_: _any_of(all_, answer=answer)
-    )
+
+def step_schema(tools: Catalogue, *, answer: bool = True, least_answer: int = 1) -> Mapping[str, object]:
+    """The schema of a step with these tools; made once for a catalogue.
+
+    `answer`: whether the answer is one of the branches; it then has at least `least_answer` characters.
+    """
+    least = least_answer if answer else 0
+    return tools.derived(f"step_schema:{least}", lambda all_: _any_of(all_, least_answer=least))
 
 
 def name_schema(tools: Catalogue) -> Mapping[str, object]:
@@ -54,10 +59,10 @@ def _required(parameters: Mapping[str, object]) -> Mapping[str, object]:
     return {**parameters, "properties": {key: all_of_them[key] for key in all_of_them if key in required}}
 
 
-def _any_of(tools: Catalogue, *, answer: bool) -> Mapping[str, object]:
+def _any_of(tools: Catalogue, *, least_answer: int) -> Mapping[str, object]:
     branches = [_branch(tool.name, tool.parameters) for tool in tools.tools]
-    if answer:
-        branches.append(_branch(ANSWER, {"type": "string", "minLength": 1}))
+    if least_answer:
+        branches.append(_branch(ANSWER, {"type": "string", "minLength": least_answer}))
     return {"anyOf": branches}
 
 

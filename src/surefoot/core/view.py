@@ -14,7 +14,7 @@ from surefoot.core.pager import without_pager
 from surefoot.core.parse.faults import tell, tell_warnings
 from surefoot.core.parse.labels import stop_sequences
 from surefoot.core.state import Call, State, Turn, subset
-from surefoot.core.step_schema import required_only, step_schema
+from surefoot.core.step_schema import IN_WORDS, required_only, step_schema
 from surefoot.core.template import split_template
 from surefoot.core.text import json_text
 from surefoot.core.told import attribute, observed, plain, tagged, told
@@ -61,9 +61,16 @@ def request(state: State, think: Think) -> ModelRequest:
     if mode == "native":
         return ModelRequest(system, tuple(messages), mode, tools=offered, traits=state.traits)
     if mode == "schema":
-        schema = step_schema(offered, answer=_may_answer(state, offered))
+        least = IN_WORDS if _said_nothing(state) else 1
+        schema = step_schema(offered, answer=_may_answer(state, offered), least_answer=least)
         return ModelRequest(system, tuple(messages), mode, tools=offered, schema=schema, traits=state.traits)
     return ModelRequest(system, tuple(messages), mode, stop=stop_sequences(), traits=state.traits)
+
+
+def _said_nothing(state: State) -> bool:
+    """Whether the last reply was an answer that says nothing; left alone, a small model gives it again."""
+    error = state.turn.parsed.error if state.turn else None
+    return error is not None and error.kind == "empty_final"
 
 
 def _may_answer(state: State, offered: Catalogue) -> bool:
