@@ -35,7 +35,7 @@ Record = TypeVar("Record", "Call", "Turn", "State")
 
 
 def changed(record: Record, **changes: object) -> Record:
-    """The record with some fields changed, as `dataclasses.replace` gives it, at a tenth of its cost.
+    """The record with some fields changed, as `dataclasses.replace` gives it, at a quarter of its cost.
 
     A fold makes several new records for each event, and this is most of what it does. It is why these records have no
     slots: copying a `__dict__` is one call.
