@@ -15,11 +15,24 @@ def has_weights() -> bool:
     return any(model.name == QWEN_CODER.name and model.present for model in known_models())
 
 
+TRIES = 3
+"""The model samples, and is right about nine times of ten; three wrong answers in a row mean that something broke."""
+
+
 @pytest.mark.real_model
 @pytest.mark.skipif(not has_weights(), reason="the embedded model is not here; `surefoot model pull` fetches it")
 def test_two_scores_are_looked_up_and_added() -> None:
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "demo.py", "1"], capture_output=True, text=True, check=False, timeout=1200
-    )
-    assert "✓ right" in done.stdout, done.stdout + done.stderr
-    assert done.returncode == 0
+    told = ""
+    for _ in range(TRIES):
+        done = subprocess.run(
+            [sys.executable, ROOT / "examples" / "demo.py", "1"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=1200,
+        )
+        told += done.stdout + done.stderr
+        if "✓ right" in done.stdout:
+            assert done.returncode == 0
+            return
+    pytest.fail(told)
