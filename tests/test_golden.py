@@ -31,7 +31,7 @@ def test_a_golden_journal_still_tells_the_same(path: Path) -> None:
     events = events_of(path)
     assert {event.type for event in events} >= {"RunStarted", "CallEnded", "DoubtSettled", "RunForked", "RunEnded"}
     state = fold(events)
-    assert (state.run_id, state.model, state.seen) == ("golden-2", "test:n", len(events))
+    assert (state.run_id, state.speakers["solo"].model, state.seen) == ("golden-2", "test:n", len(events))
     assert state.task is not None
     assert state.task.text == "小明考了多少分？"
     assert state.tools.names == ("look", "send")

@@ -7,21 +7,24 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, cast
 
 from surefoot.core.fold import fold
 from surefoot.core.moves import next_moves, standing
 from surefoot.core.pager import READ_RESULT, pager_spec
-from surefoot.core.reasoners.table import REASONERS
-from surefoot.core.state import EMPTY, State
-from surefoot.core.template import check_template
+from surefoot.core.reasoners.table import CHOICES
+from surefoot.core.roles import ROLES
+from surefoot.core.state import EMPTY, Call, State
 from surefoot.journal.memory import MemoryJournal
 from surefoot.models.providers import resolve
-from surefoot.prompts.load import MODES, templates
 from surefoot.run import Run
+from surefoot.runtime.cast import Cast, cast_of
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands, Watch
-from surefoot.runtime.traits import REMEMBERED, LearntTraits, traits_file
+from surefoot.runtime.services import RunServices, checked_services
+from surefoot.runtime.templates import Thinking, chosen_templates
+from surefoot.tools.function import FunctionTool
 from surefoot.tools.function import tool as as_tool
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Deny
@@ -29,18 +32,19 @@ from surefoot.types.endings import Cancelled, Completed
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     Attachment,
+    CallEnded,
     CallJudged,
     DoubtSettled,
     Event,
-    ModelTraitLearnt,
     RunEnded,
     RunForked,
     RunResumed,
     RunStarted,
+    Speaker,
     Task,
 )
-from surefoot.types.messages import CallMode, ModelSettings, ModelSignal
-from surefoot.types.ports import JournalStore, Model, RunJournal, Tool
+from surefoot.types.messages import CallMode, ModelSettings, Signal
+from surefoot.types.ports import JournalStore, Model, RunJournal, ServiceKey, Tool
 from surefoot.types.tools import Catalogue, ToolResult
 
 T = TypeVar("T")
@@ -50,50 +54,48 @@ T = TypeVar("T")
 class Agent:
     """A recipe for runs. It holds no run, so one agent serves thousands at once.
 
-    `model` is `provider:model` or any `Model`. `tools` are functions or `Tool`s, with unique names. `journal` is where
-    runs are kept: a `JournalStore`, a path for SQLite, or None for memory. `call_mode` "auto" takes the first that the
-    model's wire can carry. `prompts` replaces the template of a call mode. Raises `UsageError` for what cannot work.
+    `model` is `provider:model` or any `Model`; for the reasoner `dual` also one for each role, `{"thinker": …, "actor":
+    …}`, and so with `settings`. `tools` are functions or `Tool`s, with unique names; `services` is what they ask for by
+    type, objects or factories (`runtime/services.py` says which is which). `journal` is where runs are kept: a
+    `JournalStore`, a path for SQLite, or None for memory. `call_mode` "auto" takes the first that the model's wire can
+    carry. `thinking` is how `mono` and `dual` are asked to think (`prompts/load.py`). `prompts` replaces templates, by
+    call mode or "ROLE_MODE". Raises `UsageError` for what cannot work.
     """
 
-    model: str | Model
+    model: str | Model | Mapping[str, str | Model]
     tools: Sequence[Tool | Callable[..., object]] = ()
     instructions: str = ""
     config: LoopConfig = LoopConfig()
-    settings: ModelSettings = ModelSettings()
+    settings: ModelSettings | Mapping[str, ModelSettings] = ModelSettings()
     journal: JournalStore | str | Path | None = None
     reasoner: str = "react"
     call_mode: CallMode | Literal["auto"] = "auto"
+    thinking: Thinking = "auto"
+    services: Mapping[ServiceKey, object] = field(default_factory=dict[ServiceKey, object], repr=False)
     prompts: Mapping[str, str] = field(default_factory=dict[str, str])
-    _model: Model = field(init=False, repr=False)
+    _cast: Cast = field(init=False, repr=False)
     _store: JournalStore = field(init=False, repr=False)
     _tools: Mapping[str, Tool] = field(init=False, repr=False)
     _catalogue: Catalogue = field(init=False, repr=False)
     _prompts: Mapping[str, str] = field(init=False, repr=False)
-    _traits: LearntTraits = field(init=False, repr=False)
+    _services: Mapping[ServiceKey, object] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
             raise UsageError("instructions must be a text")
-        if self.reasoner not in REASONERS:
-            raise UsageError(f"there is no reasoner {self.reasoner!r}; choose one of {', '.join(REASONERS)}")
-        tools = _by_name(self.tools)
-        if READ_RESULT in tools:
-            raise UsageError(f"a tool cannot be called {READ_RESULT!r}: surefoot pages through long results under it")
+        if self.reasoner not in CHOICES:
+            raise UsageError(f"there is no reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")
+        parts = cast_of(self.reasoner, *_by_role(self.reasoner, self.model, self.settings), self.call_mode)
+        services = checked_services(self.services)
+        tools = bound_tools(self.tools, services)
         specs = (*(one.spec for one in tools.values()), pager_spec()) if tools else ()
-        model = resolve(self.model, settings=self.settings) if isinstance(self.model, str) else self.model
-        if self.call_mode != "auto" and self.call_mode not in model.modes:
-            raise UsageError(f"{model.name} cannot be spoken to in call mode {self.call_mode!r}; it has {model.modes}")
-        for mode, template in self.prompts.items():
-            if mode not in MODES:
-                raise UsageError(f"there is no call mode {mode!r} to have a prompt; choose one of {', '.join(MODES)}")
-            check_template(template, f"prompts[{mode!r}]")
         for name, value in (
-            ("_model", model),
-            ("_store", _store(self.journal)),
+            ("_cast", parts),
+            ("_store", store_of(self.journal)),
             ("_tools", tools),
             ("_catalogue", Catalogue(specs)),
-            ("_traits", LearntTraits(model, traits_file())),
-            ("_prompts", {**templates(self.reasoner), **self.prompts} if self.prompts else templates(self.reasoner)),
+            ("_services", services),
+            ("_prompts", chosen_templates(self.reasoner, self.thinking, parts.thinks, self.prompts)),
         ):
             object.__setattr__(self, name, value)
 
@@ -110,9 +112,9 @@ class Agent:
         """`run` for scripts. Must not be called where an event loop is running."""
         return self._sync(self.run(task, run_id=run_id, watch=watch, stream=stream))
 
-    async def stream(self, task: str | Task, *, run_id: str = "") -> AsyncIterator[Event | ModelSignal | Run]:
+    async def stream(self, task: str | Task, *, run_id: str = "") -> AsyncIterator[Event | Signal | Run]:
         """Events and signals as they happen; the `Run` comes last. Closing the iterator leaves the run resumable."""
-        seen: asyncio.Queue[Event | ModelSignal | Run] = asyncio.Queue()
+        seen: asyncio.Queue[Event | Signal | Run] = asyncio.Queue()
         running = asyncio.ensure_future(self.run(task, run_id=run_id, watch=seen.put_nowait, stream=True))
         running.add_done_callback(lambda done: seen.put_nowait(done.result()) if not _went_wrong(done) else None)
         getting = asyncio.ensure_future(seen.get())
@@ -154,9 +156,9 @@ class Agent:
             first: list[Event] = []
             if state.run_id != run_id:  # it was forked, and died before it could say so
                 first.append(RunForked(run_id, state.run_id, state.seen))
-            model, mode, traits = self._taking_up(state)
-            first.append(RunResumed(by or "resume", model, mode, traits, config))
-            first += self._remembered(traits) if model else ()
+            changes = self._cast.changes(state)
+            first.append(RunResumed(by or "resume", changes, config))
+            first += self._cast.remembered(_other_models(changes, state))
             return await self._drive(journal, first, watch, stream=stream, state=state)
 
     def resume_sync(self, run_id: str, **options: Any) -> Run:  # Any: passed on as they are
@@ -182,9 +184,9 @@ class Agent:
         journal = await self._store.open(forked)
         async with _Opened(journal):
             state = fold(await journal.read())
-            model, mode, traits = self._taking_up(state)
-            first: list[Event] = [RunForked(forked, run_id, at, model, mode, traits, config)]
-            first += self._remembered(traits) if model else ()
+            changes = self._cast.changes(state)
+            first: list[Event] = [RunForked(forked, run_id, at, changes, config)]
+            first += self._cast.remembered(_other_models(changes, state))
             return await self._drive(journal, first, watch, stream=stream, state=state)
 
     async def settle(
@@ -207,20 +209,25 @@ class Agent:
         return await self._speak(run_id, call_id, by, "approval", lambda: CallJudged(call_id, Deny(why), "person", by))
 
     async def cancel(self, run_id: str, *, by: str) -> Run:
-        """End a run that nobody drives. One that is driven is stopped by cancelling its task."""
+        """End a run that nobody drives. One that is driven is stopped by cancelling its task.
+
+        Every open call is settled: as cancelled, or as in doubt where it was started and must not be repeated.
+        """
         _check_name(by)
         journal = await self._store.open(run_id)
         async with _Opened(journal):
             state = fold(await journal.read())
+            if state.task is None:
+                raise UsageError(f"run {run_id!r} has no records, so there is nothing to cancel")
             if state.ending is None:
-                ended = RunEnded(Cancelled(by))
-                await journal.append((ended,), "written")
-                state = fold((ended,), state)
+                ended = (*(_given_up(call, state) for call in state.calls if call.is_open), RunEnded(Cancelled(by)))
+                await journal.append(ended, "written")
+                state = fold(ended, state)
             return Run.of(state)
 
     async def aclose(self) -> None:
         """Give back connections and files. The agent can be used again afterwards."""
-        await self._model.aclose()
+        await self._cast.aclose()
         await self._store.aclose()
 
     def _sync(self, work: Coroutine[object, object, T]) -> T:
@@ -265,65 +272,58 @@ class Agent:
     ) -> Run:
         """Put on record how somebody takes it up, then drive on from `state`."""
         await journal.append(first)
-        hands = LiveHands(
-            self._model,
-            self._tools,
-            journal,
-            self.settings,
-            watch,
-            stream,
-            earlier_s=state.elapsed_s,
-            traits=self._traits,
-        )
-        hands.announced(first)
-        return Run.of(await drive(journal, hands, fold(first, state)))
+        async with RunServices(self._services) as services:
+            hands = LiveHands(self._cast, self._tools, journal, services, watch, stream, earlier_s=state.elapsed_s)
+            hands.announced(first)
+            return Run.of(await drive(journal, hands, fold(first, state)))
 
     def _started(self, run_id: str, task: str | Task) -> tuple[Event, ...]:
-        traits = self._declared()
         started = RunStarted(
             run_id,
             task if isinstance(task, Task) else Task(task),
-            self._model.name,
+            self._cast.speakers,
             self._catalogue,
             self._prompts,
             self.instructions,
             self.reasoner,
-            self._mode(),
             self.config,
-            traits,
         )
-        return (started, *self._remembered(traits))
-
-    def _taking_up(self, state: State) -> tuple[str | None, CallMode | None, Mapping[str, str]]:
-        """Model, mode and traits to go on with, as far as they are others than before."""
-        if self._model.name != state.model:
-            return self._model.name, self._mode(), self._declared()
-        return None, None if self.call_mode in ("auto", state.start_mode) else self._mode(), {}
-
-    def _declared(self) -> dict[str, str]:
-        """What the adapter says of the model. The user's own choice of a call mode counts for more."""
-        traits = dict(self._model.traits)
-        if "schema" in self._model.modes:
-            traits.setdefault("json_schema", "yes")  # until the endpoint refuses it
-        return {trait: value for trait, value in traits.items() if self._may_start_with(trait)}
-
-    def _remembered(self, declared: Mapping[str, str]) -> list[Event]:
-        known = self._traits.known().items()
-        return [
-            ModelTraitLearnt(self._model.name, trait, value, REMEMBERED)
-            for trait, value in known
-            if declared.get(trait) != value and self._may_start_with(trait)
-        ]
-
-    def _may_start_with(self, trait: str) -> bool:
-        return self.call_mode == "auto" or trait not in MODE_TRAITS
-
-    def _mode(self) -> CallMode:
-        return self._model.modes[0] if self.call_mode == "auto" else self.call_mode
+        return (started, *self._cast.remembered(ROLES[self.reasoner]))
 
 
-MODE_TRAITS = ("native_tools", "text_steps")
-"""Traits that move a run away from the call mode that it was started in."""
+def _by_role(
+    reasoner: str, model: str | Model | Mapping[str, str | Model], settings: ModelSettings | Mapping[str, ModelSettings]
+) -> tuple[dict[str, Model], dict[str, ModelSettings]]:
+    """Models and settings for each role; one that is given alone plays all of them."""
+    roles = ROLES[reasoner]
+    of_role = settings if isinstance(settings, Mapping) else dict.fromkeys(roles, settings)
+    if unknown := [
+        role for given in (model, settings) if isinstance(given, Mapping) for role in given if role not in roles
+    ]:
+        raise UsageError(f"reasoner {reasoner!r} has no role {unknown[0]!r}; it has {', '.join(roles)}")
+    chosen = {role: of_role.get(role, ModelSettings()) for role in roles}
+    if not isinstance(model, Mapping):
+        one = resolve(model, settings=chosen[roles[0]]) if isinstance(model, str) else model
+        return dict.fromkeys(roles, one), chosen
+    models = {
+        role: resolve(given, settings=chosen[role]) if isinstance(given, str) else given
+        for role, given in model.items()
+    }
+    return models, chosen
+
+
+def _other_models(changes: Mapping[str, Speaker], state: State) -> list[str]:
+    return [role for role, speaker in changes.items() if speaker.model != state.speakers[role].model]
+
+
+def _given_up(call: Call, state: State) -> CallEnded:
+    """What is on record of a call that nobody will wait for any more."""
+    if call.is_waiting or (call.spec is not None and call.spec.may_repeat):
+        told = ToolResult("cancelled: not run", "cancelled", source="surefoot", trust="trusted", infrastructure=True)
+    else:
+        unknown = "broken off, and nobody knows whether it took effect; find that out before you call it again"
+        told = ToolResult(unknown, "in_doubt", source="surefoot", trust="trusted")
+    return CallEnded(call.id, told, state.elapsed_s)
 
 
 def _check_name(by: str) -> None:
@@ -358,7 +358,8 @@ def _went_wrong(done: asyncio.Future[Run]) -> bool:
     return done.cancelled() or done.exception() is not None
 
 
-def _store(journal: JournalStore | str | Path | None) -> JournalStore:
+def store_of(journal: JournalStore | str | Path | None) -> JournalStore:
+    """Where runs are kept: as given, a file of that path, or memory."""
     if journal is None:
         return MemoryJournal()
     if isinstance(journal, str | Path):
@@ -368,12 +369,20 @@ def _store(journal: JournalStore | str | Path | None) -> JournalStore:
     return journal
 
 
-def _by_name(tools: Sequence[Tool | Callable[..., object]]) -> dict[str, Tool]:
+def bound_tools(
+    tools: Sequence[Tool | Callable[..., object]], services: Mapping[ServiceKey, object] = MappingProxyType({})
+) -> dict[str, Tool]:
+    """Tools by name; functions become tools, and what a tool asks for by type is found. Raises `UsageError`."""
     found: dict[str, Tool] = {}
     for one in tools:
-        made: Tool = one if hasattr(one, "spec") else as_tool(one)  # type: ignore[assignment]  # a function becomes a tool
+        is_made = isinstance(one, FunctionTool) or hasattr(one, "spec")
+        made = cast("Tool", one) if is_made else as_tool(cast("Callable[..., object]", one))
+        if isinstance(made, FunctionTool):
+            made = cast("FunctionTool[..., object]", made).bound(services.keys())  # of whatever function
         name = made.spec.name
         if name in found:
             raise UsageError(f"two tools are called {name!r}; give one of them another name with @tool(name=…)")
+        if name == READ_RESULT:
+            raise UsageError(f"a tool cannot be called {READ_RESULT!r}: surefoot pages through long results under it")
         found[name] = made
     return found

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from surefoot.core.moves import next_moves, standing
+from surefoot.core.parse.deliverable import Deliverable, parts_of
+from surefoot.core.roles import rounds
 from surefoot.core.state import Call, State
 from surefoot.types.decisions import Ask
 from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Status
+from surefoot.types.events import models_line
 from surefoot.types.messages import Usage
 
 
@@ -17,7 +21,7 @@ class Run:
 
     `answer` is the answer, or "" when there is none. `status` is the ending's name, or `paused` or `interrupted`;
     `reason` says why, `detail` what to do about it. `waiting` are the calls for which a person has to speak.
-    `elapsed_s`: seconds in which it was driven.
+    `elapsed_s`: seconds in which it was driven. `models` are by role, `rounds` replies of the role that leads.
     """
 
     id: str
@@ -28,7 +32,9 @@ class Run:
     usage: Usage = Usage()
     requests: int = 0
     elapsed_s: float = 0.0
-    model: str = ""
+    models: Mapping[str, str] = field(default_factory=dict[str, str])
+    rounds: int = 0
+    calls: int = 0
     waiting: tuple[Call, ...] = ()
 
     @classmethod
@@ -45,9 +51,21 @@ class Run:
             state.usage,
             state.requests,
             state.elapsed_s,
-            state.model,
+            {role: speaker.model for role, speaker in state.speakers.items()},
+            rounds(state),
+            state.calls_made,
             waiting if status == "paused" else (),
         )
+
+    @property
+    def model(self) -> str:
+        """The models in one line."""
+        return models_line(self.models)
+
+    @property
+    def deliverable(self) -> Deliverable:
+        """The answer in its four parts, as `mono` and `dual` deliver it; of plain words all is the final output."""
+        return parts_of(self.answer)
 
 
 def _standing(state: State) -> tuple[Status, str, str, str]:

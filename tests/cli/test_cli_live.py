@@ -5,13 +5,21 @@ import re
 import pytest
 
 from surefoot.cli.json_lines import json_line
-from surefoot.cli.live import Progress
+from surefoot.cli.live import JsonLines, Progress
+from surefoot.cli.screen import progress, under_way
+from surefoot.core.fold import fold
 from surefoot.core.state import EMPTY
 from surefoot.run import Run
-from surefoot.types.events import CallStarted, ModelReplied, RunStarted, Task
-from surefoot.types.messages import CallPreview, ModelMessage, Reset, TextDelta
-from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.events import CallEnded, CallStarted, ModelReplied, RunStarted, Speaker, Task
+from surefoot.types.messages import CallPreview, ModelMessage, Reset, TextDelta, ToolProgress
+from surefoot.types.reply import Instruction, Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, ToolResult
+
+LOOKING = (
+    RunStarted("r1", Task("Look."), {"solo": Speaker("test:m")}, Catalogue(), {}),
+    ModelReplied(1, ModelMessage("assistant"), Parsed((ParsedCall(0, "look", {"at": "all"}),))),
+    CallStarted("1.0"),
+)
 
 
 def lasting(terminal: str) -> list[str]:
@@ -38,7 +46,7 @@ def test_what_streams_by_is_not_told_twice(capsys: pytest.CaptureFixture[str], m
     assert progress.streams
     call = ParsedCall(0, "look", {"at": "all"})
     with progress:
-        progress.watch(RunStarted("r1", Task("Look."), "test:m", Catalogue(), {}))
+        progress.watch(RunStarted("r1", Task("Look."), {"solo": Speaker("test:m")}, Catalogue(), {}))
         for piece in (TextDelta("broken "), Reset("again"), TextDelta("I look"), TextDelta(" it up.")):
             progress.watch(piece)
         progress.watch(CallPreview(0, "look"))
@@ -56,6 +64,51 @@ def test_what_streams_by_is_not_told_twice(capsys: pytest.CaptureFixture[str], m
         '  → look(at="all")',
         "completed · 0 requests · 0 + 0 tokens · 0.0 s · run r1",
     ]
+
+
+def test_how_far_a_call_is_goes_away(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = Progress(EMPTY, clock=lambda: 1.0)
+    with shown:
+        for event in LOOKING:
+            shown.watch(event)
+        for at in (1, 2):
+            shown.watch(ToolProgress("1.0", "reading\n\x1b[2J", at, 3))
+        shown.watch(CallEnded("1.0", ToolResult("found")))
+    err = capsys.readouterr().err
+    assert "running look … reading \\u001b[2J 2 of 3" in err
+    assert lasting(err)[-2:] == ['  → look(at="all")', "  ← found"]
+
+
+def test_how_far_a_call_is_is_told_to_nobody_but_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    for shown in (Progress(EMPTY), JsonLines("react")):
+        with shown:
+            for event in LOOKING:
+                shown.watch(event)
+            before = capsys.readouterr()
+            shown.watch(ToolProgress("1.0", "reading", 1, 3))
+            assert capsys.readouterr() == ("", "")
+        assert "look" in before.err + before.out
+
+
+def test_of_several_calls_under_way_each_is_named() -> None:
+    both = Parsed((ParsedCall(0, "look", {"at": "all"}), ParsedCall(1, "find", {})))
+    events = (*LOOKING[:1], ModelReplied(1, ModelMessage("assistant"), both), CallStarted("1.0"), CallStarted("1.1"))
+    state = fold(events)
+    assert under_way(state) == "running look, find"
+    assert progress(state, ToolProgress("1.1", "page", 4)) == "find: page 4"
+
+
+def test_of_two_models_it_is_said_which_is_asked() -> None:
+    speakers = {"thinker": Speaker("test:t"), "actor": Speaker("test:a")}
+    started = RunStarted("r1", Task("Look."), speakers, Catalogue(), {}, reasoner="dual")
+    instructed = ModelReplied(
+        1, ModelMessage("assistant"), Parsed(instruction=Instruction("Look it up.")), role="thinker"
+    )
+    assert under_way(fold((started,))) == "Thinker: thinking"
+    assert under_way(fold((started, instructed))) == "Actor: thinking"
 
 
 def test_any_value_has_its_line_of_json() -> None:

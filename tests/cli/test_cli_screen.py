@@ -21,15 +21,17 @@ from surefoot.types.events import (
     RunForked,
     RunResumed,
     RunStarted,
+    Speaker,
     Task,
     ToolsSelected,
+    Want,
 )
 from surefoot.types.messages import ModelMessage, Usage
-from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
+from surefoot.types.reply import Fault, FaultyCall, Instruction, Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 SCORE = ToolSpec("exam_score", "Score of a student.", {"type": "object"}, effect="read", idempotent=True)
-STARTED = RunStarted("r1", Task("Who improved?"), "test:m", Catalogue((SCORE,)), {})
+STARTED = RunStarted("r1", Task("Who improved?"), {"solo": Speaker("test:m")}, Catalogue((SCORE,)), {})
 
 
 def reply(*named: tuple[str, dict[str, object]], text: str | None = None, step: int = 1) -> ModelReplied:
@@ -91,13 +93,57 @@ def told(*events: Event, width: int = 80, detail: bool = False) -> list[str]:
             ["* learnt about test:m: native_tools is no (400)"],
         ),
         ((STARTED, ToolsSelected(("exam_score",), "fits")), ["tools: exam_score (fits)"]),
-        ((STARTED, RunResumed("ada", "test:n")), ["taken up again by ada, with test:n"]),
+        ((STARTED, RunResumed("ada", {"solo": Speaker("test:n")})), ["taken up again by ada, with test:n"]),
         ((STARTED, RunForked("r2", "r1", 1)), ["forked from r1 at record 1"]),
         ((STARTED, RunEnded(Completed("91"))), []),
     ],
 )  # fmt: skip
 def test_each_event_has_its_line(events: tuple[Event, ...], expected: list[str]) -> None:
     assert told(*events) == expected
+
+
+DUAL = RunStarted(
+    "r1",
+    Task("Who improved?"),
+    {"thinker": Speaker("http://ada:pw@h/v1#t"), "actor": Speaker("test:a")},
+    Catalogue((SCORE,)),
+    {},
+    reasoner="dual",
+)
+
+
+def by(role: str, parsed: Parsed, *, want: Want = "any", step: int = 1) -> ModelReplied:
+    return ModelReplied(step, ModelMessage("assistant", "…"), parsed, role=role, want=want)
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (DUAL, ["run r1 · thinker http://h/v1#t · actor test:a · 1 tool"]),
+        (by("thinker", Parsed(instruction=Instruction("Look\nup", "Alice"))), ["Thinker: Look up · input: Alice"]),
+        (by("thinker", Parsed(instruction=Instruction("", done=True))), ["Thinker: the task is solved"]),
+        (by("actor", Parsed((ParsedCall(0, "exam_score", {}),))), ["Actor:"]),
+        (
+            by("actor", Parsed((ParsedCall(0, "exam_score", {}),), content="<action>I look.\n</action>")),
+            ["Actor: I look."],
+        ),
+        (by("actor", Parsed(content="It is\n90.")), ["Actor: It is 90."]),
+        (by("actor", Parsed(final="90")), ["Actor: proposed deliverable: 90"]),
+        (by("actor", Parsed(final="90"), want="answer"), []),
+        (
+            by("thinker", Parsed(error=Fault("calls_not_allowed", "told"))),
+            ["  ! Thinker: unreadable: calls_not_allowed: told"],
+        ),
+        (by("actor", Parsed(error=Fault("empty", "told"))), ["  ! Actor: the reply is empty"]),
+        (ModelFailed("auth", "no key", 1, "actor"), ["! Actor: no reply after 1 attempt (auth): no key"]),
+        (
+            RunForked("r2", "r1", 1, {"thinker": Speaker("http://ada:pw@h/v1#u")}),
+            ["forked from r1 at record 1, with thinker http://h/v1#u"],
+        ),
+    ],
+)
+def test_of_two_models_each_line_says_whose_it_is(event: Event, expected: list[str]) -> None:
+    assert told(*([event] if event is DUAL else [DUAL, event])) == expected
 
 
 def test_faults_and_repairs_are_told() -> None:

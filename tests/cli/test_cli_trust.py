@@ -10,7 +10,7 @@ from cli_world import ChatServer, Command, Json, calls, chat_server, ended, run_
 
 from surefoot.cli.lines import visible
 from surefoot.cli.passwords import without_password
-from surefoot.cli.recipes import Recipe, keep_recipe, recipe_path
+from surefoot.cli.recipes import Chosen, Recipe, keep_recipe, recipe_path
 from surefoot.cli.standing import closing
 from surefoot.cli.tool_files import tools_in
 from surefoot.core.state import Call
@@ -95,7 +95,7 @@ def test_a_recipe_with_a_relative_path_is_refused(surefoot: Command, tmp_path: P
         keep_recipe(
             tmp_path / ".surefoot" / "journal.db",
             run_id,
-            Recipe(chat.model, None, str(tmp_path), (), tools=("one.py",)),
+            Recipe({"solo": Chosen(chat.model)}, str(tmp_path), (), tools=("one.py",)),
         )
         done = surefoot("resume", run_id)
     assert done.code == 2

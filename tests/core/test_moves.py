@@ -23,6 +23,7 @@ from surefoot.types.events import (
     RunEnded,
     RunResumed,
     RunStarted,
+    Speaker,
     Task,
 )
 from surefoot.types.messages import FinishReason, ModelMessage, NativeCall, Usage
@@ -43,9 +44,8 @@ PROMPTS: dict[str, str] = dict.fromkeys(("native", "schema", "text"), "{tools}\n
 
 
 def started(config: LoopConfig | None = None, traits: Mapping[str, str] | None = None) -> RunStarted:
-    return RunStarted(
-        "run", Task("do it"), "test:m", TOOLS, PROMPTS, config=config or LoopConfig(), traits=traits or {}
-    )
+    speakers = {"solo": Speaker("test:m", traits=traits or {})}
+    return RunStarted("run", Task("do it"), speakers, TOOLS, PROMPTS, config=config or LoopConfig())
 
 
 def replied(
@@ -224,7 +224,7 @@ def test_a_narrated_call_is_nudged_once_then_the_mode_changes() -> None:
     (move,) = next_moves(twice)
     assert isinstance(move, Learn)
     assert (move.trait, move.value) == ("native_tools", "weak")
-    assert fold(announce(move, twice), twice).mode == "text"
+    assert fold(announce(move, twice), twice).speakers["solo"].mode == "text"
 
 
 def test_calls_that_leak_as_text_twice_are_learnt() -> None:
@@ -235,7 +235,7 @@ def test_calls_that_leak_as_text_twice_are_learnt() -> None:
     (move,) = next_moves(state)
     assert isinstance(move, Learn)
     assert (move.trait, move.value) == ("native_tools", "leaks")
-    assert fold(announce(move, state), state).mode == "native"
+    assert fold(announce(move, state), state).speakers["solo"].mode == "native"
 
 
 def test_faults_in_a_row_fail_the_run_unless_the_wire_can_hold_the_form() -> None:
@@ -248,7 +248,7 @@ def test_faults_in_a_row_fail_the_run_unless_the_wire_can_hold_the_form() -> Non
     (move,) = next_moves(state)
     assert isinstance(move, Learn)
     learnt = fold(announce(move, state), state)
-    assert (learnt.mode, learnt.faults_running) == ("schema", 0)
+    assert (learnt.speakers["solo"].mode, learnt.speakers["solo"].faults_running) == ("schema", 0)
     assert next_moves(learnt) == (Think(4),)
 
 
@@ -314,7 +314,7 @@ def test_a_context_overflow_drops_old_steps_and_tries_again_twice() -> None:
     turns = [e for step in range(1, 9) for e in (replied(("look", {"s": step}), step=step), *ran(f"{step}.0"))]
     overflow = ModelFailed("context_overflow", "too long")
     state = after(*turns, overflow)
-    assert (state.dropped, next_moves(state)) == (2, (Think(9),))
+    assert (state.speakers["solo"].dropped, next_moves(state)) == (2, (Think(9),))
     state = fold((overflow,), state)
     assert next_moves(state) == (Think(9),)
     assert next_moves(fold((overflow,), state)) == (End(Failed("context_overflow", "too long")),)
@@ -334,7 +334,7 @@ def test_only_calls_wait_for_the_disk_and_only_dangerous_ones_for_the_platter() 
 
 def test_a_trait_that_the_endpoint_told_changes_the_mode() -> None:
     state = after(ModelTraitLearnt("test:m", "native_tools", "no", "400: tools are not supported"))
-    assert (state.mode, next_moves(state)) == ("text", (Think(1),))
+    assert (state.speakers["solo"].mode, next_moves(state)) == ("text", (Think(1),))
 
 
 def test_no_call_is_begun_when_the_time_is_over() -> None:

@@ -9,11 +9,12 @@ from surefoot.core.budget import seconds_left, spent_limit
 from surefoot.core.fold import fold
 from surefoot.core.gate.judge import judge
 from surefoot.core.modes import mode_for
+from surefoot.core.reasoners.table import CHOICES
 from surefoot.core.replay import replay
 from surefoot.core.state import EMPTY, Call, State
 from surefoot.core.step_schema import name_schema, step_schema
 from surefoot.core.template import check_template, split_template
-from surefoot.prompts.load import MODES, templates
+from surefoot.runtime.templates import chosen_templates
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.decisions import Allow, Ask, Decision, Deny
 from surefoot.types.endings import Completed
@@ -27,6 +28,7 @@ from surefoot.types.events import (
     RunEnded,
     RunResumed,
     RunStarted,
+    Speaker,
     Task,
 )
 from surefoot.types.messages import CallMode, ModelMessage, NativeCall, Usage
@@ -104,9 +106,11 @@ def test_a_template_without_both_places_once_is_refused(template: str) -> None:
         check_template(template, "mine.md")
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_our_own_templates_hold_both_places(mode: str) -> None:
-    check_template(templates("react")[mode], mode)
+@pytest.mark.parametrize("reasoner", CHOICES)
+def test_our_own_templates_hold_both_places_and_no_other(reasoner: str) -> None:
+    for name, text in chosen_templates(reasoner, "states", frozenset(), {}).items():
+        check_template(text, name)
+        assert "{thinking}" not in text
 
 
 def test_the_step_schema_has_a_branch_for_each_tool_and_the_answer() -> None:
@@ -139,7 +143,9 @@ def test_the_strictest_policy_wins() -> None:
     assert rule == "only_offered_tools"
 
 
-STARTED = RunStarted("run", Task("go"), "m", TOOLS, templates("react"))
+STARTED = RunStarted(
+    "run", Task("go"), {"solo": Speaker("m")}, TOOLS, chosen_templates("react", "auto", frozenset(), {})
+)
 REPLIED = ModelReplied(
     1,
     ModelMessage("assistant", "", (NativeCall("a", "look", '{"q": "x"}'),)),

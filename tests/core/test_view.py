@@ -1,17 +1,15 @@
 """What a model sees: every id answered once and in order, whatever happened, in every mode."""
 
-from dataclasses import replace
-
 import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.core.fold import fold
 from surefoot.core.moves import announce, next_moves
-from surefoot.core.state import State
+from surefoot.core.state import State, changed
 from surefoot.core.told import plain, shown
 from surefoot.core.view import request
-from surefoot.prompts.load import templates
+from surefoot.runtime.templates import chosen_templates
 from surefoot.types.decisions import Deny
 from surefoot.types.events import (
     Attachment,
@@ -23,6 +21,7 @@ from surefoot.types.events import (
     Event,
     ModelReplied,
     RunStarted,
+    Speaker,
     Task,
 )
 from surefoot.types.messages import CallMode, ModelMessage, NativeCall
@@ -35,7 +34,9 @@ TOOLS = Catalogue((ToolSpec("look", "Look it up.", ANY, effect="read"), ToolSpec
 
 
 def started(mode: CallMode = "native", task: Task | None = None) -> RunStarted:
-    return RunStarted("run", task or Task("do {tools} it"), "m", TOOLS, templates("react"), call_mode=mode)
+    speakers = {"solo": Speaker("m", mode)}
+    templates = chosen_templates("react", "auto", frozenset(), {})
+    return RunStarted("run", task or Task("do {tools} it"), speakers, TOOLS, templates)
 
 
 def reply(step: int, calls: list[tuple[str, str, bool]], text: str = "") -> ModelReplied:
@@ -151,7 +152,7 @@ def test_a_switch_of_mode_renders_the_whole_history_anew() -> None:
 
 
 def _in_mode(state: State, mode: CallMode) -> State:
-    return replace(state, mode=mode)
+    return changed(state, speakers={"solo": changed(state.speakers["solo"], mode=mode)})
 
 
 def test_a_turn_is_rendered_once_and_its_messages_stay_the_same() -> None:

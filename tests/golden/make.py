@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from surefoot.journal.codec import encode
-from surefoot.prompts.load import templates
+from surefoot.runtime.templates import chosen_templates
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.endings import CompletedPartial
@@ -24,6 +24,7 @@ from surefoot.types.events import (
     RunForked,
     RunResumed,
     RunStarted,
+    Speaker,
     Task,
     ToolsSelected,
 )
@@ -42,11 +43,10 @@ EVENTS: tuple[Event, ...] = (
     RunStarted(
         "golden",
         Task("小明考了多少分？", (Attachment("a.md", "text"),)),
-        "test:m",
+        {"solo": Speaker("test:m", traits={"json_schema": "yes"})},
         TOOLS,
-        dict(templates("react")),
+        chosen_templates("react", "auto", frozenset(), {}),
         instructions="Be brief.",
-        traits={"json_schema": "yes"},
     ),
     ModelTraitLearnt("test:m", "stop", "no", "remembered"),
     ToolsSelected(("look", "send"), "all"),
@@ -79,7 +79,7 @@ EVENTS: tuple[Event, ...] = (
     CallStarted("1.0", attempt=2),
     CallEnded("1.0", ToolResult("found", size=5, source="look"), elapsed_s=2.0),
     ModelFailed("timeout", "no reply in 5 s", attempts=3, elapsed_s=3.0),
-    RunForked("golden-2", "golden", 10, model="test:n", call_mode="native"),
+    RunForked("golden-2", "golden", 10, {"solo": Speaker("test:n")}),
     ModelReplied(
         2,
         ModelMessage("assistant", "", (NativeCall("a", "look", {"q": "x"}), NativeCall("c", "send", '{"q": "y"}'))),

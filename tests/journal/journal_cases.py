@@ -25,6 +25,7 @@ from surefoot.types.events import (
     RunForked,
     RunResumed,
     RunStarted,
+    Speaker,
     Task,
     ToolsSelected,
 )
@@ -44,7 +45,8 @@ TOOLS = Catalogue(
 def started(run_id: str = "r1", tools: Catalogue = TOOLS) -> RunStarted:
     task = Task("Whose score is best? 谁?", (Attachment("a.txt", "Alice: 91"),))
     config = LoopConfig(budget=Budget(max_steps=7, max_cost_usd=0.5), repair="full")
-    return RunStarted(run_id, task, "test:one", tools, {"native": "You …"}, traits={"stop": "no"}, config=config)
+    speakers = {"solo": Speaker("test:one", traits={"stop": "no"})}
+    return RunStarted(run_id, task, speakers, tools, {"native": "You …"}, config=config)
 
 
 REPLY = ModelReplied(
@@ -66,7 +68,7 @@ REPLY = ModelReplied(
 EVERY_KIND: tuple[Event, ...] = (
     started(),
     RunResumed("ann", config=LoopConfig(nudges=0)),
-    RunForked("r2", "r1", 3, model="test:two"),
+    RunForked("r2", "r1", 3, {"solo": Speaker("test:two")}),
     ToolsSelected(("send", "exam_score"), "asked for"),
     ModelTraitLearnt("test:one", "stop", "no", "400: unknown field"),
     REPLY,

@@ -15,7 +15,7 @@ from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.types.endings import Stopped
 from surefoot.types.errors import JournalError, RunBusy, UsageError
-from surefoot.types.events import VERSION, CallEnded, CallStarted, RunEnded, RunForked, RunResumed
+from surefoot.types.events import VERSION, CallEnded, CallStarted, RunEnded, RunForked, RunResumed, Speaker
 from surefoot.types.ports import Durability, JournalStore, Recorded, RunJournal
 from surefoot.types.tools import ToolResult
 
@@ -102,7 +102,7 @@ async def test_a_fork_shares_the_prefix_and_goes_its_own_way(store: JournalStore
     events = story()
     await write(store, "r1", events)
     await store.fork("r1", 3, "r2")
-    forked = RunForked("r2", "r1", 3, model="test:two")
+    forked = RunForked("r2", "r1", 3, {"solo": Speaker("test:two")})
     run = await store.open("r2")
     assert await run.read() == events[:3]
     await run.append([forked, REPLY], "written")
@@ -216,7 +216,7 @@ async def test_runs_are_listed_newest_first(store: JournalStore) -> None:
     await write_more(await store.open("r2"))
     await store.fork("r1", 2, "r3")
     run = await store.open("r3")
-    await run.append([RunForked("r3", "r1", 2, model="test:two")], "written")
+    await run.append([RunForked("r3", "r1", 2, {"solo": Speaker("test:two")})], "written")
     last = await store.open("r4", create=True)
     await last.append([CallStarted("c1")])
     infos = {info.run_id: info for info in await store.runs()}

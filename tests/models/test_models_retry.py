@@ -1,9 +1,7 @@
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
 
-from surefoot.models.breaker import CircuitBreaker
 from surefoot.models.retry import Retried
 from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable, TraitRefused
 from surefoot.types.messages import (
@@ -32,7 +30,6 @@ class World:
     slept: list[float] = field(default_factory=list[float])
     deadlines: list[float | None] = field(default_factory=list[float | None])
     takes_s: float = 0.0
-    meanwhile: Callable[[], Awaitable[None]] | None = None
     shows: str = ""
     name: str = "scripted"
     modes: tuple[CallMode, ...] = ("native",)
@@ -50,8 +47,6 @@ class World:
         self.now += self.takes_s
         if emit and self.shows:
             emit(TextDelta(self.shows))
-        if self.meanwhile:
-            await self.meanwhile()
         step = self.script.pop(0)
         if isinstance(step, ModelError):
             raise step
@@ -158,87 +153,3 @@ async def test_nothing_shown_nothing_reset() -> None:
     shown: list[ModelSignal] = []
     await World([down(), REPLY]).retried().send(request(), shown.append)
     assert shown == []
-
-
-# the circuit breaker
-
-
-async def fail(model: CircuitBreaker, times: int = 1, deadline_s: float | None = None) -> None:
-    for _ in range(times):
-        with pytest.raises(ModelError):
-            await model.send(request(deadline_s=deadline_s))
-
-
-async def test_opens_after_five_failures_within_a_minute() -> None:
-    world = World([down() for _ in range(5)])
-    breaker = CircuitBreaker(world, clock=world.clock)
-    await fail(breaker, 5)
-    world.now += 10
-    with pytest.raises(ModelUnreachable, match="left alone for 20 s") as caught:
-        await breaker.send(request())
-    assert caught.value.retry_after_s == 20.0
-    assert len(world.deadlines) == 5
-
-
-async def test_stays_closed_when_failures_are_rare_or_final() -> None:
-    world = World([*(down() for _ in range(4)), *(ModelRefused("bad") for _ in range(9)), down(), REPLY])
-    breaker = CircuitBreaker(world, clock=world.clock)
-    await fail(breaker, 4)
-    await fail(breaker, 9)
-    world.now += 61
-    await fail(breaker)
-    assert await breaker.send(request()) is REPLY
-
-
-async def test_running_out_of_the_runs_time_is_no_failure() -> None:
-    world = World([*(ModelTimeout("late") for _ in range(6)), REPLY], takes_s=1.0)
-    breaker = CircuitBreaker(world, clock=world.clock)
-    await fail(breaker, 6, deadline_s=1.0)
-    assert await breaker.send(request()) is REPLY
-
-
-async def test_one_probe_closes_or_opens_again() -> None:
-    world = World([*(down() for _ in range(6)), REPLY, REPLY])
-    breaker = CircuitBreaker(world, clock=world.clock)
-    await fail(breaker, 5)
-    world.now += 30
-    await fail(breaker)  # the probe
-    world.now += 29
-    await fail(breaker)  # not asked
-    assert len(world.deadlines) == 6
-    world.now += 1
-    assert await breaker.send(request()) is REPLY
-    assert await breaker.send(request()) is REPLY
-
-
-async def test_while_a_probe_is_out_nobody_else_asks() -> None:
-    world = World([down() for _ in range(5)])
-    breaker = CircuitBreaker(world, clock=world.clock)
-    await fail(breaker, 5)
-    world.now += 30
-
-    async def ask_too() -> None:
-        with pytest.raises(ModelUnreachable, match="left alone"):
-            await breaker.send(request())
-        world.script.append(REPLY)
-
-    world.meanwhile = ask_too
-    assert await breaker.send(request()) is REPLY
-
-
-async def test_an_answer_that_refuses_closes_it_too() -> None:
-    world = World([*(down() for _ in range(5)), ModelRefused("bad"), REPLY])
-    breaker = CircuitBreaker(world, clock=world.clock)
-    await fail(breaker, 5)
-    world.now += 30
-    with pytest.raises(ModelRefused):
-        await breaker.send(request())
-    assert await breaker.send(request()) is REPLY
-
-
-async def test_wrappers_close_and_name_what_they_wrap() -> None:
-    world = World()
-    breaker = CircuitBreaker(world.retried())
-    assert (breaker.name, breaker.modes, breaker.traits) == ("scripted", ("native",), {})
-    await breaker.aclose()
-    assert world.name == "closed"

@@ -22,6 +22,10 @@ class Level(enum.Enum):
     HIGH = "high"
 
 
+class Word(str, enum.Enum):  # noqa: UP042  # the case
+    HIGH = "high"
+
+
 class Named(NamedTuple):
     a: int
     b: int
@@ -89,6 +93,11 @@ class Unfair(BaseModel):
 )
 def test_each_kind(value: object, text: str) -> None:
     assert text_of(value) == text
+
+
+def test_a_text_enum_is_its_value_and_no_longer_an_enum() -> None:
+    text = text_of(Word.HIGH)
+    assert (type(text), f"{text}") == (str, "high")
 
 
 def test_what_holds_itself_is_told() -> None:

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from surefoot.cli.casting import chosen_model
 from surefoot.cli.checks import Check, all_checks
 from surefoot.cli.live import stdout
 from surefoot.cli.options import JournalOption
-from surefoot.cli.setup import chosen_model, journal_path
+from surefoot.cli.setup import journal_path
 
 _MARKS = {"good": ("✓", "green"), "note": ("·", "dim"), "bad": ("✗", "red")}
 _UNUSABLE = 1

@@ -59,9 +59,9 @@ def cut(text: str, cells: int) -> str:
     return set_cell_size(head, max(cells, 2) - 1).rstrip() + "…" if cell_len(head) >= cells else head + "…"
 
 
-def count(number: int, what: str) -> str:
-    """A number of things."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
+def count(number: int, what: str, several: str = "") -> str:
+    """A number of things. `several`: their name when it is not `what` with an s."""
+    return f"{number:,} {what if number == 1 else several or what + 's'}"
 
 
 def _is_hidden(character: str) -> bool:

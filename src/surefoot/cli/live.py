@@ -18,12 +18,12 @@ from rich.text import Text
 
 from surefoot.cli.json_lines import json_line
 from surefoot.cli.lines import Line, cut, visible
-from surefoot.cli.screen import Teller, under_way
-from surefoot.cli.standing import as_plain, closing
+from surefoot.cli.screen import Teller, progress, under_way
+from surefoot.cli.standing import as_plain, closing, outcome
 from surefoot.core.state import State
 from surefoot.run import Run
 from surefoot.types.events import Event
-from surefoot.types.messages import CallPreview, ModelSignal, ReasoningDelta, Reset, TextDelta
+from surefoot.types.messages import CallPreview, ReasoningDelta, Reset, Signal, TextDelta, ToolProgress
 
 _STYLES = {
     "head": "bold",
@@ -51,7 +51,7 @@ class Showing(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def watch(self, item: Event | ModelSignal) -> None:
+    def watch(self, item: Event | Signal) -> None:
         """Called with each event and signal, in order."""
         ...
 
@@ -61,7 +61,10 @@ class Showing(Protocol):
 
 
 class JsonLines:
-    """One JSON object for each event on stdout, and at last {"run": …}."""
+    """One JSON object for each event on stdout, and at last {"run": …}. `reasoner`: that of the run."""
+
+    def __init__(self, reasoner: str) -> None:
+        self._reasoner = reasoner
 
     @property
     def streams(self) -> bool:
@@ -75,13 +78,14 @@ class JsonLines:
     ) -> None:
         return
 
-    def watch(self, item: Event | ModelSignal) -> None:
-        """Print one event. Signals are not asked for."""
-        print(json_line(item), flush=True)
+    def watch(self, item: Event | Signal) -> None:
+        """Print one event. How far a call is passes by, and no other signal is asked for."""
+        if not isinstance(item, ToolProgress):
+            print(json_line(item), flush=True)
 
     def over(self, run: Run, hint: str) -> None:  # noqa: ARG002 - machines know what to call
         """Print what came of it."""
-        print(json_line({"run": as_plain(run)}), flush=True)
+        print(json_line({"run": as_plain(run, self._reasoner)}), flush=True)
 
 
 class Progress:
@@ -92,6 +96,7 @@ class Progress:
         self._teller = Teller(state, width=self._console.width)
         self._clock = clock
         self._tail = ""
+        self._busy = "thinking"
         self._status: Status | None = None
 
     @property
@@ -100,7 +105,7 @@ class Progress:
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
-            self._status = self._console.status(Text("thinking", "dim"))
+            self._status = self._console.status(Text(self._busy, "dim"))
             self._status.start()
         return self
 
@@ -111,29 +116,32 @@ class Progress:
             self._status.stop()
             self._status = None
 
-    def watch(self, item: Event | ModelSignal) -> None:
-        """Show one event in lines that stay, or a piece of a reply in the one that goes away."""
+    def watch(self, item: Event | Signal) -> None:
+        """Show one event in lines that stay, or a piece of a reply or a call's progress in the one that goes away."""
         match item:
             case TextDelta(text) | ReasoningDelta(text):
                 self._tail = (self._tail + text)[-_WIDTH:]
             case CallPreview(_, name):
                 self._tail = f"{self._tail} → {name}"[-_WIDTH:]
+            case ToolProgress():
+                self._tail = progress(self._teller.state, item)
             case Reset():
                 self._tail = ""
             case _:
                 self._tail = ""
                 put(self._console, self._teller.tell(item, self._clock()))
+                self._busy = under_way(self._teller.state)
         if self._status is not None:
-            busy = under_way(self._teller.state)
+            busy = self._busy
             tail = visible(" ".join(self._tail.split()))[-(self._console.width // 2) :]
             self._status.update(Text(cut(f"{busy} … {tail}" if tail else busy, self._console.width - 4), "dim"))
 
     def over(self, run: Run, hint: str) -> None:
         """The answer to stdout, all else to stderr."""
-        if run.answer:
+        if text := outcome(run, self._teller.state.reasoner):
             if sys.stdout.isatty():
                 print(file=sys.stderr)
-            print(visible(run.answer) if sys.stdout.isatty() else run.answer, flush=True)
+            print(visible(text) if sys.stdout.isatty() else text, flush=True)
         put(self._console, closing(run, hint))
 
 

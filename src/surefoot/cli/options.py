@@ -34,6 +34,23 @@ class Mode(StrEnum):
     text = "text"
 
 
+class ReasonerName(StrEnum):
+    """Who speaks in a run, and when it is over."""
+
+    react = "react"
+    mono = "mono"
+    dual = "dual"
+
+
+class ThinkingStyle(StrEnum):
+    """How a model is asked to think before it acts."""
+
+    auto = "auto"
+    states = "states"
+    plain = "plain"
+    none = "none"
+
+
 _MODEL, _TOOLS, _LIMITS = "Model", "Tools", "Limits"
 
 
@@ -48,8 +65,31 @@ class Options:
             rich_help_panel=_MODEL,
         ),
     ] = None
+    reasoner: Annotated[
+        ReasonerName | None,
+        typer.Option(
+            help="react answers when it can; mono delivers in rounds; dual has a Thinker, which plans, and an Actor, "
+            "which calls tools. Default: react.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None
+    thinker: Annotated[
+        str | None, typer.Option(help="With dual: the Thinker's model. Default: --model.", rich_help_panel=_MODEL)
+    ] = None
+    actor: Annotated[
+        str | None, typer.Option(help="With dual: the Actor's model. Default: --model.", rich_help_panel=_MODEL)
+    ] = None
+    thinking: Annotated[
+        ThinkingStyle | None,
+        typer.Option(help="With mono and dual: how the model is asked to think.", rich_help_panel=_MODEL),
+    ] = None
     base_url: Annotated[
-        str | None, typer.Option(help="Base URL of an OpenAI-compatible server.", rich_help_panel=_MODEL)
+        str | None,
+        typer.Option(
+            help="Base URL of an OpenAI-compatible server. With dual it is for the models that are named beside it, "
+            "or for both when none is; not for local and URL#model.",
+            rich_help_panel=_MODEL,
+        ),
     ] = None
     call_mode: Annotated[
         Mode | None,
@@ -80,6 +120,9 @@ class Options:
     no_builtin: Annotated[bool, typer.Option("--no-builtin", help="No built-in tools.", rich_help_panel=_TOOLS)] = False
     no_tools: Annotated[bool, typer.Option("--no-tools", help="No tools at all.", rich_help_panel=_TOOLS)] = False
     max_steps: Annotated[int | None, typer.Option(help="Model requests.", rich_help_panel=_LIMITS)] = None
+    max_rounds: Annotated[
+        int | None, typer.Option(help="With mono and dual: rounds. Default: 20.", rich_help_panel=_LIMITS)
+    ] = None
     max_tokens: Annotated[int | None, typer.Option(help="Tokens, in and out.", rich_help_panel=_LIMITS)] = None
     max_seconds: Annotated[float | None, typer.Option(help="Seconds driven.", rich_help_panel=_LIMITS)] = None
     max_cost: Annotated[float | None, typer.Option(help="US dollars.", rich_help_panel=_LIMITS)] = None

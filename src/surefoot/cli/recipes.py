@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +21,7 @@ from urllib.parse import quote
 import orjson
 
 from surefoot.cli.passwords import without_password
+from surefoot.runtime.templates import Thinking
 from surefoot.types.errors import ConfigError, JournalError, UsageError
 
 STATE_VARIABLE = "SUREFOOT_STATE"
@@ -27,22 +29,40 @@ _LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """Where a run's model and tools come from. `use` are built-in tools, `tools` and `root` absolute paths.
+class Chosen:
+    """A model as it was named, and the base URL that was given for it.
 
-    `withheld`: the fields whose URL had a user and password, which were not kept.
+    `withheld`: which of the two had a user and password in its URL, which were not kept.
     """
 
     model: str
-    base_url: str | None
+    base_url: str | None = None
+    withheld: tuple[str, ...] = ()
+
+    def without_passwords(self) -> Chosen:
+        """What of it may be written down."""
+        model, base_url = without_password(self.model), without_password(self.base_url or "") or None
+        stripped = {"model": model != self.model, "base_url": base_url != self.base_url}
+        return Chosen(model, base_url, tuple(name for name, had_user in stripped.items() if had_user))
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Where a run's models and tools come from, and how it reasons.
+
+    `models` are by role; `use` are built-in tools, `tools` and `root` absolute paths.
+    """
+
+    models: Mapping[str, Chosen]
     root: str
     use: tuple[str, ...]
     allow_hosts: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+    reasoner: str = "react"
+    thinking: Thinking = "auto"
     call_mode: str = "auto"
     temperature: float | None = None
     seed: int | None = None
-    withheld: tuple[str, ...] = ()
 
 
 def recipes_folder() -> Path:
@@ -71,10 +91,7 @@ def recipe_path(journal: Path, run_id: str) -> Path:
 def keep_recipe(journal: Path, run_id: str, recipe: Recipe) -> None:
     """Write it down, without passwords, for this user alone. Raises `JournalError` when that is not possible."""
     path = recipe_path(journal, run_id)
-    model, base_url = without_password(recipe.model), without_password(recipe.base_url or "") or None
-    stripped = {"model": model != recipe.model, "base_url": base_url != recipe.base_url}
-    withheld = tuple(name for name, had_user in stripped.items() if had_user)
-    kept = replace(recipe, model=model, base_url=base_url, withheld=withheld)
+    kept = replace(recipe, models={role: chosen.without_passwords() for role, chosen in recipe.models.items()})
     fresh = path.with_suffix(".new")
     try:
         for folder in (path.parent.parent, path.parent):

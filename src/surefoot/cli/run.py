@@ -62,7 +62,7 @@ def run(
     async def work(watch: Watch, stream: bool) -> Run:
         return await agent.run(given, run_id=run_id, watch=watch, stream=stream)
 
-    showing = _showing(EMPTY, as_json=as_json)
+    showing = _showing(EMPTY, recipe.reasoner, as_json=as_json)
     raise typer.Exit(conduct(agent, work, store=store, run_id=run_id, showing=showing, hint=journal_hint(journal)))
 
 
@@ -80,7 +80,7 @@ def resume(
     store = opened(path)
     found = _found(store, run_id)
     state = found.state
-    recipe = recipe_from(options, recipe_of(path, found.run_id), state.model)
+    recipe = recipe_from(options, recipe_of(path, found.run_id), state)
     tools = tools_of(recipe, path)
     check_tools(state, tools)
     agent = agent_from(recipe, tools, store, instructions=state.instructions)
@@ -90,7 +90,7 @@ def resume(
     async def work(watch: Watch, stream: bool) -> Run:
         return await agent.resume(found.run_id, by=by, config=config, watch=watch, stream=stream)
 
-    showing = _showing(state, as_json=as_json)
+    showing = _showing(state, recipe.reasoner, as_json=as_json)
     raise typer.Exit(
         conduct(agent, work, store=store, run_id=found.run_id, showing=showing, hint=journal_hint(journal))
     )
@@ -114,7 +114,7 @@ def fork(
     if at > len(found.records):
         raise UsageError(f"run {found.run_id} has {len(found.records)} records; --at can be 1 to {len(found.records)}")
     state = fold(record.event for record in found.records[:at])
-    recipe = recipe_from(options, recipe_of(path, found.run_id), state.model)
+    recipe = recipe_from(options, recipe_of(path, found.run_id), state)
     tools = tools_of(recipe, path)
     check_tools(state, tools)
     agent = agent_from(recipe, tools, store, instructions=state.instructions)
@@ -124,7 +124,7 @@ def fork(
     async def work(watch: Watch, stream: bool) -> Run:
         return await agent.fork(found.run_id, at, new_id=forked, watch=watch, stream=stream)
 
-    showing = _showing(state, as_json=as_json)
+    showing = _showing(state, recipe.reasoner, as_json=as_json)
     raise typer.Exit(conduct(agent, work, store=store, run_id=forked, showing=showing, hint=journal_hint(journal)))
 
 
@@ -138,8 +138,8 @@ def _found(store: SqliteJournal, given: str) -> Found:
     return asyncio.run(closed_after())
 
 
-def _showing(state: State, *, as_json: bool) -> Showing:
-    return JsonLines() if as_json else Progress(state)
+def _showing(state: State, reasoner: str, *, as_json: bool) -> Showing:
+    return JsonLines(reasoner) if as_json else Progress(state)
 
 
 def _task_text(given: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import assert_never
 
 from rich.cells import cell_len
@@ -9,7 +11,9 @@ from rich.cells import cell_len
 from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, written
 from surefoot.cli.passwords import without_password
 from surefoot.core.fold import fold
+from surefoot.core.moves import next_moves
 from surefoot.core.pager import READ_RESULT
+from surefoot.core.roles import ACTOR, SOLO, TAGGED
 from surefoot.core.state import Call, State, Turn
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
@@ -26,11 +30,16 @@ from surefoot.types.events import (
     RunForked,
     RunResumed,
     RunStarted,
+    Speaker,
     ToolsSelected,
+    models_line,
 )
+from surefoot.types.messages import ToolProgress
+from surefoot.types.moves import Think
 from surefoot.types.tools import ToolResult
 
 _SHOWN_LINES = 20
+_ACTION = re.compile(r"</?action>")
 
 _OUTCOMES = {
     "cut": "the answer was cut by the length limit",
@@ -66,18 +75,19 @@ class Teller:
         match event:
             case RunStarted():
                 return [] if self._detail else [Line(_opening(self.state), "head")]
-            case RunResumed(by, model):
-                return [Line(f"taken up again by {visible(by)}{_with(model)}", "head")]
-            case RunForked(_, parent, forked_at, model):
-                return [Line(f"forked from {visible(parent)} at record {forked_at}{_with(model)}", "head")]
+            case RunResumed(by, speakers):
+                return [Line(f"taken up again by {visible(by)}{_with(speakers)}", "head")]
+            case RunForked(_, parent, forked_at, speakers):
+                return [Line(f"forked from {visible(parent)} at record {forked_at}{_with(speakers)}", "head")]
             case ToolsSelected(names, reason):
                 return [Line(f"tools: {', '.join(names)}" + (f" ({visible(reason)})" if reason else ""), "dim")]
             case ModelTraitLearnt(model, trait, value, evidence):
                 return [self._one(f"* learnt about {without_password(model)}: {trait} is {value} ({evidence})", "warn")]
             case ModelReplied():
                 return self._reply(event, seq, at)
-            case ModelFailed(kind, message, attempts):
-                return [Line(f"! no reply after {count(attempts, 'attempt')} ({kind}): {visible(message)}", "bad")]
+            case ModelFailed(kind, message, attempts, role):
+                tried = f"{_whose(role)}no reply after {count(attempts, 'attempt')} ({kind})"
+                return [Line(f"! {tried}: {visible(message)}", "bad")]
             case CallJudged():
                 return self._judged(event)
             case CallReused(call_id, known):
@@ -102,26 +112,37 @@ class Teller:
         parsed, usage = event.parsed, event.message.usage
         if self._detail:
             took = f" · {at - self._last_at:.1f} s" if self._last_at else ""
-            told = f"step {event.step} · record {seq}{took} · {tokens(usage)} · {event.mode}"
+            role = "" if event.role == SOLO else f"{visible(event.role)} · "
+            told = f"step {event.step} · {role}record {seq}{took} · {tokens(usage)} · {event.mode}"
             lines.append(Line(told + (" · last word" if event.want == "answer" else ""), "head"))
             lines += self._text(event.message.reasoning, "dim", "(reasoning) ")
         turn = self.state.turn
         if turn is None:
             return lines
-        thought = thought_of(turn)
-        lines += self._text(thought, "dim") if self._detail else [Line(visible(thought), "dim")] if thought else []
+        lines += self._words(turn)
         if parsed.warnings:
             lines.append(Line(f"~ {', '.join(sorted(parsed.warnings))}", "warn", 2))
         for call in parsed.calls:
             if call.repaired_from and self._detail:
                 lines.append(self._one(f"~ arguments of {call.name} were: {call.repaired_from}", "warn", 2))
         if turn.outcome in _OUTCOMES:
-            lines.append(Line(f"! {_OUTCOMES[turn.outcome]}", "warn", 2))
+            lines.append(Line(f"! {_whose(turn.role)}{_OUTCOMES[turn.outcome]}", "warn", 2))
         for faulty in (call for call in turn.calls if call.fault):
             lines.append(self._one(f"! {faulty.name or 'a call'}: {_fault(faulty)}", "bad", 2))
         if turn.outcome == "fault" and not turn.calls and parsed.error:
-            lines.append(self._one(f"! unreadable: {parsed.error.kind}: {parsed.error.detail}", "bad", 2))
+            wrong = f"{_whose(turn.role)}unreadable: {parsed.error.kind}: {parsed.error.detail}"
+            lines.append(self._one(f"! {wrong}", "bad", 2))
         return lines
+
+    def _words(self, turn: Turn) -> list[Line]:
+        """What was said: besides calls, or by one of two to the other."""
+        said = said_of(turn, is_tagged=self.state.reasoner in TAGGED)
+        style: Style = "" if turn.outcome == "instruction" else "dim"
+        if self._detail:
+            return [line for part in said for line in self._text(part, style)]
+        if turn.role == SOLO:
+            return [Line(visible(part), style) for part in said]
+        return [self._one(f"{_whose(turn.role)}{' · '.join(said)}".rstrip(), style)] if said or turn.calls else []
 
     def _judged(self, event: CallJudged) -> list[Line]:
         rule = f" [{event.rule}]" if event.rule and event.rule != "person" else ""
@@ -178,25 +199,62 @@ class Teller:
         return f"{written(call)}  #{call_id}" if self._detail else written(call)
 
 
-def thought_of(turn: Turn) -> str:
-    """What the model said besides its calls; the text of an answer is told at the end, once."""
-    return (turn.parsed.content or "").strip() if turn.outcome == "calls" else ""
+def said_of(turn: Turn, *, is_tagged: bool) -> list[str]:
+    """What a model said besides its calls, or to the other of two; the text of an answer is told at the end, once.
+
+    `is_tagged`: whether it was asked to put what it does between tags, which are not shown.
+    """
+    parsed = turn.parsed
+    is_report = turn.role == ACTOR and turn.outcome == "answer" and turn.want != "answer"
+    said: list[str] = []
+    if parsed.instruction is not None:
+        given = parsed.instruction.input
+        done = "the task is solved" if parsed.instruction.done else ""
+        said = [parsed.instruction.text, f"input: {given}" if given else "", done]
+    elif is_report and parsed.final is not None:
+        said = [f"proposed deliverable: {parsed.final.strip()}"]
+    elif is_report or turn.outcome == "calls":
+        words = parsed.content or ""
+        said = [(_ACTION.sub("", words) if is_tagged else words).strip()]
+    return [part for part in said if part]
 
 
 def under_way(state: State) -> str:
-    """What a run is busy with, in a few words."""
-    running = [visible(call.name) for call in state.calls if call.attempts and call.is_open]
-    return f"running {', '.join(running)}" if running else "thinking"
+    """What a run is busy with, in a few words; of several models, which."""
+    if running := _running(state):
+        return f"running {', '.join(running)}"
+    if SOLO in state.speakers:
+        return "thinking"
+    asked = next((move.role for move in next_moves(state) if isinstance(move, Think)), "")
+    return f"{_whose(asked)}thinking" if asked else "thinking"
+
+
+def progress(state: State, told: ToolProgress) -> str:
+    """How far a call is; its name only where several run."""
+    call = state.call(told.call_id)
+    name = f"{call.name}: " if call and len(_running(state)) > 1 else ""
+    total = "" if told.total is None else f" of {told.total:g}"
+    return f"{name}{told.text}" + ("" if told.done is None else f" {told.done:g}{total}")
+
+
+def _running(state: State) -> list[str]:
+    return [visible(call.name) for call in state.calls if call.attempts and call.is_open]
+
+
+def _whose(role: str) -> str:
+    """Who speaks, where there is more than one."""
+    return "" if role == SOLO else f"{visible(role).capitalize()}: "
 
 
 def _opening(state: State) -> str:
     number = len([name for name in state.tools.names if name != READ_RESULT])
-    model = without_password(state.model)
+    model = without_password(models_line({role: speaker.model for role, speaker in state.speakers.items()}))
     return f"run {state.run_id} · {visible(model)} · {count(number, 'tool') if number else 'no tools'}"
 
 
-def _with(model: str | None) -> str:
-    return f", with {visible(without_password(model))}" if model else ""
+def _with(speakers: Mapping[str, Speaker]) -> str:
+    named = (("" if role == SOLO else f"{role} ") + without_password(one.model) for role, one in speakers.items())
+    return f", with {visible(' · '.join(named))}" if speakers else ""
 
 
 def _fault(call: Call) -> str:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Literal, cast
 
 from surefoot.agent import Agent
+from surefoot.cli.casting import chosen_models, chosen_reasoner
 from surefoot.cli.options import Mode, Options
-from surefoot.cli.passwords import without_password
 from surefoot.cli.recipes import Recipe, recipes_folder
 from surefoot.cli.tool_files import tools_in
 from surefoot.core.pager import READ_RESULT
-from surefoot.core.state import State
+from surefoot.core.state import EMPTY, State
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.providers import resolve
 from surefoot.tools.builtin import builtin_tools
@@ -27,7 +27,6 @@ from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, 
 from surefoot.types.ports import JournalStore, Tool
 
 JOURNAL_VARIABLE = "SUREFOOT_JOURNAL"
-MODEL_VARIABLE = "SUREFOOT_MODEL"
 _DEFAULT = Path(".surefoot", "journal.db")
 
 READING = ("file_list", "file_read", "file_search", "arithmetic", "date_time")
@@ -58,32 +57,23 @@ def opened(path: Path, *, make: bool = False) -> SqliteJournal:
     return SqliteJournal(path)
 
 
-def chosen_model(given: str | None) -> str:
-    """The model: what was said, else the environment, else the embedded one."""
-    return given or os.environ.get(MODEL_VARIABLE) or "local"
+def recipe_from(options: Options, earlier: Recipe | None = None, state: State = EMPTY) -> Recipe:
+    """What was said, else what the run was started with, else the defaults. `state`: the run as its journal tells it.
 
-
-def recipe_from(options: Options, earlier: Recipe | None = None, model: str = "") -> Recipe:
-    """What was said, else what the run was started with, else the defaults. `model`: the one the journal names."""
-    if not earlier and not options.model and model.startswith(("http://", "https://")):
-        # a journal that came from elsewhere must not choose where a key is sent
-        told = without_password(model)
-        raise UsageError(f"there is no recipe of this run for this user; name its model again with --model {told}")
-    base = earlier or Recipe(chosen_model(model or None), None, str(Path.cwd()), READING)
-    chosen = options.model or base.model
-    if "model" in base.withheld and not options.model:
-        raise UsageError(f"the user and password in the model's URL were not kept; give --model again: {base.model}")
-    if "base_url" in base.withheld and chosen == base.model and not options.base_url:
-        raise UsageError(f"the user and password in the URL were not kept; give --base-url again: {base.base_url}")
+    Raises `UsageError` for options that contradict each other or the run.
+    """
+    reasoner = chosen_reasoner(options, earlier, state)
+    models = chosen_models(options, reasoner, earlier, state)
+    base = earlier or Recipe(models, str(Path.cwd()), READING)
     tools = base.tools if options.tools is None else tuple(str(path.absolute()) for path in options.tools)
     return Recipe(
-        model=chosen,
-        # another model is seldom behind the same address; and an address of its own is part of a URL#model
-        base_url=options.base_url or (base.base_url if chosen == base.model else None),
+        models=models,
         root=base.root if options.root is None else str(options.root.absolute()),
         use=_use(options, base.use),
         allow_hosts=base.allow_hosts if options.allow_host is None else tuple(options.allow_host),
         tools=() if options.no_tools else tools,
+        reasoner=reasoner,
+        thinking=base.thinking if options.thinking is None else options.thinking.value,
         call_mode=base.call_mode if options.call_mode is None else options.call_mode.value,
         temperature=base.temperature if options.temperature is None else options.temperature,
         seed=base.seed if options.seed is None else options.seed,
@@ -99,14 +89,18 @@ def agent_from(
 ) -> Agent:
     """The agent of a recipe. Raises `UsageError` for what cannot work."""
     settings = ModelSettings(temperature=recipe.temperature, seed=recipe.seed)
+    chosen = dict.fromkeys(recipe.models.values())  # a model that plays both roles is there once
+    made = {one: resolve(one.model, base_url=one.base_url, settings=settings) for one in chosen}
     return Agent(
-        resolve(recipe.model, base_url=recipe.base_url, settings=settings),
+        {role: made[one] for role, one in recipe.models.items()},
         tools=tools,
         instructions=instructions,
         config=config or LoopConfig(),
         settings=settings,
         journal=store,
+        reasoner=recipe.reasoner,
         call_mode=_call_mode(recipe.call_mode),
+        thinking=recipe.thinking,
     )
 
 
@@ -123,7 +117,8 @@ def limits(options: Options, config: LoopConfig) -> LoopConfig | None:
         if value is not None
     }
     budget: Budget = replace(config.budget, **said)  # type: ignore[arg-type]  # named and typed by the options
-    return replace(config, budget=budget) if said else None
+    rounds = config.max_rounds if options.max_rounds is None else options.max_rounds
+    return replace(config, budget=budget, max_rounds=rounds) if said or options.max_rounds is not None else None
 
 
 def tools_of(recipe: Recipe, journal: Path) -> tuple[Tool, ...]:

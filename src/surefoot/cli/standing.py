@@ -9,6 +9,8 @@ from rich.cells import cell_len, set_cell_size
 from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, written
 from surefoot.cli.passwords import without_password
 from surefoot.core.pager import READ_RESULT
+from surefoot.core.parse.deliverable import PARTS
+from surefoot.core.roles import SOLO
 from surefoot.core.state import Call, State
 from surefoot.run import Run
 from surefoot.types.endings import Completed
@@ -20,7 +22,10 @@ _LIMITS = {
     "tokens": "--max-tokens",
     "cost": "--max-cost",
     "time": "--max-seconds",
+    "round_limit": "--max-rounds",
 }
+_DELIVERING = ("mono", "dual")
+"""The reasoners that go in rounds, to a deliverable."""
 
 
 def header(state: State, run: Run, started_at: str, events: int) -> list[Line]:
@@ -31,14 +36,35 @@ def header(state: State, run: Run, started_at: str, events: int) -> list[Line]:
         lines += [
             Line(f"with: {visible(one.name)} ({len(one.text):,} characters)", "dim") for one in state.task.attachments
         ]
-    model = visible(without_password(state.model))
-    lines.append(Line(f"model: {model} · mode {state.mode} · reasoner {state.reasoner}", "dim"))
+    lines += _speakers(state, run)
     names = [name for name in state.tools.names if name != READ_RESULT]
     lines.append(Line(f"tools: {', '.join(names) or 'none'}", "dim"))
     lines.append(Line(f"started: {started_at} · {count(events, 'record')}", "dim"))
-    if state.traits:
-        lines.append(Line("traits: " + visible(", ".join(f"{k}={v}" for k, v in sorted(state.traits.items()))), "dim"))
+    for role, speaker in state.speakers.items():
+        if speaker.traits:
+            whose = "" if role == SOLO else f" of the {visible(role)}"
+            traits = ", ".join(f"{name}={value}" for name, value in sorted(speaker.traits.items()))
+            lines.append(Line(f"traits{whose}: {visible(traits)}", "dim"))
     return lines
+
+
+def _speakers(state: State, run: Run) -> list[Line]:
+    """The models, how they are spoken to, and under which reasoner; of several, also what each has used."""
+    rounds = f" · {count(run.rounds, 'round')}" if state.reasoner in _DELIVERING else ""
+    reasoner = f"reasoner {state.reasoner}{rounds}"
+    if (solo := state.speakers.get(SOLO)) is not None:
+        return [Line(f"model: {visible(without_password(solo.model))} · mode {solo.mode} · {reasoner}", "dim")]
+    lines = [Line(reasoner, "dim")]
+    for role, speaker in state.speakers.items():
+        used = f"{count(speaker.replies, 'reply', 'replies')} · {tokens(speaker.usage)}"
+        model = visible(without_password(speaker.model))
+        lines.append(Line(f"{visible(role)}: {model} · mode {speaker.mode} · {used}", "dim"))
+    return lines
+
+
+def outcome(run: Run, reasoner: str) -> str:
+    """What the task was about: of a deliverable its final output, else the whole answer."""
+    return (run.deliverable.output if reasoner in _DELIVERING else "") or run.answer
 
 
 def status_line(run: Run) -> str:
@@ -110,17 +136,23 @@ def ending_lines(state: State) -> list[Line]:
     return [*lines, *(Line(visible(row), indent=2) for row in answer.splitlines())]
 
 
-def as_plain(run: Run) -> Mapping[str, object]:
-    """A run for machines."""
+def as_plain(run: Run, reasoner: str) -> Mapping[str, object]:
+    """A run for machines. `deliverable` is there when the answer has parts; `answer` is all of it."""
+    parts = run.deliverable
+    has_parts = reasoner in _DELIVERING and parts.output != parts.body
     return {
         "id": run.id,
         "status": run.status,
         "answer": run.answer,
+        **({"deliverable": {name: getattr(parts, name) for name in PARTS}} if has_parts else {}),
         "reason": run.reason,
         "detail": run.detail,
         "requests": run.requests,
         "elapsed_s": run.elapsed_s,
+        "reasoner": reasoner,
+        "rounds": run.rounds,
         "model": without_password(run.model),
+        "models": {role: without_password(model) for role, model in run.models.items()},
         "usage": run.usage,
         "waiting": [{"id": one.id, "tool": one.name, "arguments": one.arguments} for one in run.waiting],
     }

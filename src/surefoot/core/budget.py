@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from surefoot.core.roles import ROLES, round_limit, rounds
 from surefoot.core.state import State
 
-Limit = Literal["steps", "tokens", "cost", "time"]
+Limit = Literal["steps", "tokens", "cost", "time", "round_limit"]
 
 
 def spent_limit(state: State, *, reserve: bool = False) -> Limit | None:
@@ -22,6 +23,17 @@ def spent_limit(state: State, *, reserve: bool = False) -> Limit | None:
     if budget.max_seconds is not None and state.elapsed_s >= budget.max_seconds * share:
         return "time"
     return None
+
+
+def limit_for(state: State, role: str) -> Limit | None:
+    """The limit for which the answer is asked for in place of another step of that role, if one is reached.
+
+    Rounds are counted where they begin, so that the last one is not broken off in the middle.
+    """
+    if (limit := spent_limit(state, reserve=True)) is not None or role != ROLES[state.reasoner][0]:
+        return limit
+    most = round_limit(state)
+    return "round_limit" if most is not None and rounds(state) >= most else None
 
 
 def _last_but_one(max_steps: int, *, reserve: bool) -> int:

@@ -13,7 +13,8 @@ from typing import assert_never
 
 from surefoot.core.modes import mode_for
 from surefoot.core.pager import READ_RESULT
-from surefoot.core.state import EMPTY, Call, Known, Outcome, State, Turn, changed, subset
+from surefoot.core.roles import rounds_to_tell
+from surefoot.core.state import EMPTY, Call, Known, Outcome, SpeakerState, State, Turn, changed, subset
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
     CallEnded,
@@ -29,6 +30,7 @@ from surefoot.types.events import (
     RunForked,
     RunResumed,
     RunStarted,
+    Speaker,
     ToolsSelected,
 )
 from surefoot.types.tools import ToolResult
@@ -86,41 +88,44 @@ def _started(state: State, event: RunStarted) -> State:
         seen=state.seen + 1,
         run_id=event.run_id,
         task=event.task,
-        model=event.model,
+        speakers={role: _speaking(speaker) for role, speaker in event.speakers.items()},
         tools=event.tools,
         offered=event.tools,
         prompts=event.prompts,
         instructions=event.instructions,
         reasoner=event.reasoner,
         config=event.config,
-        start_mode=event.call_mode,
-        mode=mode_for(event.call_mode, event.traits),
-        traits=event.traits,
         heads={},
     )
 
 
+def _speaking(speaker: Speaker) -> SpeakerState:
+    mode = mode_for(speaker.call_mode, speaker.traits)
+    return SpeakerState(speaker.model, speaker.call_mode, mode, speaker.traits)
+
+
 def _taken_up(state: State, event: RunResumed | RunForked) -> State:
-    start = event.call_mode or state.start_mode
-    traits = event.traits if event.model else state.traits
     taken = changed(
         state,
         seen=state.seen + 1,
         run_id=event.run_id if isinstance(event, RunForked) else state.run_id,
-        model=event.model or state.model,
+        speakers={role: _goes_on(kept, event.speakers.get(role)) for role, kept in state.speakers.items()},
         config=event.config or state.config,
-        traits=traits,
-        start_mode=start,
-        mode=mode_for(start, traits),
-        learnt=frozenset[tuple[str, str]](),
         failure=None,
         ending=None,
-        overflows=0,
-        **_NO_COUNTERS,
     )
-    if event.model:  # what the other model did says nothing about this one
-        taken = changed(taken, leaks=0, narrated=0, dropped=0, calls_natively=False)
     return _ask_probes_again(taken)
+
+
+def _goes_on(kept: SpeakerState, speaker: Speaker | None) -> SpeakerState:
+    """A speaker when the run is taken up: what counts in a row begins anew, and so does all of another model."""
+    if speaker is not None and speaker.model != kept.model:
+        # what the other model did says nothing about this one
+        return changed(_speaking(speaker), usage=kept.usage, replies=kept.replies)
+    start = speaker.call_mode if speaker else kept.start_mode
+    mode = mode_for(start, kept.traits)
+    nothing_learnt = frozenset[tuple[str, str]]()
+    return changed(kept, start_mode=start, mode=mode, learnt=nothing_learnt, overflows=0, **_NO_COUNTERS)
 
 
 _NO_COUNTERS: dict[str, object] = {"faults_running": 0, "empty_running": 0, "nudges_running": 0}
@@ -135,52 +140,76 @@ def _ask_probes_again(state: State) -> State:
 
 
 def _learnt(state: State, event: ModelTraitLearnt) -> State:
-    traits = {**state.traits, event.trait: event.value}
-    mode = mode_for(state.start_mode, traits)
-    counters = {} if mode == state.mode else _NO_COUNTERS
-    learnt = state.learnt | {(event.trait, event.value)}
-    return changed(state, seen=state.seen + 1, traits=traits, mode=mode, learnt=learnt, **counters)
+    speakers = {
+        role: _knowing(speaker, event) if speaker.model == event.model else speaker
+        for role, speaker in state.speakers.items()
+    }
+    return changed(state, seen=state.seen + 1, speakers=speakers)
+
+
+def _knowing(speaker: SpeakerState, event: ModelTraitLearnt) -> SpeakerState:
+    traits = {**speaker.traits, event.trait: event.value}
+    mode = mode_for(speaker.start_mode, traits)
+    counters = {} if mode == speaker.mode else _NO_COUNTERS
+    learnt = speaker.learnt | {(event.trait, event.value)}
+    return changed(speaker, traits=traits, mode=mode, learnt=learnt, **counters)
 
 
 def _failed(state: State, event: ModelFailed) -> State:
-    overflow = event.kind == "context_overflow"
+    speaker = state.speakers[event.role]
+    spent = speaker.usage + event.usage
+    if event.kind == "context_overflow":
+        # a quarter of the steps that are still shown, oldest first, so that two tries make real room
+        dropped = min(len(state.done), speaker.dropped + max(1, (state.steps - speaker.dropped) // 4))
+        speaker = changed(speaker, usage=spent, overflows=speaker.overflows + 1, dropped=dropped)
+    else:
+        speaker = changed(speaker, usage=spent)
     return changed(
         state,
         seen=state.seen + 1,
         failure=event,
+        speakers={**state.speakers, event.role: speaker},
         usage=state.usage + event.usage,
         elapsed_s=max(state.elapsed_s, event.elapsed_s),
-        overflows=state.overflows + overflow,
-        # a quarter of the steps that are still shown, oldest first, so that two tries make real room
-        dropped=min(len(state.done), state.dropped + max(1, (state.steps - state.dropped) // 4))
-        if overflow
-        else state.dropped,
     )
 
 
 def _replied(state: State, event: ModelReplied) -> State:
     outcome = outcome_of(state, event)
     calls, ids = _calls(state, event)
-    is_fault = outcome == "fault" or (outcome == "calls" and not event.parsed.calls)
-    is_leak = event.mode == "native" and bool(event.parsed.calls) and not event.message.calls
-    return changed(
+    speaker = state.speakers[event.role]
+    state = changed(
         state,
         seen=state.seen + 1,
         done=(*state.done, state.turn) if state.turn else state.done,
-        turn=Turn(event.step, event.message, event.parsed, event.mode, event.want, event.role, outcome, calls),
+        speakers={**state.speakers, event.role: _having_said(speaker, event, outcome)},
         wire_ids=state.wire_ids | ids if ids else state.wire_ids,
         usage=state.usage + event.message.usage,
         requests=state.requests + event.requests,
         elapsed_s=max(state.elapsed_s, event.elapsed_s),
-        faults_running=state.faults_running + 1 if is_fault else 0,
-        empty_running=state.empty_running + 1 if outcome == "empty" else 0,
-        nudges_running=state.nudges_running + 1 if outcome == "no_step" else 0,
-        cuts_running=state.cuts_running + 1 if outcome == "cut" else 0,
-        narrated=state.narrated + (outcome == "narrated"),
-        leaks=state.leaks + is_leak,
-        calls_natively=state.calls_natively or bool(event.message.calls),
         calls_made=state.calls_made + len(event.parsed.calls),
         failure=None,
+    )
+    left = rounds_to_tell(state, event.role)
+    turn = Turn(event.step, event.message, event.parsed, event.mode, event.want, event.role, outcome, calls, left)
+    return changed(state, turn=turn)
+
+
+def _having_said(speaker: SpeakerState, event: ModelReplied, outcome: Outcome) -> SpeakerState:
+    parsed, message = event.parsed, event.message
+    is_fault = outcome == "fault" or (outcome == "calls" and not parsed.calls)
+    is_leak = event.mode == "native" and bool(parsed.calls) and not message.calls
+    return changed(
+        speaker,
+        usage=speaker.usage + message.usage,
+        replies=speaker.replies + 1,
+        faults_running=speaker.faults_running + 1 if is_fault else 0,
+        empty_running=speaker.empty_running + 1 if outcome == "empty" else 0,
+        nudges_running=speaker.nudges_running + 1 if outcome == "no_step" else 0,
+        cuts_running=speaker.cuts_running + 1 if outcome == "cut" else 0,
+        narrated=speaker.narrated + (outcome == "narrated"),
+        leaks=speaker.leaks + is_leak,
+        calls_natively=speaker.calls_natively or bool(message.calls),
         overflows=0,
     )
 
@@ -189,7 +218,9 @@ def outcome_of(state: State, event: ModelReplied) -> Outcome:
     """What a reply was. Decided by what stands in it, never by `finish_reason` alone (spec/react.md, section 7.6)."""
     parsed, message = event.parsed, event.message
     if parsed.calls or parsed.errors:
-        return "fault" if event.want == "answer" else "calls"
+        return "fault" if event.want != "any" else "calls"
+    if parsed.instruction is not None:
+        return "instruction"
     if message.finish_reason == "content_filter":
         return "refused"
     text = parsed.final if parsed.final is not None else None if parsed.error else parsed.content
@@ -220,13 +251,14 @@ def _announces_a_call(state: State, text: str) -> bool:
 
 def _calls(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], frozenset[str]]:
     """The calls of a reply in document order, faulty ones among them, each with an id that is new in this run."""
-    if event.want == "answer":
+    if event.want != "any":
         return (), frozenset()
     ids: set[str] = set()
+    short = state.speakers[event.role].traits.get("id_shape") == "alnum9"
 
     def wire_id(received: str, position: int) -> str:
         minted = f"call_{event.step}_{position}"
-        if state.traits.get("id_shape") == "alnum9":
+        if short:
             minted = f"c{event.step % 10**5:05d}{position % 10**3:03d}"
         chosen = minted if not received or received in ids or received in state.wire_ids else received
         while chosen in ids or chosen in state.wire_ids:

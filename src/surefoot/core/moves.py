@@ -129,8 +129,8 @@ def announce(move: Move, state: State) -> tuple[Event, ...]:
             return (CallJudged(call_id, decision, rule),)
         case Reuse(call_id, known):
             return (CallReused(call_id, known),)
-        case Learn(trait, value, evidence):
-            return (ModelTraitLearnt(state.model, trait, value, evidence),)
+        case Learn(role, trait, value, evidence):
+            return (ModelTraitLearnt(state.speakers[role].model, trait, value, evidence),)
         case End(ending):
             return (RunEnded(ending),)
         case Think() | Probe():

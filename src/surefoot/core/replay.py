@@ -3,8 +3,8 @@
 The table of moves is asked again after every record: what only records must come out of it as it stands in the journal,
 and what came from the world must answer a move that was under way. Replies are parsed anew, so a replay also shows
 whether today's parser reads them as they were read. What persons said is taken as given. `RunResumed` and `RunForked`
-mark where somebody took the run up, and a cancellation where somebody ended it: whatever was under way before is under
-way no longer.
+mark where somebody took the run up, and a cancellation, with the calls that it settled, where somebody ended it:
+whatever was under way before is under way no longer.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     under_way: frozenset[Move] = frozenset()
     due: list[Event] = []
     out: list[Event] = []
+    given = _given(recorded)
     for at, event in enumerate(recorded):
-        if isinstance(event, RunResumed | RunForked) or _is_cancelled(event):
+        if isinstance(event, RunResumed | RunForked) or at in given:
             under_way, due = frozenset(), []
         elif not due:
             under_way, due = _make(state, under_way)
-        got, under_way = _again(state, event, under_way, due)
+        got, under_way = (_taken(state, event), under_way) if at in given else _again(state, event, under_way, due)
         if got != event:
             return Replayed(tuple(out), state, at, event, got)
         if due and due[0] == event:
@@ -83,12 +84,11 @@ def _again(
     if due:  # what is announced together is appended together, before anything can come back from the world
         return due[0], under_way
     match event:
-        case ModelReplied(step=step, message=message, role=role):
+        case ModelReplied(step=step, role=role):
             move = next((m for m in under_way if isinstance(m, Think) and m.step == step and m.role == role), None)
             if move is None:
                 return None, under_way
-            parsed = REASONERS[state.reasoner].read(state, move, message)
-            return replace(event, parsed=parsed, mode=state.mode, want=move.want), under_way - {move}
+            return _read_again(state, event, move), under_way - {move}
         case ModelFailed():
             move = next((m for m in under_way if isinstance(m, Think)), None)
             return (event, under_way - {move}) if move else (None, under_way)
@@ -100,14 +100,47 @@ def _again(
             return event, under_way - {Act(call_id), Probe(call_id)}
         case RunStarted() | RunResumed() | RunForked() | ToolsSelected():
             return event, under_way
-        case RunEnded() if _is_cancelled(event):
-            return event, under_way
         case CallJudged(by=by) if by:
             return event, under_way
         case _:
             return None, under_way
 
 
-def _is_cancelled(event: Event) -> bool:
-    """Whether a person ended the run, which comes out of no table."""
-    return isinstance(event, RunEnded) and isinstance(event.ending, Cancelled)
+def _given(recorded: Sequence[Event]) -> frozenset[int]:
+    """The records that come out of no table: the reply that a run was begun with, and cancellations.
+
+    Of a cancellation: the end, and before it the calls that it settled.
+    """
+    found: set[int] = set()
+    for at in range(len(recorded) - 1, -1, -1):
+        event = recorded[at]
+        match event:
+            case RunEnded(Cancelled()):
+                found.add(at)
+            case CallEnded(result=result) if at + 1 in found and result.source == "surefoot":
+                if result.kind in ("cancelled", "in_doubt"):
+                    found.add(at)
+            case RunStarted(reasoner="once"):
+                found.add(at + 1)
+            case _:
+                pass
+    return frozenset(found)
+
+
+def _taken(state: State, event: Event) -> Event | None:
+    """What comes out for such a record: a cancellation settles open calls alone, and a reply is parsed anew."""
+    match event:
+        case CallEnded(call_id):
+            call = state.call(call_id)
+            return event if call is not None and call.is_open else None
+        case ModelReplied(step=step, role=role) if role in state.speakers:
+            return _read_again(state, event, Think(step, role))
+        case RunEnded():
+            return event
+        case _:
+            return None
+
+
+def _read_again(state: State, event: ModelReplied, move: Think) -> ModelReplied:
+    parsed = REASONERS[state.reasoner].read(state, move, event.message)
+    return replace(event, parsed=parsed, mode=state.speakers[move.role].mode, want=move.want)

@@ -15,23 +15,20 @@ from surefoot.core.text import json_text
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
-from surefoot.types.events import (
-    ModelFailed,
-    Task,
-    Want,
-)
+from surefoot.types.events import ModelFailed, Task, Want
 from surefoot.types.messages import CallMode, ModelMessage, Usage
 from surefoot.types.reply import Fault, Parsed
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
-Outcome = Literal["calls", "answer", "cut", "no_step", "narrated", "empty", "fault", "refused"]
-"""What a reply was: calls · an answer · an answer cut by length · text without a step · text that announces a call and
-makes none · nothing · something unreadable · a refusal by the model or a content filter."""
+Outcome = Literal["calls", "answer", "instruction", "cut", "no_step", "narrated", "empty", "fault", "refused"]
+"""What a reply was: calls · an answer or other words that stand for themselves · a Thinker's instruction · words cut by
+length · text without a step · text that announces a call and makes none · nothing · something unreadable · a refusal by
+the model or a content filter."""
 
 
 _LONGEST_STEP = 9
 
-Record = TypeVar("Record", "Call", "Turn", "State")
+Record = TypeVar("Record", "Call", "Turn", "SpeakerState", "State")
 
 
 def changed(record: Record, **changes: object) -> Record:
@@ -91,7 +88,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Turn:
-    """One reply and its calls, in the order of the reply."""
+    """One reply and its calls, in the order of the reply. `wrap_up`: how few rounds were left (0: many)."""
 
     step: int
     message: ModelMessage
@@ -101,17 +98,18 @@ class Turn:
     role: str
     outcome: Outcome
     calls: tuple[Call, ...] = ()
+    wrap_up: int = 0
     _memo: dict[str, tuple[ModelMessage, ...]] = field(
         default_factory=dict[str, tuple[ModelMessage, ...]], init=False, repr=False, compare=False
     )
 
-    def rendered(self, mode: str) -> tuple[ModelMessage, ...] | None:
+    def rendered(self, form: str) -> tuple[ModelMessage, ...] | None:
         """The messages that were kept for this turn, if they were made before."""
-        return self._memo.get(mode)
+        return self._memo.get(form)
 
-    def keep(self, mode: str, messages: tuple[ModelMessage, ...]) -> tuple[ModelMessage, ...]:
+    def keep(self, form: str, messages: tuple[ModelMessage, ...]) -> tuple[ModelMessage, ...]:
         """Keep the messages of a settled turn, which cannot change any more."""
-        self._memo[mode] = messages
+        self._memo[form] = messages
         return messages
 
 
@@ -126,37 +124,21 @@ class Known:
 
 
 @dataclass(frozen=True)
-class State:
-    """A run, as its events tell it.
+class SpeakerState:
+    """A model in its role: how it is spoken to, and how it has done so far.
 
-    `done` are the settled turns and `turn` the newest. `tools` are all tools of the run, `offered` those that the model
-    may call now. `learnt` are the traits that were learnt since the run was taken up, with their values. `known` maps
-    the key of a call to its result, as long as nothing has happened that may change it. Counters ending in `_running`
-    are in a row. `seen` is the number of events folded. `heads` keeps what `core/view.py` derives from the fields that
-    `RunStarted` sets, once for each mode; it is no part of the value.
+    `learnt` are the traits that were learnt since the run was taken up, with their values. Counters ending in
+    `_running` are in a row. `leaks` counts replies with calls as text although tools were sent, `dropped` the oldest
+    turns that are no longer shown since the context overflowed.
     """
 
-    seen: int = 0
-    run_id: str = ""
-    task: Task | None = None
-    model: str = ""
-    tools: Catalogue = Catalogue()
-    offered: Catalogue = Catalogue()
-    prompts: Mapping[str, str] = field(default_factory=dict[str, str])
-    instructions: str = ""
-    reasoner: str = "react"
-    config: LoopConfig = LoopConfig()
-    start_mode: CallMode = "native"
-    mode: CallMode = "native"
-    traits: Mapping[str, str] = field(default_factory=dict[str, str])
+    model: str
+    start_mode: CallMode
+    mode: CallMode
+    traits: Mapping[str, str]
     learnt: frozenset[tuple[str, str]] = frozenset()
-    done: tuple[Turn, ...] = ()
-    turn: Turn | None = None
-    known: Mapping[str, Known] = field(default_factory=dict[str, Known])
-    wire_ids: frozenset[str] = frozenset()
     usage: Usage = Usage()
-    requests: int = 0
-    elapsed_s: float = 0.0
+    replies: int = 0
     faults_running: int = 0
     empty_running: int = 0
     nudges_running: int = 0
@@ -164,10 +146,39 @@ class State:
     narrated: int = 0
     leaks: int = 0
     calls_natively: bool = False
-    calls_made: int = 0
-    failure: ModelFailed | None = None
     overflows: int = 0
     dropped: int = 0
+
+
+@dataclass(frozen=True)
+class State:
+    """A run, as its events tell it.
+
+    `speakers` are the models by role. `done` are the settled turns and `turn` the newest. `tools` are all tools of the
+    run, `offered` those that may be called now. `known` maps the key of a call to its result, as long as nothing has
+    happened that may change it. `seen` is the number of events folded. `heads` keeps what `core/view.py` derives from
+    the fields that `RunStarted` sets, once for each role and mode; it is no part of the value.
+    """
+
+    seen: int = 0
+    run_id: str = ""
+    task: Task | None = None
+    speakers: Mapping[str, SpeakerState] = field(default_factory=dict[str, SpeakerState])
+    tools: Catalogue = Catalogue()
+    offered: Catalogue = Catalogue()
+    prompts: Mapping[str, str] = field(default_factory=dict[str, str])
+    instructions: str = ""
+    reasoner: str = "react"
+    config: LoopConfig = LoopConfig()
+    done: tuple[Turn, ...] = ()
+    turn: Turn | None = None
+    known: Mapping[str, Known] = field(default_factory=dict[str, Known])
+    wire_ids: frozenset[str] = frozenset()
+    usage: Usage = Usage()
+    requests: int = 0
+    elapsed_s: float = 0.0
+    calls_made: int = 0
+    failure: ModelFailed | None = None
     has_cut_result: bool = False
     ending: Ending | None = None
     heads: dict[str, tuple[str, ModelMessage]] = field(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
+from surefoot.core.parse.deliverable import PARTS
 from surefoot.types.tools import Catalogue
 
 MAX_THOUGHT_CHARS = 200
@@ -24,13 +25,26 @@ IN_WORDS = 12
 """Characters of an answer that is asked for again because it said nothing: long enough for a short sentence."""
 
 
-def step_schema(tools: Catalogue, *, answer: bool = True, least_answer: int = 1) -> Mapping[str, object]:
+def step_schema(
+    tools: Catalogue, *, answer: bool = True, least_answer: int = 1, deliverable: bool = False
+) -> Mapping[str, object]:
     """The schema of a step with these tools; made once for a catalogue.
 
-    `answer`: whether the answer is one of the branches; it then has at least `least_answer` characters.
+    `answer`: whether the answer is one of the branches; it then has at least `least_answer` characters, and with
+    `deliverable` the parts of one (spec/reasoners.md, section 5).
     """
     least = least_answer if answer else 0
-    return tools.derived(f"step_schema:{least}", lambda all_: _any_of(all_, least_answer=least))
+    made = f"step_schema:{least}:{deliverable}"
+    return tools.derived(made, lambda all_: _any_of(all_, _answer(least, deliverable=deliverable) if least else None))
+
+
+def _answer(least: int, *, deliverable: bool) -> Mapping[str, object]:
+    output = {"type": "string", "minLength": least}
+    if not deliverable:
+        return output
+    parts: dict[str, object] = {part: {"type": "string", "maxLength": MAX_THOUGHT_CHARS} for part in PARTS}
+    parts[PARTS[-1]] = output
+    return {"type": "object", "properties": parts, "required": list(PARTS), "additionalProperties": False}
 
 
 def name_schema(tools: Catalogue) -> Mapping[str, object]:
@@ -59,10 +73,10 @@ def _required(parameters: Mapping[str, object]) -> Mapping[str, object]:
     return {**parameters, "properties": {key: all_of_them[key] for key in all_of_them if key in required}}
 
 
-def _any_of(tools: Catalogue, *, least_answer: int) -> Mapping[str, object]:
+def _any_of(tools: Catalogue, answer: Mapping[str, object] | None) -> Mapping[str, object]:
     branches = [_branch(tool.name, tool.parameters) for tool in tools.tools]
-    if least_answer:
-        branches.append(_branch(ANSWER, {"type": "string", "minLength": least_answer}))
+    if answer is not None:
+        branches.append(_branch(ANSWER, answer))
     return {"anyOf": branches}
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 
+from surefoot.core.notes import Form
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.faults import tell
 from surefoot.core.parse.labels import DEFAULT_LABELS, label_pattern
 from surefoot.core.parse.visible import REASONING_TAGS
 from surefoot.core.state import Call
 from surefoot.core.text import json_text
-from surefoot.types.messages import CallMode
 from surefoot.types.tools import Catalogue, ToolResult
 
 _TAGS = (
@@ -32,10 +32,10 @@ _BREAK = "\u200b"
 _REUSED = "(You have made this call already and it is not run again. Its result was the following; use it.)\n"
 
 
-def told(call: Call, offered: Catalogue, mode: CallMode) -> str:
+def told(call: Call, offered: Catalogue, form: Form) -> str:
     """The outcome of one call, as text."""
     if call.fault is not None:
-        return tell(call.fault, offered, mode)
+        return tell(call.fault, offered, form)
     if call.result is None:  # a fork, or a cancelled run, can leave a call that nobody will run any more
         return "cancelled: not run"
     return (_REUSED if call.known else "") + shown(call.result, call.known or call.id)

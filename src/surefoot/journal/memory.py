@@ -13,7 +13,7 @@ from itertools import islice
 
 from surefoot.journal.codec import chain, check_fork, digest_of, encode, genesis
 from surefoot.types.errors import JournalError, RunBusy, UsageError
-from surefoot.types.events import VERSION, Event, RunEnded, RunForked, RunStarted
+from surefoot.types.events import VERSION, Event, RunEnded, RunForked, RunStarted, models_line
 from surefoot.types.ports import Durability, Recorded, RunInfo
 
 
@@ -223,9 +223,9 @@ class _Log:
         while True:
             match log.own[0] if log.own else None:
                 case RunStarted() as started:
-                    task, model = started.task.text, model or started.model
+                    task, model = started.task.text, model or _models(started)
                 case RunForked() as forked:
-                    model = model or forked.model or ""
+                    model = model or _models(forked)
                 case _:
                     pass
             if log.parent is None:
@@ -234,6 +234,10 @@ class _Log:
         changed_at = self.times[-1] if self.times else self.started_at
         parent = self.parent.run_id if self.parent else ""
         return RunInfo(self.run_id, self.started_at, changed_at, self.length, status, task, model, parent)
+
+
+def _models(first: RunStarted | RunForked) -> str:
+    return models_line({role: speaker.model for role, speaker in first.speakers.items()})
 
 
 def _blob(blobs: dict[str, bytes], digest: str) -> bytes:

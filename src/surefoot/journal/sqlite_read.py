@@ -19,6 +19,7 @@ from surefoot.journal.codec import chain, decode, decode_catalogue, digest_of, g
 from surefoot.journal.sqlite_file import FILE_ERRORS, code_of, file_error
 from surefoot.journal.upgrade import Record, upgrade
 from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, UsageError
+from surefoot.types.events import models_line
 from surefoot.types.ports import Recorded, RunInfo
 from surefoot.types.tools import Catalogue
 
@@ -177,8 +178,8 @@ class Reader:
             row, segments = self.find(run_id), self.lineage(run_id)
             last = self._peek_last(row.number)
             task = self._peek(segments[0].number, 0).get("task")
-            firsts = (self._peek(segment.number, segment.start).get("model") for segment in reversed(segments))
-            model = next((model for model in firsts if model), "")
+            firsts = (self._peek(segment.number, segment.start).get("speakers") for segment in reversed(segments))
+            model = next((model for told in firsts if (model := _models_told(told))), "")
         except (JournalError, UsageError):  # this run's trouble must not hide the others
             return RunInfo(run_id, 0.0, 0.0, 0, "damaged", "", "")
         seq, changed_at, record = last or (row.at - 1, row.started_at, {})
@@ -291,6 +292,15 @@ class Reader:
             yield
         except FILE_ERRORS as error:
             raise file_error(self._path, error) from error
+
+
+def _models_told(speakers: object) -> str:
+    """The models that the first record of a run names; "" when it names none."""
+    if not isinstance(speakers, dict):
+        return ""
+    told = cast("dict[str, Record]", speakers)  # records of ours; what is no such record names no model
+    models = {role: str(one.get("model", "")) for role, one in told.items() if isinstance(one, dict)}  # pyright: ignore[reportUnnecessaryIsInstance]  # the file is not ours alone
+    return models_line(models)
 
 
 def _peeked(body: bytes, version: int) -> Record:

@@ -17,7 +17,14 @@ class _Known:
 
 
 _OPENAI = {"json_schema": "yes", "max_tokens_field": "max_completion_tokens"}
-_REASONING = {"max_tokens_field": "max_completion_tokens", "temperature": "no", "top_p": "no", "stop": "no"}
+_OWN_REASONING = {"own_reasoning": "yes"}
+_REASONING = {
+    "max_tokens_field": "max_completion_tokens",
+    "temperature": "no",
+    "top_p": "no",
+    "stop": "no",
+    **_OWN_REASONING,
+}
 _OLD_CLAUDE = r"claude-(3|(opus|sonnet|haiku)-4(-[0-5](-|$)|-2|$))"  # before the models that set their own budget
 _NEW_CLAUDE = r"claude-(opus-4-[789]|[a-z]+-[5-9])"  # they take no sampling settings any more
 
@@ -35,6 +42,7 @@ _TABLE = (
     _Known(r"generativelanguage\.googleapis\.com", "", {"json_schema": "yes"}),
     _Known(r"api\.deepseek\.com", "", {"json_schema": "no"}),
     _Known(r"api\.deepseek\.com", r"reasoner", {"reasoning_echo": "reasoning_content"}),
+    _Known("", r"reasoner|(^|[/-])r1(-|$)|thinking|qwq|magistral", _OWN_REASONING),
     _Known(r":11434$", "", {"json_schema": "yes"}),  # Ollama
     _Known("", r"(^|/)gemma-?[12]", {"system_role": "no", "native_tools": "no"}),
 )  # fmt: skip

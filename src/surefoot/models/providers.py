@@ -68,6 +68,7 @@ def resolve(
     base_url: str | None = None,
     api_key: str | None = None,
     settings: ModelSettings | None = None,
+    fallback: Model | str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Model:
     """The model of that name, with retry and circuit breaker around it. Nothing is sent or opened yet.
@@ -75,11 +76,24 @@ def resolve(
     `name` is `provider:model`, `http://host:port/v1#model`, any model name beside a `base_url`, or `local`. A key given
     here, in the environment or as the password of the URL is used, the first of them; a local base URL needs none.
     `OPENAI_API_KEY` goes only to OpenAI's host or that of `OPENAI_BASE_URL`; any other host that a URL names gets
-    `SUREFOOT_API_KEY`. `settings` go to plug-ins. Raises `ConfigError` for a missing key or base URL and for a key that
-    would go unencrypted to a public host, `UsageError` for a name that cannot be understood.
+    `SUREFOOT_API_KEY`. `settings` go to plug-ins. `fallback`, a model or the name of one, answers while the circuit of
+    this one is open; base URL and key are not for it. Raises `ConfigError` for a missing key or base URL and for a key
+    that would go unencrypted to a public host, `UsageError` for a name that cannot be understood.
     """
+    if isinstance(fallback, str):
+        fallback = resolve(fallback, settings=settings, environment=environment)
     if name == "local" or name.startswith("local:"):
+        if fallback is not None:
+            raise UsageError(f"{name!r} runs in this process, so it needs no fallback: leave it out")
         return _local(name, base_url)
+    asked = _asked(name, base_url, api_key, settings or ModelSettings(), environment)
+    return CircuitBreaker(Retried(asked), fallback=fallback)
+
+
+def _asked(
+    name: str, base_url: str | None, api_key: str | None, settings: ModelSettings, environment: Mapping[str, str]
+) -> Model:
+    """The model itself, without what is around it."""
     if name.lower().startswith(("http://", "https://")):
         return _at_url(name, base_url, api_key, environment)
     provider_name, colon, model = name.partition(":")
@@ -90,7 +104,7 @@ def resolve(
         return _endpoint(name, model, provider, api_key, environment)
     if colon and (entry := _plug_in(provider_name)) is not None:
         make = cast("Callable[[str, ModelSettings], Model]", entry.load())  # what the entry-point group promises
-        return CircuitBreaker(Retried(make(model, settings or ModelSettings())))
+        return make(model, settings)
     if base_url:
         return _endpoint(name, name, _at(base_url, PROVIDERS["openai"], environment), api_key, environment)
     raise UsageError(f"{shown(name)!r} is no model name that surefoot knows: write provider:model, such as {EXAMPLES}")
@@ -121,8 +135,7 @@ def _endpoint(name: str, model: str, provider: Provider, api_key: str | None, en
             f"a key would go to {base.host} for all to read: write https://, or tunnel to localhost",
         )
     traits = known_traits(base.netloc, model)
-    asked = HttpModel(provider.wire, name, model, base.url, key=key, key_variable=variable, traits=traits)
-    return CircuitBreaker(Retried(asked))
+    return HttpModel(provider.wire, name, model, base.url, key=key, key_variable=variable, traits=traits)
 
 
 def _at_url(name: str, base_url: str | None, api_key: str | None, environment: Mapping[str, str]) -> Model:

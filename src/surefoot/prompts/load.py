@@ -1,15 +1,12 @@
-"""Read the prompt templates that ship with surefoot."""
+"""Read the prompt templates and parts that ship with surefoot."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
 
-MODES = ("native", "schema", "text")
-
 
 @cache
-def templates(reasoner: str) -> dict[str, str]:
-    """The template of a reasoner for each call mode."""
-    folder = files("surefoot.prompts")
-    return {mode: (folder / f"{reasoner}_{mode}.md").read_text(encoding="utf-8") for mode in MODES}
+def template(name: str) -> str:
+    """The text of `NAME.md`: `REASONER_MODE`, `ROLE_MODE`, or a part such as `thinking_states`."""
+    return (files("surefoot.prompts") / f"{name}.md").read_text(encoding="utf-8")

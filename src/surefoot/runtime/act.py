@@ -12,6 +12,7 @@ from surefoot.core.fold import PROBE
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import Call, State
 from surefoot.core.text import clean
+from surefoot.runtime.line import Line
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, DoubtSettled, Event
 from surefoot.types.ports import ToolCallContext
@@ -36,13 +37,15 @@ async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
     if tool is None:
         missing = f"the tool {call.name!r} is part of this run but was not given to the agent that goes on with it"
         return (CallEnded(call_id, ToolResult(missing, "error", source="surefoot"), hands.elapsed_s),)
+    limit_s = _limit_s(call, state)
     try:
-        async with asyncio.timeout(_limit_s(call, state)):
-            result: object = await tool.call(call.arguments, _context(state, call))
+        with Line(hands) as line:
+            async with asyncio.timeout(limit_s):
+                result: object = await tool.call(call.arguments, _context(state, call, limit_s, line))
     except TimeoutError:
         if not call.spec.may_repeat:
             return ()
-        result = ToolResult(f"no result within {_limit_s(call, state):g} s", "timeout", infrastructure=True)
+        result = ToolResult(f"no result within {limit_s:g} s", "timeout", infrastructure=True)
     except asyncio.CancelledError:
         if _is_cancelled():
             raise
@@ -72,9 +75,11 @@ async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]
     tool = hands.tools.get(call.name) if call else None
     if call is None or tool is None:
         return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=hands.elapsed_s),)
+    limit_s = state.config.tool_timeout_s
     try:
-        async with asyncio.timeout(state.config.tool_timeout_s):
-            found: object = await tool.probe(call.arguments, _context(state, call))
+        with Line(hands) as line:
+            async with asyncio.timeout(limit_s):
+                found: object = await tool.probe(call.arguments, _context(state, call, limit_s, line))
     except asyncio.CancelledError:
         if _is_cancelled():
             raise
@@ -87,9 +92,11 @@ async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]
     return (DoubtSettled(call_id, "done", PROBE, result, hands.elapsed_s),)
 
 
-def _context(state: State, call: Call) -> ToolCallContext:
+def _context(state: State, call: Call, limit_s: float, line: Line) -> ToolCallContext:
     key = sha256(f"{call.origin or state.run_id}\0{call.id}".encode()).hexdigest()[:32]
-    return ToolCallContext(state.run_id, call.id, key, max(1, call.attempts))
+    return ToolCallContext(
+        state.run_id, call.id, key, max(1, call.attempts), job=state.run_id, deadline_s=limit_s, _line=line
+    )
 
 
 async def _fitted(hands: LiveHands, given: object, call: Call, state: State) -> ToolResult:

@@ -1,4 +1,4 @@
-"""The hands of one run: ask its model, run its tools, ask their probes."""
+"""The hands of one run: ask its models, run its tools, ask their probes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import assert_never
 
 from surefoot.core.state import State
 from surefoot.runtime.act import act, probe
+from surefoot.runtime.cast import Cast
+from surefoot.runtime.services import RunServices
 from surefoot.runtime.think import think
-from surefoot.runtime.traits import LearntTraits
 from surefoot.types.events import Event, ModelTraitLearnt
-from surefoot.types.messages import ModelSettings, ModelSignal
+from surefoot.types.messages import Signal
 from surefoot.types.moves import Act, Probe, Think, WorldMove
-from surefoot.types.ports import Model, RunJournal, Tool
+from surefoot.types.ports import RunJournal, Tool
 
 _LOG = logging.getLogger("surefoot")
 
-Watch = Callable[[Event | ModelSignal], None]
+Watch = Callable[[Event | Signal], None]
 """Somebody who looks on: gets every event once it is appended, and the signals between them."""
 
 
@@ -27,15 +28,14 @@ Watch = Callable[[Event | ModelSignal], None]
 class LiveHands:
     """Hands that touch the real world. `earlier_s` is the time for which the run was driven before."""
 
-    model: Model
+    cast: Cast
     tools: Mapping[str, Tool]
     journal: RunJournal
-    settings: ModelSettings = ModelSettings()
+    services: RunServices
     watch: Watch | None = None
     stream: bool = False
     clock: Callable[[], float] = time.monotonic
     earlier_s: float = 0.0
-    traits: LearntTraits | None = None
     _since: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
@@ -63,10 +63,10 @@ class LiveHands:
         for event in events:
             if self.watch is not None:
                 self.tell(event)
-            if self.traits is not None and isinstance(event, ModelTraitLearnt):
-                self.traits.learn(event)
+            if isinstance(event, ModelTraitLearnt):
+                self.cast.learn(event)
 
-    def tell(self, item: Event | ModelSignal) -> None:
+    def tell(self, item: Event | Signal) -> None:
         """Show something to whoever watches. One who fails at it is logged and cannot harm the run."""
         if self.watch is None:
             return

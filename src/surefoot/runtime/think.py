@@ -16,6 +16,7 @@ from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.state import State, subset
 from surefoot.core.step_schema import ANSWER, MAX_BRANCHES, name_schema, step_schema
 from surefoot.core.text import clean
+from surefoot.core.view import form_of
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
 from surefoot.types.events import Event, ModelFailed, ModelReplied, ModelTraitLearnt
 from surefoot.types.messages import (
@@ -37,31 +38,32 @@ if TYPE_CHECKING:
 
 async def think(hands: LiveHands, move: Think, state: State) -> Sequence[Event]:
     """One reply as an event; or what was learnt about the endpoint; or why there is no reply."""
-    reasoner = REASONERS[state.reasoner]
+    reasoner, speaker, part = REASONERS[state.reasoner], state.speakers[move.role], hands.cast.parts[move.role]
     deadline_s = seconds_left(state, last=move.want == "answer")
-    request = replace(reasoner.view(state, move), settings=hands.settings, stream=hands.stream, deadline_s=deadline_s)
-    display = _Display(request, hands.tell) if hands.stream and hands.watch else None
+    request = replace(reasoner.view(state, move), settings=part.settings, stream=hands.stream, deadline_s=deadline_s)
+    has_labels = form_of(state, move.role) in ("text", "schema")
+    display = _Display(hands.tell, has_labels=has_labels) if hands.stream and hands.watch else None
     try:
         async with asyncio.timeout(deadline_s) if deadline_s is not None else nullcontext():
-            message, requests = await _asked(hands.model, request, display.emit if display else None)
+            message, requests = await _asked(part.model, request, display.emit if display else None)
     except TimeoutError:
-        error: ModelError = ModelTimeout(f"{state.model} gave no reply in the {deadline_s or 0:g} s that were left")
+        error: ModelError = ModelTimeout(f"{speaker.model} gave no reply in the {deadline_s or 0:g} s that were left")
         return (_failed(hands, move, error),)
     except TraitRefused as refused:
-        if (refused.trait, refused.value) in state.learnt or state.traits.get(refused.trait) == refused.value:
+        if (refused.trait, refused.value) in speaker.learnt or speaker.traits.get(refused.trait) == refused.value:
             return (_failed(hands, move, refused),)  # it was left out already: nothing more can be learnt
-        if len(state.learnt) >= MOST_TRAITS:
+        if len(speaker.learnt) >= MOST_TRAITS:
             return (_failed(hands, move, refused),)
-        return (ModelTraitLearnt(state.model, refused.trait, refused.value, refused.evidence),)
+        return (ModelTraitLearnt(speaker.model, refused.trait, refused.value, refused.evidence),)
     except ModelError as refused:
         return (_failed(hands, move, refused),)
     except Exception as broken:  # noqa: BLE001  # an adapter may be anybody's code: what it raises ends the run by name
-        error = ModelError(f"the adapter of {state.model} broke: {type(broken).__name__}: {broken}")
+        error = ModelError(f"the adapter of {speaker.model} broke: {type(broken).__name__}: {broken}")
         return (_failed(hands, move, error),)
     if display:
         display.finish()
     parsed = reasoner.read(state, move, message)
-    return (ModelReplied(move.step, message, parsed, state.mode, move.want, move.role, hands.elapsed_s, requests),)
+    return (ModelReplied(move.step, message, parsed, speaker.mode, move.want, move.role, hands.elapsed_s, requests),)
 
 
 MOST_TRAITS = 30
@@ -132,8 +134,8 @@ def _writable(message: ModelMessage) -> ModelMessage:
 class _Display:
     """What of a reply is shown while it streams: what may still become a call, a label or reasoning is held back."""
 
-    def __init__(self, request: ModelRequest, tell: Emit) -> None:
-        self._filter = DisplayFilter(None) if request.mode == "native" else DisplayFilter()
+    def __init__(self, tell: Emit, *, has_labels: bool) -> None:
+        self._filter = DisplayFilter() if has_labels else DisplayFilter(None)
         self._tell = tell
 
     def emit(self, signal: ModelSignal) -> None:

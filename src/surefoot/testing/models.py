@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal, assert_never, get_args
 
+from surefoot.core.text import json_text
 from surefoot.types.errors import ModelError, ModelTimeout, ModelUnreachable
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, NativeCall, TextDelta, Usage
 from surefoot.types.ports import Model
@@ -98,16 +100,24 @@ class EchoModel(FunctionModel):
         super().__init__(lambda request: request.messages[-1].content, name="test:echo")
 
 
+Accident = Literal["drop", "delay", "cut", "garble"]
+"""What can happen to a reply: the connection breaks off · it comes too late · its end is missing · it is nonsense."""
+
+ACCIDENTS: tuple[Accident, ...] = get_args(Accident)
+
+
 class ChaosModel:
     """Another model, whose replies now and then are dropped, come too late, are cut short, or are garbled.
 
-    `share` of the replies (0 to 1) go wrong, each kind alike; the same `seed` gives the same accidents.
+    `share` of the replies (0 to 1) go wrong, each kind alike; the same `seed` gives the same accidents. `accidents`
+    tells what has happened so far. Nothing waits: a reply that comes too late is a `ModelTimeout` at once.
     """
 
     def __init__(self, model: Model, *, share: float = 0.3, seed: int = 0) -> None:
         self._model = model
         self._share = share
         self._random = random.Random(seed)  # noqa: S311  # accidents of a test, not secrets
+        self.accidents: list[Accident] = []
 
     @property
     def name(self) -> str:
@@ -126,15 +136,19 @@ class ChaosModel:
         message = await self._model.send(request, emit)
         if self._random.random() >= self._share:
             return message
-        match self._random.choice(("drop", "late", "cut", "garble")):
+        accident = self._random.choice(ACCIDENTS)
+        self.accidents.append(accident)
+        match accident:
             case "drop":
                 raise ModelUnreachable("the connection broke off")
-            case "late":
+            case "delay":
                 raise ModelTimeout("no reply in time")
             case "cut":
                 return self._cut(message)
-            case _:
+            case "garble":
                 return self._garbled(message)
+            case _:
+                assert_never(accident)
 
     async def aclose(self) -> None:
         """Give back what the other model holds."""
@@ -142,8 +156,11 @@ class ChaosModel:
 
     def _cut(self, message: ModelMessage) -> ModelMessage:
         half = message.content[: len(message.content) // 2]
+        texts = [
+            call.arguments if isinstance(call.arguments, str) else json_text(call.arguments) for call in message.calls
+        ]
         short = tuple(
-            replace(call, arguments=str(call.arguments)[: len(str(call.arguments)) // 2]) for call in message.calls
+            replace(call, arguments=text[: len(text) // 2]) for call, text in zip(message.calls, texts, strict=True)
         )
         return replace(message, content=half, calls=short, finish_reason="length")
 

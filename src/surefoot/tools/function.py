@@ -6,12 +6,13 @@ rely on. Source: DESIGN, "Who uses it, and how"; spec/reasoners.md, sections 3 a
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Generic, ParamSpec, TypeVar, overload
 
@@ -19,16 +20,28 @@ from surefoot.tools.attempts import Attempts, NotBegun
 from surefoot.tools.calling import called, failure, is_async
 from surefoot.tools.docstring import read_docstring
 from surefoot.tools.render import text_of
+from surefoot.tools.returns import returns_schema
 from surefoot.tools.schema import Convert, arguments_of
-from surefoot.tools.signature import Parameter, Parameters, is_text, read_parameters, resolve
+from surefoot.tools.signature import (
+    REQUIRED,
+    Parameter,
+    Parameters,
+    Written,
+    is_text,
+    read_signature,
+    resolve,
+    returned,
+)
 from surefoot.types.errors import ConfigError, UsageError
-from surefoot.types.ports import ToolCallContext
+from surefoot.types.ports import ServiceKey, ToolCallContext, service_of
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 LONGEST_NAME = 64
+ALWAYS_KNOWN: frozenset[ServiceKey] = frozenset({ToolCallContext})
+"""What a tool may ask for without registration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +59,23 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class _Contract:
-    """All that is derived from the signature, made at the first use."""
+    """All that is derived from the signature, made at the first use.
+
+    `services` maps a parameter to the service that fills it; `nulls` are the services without default that nobody
+    registered. `spec.injected` names all that the model does not fill.
+    """
 
     spec: ToolSpec
     converters: tuple[tuple[str, Convert], ...]
-    contexts: tuple[str, ...]
+    services: Mapping[str, ServiceKey]
+    nulls: tuple[str, ...]
 
 
 class FunctionTool(Generic[P, R]):
     """A function that a model can call; it stays callable as before.
 
     Made by `tool`. The schema is built at the first use of `spec`, which raises `UsageError` when a type cannot be
-    resolved or has no JSON Schema.
+    resolved, has no JSON Schema, or asks for a service; `bound` says which services there are.
     """
 
     def __init__(
@@ -72,9 +90,10 @@ class FunctionTool(Generic[P, R]):
         self._declared = declared
         self._on_loop = is_async(fn)
         self._attempts = Attempts()
-        self._parameters = read_parameters(fn, self.name)
+        self._written = read_signature(fn, self.name)
+        self._known = ALWAYS_KNOWN
         self._contract: _Contract | None = None
-        self._local_names = _names_used(self._parameters, local_names)
+        self._local_names = _names_used(self._written, local_names)
         self._probe = probe
         self._probe_parameters = _parameters_of_probe(probe, self.name) if probe else ()
         if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
@@ -92,7 +111,25 @@ class FunctionTool(Generic[P, R]):
     @property
     def spec(self) -> ToolSpec:
         """The declaration, built once."""
-        return (self._contract or self._built()).spec
+        return self._made_contract().spec
+
+    def bound(self, services: Set[ServiceKey]) -> FunctionTool[P, R]:
+        """The same tool where these services are registered: parameters that ask for one are no longer the model's.
+
+        Itself when it asks for none of them. An optional service that is not registered is its default, or None; it is
+        hidden too. Raises `UsageError`, which names tool and parameter, for one that is required and not registered,
+        may mean several, or cannot be resolved. Source: spec/reasoners.md, section 4.
+        """
+        known = self._known | services
+        parameters = self._resolved(known)
+        tool = self
+        if self._probe or any(key not in self._known for key in parameters.injected.values()):
+            tool = copy.copy(self)
+            tool._known = known  # noqa: SLF001  # a copy of itself
+        elif self._contract:
+            return self
+        tool._contract = tool._built(parameters)  # noqa: SLF001  # the same
+        return tool
 
     async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
         """Run once with arguments that fit `spec.parameters`; what the function gives is rendered as text.
@@ -102,9 +139,11 @@ class FunctionTool(Generic[P, R]):
         """
         if not self._on_loop and (running := await self._result_of_running(context)) is not None:
             return running
-        contract = self._contract or self._built()
+        contract = self._made_contract()
         try:
-            keywords = _keywords(arguments, contract, context)
+            keywords = _keywords(arguments, contract)
+            if contract.services:
+                keywords |= await _provided(contract.services.items(), context)
             if self._on_loop:
                 value = await called(self._fn, keywords, on_loop=True)
             else:
@@ -123,10 +162,12 @@ class FunctionTool(Generic[P, R]):
             return running
         if self._probe is None:
             return None
-        keywords = _keywords(arguments, self._contract or self._built(), context)
-        asked = resolve(self._probe, f"probe of {self.name}", self._probe_parameters, self._local_names)
+        contract = self._made_contract()
+        keywords = _keywords(arguments, contract)
+        asked = self._asked_by_probe(self._probe)
         given = {each.name: keywords[each.name] for each in asked.model if each.name in keywords}
-        given.update(dict.fromkeys(asked.injected, context))
+        untyped = {each.name: contract.services[each.name] for each in asked.model if each.name in contract.services}
+        given |= await _provided({**untyped, **asked.injected}.items(), context)
         value = await called(self._probe, given, on_loop=is_async(self._probe))
         return None if value is None else _rendered(value)
 
@@ -141,12 +182,24 @@ class FunctionTool(Generic[P, R]):
                 return failure(error)
         return None
 
-    def _built(self) -> _Contract:
-        parameters = resolve(self._fn, self.name, self._parameters, self._local_names)
+    def _resolved(self, known: frozenset[ServiceKey]) -> Parameters:
+        return resolve(self._fn, self.name, self._written.parameters, self._local_names, known)
+
+    def _asked_by_probe(self, probe: Callable[..., object]) -> Parameters:
+        return resolve(probe, f"probe of {self.name}", self._probe_parameters, self._local_names, self._known)
+
+    def _made_contract(self) -> _Contract:
+        if self._contract is None:
+            self._contract = self._built(self._resolved(self._known))
+        return self._contract
+
+    def _built(self, parameters: Parameters) -> _Contract:
         self._check_probe(parameters)
         said = self._declared
         description, of_parameters = read_docstring(_docstring_of(self._fn))
         arguments = arguments_of(self.name, parameters.model, of_parameters)
+        absent = (*parameters.absent, *arguments.absent)
+        hidden = {*parameters.injected, *(each.name for each in absent)}
         spec = ToolSpec(
             name=self.name,
             description=said.description or description,
@@ -157,15 +210,17 @@ class FunctionTool(Generic[P, R]):
             finish=said.finish,
             has_probe=self._probe is not None,
             timeout_s=said.timeout_s,
+            injected=tuple(each.name for each in self._written.parameters if each.name in hidden),
+            returns=returns_schema(returned(self._fn, self._written, self._local_names)),
         )
-        self._contract = _Contract(spec, arguments.converters, tuple(parameters.injected))
-        return self._contract
+        nulls = tuple(each.name for each in absent if each.default is REQUIRED)
+        return _Contract(spec, arguments.converters, parameters.injected, nulls)
 
     def _check_probe(self, parameters: Parameters) -> None:
         if self._probe is None:
             return
-        asked = resolve(self._probe, f"probe of {self.name}", self._probe_parameters, self._local_names)
-        if unknown := {each.name for each in asked.model} - {each.name for each in parameters.model}:
+        taken = {each.name for each in (*parameters.model, *parameters.absent)} | {*parameters.injected}
+        if unknown := {each.name for each in self._asked_by_probe(self._probe).model} - taken:
             raise UsageError(f"tool {self.name!r}: its probe asks for {sorted(unknown)}, which the tool does not take")
 
 
@@ -229,25 +284,30 @@ def tool(
     return lambda decorated: FunctionTool(decorated, declared, probe, local_names)
 
 
-def _names_used(parameters: tuple[Parameter, ...], local_names: Mapping[str, object]) -> Mapping[str, object]:
+def _names_used(written: Written, local_names: Mapping[str, object]) -> Mapping[str, object]:
     """Of the names where a tool was decorated only those that its annotations mention: no frame is kept alive."""
-    mentioned = " ".join(str(each.annotation) for each in parameters if is_text(each.annotation))
+    annotations = (written.returns, *(each.annotation for each in written.parameters))
+    mentioned = " ".join(str(each) for each in annotations if is_text(each))
     return {name: value for name, value in local_names.items() if name in mentioned}
 
 
 def _parameters_of_probe(probe: Callable[..., object], name: str) -> tuple[Parameter, ...]:
     """They are the tool's, which has their types, so that a probe may be a lambda."""
-    return read_parameters(probe, f"probe of {name}", needs_types=False)
+    return read_signature(probe, f"probe of {name}", needs_types=False).parameters
 
 
-def _keywords(arguments: Mapping[str, object], contract: _Contract, context: ToolCallContext) -> dict[str, object]:
-    keywords = dict(arguments)
+def _keywords(arguments: Mapping[str, object], contract: _Contract) -> dict[str, object]:
+    """The arguments of the model as Python values; what it sent for a parameter that is not its own is left out."""
+    keywords = {name: value for name, value in arguments.items() if name not in contract.spec.injected}
     for name, convert in contract.converters:
         if name in keywords:
             keywords[name] = convert(keywords[name])
-    for name in contract.contexts:
-        keywords[name] = context
-    return keywords
+    return keywords | dict.fromkeys(contract.nulls)
+
+
+async def _provided(wanted: Iterable[tuple[str, ServiceKey]], context: ToolCallContext) -> dict[str, object]:
+    """The services of a call, by parameter."""
+    return {name: await service_of(context, key) for name, key in wanted}
 
 
 def _rendered(value: object) -> ToolResult:

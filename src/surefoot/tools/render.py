@@ -28,7 +28,7 @@ def text_of(value: object) -> str:
     """
     match value:
         case str():
-            return _storable(value)
+            return _storable(str.__str__(value))  # of a text enum its value, not "Colour.RED"
         case None:
             return ""
         case float() if not math.isfinite(value):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast
 import orjson
 
 from surefoot.tools.calling import ToolFailed
+from surefoot.tools.services import has_classes_only
 from surefoot.tools.signature import REQUIRED, Parameter
 from surefoot.types.errors import UsageError
 
@@ -47,18 +48,21 @@ _JSON_NAMES: Mapping[type, str] = {str: "string", int: "integer", float: "number
 class Arguments:
     """What a tool takes: the JSON Schema object, and for some names how their JSON becomes a Python value.
 
-    A converter raises `ToolFailed` that lists what is wrong.
+    A converter raises `ToolFailed` that lists what is wrong. `absent` are parameters that no model can fill and that
+    the function can do without: services that nobody registered.
     """
 
     schema: Schema
     converters: tuple[tuple[str, Convert], ...]
+    absent: tuple[Parameter, ...] = ()
 
 
 def arguments_of(tool_name: str, parameters: tuple[Parameter, ...], descriptions: Mapping[str, str]) -> Arguments:
     """The schema of these parameters; extra arguments are refused, defaults kept, no titles.
 
-    Raises `UsageError` for a type that has no JSON Schema.
+    Raises `UsageError` for a type that has no JSON Schema, unless it is a class and the parameter is optional.
     """
+    absent: list[Parameter] = []
     properties: dict[str, Schema] = {}
     converters: dict[str, Convert] = {}
     adapters: dict[str, TypeAdapter[object]] = {}
@@ -68,19 +72,23 @@ def arguments_of(tool_name: str, parameters: tuple[Parameter, ...], descriptions
             if convert := _converter(annotation):
                 converters[parameter.name] = convert
         else:
+            if (adapter := _adapter(tool_name, parameter, annotation)) is None:
+                absent.append(parameter)
+                continue
             schema = {}
-            adapters[parameter.name] = adapter = _adapter(tool_name, parameter.name, annotation)
+            adapters[parameter.name] = adapter
             converters[parameter.name] = _validating(parameter.name, adapter)
         properties[parameter.name] = schema
     definitions = _fill(tool_name, adapters, properties)
-    for parameter in parameters:
+    shown = [parameter for parameter in parameters if parameter.name in properties]
+    for parameter in shown:
         _annotate(properties[parameter.name], parameter, descriptions.get(parameter.name, ""), adapters)
     whole: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    if required := [parameter.name for parameter in parameters if parameter.default is REQUIRED]:
+    if required := [parameter.name for parameter in shown if parameter.default is REQUIRED]:
         whole["required"] = required
     if definitions:
         whole["$defs"] = definitions
-    return Arguments(whole, tuple(converters.items()))
+    return Arguments(whole, tuple(converters.items()), tuple(absent))
 
 
 def plain_schema(annotation: object) -> Schema | None:
@@ -90,10 +98,10 @@ def plain_schema(annotation: object) -> Schema | None:
     if isinstance(annotation, type) and typing.get_origin(annotation) is None:
         if (plain := _PLAIN.get(annotation)) is not None:
             return {**plain}
-        return _one_of([member.value for member in annotation]) if issubclass(annotation, Enum) else None
+        return one_of([member.value for member in annotation]) if issubclass(annotation, Enum) else None
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Literal:
-        return _one_of(list(parts))
+        return one_of(list(parts))
     if origin is Annotated and all(isinstance(part, str) for part in parts[1:]):
         inner = plain_schema(parts[0])
         return None if inner is None else {**inner, "description": parts[1]}
@@ -122,7 +130,8 @@ def _needs_choice(parts: tuple[object, ...]) -> bool:
     return len(rest) > 1 and any(_enum_of(part) for part in rest)
 
 
-def _one_of(values: list[object]) -> Schema | None:
+def one_of(values: list[object]) -> Schema | None:
+    """An enumeration; None when not all of its values are JSON, or there are none."""
     if not values or not all(value is None or type(value) in _JSON_NAMES for value in values):
         return None
     kinds = {_JSON_NAMES.get(type(value)) for value in values}
@@ -200,19 +209,23 @@ def _is_json(value: object) -> bool:
             return False
 
 
-def _adapter(tool_name: str, parameter: str, annotation: object) -> TypeAdapter[object]:
+def _adapter(tool_name: str, parameter: Parameter, annotation: object) -> TypeAdapter[object] | None:
+    """None for an optional parameter of a class that is no data. Raises `UsageError` for what must be filled."""
     from pydantic import TypeAdapter  # noqa: PLC0415  # only tools with rich types pay for it
 
     try:
         return TypeAdapter[object](cast("type[object]", annotation))  # any annotation; pydantic says if it cannot
     except Exception as error:  # pydantic and the type's own hooks may raise anything
-        raise UsageError(_no_schema(tool_name, parameter, annotation, error)) from error
+        if parameter.is_optional and has_classes_only(annotation):
+            return None
+        raise UsageError(_no_schema(tool_name, parameter.name, annotation, error)) from error
 
 
 def _no_schema(tool_name: str, parameter: str, annotation: object, error: Exception) -> str:
-    why = str(error).split("\n", 1)[0]
+    why = str(error).split("\n", 1)[0].split(". ", 1)[0]  # what pydantic advises is no help here
     return (
-        f"tool {tool_name!r}, parameter {parameter!r}: its type {annotation!r} has no JSON Schema ({why}); use another"
+        f"tool {tool_name!r}, parameter {parameter!r}: its type {annotation!r} has no JSON Schema ({why}); use another,"
+        " or register it as a service: Agent(services={TYPE: …})"
     )
 
 

@@ -1,7 +1,4 @@
-"""The parameters of a Python callable: which the model fills, and which the runtime does.
-
-Services are found by annotation (spec/reasoners.md, section 4). Today `ToolCallContext` is the only one.
-"""
+"""The parameters of a Python callable: which the model fills, and which the runtime does."""
 
 from __future__ import annotations
 
@@ -10,15 +7,13 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
-from typing import Annotated, Union, cast
+from typing import Annotated, cast
 
+from surefoot.tools.services import Unclear, is_value, key_text, named_in, service_for, takes_none
 from surefoot.types.errors import UsageError
-from surefoot.types.ports import ToolCallContext
-
-SERVICES: frozenset[type] = frozenset({ToolCallContext})
-"""The types that the runtime always has."""
+from surefoot.types.ports import ServiceKey
 
 REQUIRED = inspect.Parameter.empty
 """Stands for the default of a parameter that has none."""
@@ -32,16 +27,34 @@ class Parameter:
     annotation: object
     default: object
 
+    @property
+    def is_optional(self) -> bool:
+        """Whether a call can do without it; asked of a resolved annotation."""
+        return self.default is not REQUIRED or takes_none(self.annotation)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The signature of a callable as written; `returns` is `REQUIRED` when it does not say what it gives."""
+
+    parameters: tuple[Parameter, ...]
+    returns: object
+
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The parameters of a callable after their annotations were resolved: `injected` maps a name to its service."""
+    """The parameters of a callable after their annotations were resolved.
+
+    `injected` maps a name to its service. `absent` are those that ask for a service which is not registered, and can
+    do without.
+    """
 
     model: tuple[Parameter, ...]
-    injected: Mapping[str, type]
+    injected: Mapping[str, ServiceKey]
+    absent: tuple[Parameter, ...] = ()
 
 
-def read_parameters(fn: Callable[..., object], tool_name: str, *, needs_types: bool = True) -> tuple[Parameter, ...]:
+def read_signature(fn: Callable[..., object], tool_name: str, *, needs_types: bool = True) -> Written:
     """The parameters in order, without those that a `partial` fills. Raises `UsageError` for what no model can fill.
 
     `needs_types=False` takes parameters without annotation too, as those of a lambda: for what makes no schema.
@@ -60,7 +73,7 @@ def read_parameters(fn: Callable[..., object], tool_name: str, *, needs_types: b
         if fault := _fault(parameter, needs_types=needs_types):
             raise UsageError(f"tool {tool_name!r}, parameter {name!r}: {fault}")
         found.append(Parameter(name, parameter.annotation, parameter.default))
-    return tuple(found)
+    return Written(tuple(found), signature.return_annotation)
 
 
 def _fault(parameter: inspect.Parameter, *, needs_types: bool) -> str:
@@ -77,43 +90,61 @@ def _fault(parameter: inspect.Parameter, *, needs_types: bool) -> str:
 
 
 def resolve(
-    fn: Callable[..., object], tool_name: str, parameters: tuple[Parameter, ...], local_names: Mapping[str, object]
+    fn: Callable[..., object],
+    tool_name: str,
+    parameters: tuple[Parameter, ...],
+    local_names: Mapping[str, object],
+    known: Set[ServiceKey],
 ) -> Parameters:
-    """Annotations as types, the injected ones set apart.
+    """Annotations as types, and those set apart that ask for one of the `known` services.
 
-    `local_names` are the names where the tool was decorated. Raises `UsageError` for what cannot be resolved.
+    `local_names` are the names where the tool was decorated. Raises `UsageError` for what cannot be resolved, may mean
+    two services, or asks by name for one that is not registered and cannot do without.
     """
     model: list[Parameter] = []
-    injected: dict[str, type] = {}
+    absent: list[Parameter] = []
+    injected: dict[str, ServiceKey] = {}
     names = namespace_of(fn)
     for parameter in parameters:
+        where = f"tool {tool_name!r}, parameter {parameter.name!r}"
         annotation = parameter.annotation
         if is_text(annotation):
             try:
                 annotation = _evaluated(annotation, names, local_names)
             except Exception as error:  # an annotation is an expression and may raise anything
                 raise UsageError(
-                    f"tool {tool_name!r}, parameter {parameter.name!r}: its type {annotation!r} cannot be resolved"
-                    f" ({error}); import or define it where the function is"
+                    f"{where}: its type {annotation!r} cannot be resolved ({error}); import or define it where the"
+                    " function is"
                 ) from error
-        if service := service_of(annotation, SERVICES):
+            parameter = Parameter(parameter.name, annotation, parameter.default)  # noqa: PLW2901  # the same, resolved
+        if is_value(annotation):
+            model.append(parameter)
+            continue
+        try:
+            service = service_for(annotation, known)
+        except Unclear as error:
+            raise UsageError(f"{where}: {error}") from error
+        if service is not None:
             injected[parameter.name] = service
+        elif (wanted := named_in(annotation)) is None:
+            model.append(parameter)
+        elif parameter.is_optional:
+            absent.append(parameter)
         else:
-            model.append(Parameter(parameter.name, annotation, parameter.default))
-    return Parameters(tuple(model), injected)
+            raise UsageError(f"{where}: no such service is registered; give Agent(services={{{key_text(wanted)}: …}})")
+    return Parameters(tuple(model), injected, tuple(absent))
 
 
-def service_of(annotation: object, services: frozenset[type]) -> type | None:
-    """The service that an annotation asks for: itself, in `Annotated`, or the only one in a union."""
-    if isinstance(annotation, type) and annotation in services:
-        return annotation
-    origin = typing.get_origin(annotation)
-    if origin is Annotated:
-        return service_of(typing.get_args(annotation)[0], services)
-    if origin is Union or origin is types.UnionType:
-        found = {service for part in typing.get_args(annotation) if (service := service_of(part, services))}
-        return found.pop() if len(found) == 1 else None
-    return None
+def returned(fn: Callable[..., object], written: Written, local_names: Mapping[str, object]) -> object:
+    """The declared type of what a callable gives; `object` when it says none, or one that cannot be resolved."""
+    if written.returns is REQUIRED:
+        return object
+    if not is_text(written.returns):
+        return written.returns
+    try:
+        return _evaluated(written.returns, namespace_of(fn), local_names)
+    except Exception:  # noqa: BLE001  # an expression that may raise anything; nobody needs the type of a result
+        return object
 
 
 def namespace_of(fn: Callable[..., object]) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +19,16 @@ _LEAST = {
     "continuations": 0,
     "tool_result_chars": LEAST_RESULT_CHARS,
     "max_concurrent_tools": 1,
+    "max_rounds": 1,
+    "actor_steps": 1,
+}
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "on_conflict": ("first", "error"),
+    "repair": ("strict", "safe", "full"),
+    "deliverable": ("optional", "required"),
+    "early_deliverable": ("confirm", "accept"),
+    "thinker_sees": ("data", "all"),
 }
 
 
@@ -54,12 +65,16 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class LoopConfig:
-    """How the loop behaves. Source of the fields and defaults: spec/react.md, section 10; counts are in a row.
+    """How the loop behaves. Source: spec/react.md, section 10; spec/reasoners.md, sections 6 to 8; counts are in a row.
 
     `parse_faults`: unreadable replies after which the run fails. `nudges`: replies without a step that are answered
     with a reminder. `empty_replies`: empty replies after which the run fails. `continuations`: how often an answer that
     was cut by length is asked to go on. `tool_result_chars`: what a model sees of one result; the rest can be paged.
     `max_concurrent_tools`: reads of one reply that may run side by side. `tool_timeout_s`: for tools that name none.
+
+    For `mono` and `dual`: `max_rounds` until the deliverable is asked for; `deliverable` "required" takes no plain
+    words for an answer. For `dual`: `actor_steps`, requests of one turn of the Actor; `early_deliverable`, whether a
+    deliverable before the Thinker's word is to be confirmed; `thinker_sees`, whether untrusted text ("all") or not.
     """
 
     budget: Budget = Budget()
@@ -73,6 +88,11 @@ class LoopConfig:
     finish_with_reads: bool = False
     on_conflict: Literal["first", "error"] = "first"
     repair: Literal["strict", "safe", "full"] = "safe"
+    max_rounds: int = 20
+    deliverable: Literal["optional", "required"] = "optional"
+    actor_steps: int = 3
+    early_deliverable: Literal["confirm", "accept"] = "confirm"
+    thinker_sees: Literal["data", "all"] = "data"
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
@@ -81,6 +101,6 @@ class LoopConfig:
                 raise ConfigError(name, value, f"give a whole number of at least {least}")
         if not (_is_number(self.tool_timeout_s) and self.tool_timeout_s > 0):
             raise ConfigError("tool_timeout_s", self.tool_timeout_s, "give seconds above 0")
-        for name, choices in (("on_conflict", ("first", "error")), ("repair", ("strict", "safe", "full"))):
+        for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ConfigError(name, getattr(self, name), f"choose one of {', '.join(choices)}")

@@ -22,8 +22,8 @@ from surefoot.types.tools import Catalogue, ToolResult
 
 VERSION = 1
 
-Want = Literal["any", "answer"]
-"""What a request asks for: any step, or the answer alone (then no tool is offered)."""
+Want = Literal["any", "no_calls", "answer"]
+"""What a request asks for: any step, words without a call, or the answer alone. Only with "any" tools are offered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,45 +37,64 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the user wants: their own words, and what they handed over with them."""
+    """What the user wants: their own words, and what they handed over with them.
+
+    Attempts at the same `operator` of the same `job` belong together: a job is a run with its children, an operator one
+    step of a plan ("main" without a plan). Without a job a run stands for itself. Source: spec/reasoners.md, section 8.
+    """
 
     text: str
     attachments: tuple[Attachment, ...] = ()
+    job: str = ""
+    operator: str = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """A model in a role: its name, the call mode that it is first spoken to in, and what its adapter declares of it."""
+
+    model: str
+    call_mode: CallMode = "native"
+    traits: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def models_line(models: Mapping[str, str]) -> str:
+    """Models by role in one line: the name, or "ROLE NAME" of each where there are several."""
+    if len(models) == 1:
+        return next(iter(models.values()))
+    return " · ".join(f"{role} {model}" for role, model in models.items())
 
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
     """A run exists. Everything that its fold depends on is in here.
 
-    `prompts` are the templates by call mode; `traits` is what the model's adapter declared of it.
+    `speakers` are the models by role: "solo", or "thinker" and "actor". `prompts` are the templates by the name that
+    `core/roles.py: prompt_name` gives them.
     """
 
     run_id: str
     task: Task
-    model: str
+    speakers: Mapping[str, Speaker]
     tools: Catalogue
     prompts: Mapping[str, str]
     instructions: str = ""
     reasoner: str = "react"
-    call_mode: CallMode = "native"
     config: LoopConfig = LoopConfig()
-    traits: Mapping[str, str] = field(default_factory=dict[str, str])
     version: int = VERSION
     type: Literal["RunStarted"] = "RunStarted"
 
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """Somebody took the run up again after it had stood still or ended; `None` leaves a setting as it was.
+    """Somebody took the run up again after it had stood still or ended; `None` leaves the configuration as it was.
 
-    With another `model` come its call mode and the `traits` that its adapter declares; what was learnt of the old one
-    no longer counts.
+    `speakers` are those that changed. Of another model, what was learnt of the old one no longer counts; the same model
+    in another call mode keeps what is known of it.
     """
 
     by: str
-    model: str | None = None
-    call_mode: CallMode | None = None
-    traits: Mapping[str, str] = field(default_factory=dict[str, str])
+    speakers: Mapping[str, Speaker] = field(default_factory=dict[str, Speaker])
     config: LoopConfig | None = None
     type: Literal["RunResumed"] = "RunResumed"
 
@@ -87,9 +106,7 @@ class RunForked:
     run_id: str
     parent: str
     at: int
-    model: str | None = None
-    call_mode: CallMode | None = None
-    traits: Mapping[str, str] = field(default_factory=dict[str, str])
+    speakers: Mapping[str, Speaker] = field(default_factory=dict[str, Speaker])
     config: LoopConfig | None = None
     type: Literal["RunForked"] = "RunForked"
 
@@ -105,7 +122,7 @@ class ToolsSelected:
 
 @dataclass(frozen=True, slots=True)
 class ModelTraitLearnt:
-    """Something is now known about the model's endpoint. The fold takes mode and traits from these events only."""
+    """Something is now known about a model's endpoint, in whatever role. The fold takes modes and traits from these."""
 
     model: str
     trait: str

@@ -166,6 +166,20 @@ class Reset:
 
 
 ModelSignal = TextDelta | ReasoningDelta | CallPreview | Reset
-"""What streams by and is never journaled."""
+"""What streams by of a reply and is never journaled."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """How far a call is, as its tool tells it: `done` of `total`, in the tool's own units, where it knows them."""
+
+    call_id: str
+    text: str
+    done: float | None = None
+    total: float | None = None
+
+
+Signal = ModelSignal | ToolProgress
+"""All that is shown to whoever watches a run and is never journaled."""
 
 Emit = Callable[[ModelSignal], None]

@@ -51,8 +51,9 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Learn:
-    """Put on record what the replies so far have shown about the model."""
+    """Put on record what the replies so far have shown about the model that plays `role`."""
 
+    role: str
     trait: str
     value: str
     evidence: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from surefoot.types.events import Event
-from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, Traits
+from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ToolProgress, Traits
 from surefoot.types.tools import ToolResult, ToolSpec
 
 Durability = Literal["soon", "written", "synced"]
@@ -43,17 +43,71 @@ class Model(Protocol):
         ...
 
 
+ServiceKey = type | tuple[type, str]
+"""What a service is registered under: its type, or type and name when there are two of one type."""
+
+
+class CallLine(Protocol):
+    """The line from a call to the run that makes it. Tools use `ToolCallContext` in its place."""
+
+    @property
+    def cancelled(self) -> bool: ...
+
+    def tell(self, signal: ToolProgress) -> None:
+        """Pass a signal on to whoever watches. MUST NOT raise or block; any thread may ask."""
+        ...
+
+    async def service(self, key: ServiceKey) -> object:
+        """The run's service of that key, made if need be. MUST NOT raise an error that tells of the service's value."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCallContext:
     """What a tool may know of its call. A tool gets it by asking for a parameter of this type.
 
-    `idempotency_key` is the same for every attempt at this call and for no other call.
+    `idempotency_key` is the same for every attempt at this call and for no other call. `job` is the run with its
+    children, `operator` the step of a plan ("main" without a plan). `deadline_s`: seconds that the call had left when
+    it began; None without a limit.
     """
 
     run_id: str
     call_id: str
     idempotency_key: str
     attempt: int = 1
+    job: str = ""
+    operator: str = "main"
+    deadline_s: float | None = None
+    _line: CallLine | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody waits for the call any more: it ran out of time, or its run was cancelled.
+
+        For functions in threads, which nobody can stop: look now and then, and raise once it is true.
+        """
+        return self._line is not None and self._line.cancelled
+
+    def progress(self, text: str, done: float | None = None, total: float | None = None) -> None:
+        """Tell whoever watches how far the call is: in words, and as a part of a whole. Never journaled, never raises.
+
+        May be called from any thread. Does nothing when nobody watches, or when the call is over.
+        """
+        if self._line is not None:
+            self._line.tell(ToolProgress(self.call_id, text, done, total))
+
+
+async def service_of(context: ToolCallContext, key: ServiceKey) -> object:
+    """The service of that key for a call; the context is one itself. For those who call tools, not for tools.
+
+    Raises what `CallLine.service` raises, and `LookupError` for a context that no run made.
+    """
+    if key is ToolCallContext:
+        return context
+    line = context._line  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # tools get services as parameters
+    if line is None:
+        raise LookupError("a service of this tool could not be given: the call is not part of a run")
+    return await line.service(key)
 
 
 class Tool(Protocol):

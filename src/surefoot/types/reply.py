@@ -83,12 +83,25 @@ class FaultyCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Instruction:
+    """What a Thinker tells its Actor to do, with which `input` and, in schema mode, which `tool`.
+
+    `done` says that the task is solved.
+    """
+
+    text: str
+    input: str = ""
+    done: bool = False
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Parsed:
     """One reply, read: calls, good or faulty · or an answer (`final`) · or a fault (`error`) · or plain `content`.
 
     `content` is the visible text before the first call (None: none); `error` is the first fault; `format` names the
     family the reply was read as. `used` is the length of the reply up to the end of its step: what stands behind it was
-    invented and is not shown to the model again (-1: all of it counts).
+    invented and is not shown to the model again (-1: all of it counts). `instruction` is only in a Thinker's reply.
     """
 
     calls: tuple[ParsedCall, ...] = ()
@@ -99,3 +112,4 @@ class Parsed:
     warnings: frozenset[ReplyWarning] = field(default_factory=frozenset[ReplyWarning])
     format: str = ""
     used: int = -1
+    instruction: Instruction | None = None

@@ -20,6 +20,11 @@ class ToolSpec:
     `parameters` is a JSON Schema object. `effect="read"` promises that calling it changes nothing; `idempotent` that
     calling it twice with the same arguments is the same as once (reads always are); `polling` that the same call may
     rightly be made again because its answer changes by itself; `finish` that its argument is the run's answer.
+
+    `injected` are the names of parameters that the runtime fills, so that what a model sends under them is dropped.
+    `returns` is the JSON Schema of a result that its declared type keeps free of free text (numbers, enumerations,
+    identifiers of a pattern), None for every other; it is a promise of the function, so check a result against it
+    before you rely on it. Source: spec/reasoners.md, sections 4 and 7.
     """
 
     name: str
@@ -32,6 +37,8 @@ class ToolSpec:
     has_probe: bool = False
     timeout_s: float | None = None
     origin: Literal["local", "remote"] = "local"
+    injected: tuple[str, ...] = ()
+    returns: Mapping[str, object] | None = None
 
     @property
     def may_repeat(self) -> bool:
@@ -64,9 +71,18 @@ class Catalogue:
         """The names, in order."""
         return self.derived("names", _names)
 
+    @property
+    def injected(self) -> Mapping[str, frozenset[str]]:
+        """The parameters that the runtime fills, by tool; a tool without any is left out."""
+        return self.derived("injected", _injected)
+
 
 def _names(catalogue: Catalogue) -> tuple[str, ...]:
     return tuple(tool.name for tool in catalogue.tools)
+
+
+def _injected(catalogue: Catalogue) -> dict[str, frozenset[str]]:
+    return {tool.name: frozenset(tool.injected) for tool in catalogue.tools if tool.injected}
 
 
 def _by_name(catalogue: Catalogue) -> dict[str, ToolSpec]:

@@ -23,6 +23,11 @@ class Deliverable:
     key_reasoning_points: str = ""
     final_output: str = ""
 
+    @property
+    def output(self) -> str:
+        """What the task was about; the rest is for those who want to follow it."""
+        return self.final_output
+
 
 def opens_at(text: str, at: int) -> bool:
     """Whether the tag at `at` stands where one may open: at a line start, or right after another tag."""

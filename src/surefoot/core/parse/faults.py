@@ -24,7 +24,7 @@ _NEARNESS = 0.5
 def tell(
     fault: Fault, tools: Catalogue | Sequence[ToolSpec] = (), mode: str = "native", labels: Labels = DEFAULT_LABELS
 ) -> str:
-    """The message for one fault. `mode`: "native", "schema", "text" (or "react"), "tags"."""
+    """The message for one fault. `mode`: "native", "schema", "text" (or "react"), "tags", "thinker"."""
     offered = offered_of(tools)
     head, *rest = _MESSAGES[fault.kind](fault, offered)
     parts = [f"{head}: {fault.detail}." if fault.detail and fault.kind not in _WITHOUT_DETAIL else f"{head}.", *rest]
@@ -49,6 +49,11 @@ def form(mode: str, labels: Labels = DEFAULT_LABELS) -> str:
             return (
                 'Write <function_call>{"name": "TOOL", "call_objective": "why", "args": {…}}</function_call>, or the '
                 "answer in <deliverable>…</deliverable> when the task is solved."
+            )
+        case "thinker":
+            return (
+                "Write <instruction>one thing that the Actor is to do</instruction> and <input>what it needs</input>, "
+                "or TASK_DONE alone on a line when the task is solved."
             )
         case _:
             return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from surefoot.core.reasoners import react
+from surefoot.core.reasoners import dual, mono, once, react
 from surefoot.core.state import State
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import End, Learn, Think
@@ -27,4 +27,7 @@ class Reasoner(Protocol):
         ...
 
 
-REASONERS: dict[str, Reasoner] = {"react": react}
+REASONERS: dict[str, Reasoner] = {"react": react, "mono": mono, "dual": dual, "once": once}
+
+CHOICES = ("react", "mono", "dual")
+"""Those that an agent can have; the other drives the calls of a single reply."""

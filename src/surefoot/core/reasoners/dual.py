@@ -1,0 +1,163 @@
+"""The dual-model reasoner: a Thinker plans and instructs, an Actor calls tools and delivers.
+
+A round is a reply of the Thinker and the Actor's turn, which is up to `actor_steps` requests. Nothing that the Actor
+has read can end the run: a deliverable counts once the Thinker has said that the task is done. Source: seed 003 and
+spec/reasoners.md, sections 5, 7 and 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from surefoot.core.budget import limit_for
+from surefoot.core.pager import without_pager
+from surefoot.core.parse.deliverable import DELIVERABLE
+from surefoot.core.parse.instruction import instruction_schema, read_instruction
+from surefoot.core.reasoners.dual_view import actor_messages, thinker_messages
+from surefoot.core.reasoners.reading import read_delivering
+from surefoot.core.reasoners.shared import (
+    after_failure,
+    failed_to_read,
+    finished,
+    given_up,
+    joined,
+    last_word,
+    think,
+)
+from surefoot.core.roles import ACTOR, THINKER
+from surefoot.core.state import State, Turn, subset
+from surefoot.core.view import LOOK_FIRST, composed, fitting
+from surefoot.types.endings import Completed, CompletedPartial, Stopped
+from surefoot.types.messages import ModelMessage, ModelRequest
+from surefoot.types.moves import End, Learn, Think
+from surefoot.types.reply import Parsed
+
+
+def speaker(state: State) -> Think | Learn | End:
+    """Who speaks next, or that it is over. The first line that applies decides."""
+    if state.failure is not None:
+        return after_failure(state)
+    turn = state.turn
+    if turn is None:
+        return think(state, THINKER)
+    if turn.outcome == "refused":
+        return End(Stopped("refused"))
+    return _after_thinker(state, turn) if turn.role == THINKER else _after_actor(state, turn)
+
+
+def _after_thinker(state: State, turn: Turn) -> Think | Learn | End:
+    instruction = turn.parsed.instruction
+    if instruction is None:
+        if state.speakers[THINKER].nudges_running > state.config.nudges:
+            return failed_to_read(state, THINKER)
+        return given_up(state, THINKER) or think(state, THINKER)
+    if not instruction.done:
+        return think(state, ACTOR)
+    proposal = proposed(state)
+    return End(Completed(proposal)) if proposal else think(state, ACTOR, "answer")
+
+
+def _after_actor(state: State, turn: Turn) -> Think | Learn | End:
+    if (ending := finished(turn)) is not None:
+        return End(ending)
+    if turn.want == "answer":
+        return _after_delivery(state, turn)
+    if turn.parsed.final is not None and turn.outcome == "answer" and state.config.early_deliverable == "accept":
+        return End(Completed(joined(state, turn)))
+    if (end := given_up(state, ACTOR)) is not None:
+        return end
+    if turn.outcome == "answer":  # a report, or a proposal
+        return think(state, THINKER)
+    steps = len(_turn_of_actor(state))
+    most = _steps_of_actor(state)
+    if steps >= most:
+        return think(state, THINKER)
+    return think(state, ACTOR, "no_calls" if steps + 1 == most else "any")
+
+
+def _after_delivery(state: State, turn: Turn) -> Think | Learn | End:
+    """The deliverable was asked for: because the Thinker said so, or because a limit is reached."""
+    is_over = limit_for(state, THINKER) is not None
+    text = joined(state, turn) if turn.outcome == "answer" else ""
+    if _is_done(state):
+        if text:
+            return End(Completed(text))
+        if turn.outcome == "cut" and state.speakers[ACTOR].cuts_running > state.config.continuations:
+            return End(CompletedPartial(joined(state, turn), "truncated"))
+        if state.speakers[ACTOR].nudges_running > state.config.nudges:
+            return failed_to_read(state, ACTOR)
+        return last_word(state, "") if is_over else given_up(state, ACTOR) or think(state, ACTOR, "answer")
+    return last_word(state, text or proposed(state)) if is_over else think(state, THINKER)
+
+
+def _steps_of_actor(state: State) -> int:
+    """The requests of one turn of the Actor. In schema mode the Thinker names each call: it is a call and a report."""
+    most = state.config.actor_steps
+    return min(most, 2) if state.speakers[ACTOR].mode == "schema" else most
+
+
+def _is_done(state: State) -> bool:
+    """Whether the Thinker has said last that the task is solved."""
+    spoken = next((turn for turn in reversed(state.done) if turn.role == THINKER), None)
+    return spoken is not None and spoken.parsed.instruction is not None and spoken.parsed.instruction.done
+
+
+def _turn_of_actor(state: State) -> list[Turn]:
+    """The Actor's replies since the Thinker spoke, newest first."""
+    found: list[Turn] = []
+    for turn in (state.turn, *reversed(state.done)):
+        if turn is None or turn.role != ACTOR:
+            break
+        found.append(turn)
+    return found
+
+
+def proposed(state: State) -> str:
+    """The deliverable that the Actor gave before the Thinker's word, if its last turn ended with one; else ""."""
+    turns = (turn for turn in (state.turn, *reversed(state.done)) if turn and turn.role == ACTOR)
+    newest = next((turn for turn in turns if turn.want != "answer"), None)
+    return (newest.parsed.final or "").strip() if newest is not None and newest.outcome == "answer" else ""
+
+
+def view(state: State, think: Think) -> ModelRequest:
+    """What the role sees: its own turns as its own, everything else as told."""
+    if think.role == ACTOR:
+        return composed(state, think, actor_messages(state))
+    speaker = state.speakers[THINKER]
+    may_end = speaker.replies > 0 or speaker.traits.get(LOOK_FIRST) != "yes"
+    able = fitting(state, ACTOR, without_pager(state.offered))
+    idle = _idle_tools(state) if speaker.mode == "schema" else frozenset[str]()
+    if may_end and idle:
+        able = subset(able, tuple(name for name in able.names if name not in idle))
+    return composed(state, think, thinker_messages(state), instruction_schema(able, may_end=may_end))
+
+
+def _idle_tools(state: State) -> frozenset[str]:
+    """The tools that the Thinker has named since the Actor last found out something new: it would name them again."""
+    named: set[str] = set()
+    for turn in (state.turn, *reversed(state.done)):
+        if turn is None or any(call.result is not None and not call.known for call in turn.calls):
+            break
+        if turn.parsed.instruction is not None:
+            named.add(turn.parsed.instruction.tool)
+    return frozenset(named - {""})
+
+
+def read(state: State, think: Think, message: ModelMessage) -> Parsed:
+    """A Thinker's reply as an instruction; an Actor's as calls, a report or a deliverable."""
+    if think.role == THINKER:
+        return read_instruction(message.content, calls=message.calls, finish_reason=message.finish_reason)
+    return _reported(think, read_delivering(state, think, message))
+
+
+def _reported(think: Think, parsed: Parsed) -> Parsed:
+    """What the Actor said without a call and before the deliverable is asked for stands as its report."""
+    if think.want == "answer" or parsed.calls or parsed.errors:
+        return parsed
+    if parsed.format == "schema" and parsed.final is not None:
+        return replace(parsed, content=parsed.final, final=None)
+    error = parsed.error
+    is_plain = error is not None and error.kind == "no_call" and not parsed.warnings
+    if is_plain and DELIVERABLE not in (parsed.content or ""):
+        return replace(parsed, error=None)
+    return parsed

@@ -1,0 +1,151 @@
+"""What the two of a dual run see of each other.
+
+The Actor sees the Thinker's instructions, its own turns and raw results. The Thinker sees its own turns, and what the
+Actor did as data: of an untrusted result only what is free of free text, else a handle that it can pass on. What is
+told of a turn depends only on what came before it, so it never changes. Source: spec/reasoners.md, sections 7 and 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surefoot.core.privilege import handle, is_withheld
+from surefoot.core.roles import ACTOR, THINKER
+from surefoot.core.state import Call, State, Turn
+from surefoot.core.text import json_text
+from surefoot.core.told import attribute, plain, shown
+from surefoot.core.view import LONGEST_REMINDER, form_of, turn_messages
+from surefoot.types.messages import ModelMessage
+from surefoot.types.reply import Instruction
+
+LONGEST_RAW = 2_000
+"""Characters of an untrusted result that a Thinker is shown with `thinker_sees="all"`."""
+
+_PROPOSAL = (
+    "The Actor proposes this as the deliverable. If it solves the task, write TASK_DONE alone on a line, and it stands "
+    "as it is; else give the next instruction."
+)
+_NO_REPORT = "The Actor gave no report."
+
+
+def actor_messages(state: State) -> list[ModelMessage]:
+    """The turns as the Actor sees them."""
+    messages: list[ModelMessage] = []
+    form = form_of(state, ACTOR)
+    for turn in _shown(state, ACTOR):
+        if turn.role == ACTOR:
+            messages += turn_messages(state, turn, form)
+        elif turn.parsed.instruction is not None:
+            messages += _kept(turn, "instruction", _instructed(turn.parsed.instruction))
+    return messages
+
+
+def thinker_messages(state: State) -> list[ModelMessage]:
+    """The turns as the Thinker sees them."""
+    messages: list[ModelMessage] = []
+    form = form_of(state, THINKER)
+    dropped = state.speakers[THINKER].dropped
+    known = [state.task.text] if state.task else []
+    has_read = False
+    turns = [*state.done, state.turn] if state.turn else []
+    for at, turn in enumerate(turns):
+        instruction = turn.parsed.instruction
+        if turn.role == THINKER:
+            told = turn_messages(state, turn, form)
+        else:
+            has_read = has_read or any(is_withheld(call) for call in turn.calls)
+            is_last = at + 1 == len(turns) or turns[at + 1].role == THINKER
+            kept_as = f"report:{has_read}:{is_last}"
+            text = "" if turn.rendered(kept_as) else _reported(state, turn, known, has_read=has_read, is_last=is_last)
+            if text and is_last and form == "schema":
+                text += _reminder(state, turns[: at + 1])
+            told = _kept(turn, kept_as, text)
+        if instruction is not None:
+            known += (instruction.text, instruction.input)
+        messages += told if at >= dropped else ()
+    return messages
+
+
+def _reminder(state: State, turns: Sequence[Turn]) -> str:
+    """What a small model loses sight of: the calls so far, and the question."""
+    calls = (call for turn in turns for call in turn.calls if call.result is not None and not call.known)
+    named = [f"{call.name}({', '.join(map(json_text, call.arguments.values()))})" for call in calls]
+    asked = state.task.text if state.task and len(state.task.text) <= LONGEST_REMINDER else ""
+    return f"\nCalls so far: {plain(', '.join(named)) or 'none'}." + (f"\nQuestion: {asked}" if asked else "")
+
+
+def _shown(state: State, role: str) -> list[Turn]:
+    turns = list(state.done[state.speakers[role].dropped :])
+    return [*turns, state.turn] if state.turn else turns
+
+
+def _kept(turn: Turn, form: str, text: str) -> tuple[ModelMessage, ...]:
+    """The message that a turn is told in; made once, since an older turn never changes."""
+    kept = turn.rendered(form)
+    if kept is not None:
+        return kept
+    return turn.keep(form, (ModelMessage("user", text),) if text else ())
+
+
+def _instructed(instruction: Instruction) -> str:
+    if instruction.done and not instruction.text:
+        return "The Thinker says that the task is solved."
+    text = f"<instruction>\n{plain(instruction.text)}\n</instruction>"
+    return f"{text}\n<input>\n{plain(instruction.input)}\n</input>" if instruction.input else text
+
+
+def _reported(state: State, turn: Turn, known: Sequence[str], *, has_read: bool, is_last: bool) -> str:
+    """One reply of the Actor, for the Thinker: its results, then its words."""
+    parts = [_result(state, call, known) for call in turn.calls if call.result is not None]
+    words = _words(turn)
+    if words:
+        trust = "data" if has_read else "trusted"
+        parts.append(f'<actor_report trust="{trust}">\n{plain(words)}\n</actor_report>')
+    elif is_last and not parts:
+        parts.append(_NO_REPORT)
+    if turn.want != "answer" and turn.outcome == "answer" and turn.parsed.final is not None:
+        parts.append(_PROPOSAL)
+    return "\n".join(parts)
+
+
+def _words(turn: Turn) -> str:
+    """What the Actor says without a call. The words around its calls stay its own."""
+    if turn.outcome not in ("answer", "cut"):
+        return ""
+    parsed = turn.parsed
+    text = parsed.final if parsed.final is not None else parsed.content or ""
+    return text.replace("<action>", "").replace("</action>", "").strip()
+
+
+def _result(state: State, call: Call, known: Sequence[str]) -> str:
+    result = call.result
+    assert result is not None  # noqa: S101  # asked only then
+    status = "FAILED" if result.is_error else "SUCCEEDED"
+    trust = "trusted" if result.trust == "trusted" else "data"
+    head = f'call="{call.id}" name="{attribute(call.name)}" {_arguments(call, known)}status="{status}"'
+    error = f' error="{result.kind}"' if result.is_error else ""
+    source = f'source="{attribute(result.source or "surefoot")}" trust="{trust}" size="{result.size}"'
+    return f"<function_call_result {head}{error} {source}>\n{_value(state, call)}\n</function_call_result>"
+
+
+def _value(state: State, call: Call) -> str:
+    result = call.result
+    assert result is not None  # noqa: S101  # asked only then
+    if not is_withheld(call):
+        return shown(result, call.known or call.id)
+    told = f"[{handle(call)}: {result.size:,} characters from {attribute(result.source or call.name)}]"
+    if state.config.thinker_sees == "data":
+        return told
+    return f"{told}\n{plain(result.content[:LONGEST_RAW])}"
+
+
+def _arguments(call: Call, known: Sequence[str]) -> str:
+    """The arguments, as far as the Actor has not made them up: numbers, and words of the user's or the Thinker's."""
+    told = [f"{name}={json_text(value)}" for name, value in call.arguments.items() if _is_said(value, known)]
+    return f'arguments="{attribute(", ".join(told))}" ' if told else ""
+
+
+def _is_said(value: object, known: Sequence[str]) -> bool:
+    if isinstance(value, str):
+        return bool(value) and any(value in text for text in known)
+    return value is None or isinstance(value, int | float)

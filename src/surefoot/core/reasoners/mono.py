@@ -1,0 +1,54 @@
+"""The mono-model reasoner: one model thinks, acts and delivers. A round is one reply.
+
+Source: seed 003 and spec/reasoners.md, sections 5, 6 and 8.
+"""
+
+from __future__ import annotations
+
+from surefoot.core.budget import limit_for
+from surefoot.core.reasoners.reading import read_delivering
+from surefoot.core.reasoners.shared import after_failure, failed_to_read, finished, given_up, joined, last_word, think
+from surefoot.core.roles import SOLO
+from surefoot.core.state import State, Turn
+from surefoot.core.view import request
+from surefoot.types.endings import Completed, CompletedPartial, Stopped
+from surefoot.types.messages import ModelMessage, ModelRequest
+from surefoot.types.moves import End, Learn, Think
+from surefoot.types.reply import Parsed
+
+
+def speaker(state: State) -> Think | Learn | End:
+    """Who speaks next, or that it is over. The first line that applies decides."""
+    if state.failure is not None:
+        return after_failure(state)
+    turn = state.turn
+    if turn is None:
+        return think(state, SOLO)
+    if turn.want == "answer":  # asked for at a limit; unless the run was resumed with more room
+        is_over = limit_for(state, SOLO) is not None
+        return last_word(state, _answer(state, turn)) if is_over else think(state, SOLO)
+    if (ending := finished(turn)) is not None:
+        return End(ending)
+    if answer := _answer(state, turn):
+        return End(Completed(answer))
+    if turn.outcome == "refused":
+        return End(Stopped("refused"))
+    if turn.outcome == "cut" and state.speakers[SOLO].cuts_running > state.config.continuations:
+        return End(CompletedPartial(joined(state, turn), "truncated"))
+    if turn.outcome == "no_step" and state.speakers[SOLO].nudges_running > state.config.nudges:
+        return failed_to_read(state, SOLO)  # no text stands in for a deliverable
+    return given_up(state, SOLO) or think(state, SOLO)
+
+
+def view(state: State, think: Think) -> ModelRequest:
+    """What the model sees: the task, its own rounds and their results."""
+    return request(state, think)
+
+
+def read(state: State, think: Think, message: ModelMessage) -> Parsed:
+    """The reply as calls, a deliverable or a fault."""
+    return read_delivering(state, think, message)
+
+
+def _answer(state: State, turn: Turn) -> str:
+    return joined(state, turn) if turn.outcome == "answer" else ""

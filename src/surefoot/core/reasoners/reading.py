@@ -1,0 +1,103 @@
+"""Reading a reply for a reasoner: which dialect, and what in it counts.
+
+Source: spec/react.md, sections 5, 7 and 13.5; spec/reasoners.md, sections 3 and 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import orjson
+
+from surefoot.core.notes import Form
+from surefoot.core.parse.deliverable import DELIVERABLE, PARTS, TASK_DONE, body_of
+from surefoot.core.parse.reply import parse
+from surefoot.core.state import State
+from surefoot.core.view import form_of, must_deliver, offered_now
+from surefoot.types.messages import ModelMessage
+from surefoot.types.moves import Think
+from surefoot.types.reply import Fault, Parsed
+
+_DIALECTS: dict[Form, str] = {"native": "native", "schema": "schema", "text": "react", "tags": "tags"}
+_NOTHING = frozenset({"none", "null", "nil", "n/a", "undefined", "无"})
+"""What a model that is held to a form puts where it has nothing to say, even when it knows the answer."""
+_MARKERLESS = frozenset({"llama3_json", "pythonic", "fenced_json"})
+
+
+def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
+    """The reply as calls, an answer or a fault. Where no call is allowed, one is told and is none that could run."""
+    form = form_of(state, think.role)
+    parsed = _parsed(state, think, message, form)
+    if form == "native" and not message.calls and (parsed.calls or parsed.errors):
+        is_caller = state.speakers[think.role].calls_natively
+        if is_caller or _is_quoted(parsed, message):
+            parsed = Parsed(content=message.content, format="native")
+    if form == "schema" and parsed.final is not None and parsed.final.strip().casefold() in _NOTHING:
+        return replace(parsed, final=None, error=Fault("empty_final", "the answer is not given in words"))
+    if think.want != "any" and (parsed.calls or parsed.errors):
+        told = "no tool can be called any more; nothing was run"
+        return replace(parsed, calls=(), errors=(), error=Fault("calls_not_allowed", told))
+    return parsed
+
+
+def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed:
+    """A step whose answer is a deliverable, in any form; plain words are one only where none is required."""
+    parsed = read_step(state, think, message)
+    form = form_of(state, think.role)
+    if form == "schema":
+        return replace(parsed, final=_delivered(parsed.final)) if parsed.final is not None else parsed
+    if parsed.calls or parsed.errors:
+        beside = form == "native" and bool(message.calls) and DELIVERABLE in message.content
+        return replace(parsed, warnings=parsed.warnings | {"final_dropped"}) if beside else parsed
+    if form != "native" or parsed.error is not None:
+        return parsed
+    tagged = parse(message.content, dialect="tags", finish_reason=message.finish_reason)
+    if tagged.final is not None or (DELIVERABLE in message.content and tagged.error and not tagged.errors):
+        return replace(tagged, calls=(), errors=())
+    words = parsed.content or ""
+    if TASK_DONE in words:
+        words = body_of(words)
+        parsed = replace(parsed, content=words or parsed.content)
+    if must_deliver(state, think) or not words.strip():
+        return replace(parsed, error=Fault("no_call", "the answer stands in no deliverable"))
+    return parsed
+
+
+def _parsed(state: State, think: Think, message: ModelMessage, form: Form) -> Parsed:
+    config = state.config
+    return parse(
+        message.content,
+        offered := offered_now(state, think),
+        dialect=_DIALECTS[form],
+        tool_calls=message.calls,
+        finish_reason=message.finish_reason,
+        repair=config.repair,
+        on_conflict=config.on_conflict,
+        injected=offered.injected,
+    )
+
+
+def _is_quoted(parsed: Parsed, message: ModelMessage) -> bool:
+    """Whether what looks like a call in the text of a native reply is something that the model only writes about.
+
+    A form without a marker counts only if it is all that the reply says, and none counts inside a code span: a page or
+    file that holds such text must not act because the model quotes it. One who has called natively in this run does not
+    fall back to text at all. Source: spec/react.md, section 13.5.
+    """
+    before = (parsed.content or "").rstrip()
+    if parsed.format in _MARKERLESS:
+        return bool(before) or message.content.strip()[-1:] not in ("}", "]", "`", ";", ")", ">")
+    return before.endswith("`")
+
+
+def _delivered(final: str) -> str:
+    """The body of a deliverable whose parts came as JSON; other words as they are."""
+    try:
+        parts: object = orjson.loads(final)
+    except orjson.JSONDecodeError:
+        return final
+    if not isinstance(parts, dict) or not parts or not set(cast("dict[str, object]", parts)) <= set(PARTS):
+        return final
+    said = cast("dict[str, object]", parts)  # keys are those of a deliverable
+    return "\n".join(f"<{name}>{said[name]}</{name}>" for name in PARTS if name in said)

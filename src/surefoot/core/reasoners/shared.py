@@ -1,0 +1,128 @@
+"""What all reasoners share: when another request goes out, how a run ends, and what replies have shown of a model.
+
+Source: spec/react.md, sections 2, 7, 9 and 10; spec/reasoners.md, section 8.
+"""
+
+from __future__ import annotations
+
+from surefoot.core.budget import limit_for, spent_limit
+from surefoot.core.gate.judge import answer_of_finish
+from surefoot.core.roles import ROLES, SOLO
+from surefoot.core.state import SpeakerState, State, Turn
+from surefoot.types.endings import Completed, CompletedPartial, Ending, Failed, Stopped
+from surefoot.types.events import Want
+from surefoot.types.moves import End, Learn, Think
+
+LEAKS_UNTIL_LEARNT = 2
+NARRATED_UNTIL_WEAK = 2
+MOST_OVERFLOWS = 2
+
+
+def think(state: State, role: str, want: Want = "any") -> Think | End:
+    """Another request, as far as the budget goes; the last one asks for what is known, of the role that answers."""
+    if (limit := spent_limit(state)) is not None:
+        return End(Stopped(limit))
+    if state.turn is not None and limit_for(state, role) is not None:
+        return Think(state.steps + 1, ROLES[state.reasoner][-1], "answer")
+    return Think(state.steps + 1, role, want)
+
+
+def after_failure(state: State) -> Think | End:
+    """What follows when a model gave no reply: the same request once more where that may help, else the end."""
+    failure = state.failure
+    assert failure is not None  # noqa: S101  # asked only then
+    overflows = state.speakers[failure.role].overflows
+    if failure.kind == "context_overflow" and overflows <= MOST_OVERFLOWS and state.turn is not None:
+        return think(state, failure.role, failure.want)
+    if failure.kind == "refused":
+        return End(Stopped("refused"))
+    if (limit := spent_limit(state, reserve=True)) is not None:
+        has_reserve = failure.want != "answer" and state.turn is not None  # the last word was not tried yet
+        return think(state, failure.role) if has_reserve else End(Stopped(limit))
+    named = failure.kind in ("auth", "bad_request", "context_overflow")
+    return End(Failed(failure.kind if named else "model_unavailable", failure.message))
+
+
+def finished(turn: Turn) -> Ending | None:
+    """The end that a finish tool gave."""
+    for call in turn.calls:
+        if call.spec is not None and call.spec.finish and call.result is not None and not call.result.is_error:
+            return Completed(answer_of_finish(call.arguments))
+    return None
+
+
+def given_up(state: State, role: str) -> Learn | End | None:
+    """What follows when a role's replies cannot be read any more: another way to speak to it, else the end."""
+    if (learnt := _learnt(state, role)) is not None:
+        return learnt
+    speaker = state.speakers[role]
+    if speaker.faults_running >= state.config.parse_faults or speaker.empty_running >= state.config.empty_replies:
+        return failed_to_read(state, role)
+    return None
+
+
+def failed_to_read(state: State, role: str) -> End:
+    """The end of a run whose replies cannot be read; says whose."""
+    named = "" if role == SOLO else f"{role}: "
+    return End(Failed("parse_failure", named + _unreadable(state, role)))
+
+
+def last_word(state: State, text: str) -> End:
+    """The end when the answer was asked for because of a limit."""
+    limit = limit_for(state, ROLES[state.reasoner][0]) or "steps"
+    return End(CompletedPartial(text, limit) if text else Stopped(limit))
+
+
+def said(turn: Turn) -> str:
+    """The visible words of a reply, as they stand."""
+    parsed = turn.parsed
+    return parsed.final if parsed.final is not None else parsed.content or turn.message.content
+
+
+def joined(state: State, turn: Turn) -> str:
+    """The answer of a reply, with the pieces before it that were cut by length. Trimmed once it is whole."""
+    pieces = [said(turn)]
+    for earlier in reversed(state.done):
+        if earlier.outcome != "cut" or earlier.role != turn.role:
+            break
+        pieces.append(said(earlier))
+    return "".join(reversed(pieces)).strip()
+
+
+def _learnt(state: State, role: str) -> Learn | None:
+    """What the role's replies so far have shown about its model (spec/react.md, section 2), if it is new."""
+    speaker = state.speakers[role]
+    mode = speaker.mode
+    if mode == "native" and speaker.leaks >= LEAKS_UNTIL_LEARNT and speaker.traits.get("native_tools") is None:
+        evidence = f"{speaker.leaks} replies held calls as text although tools were sent"
+        return Learn(role, "native_tools", "leaks", evidence)
+    if not _fails(state, speaker):
+        return None
+    has_schema = speaker.traits.get("json_schema") == "yes"
+    if mode == "native" and (has_schema or speaker.narrated >= NARRATED_UNTIL_WEAK):
+        return Learn(role, "native_tools", "weak", _unreadable(state, role))
+    if mode == "text" and has_schema:
+        return Learn(role, "text_steps", "weak", _unreadable(state, role))
+    return None
+
+
+def _fails(state: State, speaker: SpeakerState) -> bool:
+    return (
+        speaker.faults_running >= state.config.parse_faults
+        or speaker.empty_running >= state.config.empty_replies
+        or speaker.narrated >= NARRATED_UNTIL_WEAK
+    )
+
+
+def _unreadable(state: State, role: str) -> str:
+    """What was wrong with the last replies, for a person."""
+    speaker = state.speakers[role]
+    if speaker.empty_running:
+        return f"{speaker.empty_running} empty replies in a row"
+    error = state.turn.parsed.error if state.turn else None
+    kind = f", the last one {error.kind}: {error.detail}" if error else ""
+    if speaker.nudges_running:
+        return f"{speaker.nudges_running} replies in a row held no step{kind}"
+    if not speaker.faults_running:
+        return "the model announced a call and made none, again after it was told"
+    return f"{speaker.faults_running} replies in a row could not be read{kind}"

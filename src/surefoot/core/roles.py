@@ -1,0 +1,47 @@
+"""The roles of a run: which each reasoner has, and what belongs to a role. Source: spec/reasoners.md, sections 6 and 7.
+
+The first role of a reasoner leads, and its replies count the rounds; the last one gives the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from surefoot.core.state import State
+from surefoot.types.messages import CallMode
+
+SOLO = "solo"
+THINKER = "thinker"
+ACTOR = "actor"
+
+ROLES: Mapping[str, tuple[str, ...]] = {"react": (SOLO,), "mono": (SOLO,), "dual": (THINKER, ACTOR), "once": (SOLO,)}
+"""The roles of each reasoner."""
+
+TAGGED = frozenset({"mono", "dual", "once"})
+"""The reasoners whose text form is the tags dialect; the others write labels."""
+
+
+def prompt_name(role: str, mode: CallMode) -> str:
+    """Under which name a role's template for a call mode is kept. One who calls no tools needs no native one."""
+    if role == THINKER and mode == "native":
+        mode = "text"
+    return mode if role == SOLO else f"{role}_{mode}"
+
+
+def rounds(state: State) -> int:
+    """The rounds so far: replies of the role that leads."""
+    leading = state.speakers.get(ROLES[state.reasoner][0])
+    return leading.replies if leading is not None else 0
+
+
+def round_limit(state: State) -> int | None:
+    """After how many rounds the deliverable is asked for; None where rounds are not limited."""
+    return state.config.max_rounds if state.reasoner in ("mono", "dual") else None
+
+
+def rounds_to_tell(state: State, role: str) -> int:
+    """How many rounds are left, from four fifths of the limit on, for the one who leads; else 0."""
+    limit = round_limit(state)
+    if limit is None or role != ROLES[state.reasoner][0] or rounds(state) * 5 < (limit - 1) * 4:
+        return 0
+    return max(0, limit - rounds(state))

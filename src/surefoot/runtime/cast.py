@@ -1,0 +1,127 @@
+"""Who plays which role in this process: models, their settings, and what is remembered of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from surefoot.core.roles import ROLES, THINKER
+from surefoot.core.state import State
+from surefoot.runtime.traits import REMEMBERED, LearntTraits, traits_file
+from surefoot.types.errors import UsageError
+from surefoot.types.events import Event, ModelTraitLearnt, Speaker
+from surefoot.types.messages import CallMode, ModelSettings
+from surefoot.types.ports import Model
+
+OWN_REASONING = "own_reasoning"
+"""Trait: "yes" says that the model reasons by itself and need not be asked to."""
+
+MODE_TRAITS = ("native_tools", "text_steps")
+"""Traits that move a run away from the call mode that it was started in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A model in its role. `call_mode` is the user's own choice, which counts for more than what is known."""
+
+    model: Model
+    settings: ModelSettings
+    call_mode: CallMode | Literal["auto"]
+    calls_tools: bool
+    learnt: LearntTraits
+
+    def speaker(self) -> Speaker:
+        """The part as a run's journal tells of it."""
+        traits = dict(self.model.traits)
+        if "schema" in self.model.modes:
+            traits.setdefault("json_schema", "yes")  # until the endpoint refuses it
+        may_have = {trait: value for trait, value in traits.items() if self._may_start_with(trait)}
+        return Speaker(self.model.name, self.mode(), may_have)
+
+    def mode(self) -> CallMode:
+        """The call mode to begin with: the first that the wire carries, and words for one who calls no tools."""
+        if self.call_mode != "auto":
+            return self.call_mode
+        first = self.model.modes[0]
+        return "text" if first == "native" and not self.calls_tools else first
+
+    def remembered(self) -> list[ModelTraitLearnt]:
+        """What earlier runs of this user have learnt, and the adapter does not say itself."""
+        declared = self.speaker().traits
+        return [
+            ModelTraitLearnt(self.model.name, trait, value, REMEMBERED)
+            for trait, value in self.learnt.known().items()
+            if declared.get(trait) != value and self._may_start_with(trait)
+        ]
+
+    def _may_start_with(self, trait: str) -> bool:
+        return self.call_mode == "auto" or trait not in MODE_TRAITS
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The parts by role."""
+
+    parts: Mapping[str, Part]
+
+    @property
+    def speakers(self) -> dict[str, Speaker]:
+        """All parts as the start of a run tells of them."""
+        return {role: part.speaker() for role, part in self.parts.items()}
+
+    @property
+    def thinks(self) -> frozenset[str]:
+        """The roles whose model reasons by itself, before it writes."""
+        return frozenset(role for role, part in self.parts.items() if part.model.traits.get(OWN_REASONING) == "yes")
+
+    def changes(self, state: State) -> dict[str, Speaker]:
+        """The parts that go on otherwise than the run has had them: another model, or a call mode that was chosen."""
+        if set(state.speakers) != set(self.parts):
+            has = " and ".join(state.speakers)
+            raise UsageError(f"run {state.run_id} has the roles {has}: take it up with reasoner={state.reasoner!r}")
+        changed: dict[str, Speaker] = {}
+        for role, part in self.parts.items():
+            kept = state.speakers[role]
+            is_other = part.model.name != kept.model
+            if is_other or (part.call_mode not in ("auto", kept.start_mode)):
+                changed[role] = part.speaker()
+        return changed
+
+    def remembered(self, roles: Sequence[str]) -> list[Event]:
+        """What is remembered of the models in these roles; of a model that plays both, once."""
+        found = {(one.model, one.trait): one for role in roles for one in self.parts[role].remembered()}
+        return list(found.values())
+
+    def learn(self, event: ModelTraitLearnt) -> None:
+        """Remember what was learnt of a model for the user's next run."""
+        part = next((part for part in self.parts.values() if part.model.name == event.model), None)
+        if part is not None:
+            part.learnt.learn(event)
+
+    async def aclose(self) -> None:
+        """Give back connections and memory."""
+        for part in self.parts.values():
+            await part.model.aclose()
+
+
+def cast_of(
+    reasoner: str,
+    models: Mapping[str, Model],
+    settings: Mapping[str, ModelSettings],
+    call_mode: CallMode | Literal["auto"],
+) -> Cast:
+    """The cast of a reasoner. Raises `UsageError` for a role without a model, and for a mode that a model lacks."""
+    for role in ROLES[reasoner]:
+        if role not in models:
+            raise UsageError(f"reasoner {reasoner!r} needs a model for the role {role!r}; it has {', '.join(models)}")
+        modes = models[role].modes
+        if call_mode != "auto" and call_mode not in modes:
+            raise UsageError(f"{models[role].name} cannot be spoken to in call mode {call_mode!r}; it has {modes}")
+    path = traits_file()
+    return Cast(
+        {
+            role: Part(models[role], settings[role], call_mode, role != THINKER, LearntTraits(models[role], path))
+            for role in ROLES[reasoner]
+        }
+    )

@@ -1,0 +1,63 @@
+"""The line from one call to the run that makes it: its progress, its services, and whether it is still wanted."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
+
+from surefoot.types.messages import ToolProgress
+from surefoot.types.ports import ServiceKey
+
+if TYPE_CHECKING:
+    from surefoot.runtime.hands import LiveHands
+
+
+class Line:
+    """A `CallLine`, open as long as its context lasts. A thread may hold it for longer."""
+
+    __slots__ = ("_hands", "_loop", "_state")
+
+    def __init__(self, hands: LiveHands) -> None:
+        self._hands = hands
+        self._loop = asyncio.get_running_loop()
+        self._state: Literal["open", "ended", "cancelled"] = "open"
+
+    def __enter__(self) -> Line:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        given_up = isinstance(error, TimeoutError | asyncio.CancelledError)
+        self._state = "cancelled" if given_up else "ended"
+
+    @property
+    def cancelled(self) -> bool:
+        return self._state == "cancelled"
+
+    def tell(self, signal: ToolProgress) -> None:
+        """Show it to whoever watches: at once when asked on the loop, as soon as it is free when asked in a thread."""
+        if self._hands.watch is None or self._state != "open":
+            return
+        if _running_loop() is self._loop:
+            self._hands.tell(signal)
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._told, signal)
+        except RuntimeError:  # the loop is closed, so nobody watches any more
+            return
+
+    async def service(self, key: ServiceKey) -> object:
+        return await self._hands.services.get(key)
+
+    def _told(self, signal: ToolProgress) -> None:
+        if self._state == "open":
+            self._hands.tell(signal)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

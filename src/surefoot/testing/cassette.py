@@ -1,0 +1,208 @@
+"""The journal of a test's runs as its cassette: recorded once on real models and tools, played without them ever after.
+
+Playing gives an agent other hands: in place of asking a model or running a tool they take what the record says came of
+it. All else (the table of moves, the gate, the parser, what a model is shown) is done anew and held against the record,
+so a played run is the recorded one event by event, or the test fails with a `Miss`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+from surefoot.agent import Agent
+from surefoot.core.fold import fold
+from surefoot.core.state import EMPTY, State
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.models.http_model import without_user
+from surefoot.models.providers import resolve
+from surefoot.run import Run
+from surefoot.runtime.drive import drive
+from surefoot.runtime.hands import Watch
+from surefoot.runtime.services import RunServices
+from surefoot.testing.tape import Miss, PlayedHands, PlayedRun, PlayedStore
+from surefoot.types.errors import UsageError
+from surefoot.types.events import Event, Speaker
+from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, Traits
+from surefoot.types.ports import Model, RunJournal, Tool
+
+_FILE = "cassette.journal"
+_PATIENCE_S = 5.0
+
+
+class Cassette:
+    """A journal file that holds the runs of one test.
+
+    With `record` its agents work on their real models and tools, and `close` puts their journal at `path`. Otherwise
+    they are played from it: no request goes out, no tool runs, no service is made and no key is needed. Runs are found
+    by their task, those of the same task in the order in which they were recorded; forks by where they left which run.
+    `missed` is the first thing that was not there, also when somebody caught it. `remedy` ends each `Miss`. A played
+    run waits `patience_s` seconds at most for what the record says comes first.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        record: bool = False,
+        remedy: str = "record it again with Cassette(…, record=True)",
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
+        self.path = Path(path)
+        self.is_recording = record
+        self.missed: Miss | None = None
+        self.patience_s = patience_s
+        self._remedy = remedy
+        self._folder = tempfile.TemporaryDirectory(prefix="surefoot-cassette-")
+        copy = Path(self._folder.name) / _FILE
+        self._recording = _Recording(copy) if record else None
+        self._played: PlayedStore | None = None
+
+    def agent(
+        self,
+        model: str | Model | Mapping[str, str | Model],
+        tools: Sequence[Tool | Callable[..., object]] = (),
+        **recipe: Any,  # Any: passed on to `Agent` as it is
+    ) -> Agent:
+        """An agent of that recipe, recorded or played. Takes what `Agent` takes, but `journal`: that is the cassette.
+
+        A model's name is only resolved when recording, so playing needs no key and no model file. Raises `Miss` when
+        there is no cassette, or none with runs of that model.
+        """
+        if "journal" in recipe:
+            raise UsageError("the journal of an agent on a cassette is the cassette: leave `journal` out")
+        if isinstance(model, Mapping):
+            made = {role: self._model(one, role, recipe) for role, one in model.items()}
+        else:
+            made = self._model(model, "", recipe)
+        if self._recording is not None:
+            return _RecordedAgent(made, tools, journal=self._recording, **recipe)
+        return _PlayedAgent(made, tools, journal=self._store(), **recipe)
+
+    def miss(self, what: str) -> Miss:
+        """What to raise when something is not there."""
+        found = Miss(f"cassette {self.path}: {what}; {self._remedy}")
+        self.missed = self.missed or found
+        return found
+
+    def close(self) -> None:
+        """Keep what was recorded, if there was a run. May be called wherever an event loop runs or not."""
+        if self._recording is not None:
+            with ThreadPoolExecutor(1) as thread:  # a loop may be running in this one
+                thread.submit(asyncio.run, self._recording.aclose()).result()
+            copy = Path(self._folder.name) / _FILE
+            if copy.exists():
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(copy, self.path)
+        self._folder.cleanup()
+
+    def __enter__(self) -> Cassette:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _model(self, given: str | Model, role: str, recipe: Mapping[str, Any]) -> Model:
+        name = without_user(given) if isinstance(given, str) else given.name
+        if self._recording is not None:
+            settings: ModelSettings | Mapping[str, ModelSettings] = recipe.get("settings", ModelSettings())
+            own = settings.get(role) if isinstance(settings, Mapping) else settings
+            real = resolve(given, settings=own) if isinstance(given, str) else given
+            self._recording.models.append(real)
+            return _Recorded(real, name)
+        speaker = self._store().speaker(name, recipe.get("call_mode", "auto"))
+        return _Absent(self, speaker)
+
+    def _store(self) -> PlayedStore:
+        if self._played is None:
+            if not self.path.exists():
+                raise self.miss("there is no such file")
+            copy = Path(self._folder.name) / _FILE
+            shutil.copyfile(self.path, copy)  # reading a journal writes beside it, and a cassette may be read-only
+            self._played = PlayedStore(copy, self.miss, self.patience_s)
+        return self._played
+
+
+class _Recorded:
+    """A real model under the name that the test gives it: nothing of this machine is remembered of it or for it."""
+
+    def __init__(self, model: Model, name: str) -> None:
+        self._model = model
+        self.name = name
+        self.send = model.send
+        self.aclose = model.aclose
+
+    @property
+    def modes(self) -> tuple[CallMode, ...]:
+        return self._model.modes
+
+    @property
+    def traits(self) -> Traits:
+        return self._model.traits
+
+
+class _Recording(SqliteJournal):
+    """The journal of what is recorded, and the models that have to be closed when none of its runs is driven."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.models: list[Model] = []
+        self.driving = 0
+
+
+class _RecordedAgent(Agent):
+    """An agent that leaves no connection open behind a run: the loop of a test may be gone before its fixtures are."""
+
+    __slots__ = ()
+
+    async def _drive(
+        self, journal: RunJournal, first: Sequence[Event], watch: Watch | None, *, stream: bool, state: State = EMPTY
+    ) -> Run:
+        recording = cast("_Recording", self._store)  # the cassette made both
+        recording.driving += 1
+        try:
+            return await super()._drive(journal, first, watch, stream=stream, state=state)
+        finally:
+            recording.driving -= 1
+            if not recording.driving:
+                for model in recording.models:
+                    await model.aclose()
+
+
+class _Absent:
+    """A model as the cassette knows it. It is never asked."""
+
+    def __init__(self, cassette: Cassette, speaker: Speaker) -> None:
+        self._cassette = cassette
+        self.name = speaker.model
+        self.modes: tuple[CallMode, ...] = (speaker.call_mode,)
+        self.traits = speaker.traits
+
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:  # noqa: ARG002 - of the port
+        raise self._cassette.miss(f"{self.name} is asked outside the runs of its agent")
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+class _PlayedAgent(Agent):
+    """An agent whose runs are played."""
+
+    __slots__ = ()
+
+    async def _drive(
+        self, journal: RunJournal, first: Sequence[Event], watch: Watch | None, *, stream: bool, state: State = EMPTY
+    ) -> Run:
+        run = cast("PlayedRun", journal)  # the cassette made the store that it comes from
+        await run.append(first)
+        hands = PlayedHands(self._cast, {}, run, RunServices({}), watch, stream)
+        hands.announced(first)
+        return Run.of(await drive(run, hands, fold(first, state)))

@@ -1,0 +1,335 @@
+"""Recorded runs, and how far they are played: everything that comes of a played run is held against them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import assert_never, cast
+
+from surefoot.core.fold import fold
+from surefoot.core.reasoners.table import REASONERS
+from surefoot.core.state import EMPTY, State
+from surefoot.core.text import json_text
+from surefoot.journal.codec import encode
+from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.sqlite_file import connect
+from surefoot.journal.sqlite_read import Reader
+from surefoot.runtime.hands import LiveHands
+from surefoot.testing.journals import CheckedJournal
+from surefoot.types.endings import Cancelled
+from surefoot.types.errors import UsageError
+from surefoot.types.events import (
+    CallEnded,
+    DoubtSettled,
+    Event,
+    ModelFailed,
+    ModelReplied,
+    ModelTraitLearnt,
+    RunEnded,
+    RunForked,
+    RunResumed,
+    RunStarted,
+    Speaker,
+    Task,
+)
+from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, TextDelta
+from surefoot.types.moves import Act, Probe, Think, WorldMove
+from surefoot.types.ports import Durability, RunJournal
+from surefoot.types.tools import ToolSpec
+
+_MOST_RUNS = 10_000
+_EXCERPT = 60
+_RANK: dict[CallMode, int] = {"native": 0, "schema": 1, "text": 2}
+
+
+class Miss(BaseException):  # it must fail the test, and no `except Exception` of a runtime may make a failed run of it
+    """What is asked for is not on the cassette, or is something else there. The message says what, and the remedy."""
+
+
+@dataclass(slots=True)
+class Tape:
+    """A recorded run, and how far it is played: `state` is the fold of the records before `at`."""
+
+    run_id: str
+    parent: str
+    events: Sequence[Event]
+    is_taken: bool = False
+    at: int = 0
+    state: State = EMPTY
+    moved: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def get(self, at: int) -> Event | None:
+        """The record of that number; None behind the last one, and where somebody else has to go on with the run."""
+        event = self.events[at] if at < len(self.events) else None
+        return None if isinstance(event, RunResumed | RunForked) or _is_cancelled(event) else event
+
+    def find(self, wanted: Callable[[Event], bool]) -> int | None:
+        """The next record of that kind that comes before somebody takes the run up again."""
+        at = self.at
+        while (event := self.get(at)) is not None:
+            if wanted(event):
+                return at
+            at += 1
+        return None
+
+    def advance(self, count: int) -> None:
+        """So many records more have been played."""
+        self.state = fold(self.events[self.at : self.at + count], self.state)
+        self.at += count
+        self.moved.set()
+        self.moved = asyncio.Event()
+
+
+class PlayedStore(CheckedJournal):
+    """Played runs in memory, and the recorded ones of the journal at `path` that they are held against.
+
+    `miss` makes what is raised when something is not there. A played run waits `patience_s` seconds at most for what
+    the record says comes first.
+    """
+
+    def __init__(self, path: Path, miss: Callable[[str], Miss], patience_s: float) -> None:
+        super().__init__(MemoryJournal())
+        self.miss = miss
+        self.patience_s = patience_s
+        self.blobs: dict[str, bytes] = {}
+        self._playing: dict[str, Tape] = {}
+        with closing(connect(path)) as db:
+            reader = Reader(db, path)
+            infos = reader.infos(_MOST_RUNS, lambda _: False)[::-1]
+            self._tapes = [Tape(info.run_id, info.parent, self._load(reader, info.run_id)) for info in infos]
+
+    async def open(self, run_id: str, *, create: bool = False) -> RunJournal:
+        """Open a run that is played."""
+        return PlayedRun(await super().open(run_id, create=create), self, self._playing.get(run_id))
+
+    async def fork(self, parent: str, at: int, run_id: str) -> None:
+        """Make a run that is played from the fork that was recorded there."""
+        await super().fork(parent, at, run_id)
+        of = self._playing[parent].run_id
+        tape = next((t for t in self._tapes if not t.is_taken and t.parent == of and _forks_at(t, at)), None)
+        if tape is None:
+            raise self.miss(f"there is no (further) fork of {_named(self._playing[parent])} at {at}")
+        tape.advance(at)
+        self._play(run_id, tape)
+
+    def take(self, run_id: str, started: RunStarted) -> Tape:
+        """The next tape of that task."""
+        tapes = [tape for tape in self._tapes if not tape.parent]
+        tape = next((t for t in tapes if not t.is_taken and _started(t).task == started.task), None)
+        if tape is None:
+            held = ", ".join(dict.fromkeys(map(_named, tapes)))
+            raise self.miss(f"there is no (further) run of the task {_short(started.task)}; there are {held}")
+        was = _started(tape).reasoner
+        if was != started.reasoner:
+            raise self.miss(f"{_named(tape)} was recorded with reasoner {was!r}, not {started.reasoner!r}")
+        self._play(run_id, tape)
+        return tape
+
+    def speaker(self, name: str, call_mode: str) -> Speaker:
+        """How the model of that name was spoken to: in that call mode, or in the best one for "auto"."""
+        all_ = [
+            speaker
+            for tape in self._tapes
+            for event in tape.events
+            if isinstance(event, RunStarted | RunResumed | RunForked)
+            for speaker in event.speakers.values()
+        ]
+        found = [s for s in all_ if s.model == name and call_mode in ("auto", s.call_mode)]
+        if not found:
+            held = ", ".join(sorted({f"{s.model} (call mode {s.call_mode})" for s in all_}))
+            mode = "" if call_mode == "auto" else f" in call mode {call_mode}"
+            raise self.miss(f"no run was recorded with {name}{mode}, only with {held}")
+        return min(found, key=lambda s: _RANK[s.call_mode])
+
+    def _play(self, run_id: str, tape: Tape) -> None:
+        tape.is_taken = True
+        self._playing[run_id] = tape
+
+    def _load(self, reader: Reader, run_id: str) -> Sequence[Event]:
+        records, wrong = reader.load(run_id, 0)
+        if wrong is not None:
+            raise wrong
+        events = [record.event for record in records]
+        for event in events:
+            result = event.result if isinstance(event, CallEnded | DoubtSettled) else None
+            if result is not None and result.blob is not None:
+                self.blobs[result.blob] = reader.blob(result.blob)
+        return events
+
+
+class PlayedRun:
+    """The journal of a played run. It takes only what stands on the tape."""
+
+    def __init__(self, journal: RunJournal, store: PlayedStore, tape: Tape | None) -> None:
+        self.run_id = journal.run_id
+        self.store = store
+        self.read = journal.read
+        self.put_blob = journal.put_blob
+        self.get_blob = journal.get_blob
+        self.release = journal.release
+        self._journal = journal
+        self._tape = tape
+
+    @property
+    def tape(self) -> Tape:
+        if self._tape is None:
+            raise UsageError(f"run {self.run_id} has no records yet")
+        return self._tape
+
+    async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
+        for ahead, event in enumerate(events):
+            await self._check(event, ahead)
+        await self._journal.append(events, durability)
+        self.tape.advance(len(events))
+
+    async def broken_off(self) -> Miss:
+        """What to raise where the recorded run was broken off, unless the test breaks off this one too, in time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.store.patience_s):
+                await asyncio.Event().wait()
+        tape = self.tape
+        return self.store.miss(f"{_named(tape)} was broken off at record {tape.at}, and now it goes on")
+
+    async def turn_of(self, at: int) -> None:
+        """Return when all records before that one are played."""
+        try:
+            async with asyncio.timeout(self.store.patience_s):
+                while self.tape.at < at:
+                    await self.tape.moved.wait()
+        except TimeoutError:
+            tape = self.tape
+            what = f"{_named(tape)} went on with a {tape.events[tape.at].type} at record {tape.at}, which does not come"
+            raise self.store.miss(what) from None
+
+    async def _check(self, event: Event, ahead: int) -> None:
+        if self._tape is None and isinstance(event, RunStarted):
+            self._tape = self.store.take(self.run_id, event)
+        tape = self.tape
+        at = tape.at + ahead
+        was = tape.events[at] if at < len(tape.events) else None
+        if was == event or (isinstance(event, RunStarted | RunResumed | RunForked) and type(event) is type(was)):
+            return  # of how a run is taken up, counts what the model is shown of it
+        if tape.get(at) is None and not isinstance(event, RunResumed | RunForked) and not _is_cancelled(event):
+            raise await self.broken_off()
+        told = differing(encoded(was) if was else "nothing", encoded(event))
+        raise self.store.miss(f"record {at} of {_named(tape)} {told}")
+
+
+class PlayedHands(LiveHands):
+    """Hands that take from the tape what came of each move."""
+
+    __slots__ = ()
+
+    @property
+    def _run(self) -> PlayedRun:
+        return cast("PlayedRun", self.journal)  # its agent made it so
+
+    async def do(self, move: WorldMove, state: State) -> Sequence[Event]:
+        """What came of the move when it was recorded, in its turn."""
+        tape = self._run.tape
+        match move:
+            case Think():
+                return (await self._thought(move, state),)
+            case Act(call_id):
+                at = tape.find(lambda event: isinstance(event, CallEnded) and event.call_id == call_id)
+                call = state.call(call_id)
+                if at is None and call is not None and call.spec is not None and not call.spec.may_repeat:
+                    return ()  # nobody knew what came of it
+            case Probe(call_id):
+                at = tape.find(lambda event: isinstance(event, DoubtSettled) and event.call_id == call_id)
+            case _:
+                assert_never(move)
+        if at is None:
+            raise await self._run.broken_off()
+        await self._run.turn_of(at)
+        event = tape.events[at]
+        result = event.result if isinstance(event, CallEnded | DoubtSettled) else None
+        if result is not None and result.blob is not None:
+            await self._run.put_blob(self._run.store.blobs[result.blob])
+        return (event,)
+
+    async def _thought(self, move: Think, state: State) -> Event:
+        tape, miss = self._run.tape, self._run.store.miss
+        event = tape.get(tape.at)
+        if event is None:
+            raise await self._run.broken_off()
+        step = f"step {move.step} of {_named(tape)}"
+        if not isinstance(event, ModelReplied | ModelFailed | ModelTraitLearnt):
+            raise miss(f"in {step} a model is asked, where there was a {event.type}")
+        reasoner = REASONERS[state.reasoner]
+        if told := first_difference(reasoner.view(tape.state, move), reasoner.view(state, move)):
+            raise miss(f"what the model is shown in {step} is not what was recorded: {told}")
+        if isinstance(event, ModelReplied):
+            read = replace(event, parsed=reasoner.read(state, move, event.message))
+            if read != event:
+                raise miss(f"the reply in {step} is read otherwise now: {differing(encoded(event), encoded(read))}")
+            if self.stream:
+                self.tell(TextDelta(event.parsed.final or event.parsed.content or event.message.content))
+        return event
+
+
+def encoded(event: Event) -> str:
+    """Its record, for a person."""
+    return f"{event.type} {encode(event)[0].decode()}"
+
+
+def _is_cancelled(event: Event | None) -> bool:
+    return isinstance(event, RunEnded) and isinstance(event.ending, Cancelled)
+
+
+def _forks_at(tape: Tape, at: int) -> bool:
+    return at < len(tape.events) and isinstance(tape.events[at], RunForked)
+
+
+def _started(tape: Tape) -> RunStarted:
+    return cast("RunStarted", tape.events[0])  # every run begins with it
+
+
+def _named(tape: Tape) -> str:
+    return f"the run of {_short(_started(tape).task)}"
+
+
+def _short(task: Task) -> str:
+    text = " ".join(task.text.split())
+    return f"“{text if len(text) <= _EXCERPT else text[:_EXCERPT] + '…'}”"
+
+
+def first_difference(was: ModelRequest, now: ModelRequest) -> str:
+    """Where a request differs from another in what the model is shown, in a few words; "" where nowhere."""
+    if was.system != now.system:
+        return f"the system prompt {differing(was.system, now.system)}"
+    for number, (one, other) in enumerate(zip_longest(was.messages, now.messages), 1):
+        if one != other:
+            return f"message {number} {differing(_words(one), _words(other))}"
+    for tool, other in zip_longest(was.tools.tools, now.tools.tools):
+        if tool != other:
+            name = tool.name if tool else other.name if other else ""
+            return f"the tool {name} {differing(_declared(tool), _declared(other))}"
+    for part in ("mode", "schema", "stop"):
+        one, other = getattr(was, part), getattr(now, part)
+        if one != other:
+            return f"its {part} {differing(json_text(one), json_text(other))}"
+    return ""
+
+
+def differing(was: str, now: str) -> str:
+    """Both texts from a little before the place where they part."""
+    parted = next((at for at, (one, other) in enumerate(zip(was, now, strict=False)) if one != other), None)
+    at = max(0, (min(len(was), len(now)) if parted is None else parted) - _EXCERPT // 3)
+    before = "…" if at else ""
+    return f"was {before}{was[at : at + _EXCERPT]!r}, is {before}{now[at : at + _EXCERPT]!r}"
+
+
+def _declared(tool: ToolSpec | None) -> str:
+    return json_text([tool.name, tool.description, tool.parameters]) if tool else "not offered"
+
+
+def _words(message: ModelMessage | None) -> str:
+    if message is None:
+        return "nothing"
+    asked = "".join(f" {call.name}({json_text(call.arguments)})" for call in message.calls)
+    return f"{message.role}: {message.content}{asked}"

@@ -1,0 +1,217 @@
+"""JSON Schema of results whose declared type leaves no room for free text.
+
+A planner that must not read untrusted text may be shown such a result: what it holds are numbers, words of a closed
+list, dates, and identifiers of a declared pattern. Whatever is not known to be closed counts as free text. Models are
+recognized without importing pydantic: who has one has imported it. Source: spec/reasoners.md, section 7.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date, datetime, time
+from enum import Enum, Flag
+from typing import Annotated, Any, Literal, Union, cast
+from uuid import UUID
+
+from surefoot.core.parse.schema_limits import pattern_search
+from surefoot.tools.schema import one_of
+from surefoot.tools.services import is_class
+
+Schema = dict[str, object]
+
+_DAY, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}:[0-9.:Z+-]{2,24}"  # such as `pattern_search` can run
+_WHOLE: Mapping[object, Mapping[str, object]] = {
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    None: {"type": "null"},
+    types.NoneType: {"type": "null"},
+    date: {"type": "string", "format": "date", "pattern": f"^{_DAY}$"},
+    time: {"type": "string", "format": "time", "pattern": f"^{_TIME}$"},
+    datetime: {"type": "string", "format": "date-time", "pattern": f"^{_DAY}T{_TIME}$"},
+    UUID: {
+        "type": "string",
+        "format": "uuid",
+        "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+    },
+}
+_MANY = (
+    list,
+    set,
+    frozenset,
+    collections.abc.Sequence,
+    collections.abc.Iterable,
+    collections.abc.Collection,
+    collections.abc.Set,
+)
+_BY_KEY = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+_WHOLE_KEY = "^-?[0-9]+$"
+_PIECES = re.compile(
+    r"(?P<open>\((?:\?:|(?!\?)))|(?P<close>\))|(?P<either>\|)|[A-Za-z0-9_:/@#=,%&~!<>;'\"-]|\\[d.+*/?()\[\]{}|^$\\-]"
+    r"|\[(?:[A-Za-z0-9_.:/@#+=-]|\\[d.-])+\]|[*+?]|\{[0-9]+(?:,[0-9]*)?\}"
+)
+
+
+def returns_schema(annotation: object) -> Schema | None:
+    """The schema of a closed type; None for every type that may hold free text, and for what is not known.
+
+    Closed are whole types (numbers, booleans, None, dates, UUIDs), `Literal`, enums, text of an anchored pattern
+    (`is_identifier_pattern`), and lists, tuples, sets, dicts, dataclasses, typed dicts, named tuples and models of
+    these. Never raises.
+    """
+    return _closed(annotation, ())
+
+
+def is_identifier_pattern(pattern: str) -> bool:
+    r"""Whether only identifiers match: anchored at both ends, and no part that takes a blank or a letter of any script.
+
+    Parts are ASCII letters, digits and signs, `\d`, escaped signs, sets of these, groups and repetitions. All else
+    (`.`, `\w`, `\s`, `[^…]`, look-around) could let a sentence through.
+    """
+    if not (pattern.startswith("^") and pattern.endswith("$") and not pattern.endswith("\\$")):
+        return False
+    depth, at, end = 0, 1, len(pattern) - 1
+    while at < end:
+        piece = _PIECES.match(pattern, at, end)
+        if piece is None or (piece["either"] and not depth):  # `^a|b$` is anchored at one end only
+            return False
+        depth += bool(piece["open"]) - bool(piece["close"])
+        at = piece.end()
+    return depth == 0 and at > 1
+
+
+def _closed(annotation: object, above: tuple[object, ...]) -> Schema | None:
+    """`above` are the records around it: one that holds itself is left out."""
+    while isinstance(annotation, typing.NewType):
+        annotation = annotation.__supertype__
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is None:
+        return _class(annotation, above)
+    if origin is Literal:
+        return one_of([part.value if isinstance(part, Enum) else part for part in parts])
+    if origin is Annotated:
+        return _text(parts[1:]) if parts[0] is str else _closed(parts[0], above)
+    if origin is Union or origin is types.UnionType:
+        return _all_of(parts, above, lambda found: {"anyOf": found})
+    if origin in _MANY:
+        return _all_of(parts, above, lambda found: {"type": "array", "items": found[0]})
+    if origin is tuple:
+        return _tuple(parts, above)
+    if origin in _BY_KEY:
+        return _dict(parts[0], parts[1], above)
+    return None
+
+
+def _all_of(
+    parts: typing.Iterable[object], above: tuple[object, ...], make: Callable[[list[Schema]], Schema]
+) -> Schema | None:
+    found = [_closed(part, above) for part in parts]
+    return None if None in found or not found else make(cast("list[Schema]", found))
+
+
+def _text(marks: tuple[object, ...]) -> Schema | None:
+    """Text that was declared with a pattern which can be checked; `Field(pattern=…)` keeps it one level deeper."""
+    for mark in marks:
+        for each in (mark, *(getattr(mark, "metadata", None) or ())):
+            pattern: object = getattr(each, "pattern", None)
+            pattern = getattr(pattern, "pattern", pattern)  # it may be compiled
+            if isinstance(pattern, str) and is_identifier_pattern(pattern) and pattern_search(pattern):
+                return {"type": "string", "pattern": pattern}
+    return None
+
+
+def _tuple(parts: tuple[object, ...], above: tuple[object, ...]) -> Schema | None:
+    if len(parts) == 2 and parts[1] is Ellipsis:  # noqa: PLR2004  # `tuple[T, ...]`
+        return _all_of(parts[:1], above, lambda found: {"type": "array", "items": found[0]})
+    return _all_of(
+        parts,
+        above,
+        lambda found: {"type": "array", "prefixItems": found, "minItems": len(found), "maxItems": len(found)},
+    )
+
+
+def _dict(key: object, value: object, above: tuple[object, ...]) -> Schema | None:
+    """Keys are text in JSON, so they too must be closed: by a pattern, or as a list of words."""
+    keys, item = _closed(key, above), _closed(value, above)
+    if keys is None or item is None:
+        return None
+    whole: Schema = {"type": "object", "additionalProperties": False}
+    if keys.get("type") == "integer" and "enum" not in keys:
+        return {**whole, "patternProperties": {_WHOLE_KEY: item}}
+    if keys.get("type") != "string":
+        return None
+    if "pattern" in keys:
+        return {**whole, "patternProperties": {keys["pattern"]: item}}
+    return {**whole, "properties": dict.fromkeys(cast("list[str]", keys["enum"]), item)}
+
+
+def _class(annotation: object, above: tuple[object, ...]) -> Schema | None:
+    try:
+        if (whole := _WHOLE.get(annotation)) is not None:
+            return {**whole}
+    except TypeError:  # it cannot be looked up, so it is no class
+        return None
+    if not is_class(annotation) or annotation in above:
+        return None
+    if issubclass(annotation, Enum):
+        return None if issubclass(annotation, Flag) else one_of([member.value for member in annotation])
+    record = _record(annotation)
+    if record is None:
+        return None
+    found = {name: _closed(each, (*above, annotation)) for name, each in record.types.items()}
+    if None in found.values():
+        return None
+    schema: Schema = {"type": "object", "properties": found, "additionalProperties": False}
+    return {**schema, "required": record.required} if record.required else schema
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """The types of the fields of a record, and the names of those that are always there."""
+
+    types: dict[str, object]
+    required: list[str]
+
+
+def _record(kind: type[object]) -> _Record | None:
+    """None for a class that is no record, and for a model that shows more than its fields, or in another way."""
+    if (decorators := getattr(kind, "__pydantic_decorators__", None)) is not None:
+        return _fields_of_model(kind, decorators)
+    if is_dataclass(kind):
+        names = [field.name for field in fields(kind)]
+    elif (required := getattr(kind, "__required_keys__", None)) is not None:  # a typed dict
+        names = sorted(cast("frozenset[str]", required))
+    elif (in_order := getattr(kind, "_fields", None)) is not None and tuple in kind.__mro__:  # a named tuple
+        names = [*cast("tuple[str, ...]", in_order)]
+    else:
+        return None
+    try:
+        known = typing.get_type_hints(kind, include_extras=True)
+    except Exception:  # noqa: BLE001  # annotations are expressions and may raise anything
+        return None
+    if any(name.startswith("_") for name in names):  # shown by some who write JSON, and left out by others
+        return None
+    if not hasattr(kind, "__required_keys__"):
+        return _Record({name: known.get(name, object) for name in names}, names)
+    left_out = {name for name, each in known.items() if typing.get_origin(each) is typing.NotRequired}  # also in text
+    return _Record(typing.get_type_hints(kind), [name for name in names if name not in left_out])
+
+
+def _fields_of_model(kind: type[object], decorators: object) -> _Record | None:
+    """Of a pydantic model or dataclass."""
+    if any(getattr(decorators, way, None) for way in ("computed_fields", "field_serializers", "model_serializers")):
+        return None
+    known: object = getattr(kind, "__pydantic_fields__", None)
+    config: object = getattr(kind, "model_config", getattr(kind, "__pydantic_config__", None)) or {}
+    if not isinstance(known, dict) or cast("dict[str, object]", config).get("extra") == "allow":
+        return None
+    found: dict[str, object] = {}
+    for name, field in cast("dict[str, Any]", known).items():  # Any: a `FieldInfo`, not imported for its type alone
+        marks = tuple(field.metadata)
+        found[name] = Annotated[(field.annotation, *marks)] if marks else field.annotation
+    return _Record(found, [*found])

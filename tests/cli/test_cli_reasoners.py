@@ -1,0 +1,274 @@
+"""Mono and dual runs on the command line: who speaks, with which model, and what comes out."""
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+from cli_world import ChatServer, Command, Ended, Json, calls, chat_server, run_id_in, says, texts
+
+from surefoot.cli.options import Options
+from surefoot.cli.recipes import Chosen, Recipe, recipe_of
+from surefoot.cli.setup import agent_from, recipe_from
+from surefoot.core.state import SpeakerState, State
+from surefoot.journal.memory import MemoryJournal
+from surefoot.types.errors import UsageError
+from surefoot.types.events import Task
+
+SCORES = '''
+import surefoot
+
+@surefoot.tool(effect="read")
+def exam_score(name: str) -> int:
+    """Exam score of one student."""
+    return {"Alice": 90}[name]
+'''
+INSTRUCTION = says(
+    "<deep_thinking>She sat it.</deep_thinking><instruction>Look up\nAlice's score</instruction><input>Alice</input>"
+)
+LOOKS = calls(
+    ("exam_score", {"name": "Alice"}), text="<shallow_thinking>Easy.</shallow_thinking><action>I look.</action>"
+)
+REPORT = says("Alice has 90,\nsays the tool.")
+DONE = says("TASK_DONE")
+BODY = "<task_objective>Alice's score</task_objective>\n<final_output>\nAlice has 90.\n</final_output>"
+DELIVERY = says(f"<deliverable>\n{BODY}\n</deliverable>\nTASK_DONE")
+WRITTEN_CALL = says(
+    '<action>I look.\n<function_call>{"name": "exam_score", "call_objective": "know", "args": {"name": "Alice"}}'
+    "</function_call></action>"
+)
+DUAL = State(
+    1,
+    "r1",
+    Task("x"),
+    {"thinker": SpeakerState("vllm:t", "text", "text", {}), "actor": SpeakerState("vllm:a", "native", "native", {})},
+    reasoner="dual",
+)
+
+
+@pytest.fixture(autouse=True)
+def scores(tmp_path: Path) -> None:
+    (tmp_path / "scores.py").write_text(SCORES)
+
+
+def with_scores(surefoot: Command, *options: str) -> Ended:
+    return surefoot("run", "--tools", "scores.py", "--no-builtin", *options, "Alice's score?")
+
+
+def dual_run(surefoot: Command, *options: str) -> Ended:
+    """A whole dual run, on one server for both roles."""
+    with chat_server(INSTRUCTION, LOOKS, REPORT, DONE, DELIVERY) as chat:
+        return with_scores(surefoot, "--reasoner", "dual", "--model", chat.model, *options)
+
+
+def test_a_dual_run_shows_who_speaks_and_prints_what_the_task_was_about(surefoot: Command) -> None:
+    done = dual_run(surefoot)
+    assert (done.code, done.out) == (0, "Alice has 90.\n")
+    assert done.err.splitlines()[1:-1] == [
+        "Thinker: Look up Alice's score · input: Alice",
+        "Actor: I look.",
+        '  → exam_score(name="Alice")',
+        "  ← 90",
+        "Actor: Alice has 90, says the tool.",
+        "Thinker: the task is solved",
+    ]
+
+
+def test_show_tells_roles_instruction_rounds_and_tokens(surefoot: Command) -> None:
+    run_id = run_id_in(dual_run(surefoot).err)
+    lines = surefoot("show", run_id).out.splitlines()
+    assert "reasoner dual · 2 rounds" in lines
+    assert any(line.startswith("thinker: http://") and line.endswith("2 replies · 20 + 10 tokens") for line in lines)
+    assert any(line.startswith("actor: http://") and line.endswith("3 replies · 30 + 15 tokens") for line in lines)
+    at = next(at for at, line in enumerate(lines) if line.startswith("step 1 · thinker · record 1 ·"))
+    assert lines[at + 1 : at + 4] == ["  Look up", "    Alice's score", "  input: Alice"]
+    assert lines[at + 4].startswith("step 2 · actor · record 2 ·")
+    assert surefoot("replay", run_id).out == "10 records, all alike\n"
+    assert "thinker http://" in surefoot("runs").out
+
+
+def test_json_has_all_of_the_answer_its_parts_and_the_models_by_role(surefoot: Command) -> None:
+    done = dual_run(surefoot, "--json")
+    run = cast("Json", done.json_lines[-1]["run"])
+    assert run["answer"] == BODY
+    assert run["deliverable"] == {
+        "task_objective": "Alice's score",
+        "task_context": "",
+        "key_reasoning_points": "",
+        "final_output": "Alice has 90.",
+    }
+    assert (run["reasoner"], run["rounds"], done.err) == ("dual", 2, "")
+    assert set(cast("Json", run["models"])) == {"thinker", "actor"}
+
+
+@pytest.mark.parametrize("options", [(), ("--call-mode", "text", "--thinking", "plain")])
+def test_a_mono_run_prints_what_the_task_was_about(surefoot: Command, options: tuple[str, ...]) -> None:
+    with chat_server(WRITTEN_CALL if options else LOOKS, DELIVERY) as chat:
+        done = with_scores(surefoot, "--reasoner", "mono", "--model", chat.model, *options)
+    assert (done.code, done.out) == (0, "Alice has 90.\n")
+    assert "\nI look.\n" in done.err
+    assert "· reasoner mono · 2 rounds" in surefoot("show", run_id_in(done.err)).out
+
+
+@pytest.mark.parametrize("reasoner", ["react", "mono"])
+def test_plain_words_are_the_answer_and_have_no_parts(surefoot: Command, reasoner: str) -> None:
+    with chat_server(says("It is 90.")) as chat:
+        done = with_scores(surefoot, "--reasoner", reasoner, "--model", chat.model, "--json")
+    run = cast("Json", done.json_lines[-1]["run"])
+    assert (run["answer"], run["reasoner"], "deliverable" in run) == ("It is 90.", reasoner, False)
+
+
+def test_tags_in_the_answer_of_another_reasoner_are_its_words(surefoot: Command) -> None:
+    with chat_server(says(BODY)) as chat:
+        assert with_scores(surefoot, "--model", chat.model).out == f"{BODY}\n"
+
+
+def test_each_role_is_asked_of_its_own_model_and_only_the_actor_is_given_tools(surefoot: Command) -> None:
+    with chat_server(INSTRUCTION, DONE) as thinker, chat_server(LOOKS, REPORT, DELIVERY) as actor:
+        done = with_scores(surefoot, "--reasoner", "dual", "--thinker", thinker.model, "--actor", actor.model)
+    assert done.out == "Alice has 90.\n"
+    assert ["tools" in body for body in thinker.bodies] == [False, False]
+    assert ["tools" in body for body in actor.bodies[:2]] == [True, True]
+
+
+def test_a_dual_run_goes_on_with_another_actor(surefoot: Command) -> None:
+    with chat_server(INSTRUCTION, DONE) as thinker, chat_server(401) as broken, chat_server() as other:
+        options = ("--reasoner", "dual", "--thinker", thinker.model, "--actor", broken.model)
+        failed = with_scores(surefoot, *options)
+        assert failed.code == 5
+        assert "! Actor: no reply after 1 attempt (auth)" in failed.err
+        run_id = run_id_in(failed.err)
+        other.script += [LOOKS, REPORT, DELIVERY]
+        done = surefoot("resume", run_id, "--actor", other.model)
+        assert (done.code, done.out) == (0, "Alice has 90.\n")
+        assert f"taken up again by resume, with actor {other.model}\n" in done.err
+        shown = surefoot("show", run_id).out
+        assert f"thinker: {thinker.model} · " in shown
+        assert f"actor: {other.model} · " in shown
+        again = surefoot("resume", run_id)  # it has ended: its outcome is given again
+    assert (again.code, again.out) == (0, "Alice has 90.\n")
+
+
+def test_a_fork_has_the_reasoner_and_may_have_another_thinker(surefoot: Command) -> None:
+    run_id = run_id_in(dual_run(surefoot).err)
+    with chat_server(DONE) as thinker, chat_server(DELIVERY) as actor:
+        told = ("--thinker", thinker.model, "--actor", actor.model)
+        done = surefoot("fork", run_id, "--at", "7", *told)
+    assert done.out == "Alice has 90.\n"
+    assert f"with thinker {thinker.model} · actor {actor.model}\n" in done.err
+
+
+def test_a_round_limit_names_its_option(surefoot: Command) -> None:
+    with chat_server(INSTRUCTION, REPORT, DELIVERY) as chat:
+        partial = with_scores(surefoot, "--reasoner", "dual", "--model", chat.model, "--max-rounds", "1")
+        assert (partial.code, partial.out) == (3, "Alice has 90.\n")
+        assert "completed partial (round_limit)" in partial.err
+        assert "--max-rounds MORE" in partial.err
+        chat.script += [DONE, DELIVERY]
+        assert surefoot("resume", run_id_in(partial.err), "--max-rounds", "5").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--thinker", "vllm:m"], "--thinker goes with --reasoner dual, and this run has react"),
+        (["--reasoner", "mono", "--actor", "vllm:m"], "--actor goes with --reasoner dual, and this run has mono"),
+        (["--max-rounds", "3"], "--max-steps"),
+        (["--thinking", "plain"], "--thinking goes with --reasoner mono or dual"),
+        (["--reasoner", "trio"], "--reasoner"),
+        (["--reasoner", "mono", "--model", "http://127.0.0.1:1/v1#m", "--max-rounds", "0"], "max_rounds=0"),
+        (["--reasoner", "dual", "--model", "local", "--base-url", "http://h/v1"], "--base-url is for neither"),
+    ],
+)  # fmt: skip
+def test_options_that_do_not_fit_are_one_clear_line(surefoot: Command, options: list[str], said: str) -> None:
+    done = surefoot("run", *options, "x")
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--reasoner", "react"], "has the reasoner dual and keeps it"),
+        (["--thinking", "none"], "--thinking is part of them"),
+    ],
+)
+def test_a_run_keeps_its_reasoner_and_its_prompts(surefoot: Command, options: list[str], said: str) -> None:
+    with chat_server(401) as chat:
+        failed = with_scores(surefoot, "--reasoner", "dual", "--model", chat.model, "--thinking", "plain")
+        run_id = run_id_in(failed.err)
+        refused = surefoot("resume", run_id, *options)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert said in refused.err
+        assert surefoot("fork", run_id, "--at", "1", *options).code == 2
+        chat.script += [INSTRUCTION, LOOKS, REPORT, DONE, DELIVERY]
+        done = surefoot("resume", run_id, "--reasoner", "dual", "--thinking", "plain")
+    assert (done.code, done.out) == (0, "Alice has 90.\n")
+
+
+def test_a_base_url_is_for_the_models_named_beside_it() -> None:
+    url, other = "http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"
+    start = recipe_from(Options(reasoner=None, thinker="vllm:t", actor="vllm:a", base_url=url), None, DUAL)
+    assert start.models == {"thinker": Chosen("vllm:t", url), "actor": Chosen("vllm:a", url)}
+    for options, thinker, actor in (
+        (Options(), Chosen("vllm:t", url), Chosen("vllm:a", url)),
+        (Options(actor="deepseek:d"), Chosen("vllm:t", url), Chosen("deepseek:d")),
+        (Options(actor="vllm:b", base_url=other), Chosen("vllm:t", url), Chosen("vllm:b", other)),
+        (Options(base_url=other), Chosen("vllm:t", other), Chosen("vllm:a", other)),
+        (Options(model="vllm:c"), Chosen("vllm:c"), Chosen("vllm:c")),
+        (Options(model="vllm:c", actor="local", base_url=other), Chosen("vllm:c", other), Chosen("local")),
+        (Options(thinker="vllm:t"), Chosen("vllm:t", url), Chosen("vllm:a", url)),
+    ):
+        assert recipe_from(options, start, DUAL).models == {"thinker": thinker, "actor": actor}
+
+
+def test_a_model_that_plays_both_roles_is_there_once() -> None:
+    both = Chosen("vllm:m", "http://127.0.0.1:1/v1")
+    recipe = Recipe({"thinker": both, "actor": both}, ".", (), reasoner="dual")
+    models = agent_from(recipe, (), MemoryJournal()).model
+    assert isinstance(models, dict)
+    assert models["thinker"] is models["actor"]
+
+
+def test_a_password_of_either_role_is_not_kept_and_asked_for_again(surefoot: Command, tmp_path: Path) -> None:
+    def secret(chat: ChatServer) -> str:
+        return chat.model.replace("://", "://ada:secret-1234@")
+
+    with chat_server(401, INSTRUCTION, DONE) as thinker, chat_server(LOOKS, REPORT, DELIVERY) as actor:
+        both = ("--thinker", secret(thinker), "--actor", secret(actor))
+        failed = with_scores(surefoot, "--reasoner", "dual", *both)
+        run_id = run_id_in(failed.err)
+        for lacking, given in (("thinker", both[2:]), ("actor", both[:2])):
+            refused = surefoot("resume", run_id, *given)
+            assert (refused.code, refused.err.count("\n")) == (2, 1)
+            assert f"give --{lacking} again: http://127.0.0.1:" in refused.err
+        done = surefoot("resume", run_id, *both, "--json")
+        assert cast("Json", done.json_lines[-1]["run"])["status"] == "completed"
+        told = failed.err + refused.err + done.out + surefoot("show", run_id).out + surefoot("runs", "--json").out
+    assert "secret-1234" not in told
+    kept = [path for place in (".surefoot", "state") for path in (tmp_path / place).rglob("*") if path.is_file()]
+    assert not any(b"secret-1234" in path.read_bytes() for path in kept)
+    recipe = recipe_of(tmp_path / ".surefoot" / "journal.db", run_id)
+    assert recipe is not None
+    assert recipe.models["actor"] == Chosen(actor.model, None, ("model",))
+
+
+@pytest.mark.parametrize("scheme", ["http", "HTTPS"])
+def test_a_journal_from_elsewhere_chooses_no_address_for_either_role(scheme: str) -> None:
+    model = f"{scheme}://elsewhere.example/v1#m"
+    speakers = {**DUAL.speakers, "actor": SpeakerState(model, "native", "native", {})}
+    state = State(1, "r1", Task("x"), speakers, reasoner="dual")
+    with pytest.raises(UsageError, match=f"no recipe of this run for this user; .* --actor {model}"):
+        recipe_from(Options(thinker="vllm:t"), None, state)
+    mine = recipe_from(Options(actor="vllm:a"), None, state)
+    assert mine.models == {"thinker": Chosen("vllm:t"), "actor": Chosen("vllm:a")}
+
+
+def test_a_recipe_of_other_roles_than_the_runs_counts_for_nothing() -> None:
+    strange = Recipe({"solo": Chosen("http://127.0.0.1:1/v1#m")}, "/", ())
+    assert set(recipe_from(Options(), strange, DUAL).models) == {"thinker", "actor"}
+
+
+def test_the_actor_reads_the_instruction_as_the_thinker_gave_it(surefoot: Command) -> None:
+    with chat_server(INSTRUCTION, REPORT, DONE, DELIVERY) as chat:
+        with_scores(surefoot, "--reasoner", "dual", "--model", chat.model)
+    assert "Alice's score" in texts(chat.bodies[1], "user")[-1]

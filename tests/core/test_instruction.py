@@ -1,0 +1,103 @@
+"""A Thinker's reply: what it instructs, when it is done, and what is a fault. Source: spec/reasoners.md, section 7."""
+
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surefoot.core.parse.instruction import instruction_schema, read_instruction
+from surefoot.core.parse.validate import validate
+from surefoot.types.messages import NativeCall
+from surefoot.types.reply import Instruction
+from surefoot.types.tools import Catalogue, ToolSpec
+
+CALL = '<function_call>{"name": "look", "args": {}}</function_call>'
+NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "instruction"),
+    [
+        ("<instruction>look</instruction>\n<input>Ada</input>", Instruction("look", "Ada")),
+        ("<instruction>look</instruction><input>None</input>", Instruction("look")),
+        ("<instruction>\n  look\n  twice\n</instruction>", Instruction("look\n  twice")),
+        ("<instruction>look <input>Ada", Instruction("look", "Ada")),
+        (
+            "<deep_thinking><instruction>no</instruction></deep_thinking><instruction>yes</instruction>",
+            Instruction("yes"),
+        ),
+        ("It is solved.\n  TASK_DONE  \n", Instruction("", done=True)),
+        ("<instruction>tell\nTASK_DONE\n</instruction>", Instruction("tell", done=True)),
+        ("<instruction>看看小明的成绩</instruction><input>无</input>", Instruction("看看小明的成绩")),
+        (f"<instruction>write {CALL}</instruction>", Instruction(f"write {CALL}")),
+        ('{"thought": "t", "next": "TASK_DONE"}', Instruction("", done=True)),
+        (
+            '{"thought": "t", "next": "look", "input": {"name": "Ada"}}',
+            Instruction("Call look with this input, then report its result.", '{"name":"Ada"}', tool="look"),
+        ),
+        ('{"thought": "t", "next": "WORDS", "instruction": "think", "input": "none"}', Instruction("think")),
+    ],
+)
+def test_an_instruction_is_read(text: str, instruction: Instruction) -> None:
+    parsed = read_instruction(text)
+    assert (parsed.instruction, parsed.error, parsed.calls) == (instruction, None, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Let us see.", "no_step"),
+        ("<instruction></instruction>", "no_step"),
+        ("We are nearly at TASK_DONE now.", "no_step"),
+        ("<deliverable>171</deliverable>", "no_step"),
+        ("", "empty"),
+        ("<deep_thinking>only that</deep_thinking>", "empty"),
+        (f"<instruction>look</instruction>\n{CALL}", "calls_not_allowed"),
+        (f"{CALL}\nTASK_DONE", "calls_not_allowed"),
+        ('<instruction>look</instruction>\n<function_call>{"name": </function_call>', "calls_not_allowed"),
+    ],
+)
+def test_what_is_no_instruction_is_a_fault(text: str, kind: str) -> None:
+    parsed = read_instruction(text)
+    assert (parsed.error.kind if parsed.error else None, parsed.instruction, parsed.calls) == (kind, None, ())
+
+
+def test_a_native_call_beside_an_instruction_is_a_fault() -> None:
+    parsed = read_instruction("<instruction>look</instruction>", calls=[NativeCall("a", "look", "{}")])
+    assert parsed.error is not None
+    assert (parsed.error.kind, parsed.instruction) == ("calls_not_allowed", None)
+
+
+def test_an_instruction_that_was_cut_off_is_not_carried_out() -> None:
+    parsed = read_instruction("<instruction>delete all files but", finish_reason="length")
+    assert parsed.error is not None
+    assert parsed.error.kind == "truncated"
+    assert read_instruction("<instruction>look</instruction>\n<inp", finish_reason="length").instruction is not None
+
+
+@given(st.text(st.sampled_from('<>/instruconp{}"_TASKDOE\n :,'), max_size=200))
+def test_no_text_breaks_it_and_nothing_in_it_is_a_call(text: str) -> None:
+    parsed = read_instruction(text)
+    assert parsed.calls == ()
+    assert (parsed.instruction is None) == (parsed.error is not None)
+
+
+def branches(tools: int, *, may_end: bool) -> list[object]:
+    catalogue = Catalogue(tuple(ToolSpec(f"tool{at}", "", NAME) for at in range(tools)))
+    return cast("list[object]", instruction_schema(catalogue, may_end=may_end)["anyOf"])  # as JSON Schema has it
+
+
+def test_the_schema_gives_each_tool_its_shape_and_the_end_its_own_branch() -> None:
+    assert len(branches(2, may_end=True)) == 3
+    assert len(branches(2, may_end=False)) == 2
+    good = {"thought": "t", "next": "tool1", "input": {"name": "Ada"}}
+    schema = {"anyOf": branches(2, may_end=False)}
+    assert not validate(good, schema).errors
+    assert validate({**good, "input": "Ada"}, schema).errors
+
+
+@pytest.mark.parametrize("tools", [0, 13])
+def test_without_tools_or_with_many_the_thinker_instructs_in_words(tools: int) -> None:
+    words = {"thought": "t", "next": "WORDS", "instruction": "sum it up", "input": ""}
+    assert not validate(words, {"anyOf": branches(tools, may_end=False)}).errors

@@ -1,0 +1,470 @@
+"""The services of a run: made once, at need; closed in reverse at the end, whatever end; and the line of a call."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, cast
+
+import pytest
+
+from surefoot.agent import Agent
+from surefoot.runtime.hands import LiveHands
+from surefoot.runtime.line import Line
+from surefoot.runtime.services import RunServices, checked_services, is_factory
+from surefoot.testing.models import ScriptedModel, calls
+from surefoot.tools.calling import ToolFailed
+from surefoot.tools.function import tool
+from surefoot.types.errors import UsageError
+from surefoot.types.events import Event
+from surefoot.types.messages import Signal, ToolProgress
+from surefoot.types.ports import ServiceKey, ToolCallContext
+
+pytestmark = pytest.mark.anyio
+SECRET = "hunter2"
+
+
+class Db:
+    """A service that tells its password to everybody who asks."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    def __repr__(self) -> str:
+        return f"Db({SECRET})"
+
+
+class CallableDb(Db):
+    def __call__(self) -> str:
+        return "called"
+
+
+class Asks(Protocol):
+    def ask(self) -> str: ...
+
+
+class Cache:
+    pass
+
+
+class Conn(Db):
+    """A service that is an async context manager, as sessions and connections are."""
+
+    entered = closed = 0
+
+    async def __aenter__(self) -> Conn:
+        self.entered += 1
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.closed += 1
+
+
+class Log:
+    """Factories that write down what happens to their services."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def factory(self, name: str, *, closing: BaseException | None = None) -> Callable[[], AsyncGenerator[Db]]:
+        async def opened() -> AsyncGenerator[Db]:
+            self.seen.append(f"open {name}")
+            await asyncio.sleep(0)
+            yield Db()
+            self.seen.append(f"close {name}")
+            if closing:
+                raise closing
+
+        return opened
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+async def made_by(factory: object) -> tuple[object, RunServices]:
+    async with RunServices(checked_services({Db: factory})) as services:
+        return await services.get(Db), services
+
+
+class TestFactories:
+    @pytest.mark.parametrize(
+        ("key", "value", "makes"),
+        [
+            (Db, Db, True),
+            (Db, Conn, True),
+            (Db, lambda: Db(), True),  # noqa: PLW0108  # the case
+            (Db, functools.partial(Db), True),
+            (Db, functools.lru_cache(Db), True),
+            (Asks, Db, True),
+            ((Db, "b"), Db, True),
+            (Db, Db(), False),
+            (Db, CallableDb(), False),  # an instance of its type, also when it can be called
+            (Asks, CallableDb(), False),  # no function, method, partial or class
+            ((str, "key"), "sesame", False),
+        ],
+        ids=str,
+    )
+    def test_objects_are_told_from_factories(self, key: ServiceKey, value: object, makes: bool) -> None:
+        assert is_factory(key, value) is makes
+        assert checked_services({key: value}) == {key: value}
+
+    @pytest.mark.parametrize("form", ["object", "class", "async", "async gen", "gen", "async cm", "cm", "own cm"])
+    async def test_each_form_gives_the_service(self, form: str) -> None:
+        closed: list[str] = []
+
+        async def by_coroutine() -> Db:
+            return Db()
+
+        async def by_async_generator() -> AsyncGenerator[Db]:
+            yield Db()
+            closed.append(form)
+
+        def by_generator() -> Generator[Db]:
+            yield Db()
+            closed.append(form)
+
+        forms: dict[str, object] = {
+            "object": Db(),
+            "class": Db,
+            "async": by_coroutine,
+            "async gen": by_async_generator,
+            "gen": by_generator,
+            "async cm": contextlib.asynccontextmanager(by_async_generator),
+            "cm": contextlib.contextmanager(by_generator),
+            "own cm": Conn,
+        }
+        service, _ = await made_by(forms[form])
+        assert isinstance(service, Db)
+        assert closed == ([form] if form in ("async gen", "gen", "async cm", "cm") else [])
+        if isinstance(service, Conn):
+            assert (service.entered, service.closed) == (1, 1)
+
+    async def test_an_object_is_neither_entered_nor_closed(self) -> None:
+        conn = Conn()
+        assert (await made_by(conn))[0] is conn
+        assert (conn.entered, conn.closed) == (0, 0)
+
+    @pytest.mark.parametrize(
+        ("services", "why"),
+        [
+            ({"Db": Db()}, "'Db'"),
+            ({(Db, ""): Db()}, "name"),
+            ({(Db,): Db()}, "name"),
+            ({list[int]: Db()}, "class"),
+            ({ToolCallContext: Db()}, "ToolCallContext"),
+            ({str: SECRET}, "hidden from the model"),
+            ({Db: lambda x: x}, "without arguments"),  # type: ignore[misc]  # no types: the case
+        ],
+        ids=str,
+    )
+    def test_what_cannot_be_meant_is_refused_without_showing_it(self, services: Any, why: str) -> None:  # Any: misuse
+        with pytest.raises(UsageError, match=why) as caught:
+            checked_services(services)
+        assert SECRET not in str(caught.value)
+
+
+class TestOneRun:
+    async def test_a_hundred_calls_at_once_make_it_once(self, log: Log) -> None:
+        async with RunServices({Db: log.factory("db")}) as services:
+            found = await asyncio.gather(*(services.get(Db) for _ in range(100)))
+            assert len({id(one) for one in found}) == 1
+            assert log.seen == ["open db"]
+
+    async def test_what_nobody_asks_for_is_not_made(self, log: Log) -> None:
+        async with RunServices({Db: log.factory("db")}):
+            pass
+        assert log.seen == []
+
+    async def test_two_runs_share_no_service(self, log: Log) -> None:
+        registered: dict[ServiceKey, object] = {Db: log.factory("db")}
+        async with RunServices(registered) as one, RunServices(registered) as other:
+            assert await one.get(Db) is not await other.get(Db)
+
+    async def test_they_close_in_reverse(self, log: Log) -> None:
+        async with RunServices({Db: log.factory("db"), Cache: log.factory("cache")}) as services:
+            await services.get(Cache)
+            await services.get(Db)
+        assert log.seen == ["open cache", "open db", "close db", "close cache"]
+
+    async def test_they_close_after_a_failure_and_it_is_told_as_it_was(self, log: Log) -> None:
+        async def run() -> None:
+            registered: dict[ServiceKey, object] = {Db: log.factory("db")}
+            registered[Cache] = log.factory("cache", closing=OSError("late"))
+            async with RunServices(registered) as services:
+                await services.get(Db)
+                await services.get(Cache)
+                raise KeyError("the run")
+
+        with pytest.raises(KeyError, match="the run"):
+            await run()
+        assert log.seen[2:] == ["close cache", "close db"]
+
+    async def test_they_close_after_a_cancellation(self, log: Log) -> None:
+        async def run() -> None:
+            async with RunServices({Db: log.factory("db"), Cache: log.factory("cache")}) as services:
+                await services.get(Db)
+                await services.get(Cache)
+                ready.set()
+                await asyncio.Event().wait()
+
+        ready = asyncio.Event()
+        running = asyncio.create_task(run())
+        await ready.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert log.seen[2:] == ["close cache", "close db"]
+
+    async def test_each_is_closed_in_the_task_that_opened_it(self) -> None:
+        tasks: list[object] = []
+
+        class Tasked(Db):
+            async def __aenter__(self) -> Db:
+                tasks.append(asyncio.current_task())
+                return self
+
+            async def __aexit__(self, *_: object) -> None:
+                tasks.append(asyncio.current_task())
+
+        await made_by(Tasked)
+        assert len(tasks) == 2
+        assert tasks[0] is tasks[1]
+
+    async def test_an_error_at_closing_is_logged_without_its_words(
+        self, log: Log, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with caplog.at_level(logging.INFO):
+            await made_by(log.factory("db", closing=OSError(SECRET)))
+        assert "Db could not be closed: OSError" in caplog.text
+        assert SECRET not in caplog.text
+
+    async def test_a_failed_making_tells_the_type_only_and_is_tried_again_later(self) -> None:
+        attempts: list[int] = []
+
+        async def unsure() -> Db:
+            attempts.append(1)
+            await asyncio.sleep(0)
+            if len(attempts) == 1:
+                raise ConnectionError(SECRET)
+            return Db()
+
+        async with RunServices({Db: unsure}) as services:
+            failed = await asyncio.gather(*(services.get(Db) for _ in range(10)), return_exceptions=True)
+            assert {str(each) for each in failed} == {"a service of this tool could not be made: ConnectionError"}
+            assert all(isinstance(each, ToolFailed) and each.infrastructure for each in failed)
+            assert isinstance(await services.get(Db), Db)
+        assert len(attempts) == 2
+
+    @pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), ValueError(SECRET)])
+    async def test_nothing_that_a_factory_raises_ends_the_run(self, error: BaseException) -> None:
+        def bad() -> Db:
+            raise error
+
+        async with RunServices({Db: bad}) as services:
+            with pytest.raises(ToolFailed, match=type(error).__name__) as caught:
+                await services.get(Db)
+            assert SECRET not in str(caught.value)
+
+    async def test_a_call_that_gives_up_leaves_the_service_to_the_others(self) -> None:
+        gate = asyncio.Event()
+
+        async def slow() -> Db:
+            await gate.wait()
+            return Db()
+
+        async with RunServices({Db: slow}) as services:
+            first, second = (asyncio.create_task(services.get(Db)) for _ in range(2))
+            await asyncio.sleep(0)
+            first.cancel()
+            await asyncio.wait((first,))
+            gate.set()
+            assert isinstance(await second, Db)
+
+    async def test_one_that_is_still_being_made_at_the_end_is_given_up(self) -> None:
+        undone: list[str] = []
+
+        async def never() -> AsyncGenerator[Db]:
+            try:
+                await asyncio.Event().wait()
+                yield Db()
+            finally:
+                undone.append("undone")
+
+        async with RunServices({Db: never}) as services:
+            asking = asyncio.create_task(services.get(Db))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        with pytest.raises(ToolFailed):
+            await asking
+        assert undone == ["undone"]
+
+    async def test_after_the_end_none_is_made(self, log: Log) -> None:
+        _, services = await made_by(log.factory("db"))
+        with pytest.raises(ToolFailed, match="over"):
+            await services.get(Db)
+        assert log.seen == ["open db", "close db"]
+
+    async def test_one_that_nobody_registered_is_told(self) -> None:
+        async with RunServices({}) as services:
+            with pytest.raises(ToolFailed, match=r"\(Db, 'b'\)"):
+                await services.get((Db, "b"))
+
+
+@dataclass
+class Watched:
+    """Hands, as far as a line asks them."""
+
+    watch: Callable[[Event | Signal], None] | None
+    services: RunServices
+
+    def tell(self, item: Event | Signal) -> None:
+        assert self.watch is not None
+        self.watch(item)
+
+
+def line_to(watch: Callable[[Event | Signal], None] | None) -> Line:
+    return Line(cast("LiveHands", Watched(watch, RunServices({}))))
+
+
+def context_of(line: Line) -> ToolCallContext:
+    return ToolCallContext("run", "1.0", "key", _line=line)
+
+
+class TestLine:
+    async def test_progress_comes_from_the_loop_and_from_threads_in_order(self) -> None:
+        seen: list[object] = []
+        with line_to(seen.append) as line:
+            context = context_of(line)
+            context.progress("half", 1, 2)
+            await asyncio.to_thread(context.progress, "all", 2, 2)
+        assert seen == [ToolProgress("1.0", "half", 1, 2), ToolProgress("1.0", "all", 2, 2)]
+
+    async def test_progress_is_silent_without_a_watch_after_the_call_and_outside_a_run(self) -> None:
+        with line_to(None) as line:
+            context_of(line).progress("nobody looks")
+        seen: list[object] = []
+        with line_to(seen.append) as line:
+            pass
+        context_of(line).progress("too late")
+        ToolCallContext("run", "1.0", "key").progress("no run")
+        assert seen == []
+
+    def test_progress_of_a_thread_that_outlives_its_loop_is_lost(self) -> None:
+        async def left_open() -> Line:
+            return line_to(lambda _: None)
+
+        context_of(asyncio.run(left_open())).progress("nobody is left")
+
+    @pytest.mark.parametrize("way", ["timeout", "cancelled"])
+    async def test_a_thread_learns_that_its_call_is_given_up(self, way: str) -> None:
+        begun, looked = threading.Event(), threading.Event()
+        told: list[bool] = []
+
+        @tool
+        def work(ctx: ToolCallContext) -> None:
+            told.append(ctx.cancelled)
+            begun.set()
+            looked.wait(10)
+            told.append(ctx.cancelled)
+            ended.set()
+
+        async def one_call() -> None:
+            with line_to(None) as line:
+                async with asyncio.timeout(None) as limit:
+                    call = asyncio.ensure_future(work.call({}, context_of(line)))
+                    await asyncio.to_thread(begun.wait, 10)
+                    if way == "timeout":
+                        limit.reschedule(0)
+                    await call
+
+        ended = threading.Event()
+        running = asyncio.create_task(one_call())
+        await asyncio.to_thread(begun.wait, 10)
+        if way == "cancelled":
+            running.cancel()
+        with pytest.raises(TimeoutError if way == "timeout" else asyncio.CancelledError):
+            await running
+        looked.set()
+        await asyncio.to_thread(ended.wait, 10)
+        assert told == [False, True]
+
+    async def test_a_call_that_ended_well_was_not_given_up(self) -> None:
+        with line_to(None) as line:
+            pass
+        assert not context_of(line).cancelled
+        assert not ToolCallContext("run", "1.0", "key").cancelled
+
+
+class Closing(Db):
+    def __init__(self, seen: list[str]) -> None:
+        super().__init__()
+        self.seen = seen
+
+    def __enter__(self) -> Closing:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.seen.append("closed")
+
+
+class TestThroughTheFrontDoor:
+    async def test_a_run_makes_closes_and_never_shows_its_services(self, tmp_path: Path) -> None:
+        seen: list[str] = []
+
+        def open_db() -> Closing:
+            seen.append("made")
+            return Closing(seen)
+
+        @tool(effect="read")
+        async def look(x: int, db: Db, ctx: ToolCallContext) -> str:
+            """Look it up."""
+            ctx.progress("looking", x)
+            return f"{x} {ctx.job == ctx.run_id} {ctx.operator} {ctx.deadline_s} {type(db).__name__}"
+
+        two = calls(("look", {"x": 1}), ("look", {"x": 2, "db": "forged"}))
+        model = ScriptedModel([two, calls(("look", {"x": 3})), "Found."])
+        agent = Agent(model, tools=[look], services={Db: open_db}, journal=tmp_path / "runs.db")
+        watched: list[object] = []
+        run = await agent.run("look", watch=watched.append)
+        assert run.status == "completed"
+        assert seen == ["made", "closed"]
+        assert model.requests[-1].messages[-1].content == "3 True main 120.0 Closing"
+        assert [each.text for each in watched if isinstance(each, ToolProgress)] == ["looking"] * 3
+        await agent.aclose()
+        written = b"".join(path.read_bytes() for path in tmp_path.glob("*") if path.is_file())  # noqa: ASYNC240  # small files
+        assert b"look" in written
+        assert b"looking" not in written
+        assert b"injected_argument_ignored" in written
+        assert SECRET.encode() not in written
+        assert "db" not in str(model.requests[0].tools.tools[0].parameters)
+
+    async def test_a_service_that_cannot_be_made_is_an_error_that_the_model_reads(self) -> None:
+        def open_db() -> Db:
+            raise ConnectionError(f"postgres://me:{SECRET}@db")
+
+        @tool(effect="read")
+        async def look(db: Db) -> str:
+            return str(db)
+
+        model = ScriptedModel([calls(("look", {})), "Sorry."])
+        await Agent(model, tools=[look], services={Db: open_db}).run("look")
+        assert "a service of this tool could not be made: ConnectionError" in model.requests[-1].messages[-1].content
+        assert SECRET not in str(model.requests[-1].messages)
+
+    def test_what_cannot_be_given_is_told_when_the_agent_is_built(self) -> None:
+        @tool
+        def look(db: Db) -> None: ...
+
+        with pytest.raises(UsageError, match="tool 'look', parameter 'db'"):
+            Agent(ScriptedModel([]), tools=[look])

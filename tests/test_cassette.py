@@ -1,0 +1,546 @@
+"""Cassettes: a recorded run is played event by event, without model, tool or key; whatever differs fails the test."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from surefoot import Agent, Budget, LoopConfig, Run, SqliteJournal, ToolCallContext, ToolResult, UsageError, tool
+from surefoot.testing.cassette import Cassette
+from surefoot.testing.models import Scripted, ScriptedModel, calls
+from surefoot.testing.tape import Miss, first_difference
+from surefoot.types.errors import ModelUnreachable, TraitRefused
+from surefoot.types.events import CallEnded, CallStarted, Event, RunForked, RunStarted
+from surefoot.types.messages import ModelMessage, ModelRequest, TextDelta, Usage
+from surefoot.types.ports import Tool
+from surefoot.types.tools import Catalogue
+
+pytestmark = pytest.mark.anyio
+
+MODEL = "openai:gpt-5.1-mini"
+TASK = "What is the sum of Alice's and Bob's scores?"
+KEY = "sk-secret-0123456789"
+SUM: list[Scripted] = [
+    calls(("exam_score", {"name": "Alice"}), ("exam_score", {"name": "Bob"})),
+    ModelMessage("assistant", "Together they have 171 points.", usage=Usage(7, 3, cost_usd=0.01)),
+]
+
+
+@tool(effect="read")
+async def exam_score(name: str) -> int:
+    """Exam score of one student."""
+    return {"Alice": 90, "Bob": 81}[name]
+
+
+def never(spec_of: Tool) -> Tool:
+    """The same tool as the model knows it; running it breaks the test."""
+
+    class Never:
+        spec = spec_of.spec
+
+        async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:  # noqa: ARG002
+            raise KeyboardInterrupt
+
+        async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> None:  # noqa: ARG002
+            raise KeyboardInterrupt
+
+    return Never()
+
+
+def scripted(script: Sequence[Scripted]) -> ScriptedModel:
+    return ScriptedModel(script, name=MODEL)
+
+
+Drive = Callable[[Agent], Any]
+
+
+async def once(agent: Agent) -> Run:
+    return await agent.run(TASK)
+
+
+async def recorded(
+    path: Path, script: Sequence[Scripted] = SUM, tools: Sequence[Tool] = (exam_score,), drive: Drive = once, **how: Any
+) -> Any:
+    with Cassette(path, record=True) as cassette:
+        return await drive(cassette.agent(scripted(script), tools, **how))
+
+
+async def played(
+    path: Path, tools: Sequence[Tool] = (exam_score,), drive: Drive = once, patience_s: float = 20.0, **how: Any
+) -> Any:
+    with Cassette(path, remedy="do it again", patience_s=patience_s) as cassette:
+        return await drive(cassette.agent(MODEL, [never(one) for one in tools], **how))
+
+
+async def both(path: Path, script: Sequence[Scripted], tools: Sequence[Tool], drive: Drive, **how: Any) -> Run:
+    """Record, play, and hold the events against each other; the recorded run."""
+    seen: list[list[Event]] = [[], []]
+
+    def watching(events: list[Event]) -> Drive:
+        async def driven(agent: Agent) -> Run:
+            run = await drive(agent)
+            store: Any = agent.journal
+            events.extend(record.event for record in (await store.read_recorded(run.id))[0])
+            return run
+
+        return driven
+
+    first = await recorded(path, script, tools, watching(seen[0]), **how)
+    second = await played(path, tools, watching(seen[1]), **how)
+    assert [without_id(event) for event in seen[0]] == [without_id(event) for event in seen[1]]
+    assert replace(first, id="") == replace(second, id="")
+    return first
+
+
+def without_id(event: Event) -> Event:
+    if isinstance(event, RunForked):
+        return replace(event, run_id="", parent="")
+    return replace(event, run_id="") if isinstance(event, RunStarted) else event
+
+
+# what is played
+
+
+async def test_a_recorded_run_is_played_without_model_tools_and_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    run = await both(tmp_path / "sum.journal", SUM, [exam_score], once)
+    assert (run.status, run.usage) == ("completed", Usage(17, 8, cost_usd=0.01))
+
+
+async def test_reads_side_by_side_end_in_the_recorded_order(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    order: list[int] = []
+
+    @tool(effect="read")
+    async def look(n: int) -> int:
+        """Look."""
+        if n == 0:
+            await gate.wait()
+        order.append(n)
+        if n == 2:
+            gate.set()
+        return n
+
+    script: list[Scripted] = [calls(*(("look", {"n": n}) for n in range(3))), "done"]
+    await both(tmp_path / "c", script, [look], once)
+    assert order == [1, 2, 0]
+
+
+async def test_a_doubt_and_what_a_person_said_are_played(tmp_path: Path) -> None:
+    @tool(timeout_s=0.01)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        await asyncio.Event().wait()
+        return str(amount)
+
+    async def settled(agent: Agent) -> Run:
+        run = await agent.run(TASK)
+        assert (run.status, run.reason) == ("paused", "in_doubt")
+        await agent.settle(run.id, run.waiting[0].id, "done", by="Ada", result="paid, receipt 7")
+        return await agent.resume(run.id, by="Ada")
+
+    run = await both(tmp_path / "c", [calls(("pay", {"amount": 5})), "Paid."], [pay], settled)
+    assert run.answer == "Paid."
+
+
+async def test_a_probe_is_played(tmp_path: Path) -> None:
+    async def was_paid(amount: int) -> str:
+        return f"paid {amount} before"
+
+    @tool(probe=was_paid, timeout_s=0.01)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        await asyncio.Event().wait()
+        return str(amount)
+
+    assert (await both(tmp_path / "c", [calls(("pay", {"amount": 5})), "Paid."], [pay], once)).status == "completed"
+
+
+async def test_forks_long_results_failures_and_what_was_learnt_are_played(tmp_path: Path) -> None:
+    @tool(effect="read")
+    def book() -> str:
+        """A long text."""
+        return "".join(f"<{n:06d}>" for n in range(500))
+
+    script: list[Scripted] = [
+        TraitRefused("stop", "no", "stop is not supported"),
+        calls(("book", {})),
+        calls(("read_result", {"call_id": "1.0", "start": 300})),
+        ModelUnreachable("down"),
+        "read",
+        "read again",
+    ]
+
+    async def forked(agent: Agent) -> Run:
+        run = await agent.run(TASK)
+        assert run.reason == "model_unavailable"
+        run = await agent.resume(run.id)
+        assert run.answer == "read"
+        store: Any = agent.journal
+        result = next(r.event.result for r in (await store.read_recorded(run.id))[0] if isinstance(r.event, CallEnded))
+        assert len(await store.get_blob(result.blob)) == 4_000
+        return await agent.fork(run.id, 8)
+
+    run = await both(tmp_path / "c", script, [book], forked, config=LoopConfig(tool_result_chars=300))
+    assert run.answer == "read again"
+
+
+async def test_the_end_by_time_comes_at_the_recorded_time(tmp_path: Path) -> None:
+    config = LoopConfig(budget=Budget(max_seconds=0.2, reserve=0.5))
+
+    @tool(effect="read")
+    async def look() -> str:
+        """Look."""
+        await asyncio.Event().wait()
+        return ""
+
+    run = await both(tmp_path / "c", [calls(("look", {})), "It takes too long."], [look], once, config=config)
+    assert (run.status, run.reason) == ("completed_partial", "time")
+
+
+async def test_several_agents_and_runs_find_their_own(tmp_path: Path) -> None:
+    async def three(cassette: Cassette, *, is_played: bool) -> list[str]:
+        first = ScriptedModel(["one", "two", "three"], name="test:first")
+        agent = cassette.agent("test:first" if is_played else first)
+        other = cassette.agent(
+            ScriptedModel(["Final Answer: four"], name="test:other", modes=("text",)), instructions="Be brief."
+        )
+        runs = [await agent.run("a"), await agent.run("a"), await agent.run("b"), await other.run("b")]
+        return [run.answer for run in runs]
+
+    path = tmp_path / "c"
+    with Cassette(path, record=True) as cassette:
+        answers = await three(cassette, is_played=False)
+    with Cassette(path) as cassette:
+        assert await three(cassette, is_played=True) == answers == ["one", "two", "three", "four"]
+
+
+async def test_a_dual_run_with_two_models_is_played(tmp_path: Path) -> None:
+    thinker = ["<instruction>get Bob's score</instruction><input>None</input>", "TASK_DONE"]
+    actor: list[Scripted] = [
+        calls(("exam_score", {"name": "Bob"})),
+        "Bob has 81.",
+        "<deliverable><final_output>81</final_output></deliverable>\nTASK_DONE",
+    ]
+    names = {"thinker": "test:thinker", "actor": "test:actor"}
+    models = {
+        "thinker": ScriptedModel(thinker, name="test:thinker"),
+        "actor": ScriptedModel(actor, name="test:actor"),
+    }
+    with Cassette(tmp_path / "c", record=True) as cassette:
+        first = await cassette.agent(models, [exam_score], reasoner="dual").run(TASK)
+    with Cassette(tmp_path / "c") as cassette:
+        second = await cassette.agent(names, [never(exam_score)], reasoner="dual").run(TASK)
+    assert first.status == "completed"
+    assert replace(first, id="") == replace(second, id="")
+
+
+async def test_a_streamed_run_shows_its_words(tmp_path: Path) -> None:
+    async def streamed(agent: Agent) -> Run:
+        seen = [item async for item in agent.stream(TASK)]
+        assert "".join(s.text for s in seen if isinstance(s, TextDelta)).strip() == "Together they have 171 points."
+        run = seen[-1]
+        assert isinstance(run, Run)
+        return run
+
+    await both(tmp_path / "c", SUM, [exam_score], streamed)
+
+
+def test_scripts_record_and_play_too(tmp_path: Path) -> None:
+    with Cassette(tmp_path / "deep" / "c", record=True) as cassette:
+        cassette.agent(scripted(SUM), [exam_score]).run_sync(TASK)
+    with Cassette(tmp_path / "deep" / "c") as cassette:
+        agent = cassette.agent(MODEL, [never(exam_score)])
+        run = agent.run_sync(TASK)
+        assert agent.resume_sync(run.id).answer == "Together they have 171 points."
+
+
+async def test_the_cassette_is_a_journal_and_playing_leaves_it_alone(tmp_path: Path) -> None:
+    path = tmp_path / "c.journal"
+    run = await recorded(path)
+    before = path.read_bytes()
+    path.chmod(0o444)
+    assert (await played(path)).answer == run.answer
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["c.journal"]  # noqa: PTH208  # names are all that is asked for
+    path.chmod(0o644)
+    store = SqliteJournal(path)
+    assert [info.run_id for info in await store.runs()] == [run.id]
+    await store.aclose()
+
+
+async def test_where_nothing_was_recorded_the_cassette_stays(tmp_path: Path) -> None:
+    await recorded(tmp_path / "c")
+    before = (tmp_path / "c").read_bytes()
+    with Cassette(tmp_path / "c", record=True) as cassette:
+        cassette.agent(scripted([]))
+    assert (tmp_path / "c").read_bytes() == before
+
+
+# what is missed
+
+
+def changed_score(description: str = "Score of one student, in points.") -> Tool:
+    @tool(effect="read", name="exam_score")
+    async def score(name: str) -> int:
+        return len(name)
+
+    class Changed:
+        spec = replace(exam_score.spec, description=description)
+        call = score.call
+        probe = score.probe
+
+    return Changed()
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        (
+            {"instructions": "Be brief."},
+            "what the model is shown in step 1 of the run of “What is the sum .*system prom",
+        ),
+        ({"tools": [changed_score()]}, "the tool exam_score was .*Exam score of one.*, is .*Score of one student, in"),
+        ({"config": LoopConfig(tool_result_chars=200)}, None),
+        (
+            {"config": LoopConfig(budget=Budget(max_steps=1))},
+            "record 8 of the run of .* was 'ModelReplied {.*, is 'RunEnded {.*steps",
+        ),
+        ({"call_mode": "text"}, "no run was recorded with .* in call mode text, only with .*call mode native"),
+        ({"reasoner": "mono"}, "was recorded with reasoner 'react', not 'mono'"),
+    ],
+    ids=["instructions", "tool", "nothing that shows", "budget", "mode", "reasoner"],
+)
+async def test_an_agent_that_does_something_else_is_told_what(
+    tmp_path: Path, how: dict[str, Any], told: str | None
+) -> None:
+    await recorded(tmp_path / "c")
+    if told is None:
+        assert (await played(tmp_path / "c", **how)).status == "completed"
+        return
+    with pytest.raises(Miss, match=told) as caught:
+        await played(tmp_path / "c", **how)
+    assert str(caught.value).startswith(f"cassette {tmp_path / 'c'}: ")
+    assert str(caught.value).endswith("; do it again")
+
+
+def test_of_two_requests_the_first_difference_is_told_shortly() -> None:
+    task, reply = ModelMessage("user", "x" * 300), calls(("look", {"q": "a"}), text="I look.")
+    was = ModelRequest("Be brief.", (task, reply))
+    other = calls(("look", {"q": "b"}), text="I look.")
+    told = [
+        (was, ""),
+        (replace(was, system="Be long."), "the system prompt was 'Be brief.', is 'Be long.'"),
+        (replace(was, messages=(task, other)), """message 2 was …' I look. look({"q":"a"})', is …'"""),
+        (replace(was, messages=(task,)), "message 2 was 'assistant: I look. look"),
+        (replace(was, messages=(replace(task, content="x" * 299 + "y"), reply)), f"message 1 was …'{'x' * 21}', is …'"),
+        (
+            replace(was, tools=Catalogue((exam_score.spec,))),
+            "the tool exam_score was 'not offered', is '[\"exam_score\",",
+        ),
+        (replace(was, stop=("Observation",)), "its stop was '[]', is '[\"Observation\"]'"),
+        (replace(was, mode="text"), "its mode was"),
+    ]
+    for now, words in told:
+        assert first_difference(was, now).startswith(words)
+        assert len(first_difference(was, now)) < 250
+        assert (first_difference(was, now) == "") == (words == "")
+
+
+async def test_a_reply_that_is_read_otherwise_is_told(tmp_path: Path) -> None:
+    script = ["Thought: x\nAction: exam_score\nAction Input: {'name': 'Bob'}", "Final Answer: 81"]
+    how: dict[str, Any] = {"call_mode": "text"}
+    await recorded(tmp_path / "c", script, **how)
+    await played(tmp_path / "c", **how)
+    with pytest.raises(Miss, match=r"the reply in step 1 .* is read otherwise now"):
+        await played(tmp_path / "c", config=LoopConfig(repair="strict"), **how)
+
+
+async def test_other_tasks_more_runs_other_models_and_no_file_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    await recorded(path)
+    with Cassette(path) as cassette:
+        agent = cassette.agent(MODEL, [exam_score])
+        with pytest.raises(Miss, match=r"no \(further\) run of the task “And Carol\?”; there are the run of “What is"):
+            await agent.run("And Carol?")
+        run = await agent.run(TASK)
+        with pytest.raises(Miss, match=r"no \(further\) run of the task “What is the sum"):
+            await agent.run(TASK)
+        with pytest.raises(Miss, match=r"no \(further\) fork of the run of “What is the sum .* at 3"):
+            await agent.fork(run.id, 3)
+        with pytest.raises(Miss, match=r"no run was recorded with openai:gpt-6, only with openai:gpt-5\.1-mini"):
+            cassette.agent("openai:gpt-6")
+    with Cassette(tmp_path / "none") as cassette, pytest.raises(Miss, match="none: there is no such file; record it"):
+        cassette.agent(MODEL)
+
+
+async def test_where_the_recorded_run_was_broken_off_a_played_one_does_not_go_on(tmp_path: Path) -> None:
+    @tool(effect="read")
+    async def look() -> str:
+        """Look."""
+        await asyncio.Event().wait()
+        return ""
+
+    async def broken_off(agent: Agent) -> None:
+        running = agent.stream(TASK)
+        async for item in running:
+            if isinstance(item, CallStarted):
+                break
+        await running.aclose()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue] - a generator
+
+    await recorded(tmp_path / "c", [calls(("look", {}))], [look], broken_off)
+    await played(tmp_path / "c", [look], broken_off)
+    with pytest.raises(Miss, match=r"the run of “What is .* was broken off at record 4, and now it goes on"):
+        await played(tmp_path / "c", [look], patience_s=0.01)
+
+
+async def test_what_must_come_first_and_does_not_is_told(tmp_path: Path) -> None:
+    await recorded(tmp_path / "c")
+    with pytest.raises(Miss, match=r"the run of .* went on with a CallStarted at record 5, which does not come"):
+        await played(tmp_path / "c", config=LoopConfig(max_concurrent_tools=1), patience_s=0.01)
+
+
+async def test_a_miss_is_kept_also_when_somebody_caught_it(tmp_path: Path) -> None:
+    await recorded(tmp_path / "c")
+    with Cassette(tmp_path / "c") as cassette:
+        agent = cassette.agent(MODEL, [exam_score])
+        (caught,) = await asyncio.gather(agent.run("else"), return_exceptions=True)
+        assert caught is cassette.missed
+
+
+async def test_a_model_on_a_cassette_is_asked_by_runs_alone(tmp_path: Path) -> None:
+    await recorded(tmp_path / "c")
+    with Cassette(tmp_path / "c") as cassette:
+        agent = cassette.agent(MODEL)
+        await agent.aclose()
+        with pytest.raises(UsageError, match="leave `journal` out"):
+            cassette.agent(MODEL, journal="runs.db")
+        with pytest.raises(UsageError, match="no run"):
+            await agent.resume("r1")
+
+
+# with a server, and with pytest
+
+
+@contextmanager
+def server(answer: Mapping[str, object]) -> Generator[tuple[str, list[str]]]:
+    """A server that gives every request the same answer; its URL, and the keys that came."""
+    keys: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            keys.append(self.headers["Authorization"] or "")
+            body = json.dumps({"choices": [{"index": 0, "message": answer, "finish_reason": "stop"}]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class has it
+            """Say nothing."""
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.server_port}/v1", keys
+    finally:
+        listening.shutdown()
+        thread.join()
+        listening.server_close()
+
+
+async def test_a_cassette_holds_no_key_and_recording_leaves_no_connection_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server({"role": "assistant", "content": "hello"}) as (url, keys):
+        monkeypatch.setenv("SUREFOOT_API_KEY", KEY)
+        name = f"{url.replace('//', '//bob:hunter2@')}#m"
+        with Cassette(tmp_path / "c", record=True) as cassette:
+            run = await cassette.agent(name).run("Hi")
+        assert keys == [f"Bearer {KEY}"]
+    monkeypatch.delenv("SUREFOOT_API_KEY")
+    with Cassette(tmp_path / "c") as cassette:
+        assert (await cassette.agent(name).run("Hi")).answer == run.answer == "hello"
+    data = (tmp_path / "c").read_bytes()
+    assert KEY.encode() not in data
+    assert b"hunter2" not in data
+
+
+TESTS = """
+import asyncio
+import pytest
+from surefoot import tool
+
+@tool(effect="read")
+async def look(q: str) -> str:
+    "Look."
+    return q
+
+@pytest.mark.parametrize("word", ["a/b", "c"])
+def test_words(cassette, word):
+    run = cassette.agent("openai:gpt-5.1-mini", tools=[look]).run_sync(f"Say {word}")
+    assert run.answer == "hello"
+
+class TestMore:
+    def test_caught(self, cassette):
+        agent = cassette.agent("openai:gpt-5.1-mini")
+        async def two():
+            return await asyncio.gather(agent.run(TASK), agent.run("Good bye"), return_exceptions=True)
+        asyncio.run(two())
+
+TASK = "Hi"
+"""
+
+
+def run_pytest(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME", "TMPDIR")}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "surefoot.testing.pytest_plugin", "-W", "error", *options],
+        cwd=folder,
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_fixture_records_when_it_is_asked_to_and_plays_otherwise(tmp_path: Path) -> None:
+    file = tmp_path / "test_it.py"
+    file.write_text(TESTS)
+    without = run_pytest(tmp_path)
+    assert "3 failed" in without.stdout, without.stdout
+    assert "record it again: pytest --surefoot-record 'test_it.py::test_words[c]'" in without.stdout
+    with server({"role": "assistant", "content": "hello"}) as (url, _):
+        done = run_pytest(tmp_path, "--surefoot-record", OPENAI_BASE_URL=url, OPENAI_API_KEY=KEY)
+        assert done.returncode == 0, done.stdout
+    kept = sorted(path.name for path in (tmp_path / "cassettes").iterdir())
+    assert len(kept) == 3
+    assert kept[0] == "test_it.TestMore.test_caught.journal"
+    assert kept[1].startswith("test_it.test_words[a_b]-")
+    assert kept[2] == "test_it.test_words[c].journal"
+    again = run_pytest(tmp_path)
+    assert again.returncode == 0, again.stdout
+    file.write_text(TESTS.replace('TASK = "Hi"', 'TASK = "Hello"'))
+    caught = run_pytest(tmp_path)
+    assert "1 failed, 2 passed" in caught.stdout, caught.stdout
+    assert "no (further) run of the task “Hello”" in caught.stdout
+
+
+def test_the_plugin_loads_nothing_of_surefoot_until_a_test_wants_a_cassette(tmp_path: Path) -> None:
+    told = "import sys, surefoot.testing.pytest_plugin; sys.exit('surefoot.agent' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", told], cwd=tmp_path, check=False).returncode == 0

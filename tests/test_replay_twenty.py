@@ -1,0 +1,485 @@
+"""Runs of every kind are recorded, then replayed with no network: event by event and byte by byte the same."""
+
+import asyncio
+import socket
+import sqlite3
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surefoot import Agent, Budget, LoopConfig, Run, SqliteJournal, Task, tool
+from surefoot.cli import main
+from surefoot.core.reasoners.table import REASONERS
+from surefoot.core.replay import replay
+from surefoot.journal.codec import chain, encode, genesis
+from surefoot.testing.journals import Crash, CrashingStore
+from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.types.decisions import Deny
+from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
+from surefoot.types.events import (
+    Attachment,
+    CallEnded,
+    CallJudged,
+    CallReused,
+    CallStarted,
+    DoubtSettled,
+    Event,
+    ModelFailed,
+    ModelReplied,
+    ModelTraitLearnt,
+    RunEnded,
+    RunForked,
+    RunResumed,
+    RunStarted,
+)
+from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
+from surefoot.types.ports import JournalStore, Model
+
+Make = Callable[[str, JournalStore], Awaitable[object]]
+"""Drives the run of that id on that store, to its end or wherever it is to be left."""
+
+DONE = "<deliverable>\n<final_output>171</final_output>\n</deliverable>\nTASK_DONE"
+BOTH = calls(("score", {"name": "Alice"}), ("score", {"name": "Bob"}))
+
+
+# tools
+
+
+@tool(effect="read")
+async def score(name: str) -> int:
+    """Exam score of one student."""
+    return {"Alice": 90, "Bob": 81}[name]
+
+
+@tool(effect="read")
+async def slow(n: int) -> int:
+    """Answer late, the first latest."""
+    for _ in range(5 - n):
+        await asyncio.sleep(0)
+    return n
+
+
+@tool(effect="read")
+def book() -> str:
+    """A long text."""
+    return "".join(f"<{n:06d}>" for n in range(500))
+
+
+@tool(effect="read", name="查成绩")
+def look_up(姓名: str) -> int:  # noqa: N803, PLC2401  # Chinese names work everywhere
+    """查一个学生的成绩。"""
+    return {"小明": 95}[姓名]
+
+
+@tool(finish=True)
+def finish(answer: str) -> str:
+    """Give the answer."""
+    return answer
+
+
+@tool(timeout_s=0.01)
+async def pay(amount: int) -> str:
+    """Pay, and never hear of it again."""
+    await asyncio.Event().wait()
+    return str(amount)
+
+
+async def was_paid(amount: int) -> str | None:
+    return f"paid {amount} before"
+
+
+@tool(timeout_s=0.01, probe=was_paid)
+async def pay_known(amount: int) -> str:
+    """Pay, and find out later."""
+    await asyncio.Event().wait()
+    return str(amount)
+
+
+# what is recorded
+
+
+def plain(
+    script: Sequence[Scripted],
+    *tools: Any,
+    modes: tuple[CallMode, ...] = ("native", "schema", "text"),
+    task: str | Task = "What is the sum of Alice's and Bob's scores?",
+    **how: Any,
+) -> Make:
+    """A run on a scripted model, to its end."""
+
+    async def made(run_id: str, store: JournalStore) -> Run:
+        agent = Agent(ScriptedModel(script, modes=modes), tools or (score,), journal=store, **how)
+        return await agent.run(task, run_id=run_id)
+
+    return made
+
+
+def resumed(
+    script: Sequence[Scripted], *tools: Any, between: Callable[[Agent, Run], Awaitable[object]] | None = None
+) -> Make:
+    """A run that stands still and is taken up again."""
+
+    async def made(run_id: str, store: JournalStore) -> Run:
+        agent = Agent(ScriptedModel(script), tools or (score,), journal=store)
+        run = await agent.run("Do it.", run_id=run_id)
+        if between is not None:
+            await between(agent, run)
+        return await agent.resume(run_id, by="Ada")
+
+    return made
+
+
+async def settle(agent: Agent, run: Run) -> None:
+    assert run.reason == "in_doubt"
+    await agent.settle(run.id, run.waiting[0].id, "done", by="Ada", result="paid, receipt 7")
+
+
+async def not_done(agent: Agent, run: Run) -> None:
+    await agent.settle(run.id, run.waiting[0].id, "not_done", by="Ada")
+    again = await agent.resume(run.id)
+    await agent.settle(run.id, again.waiting[0].id, "done", by="Ada")
+
+
+async def crashed(run_id: str, store: JournalStore) -> None:
+    """The process dies once its reads are begun, and another one goes on with the run."""
+    agent = Agent(ScriptedModel([BOTH]), [score], journal=CrashingStore(store, 5, "after"))
+    with suppress(Crash):
+        await agent.run("The sum?", run_id=run_id)
+    await Agent(ScriptedModel(["171"]), [score], journal=store).resume(run_id)
+
+
+async def forked(run_id: str, store: JournalStore) -> None:
+    parent = Agent(ScriptedModel([BOTH, "171"], name="test:a"), [score], journal=store)
+    await parent.run("The sum?", run_id=f"{run_id}-parent")
+    child = Agent(ScriptedModel(["Final Answer: 171"], name="test:b", modes=("text",)), [score], journal=store)
+    await child.fork(f"{run_id}-parent", 7, new_id=run_id)
+
+
+async def cancelled(run_id: str, store: JournalStore) -> None:
+    agent = Agent(ScriptedModel([calls(("pay", {"amount": 5}))]), [pay], journal=store)
+    await agent.run("Pay.", run_id=run_id)
+    await agent.cancel(run_id, by="Ada")
+
+
+async def interrupted(run_id: str, store: JournalStore) -> None:
+    """Cancelled in the middle of a read, and taken up again."""
+    reached = asyncio.Event()
+
+    @tool(effect="read")
+    async def wait() -> str:
+        """Wait the first time."""
+        if not reached.is_set():
+            reached.set()
+            await asyncio.Event().wait()
+        return "here"
+
+    agent = Agent(ScriptedModel([calls(("wait", {})), "here"]), [wait], journal=store)
+    running = asyncio.ensure_future(agent.run("Wait.", run_id=run_id))
+    await reached.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await agent.resume(run_id)
+
+
+async def streamed(run_id: str, store: JournalStore) -> None:
+    agent = Agent(ScriptedModel([BOTH, "171"]), [score], journal=store)
+    async for _ in agent.stream("The sum?", run_id=run_id):
+        pass
+
+
+async def overflowing(run_id: str, store: JournalStore) -> None:
+    def reply(request: ModelRequest) -> Scripted:
+        last, shown = request.messages[-1], len(request.messages)
+        if shown > 9:
+            return ModelRefused("too long", kind="context_overflow")
+        return "enough" if "4" in last.content else calls(("slow", {"n": shown // 2}))
+
+    await Agent(FunctionModel(reply), [slow], journal=store).run("Count.", run_id=run_id)
+
+
+async def learning(run_id: str, store: JournalStore) -> None:
+    def reply(request: ModelRequest) -> Scripted:
+        if request.mode == "native":
+            return TraitRefused("native_tools", "no", "tools are not supported")
+        if request.stop and request.traits.get("stop") != "no":
+            return TraitRefused("stop", "no", "stop is not supported")
+        return "Final Answer: 171"
+
+    await Agent(FunctionModel(reply, modes=("native", "text")), [score], journal=store).run("?", run_id=run_id)
+
+
+def dual(actor: Sequence[Scripted], mode: CallMode = "native") -> Make:
+    async def made(run_id: str, store: JournalStore) -> Run:
+        thinks = ["<instruction>get both scores</instruction>\n<input>Alice, Bob</input>", "TASK_DONE"]
+        models: dict[str, str | Model] = {
+            "thinker": ScriptedModel(thinks, name="test:thinker", modes=("text",)),
+            "actor": ScriptedModel(actor, name="test:actor", modes=(mode,)),
+        }
+        return await Agent(models, [score], journal=store, reasoner="dual").run("The sum?", run_id=run_id)
+
+    return made
+
+
+def tagged(*wanted: tuple[str, str]) -> str:
+    made = [
+        f'<function_call>\n{{"name": "{n}", "call_objective": "x", "args": {a}}}\n</function_call>' for n, a in wanted
+    ]
+    return "<action>\n" + "\n".join(made) + "\n</action>"
+
+
+ALICE = 'Thought: I need Alice.\nAction: score\nAction Input: {"name": "Alice"}\nObservation: 12'
+RUNS: Mapping[str, Make] = {
+    "native calls": plain([BOTH, "171"]),
+    "text steps": plain([ALICE, "Thought: yes.\nFinal Answer: 90"], modes=("text",)),
+    "schema steps": plain(
+        [
+            '{"thought": "Bob", "action": "score", "action_input": {"name": "Bob"}}',
+            '{"thought": "81", "action": "Final Answer", "action_input": "81"}',
+        ],
+        modes=("schema", "text"),
+    ),
+    "chinese text": plain(
+        ['思考：先查小明。\n行动：查成绩\n行动输入：{"姓名": "小明"}', "思考：知道了。\n最终答案：95 分"],
+        look_up,
+        modes=("text",),
+        task="小明考了多少分？",
+    ),
+    "faults and nudges": plain(
+        ["Thought: hm", "", "Action: score\nAction Input: {nonsense", ALICE, "Final Answer: 90"], modes=("text",)
+    ),
+    "given up after faults": plain(["Action: score\nAction Input: {nonsense"] * 3, modes=("text",)),
+    "reads side by side": plain([calls(*(("slow", {"n": n}) for n in range(4))), "done"], slow),
+    "reused results": plain([BOTH, BOTH, "171"]),
+    "faulty calls": plain([calls(("score", {"nome": "A"}), ("scores", {}), ("score", {"name": "Carol"})), "no"]),
+    "a denied call": plain([calls(("score", {"name": "Bob"}), ("finish", {"answer": "81"})), "81"], score, finish),
+    "a finish tool": plain([calls(("finish", {"answer": "171"}))], score, finish),
+    "long results, paged": plain(
+        [calls(("book", {})), calls(("read_result", {"call_id": "1.0", "start": 3_000})), "read"],
+        book,
+        config=LoopConfig(tool_result_chars=900),
+    ),
+    "a model that fails": resumed([BOTH, ModelUnreachable("down"), "171"]),
+    "a crash": crashed,
+    "a fork": forked,
+    "a doubt, settled": resumed([calls(("pay", {"amount": 5})), "Paid."], pay, between=settle),
+    "a doubt, settled twice": resumed([calls(("pay", {"amount": 5})), "Paid."], pay, between=not_done),
+    "a doubt, probed": plain([calls(("pay_known", {"amount": 5})), "Paid."], pay_known),
+    "cancelled by a person": cancelled,
+    "interrupted": interrupted,
+    "the last step": plain(
+        [calls(("slow", {"n": 1})), "so far: 1"], slow, config=LoopConfig(budget=Budget(max_steps=2))
+    ),
+    "context overflow": overflowing,
+    "learnt traits": learning,
+    "streamed": streamed,
+    "attachments": plain(["ok"], task=Task("Sum it up.", (Attachment("a.txt", "ignore all that\x00“”"),))),
+    "a cut answer": plain([ModelMessage("assistant", "One hundred", finish_reason="length"), " and seventy-one"]),
+    "a refusal": plain([ModelMessage("assistant", "no", finish_reason="content_filter")]),
+    "mono, native": plain([BOTH, DONE], reasoner="mono"),
+    "mono, tags": plain(
+        [tagged(("score", '{"name": "Alice"}'), ("score", '{"name": "Bob"}')), "<deliverable>open", DONE],
+        modes=("text",),
+        reasoner="mono",
+    ),
+    "dual, native": dual([BOTH, "They have 90 and 81.", DONE]),
+    "dual, tags": dual([tagged(("score", '{"name": "Bob"}')), "Bob has 81.", DONE], "text"),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record as its file has it."""
+
+    version: int
+    at: float
+    body: bytes
+    hash: bytes
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with all the runs."""
+    path = tmp_path_factory.mktemp("twenty") / "runs.journal"
+
+    async def record() -> None:
+        store = SqliteJournal(path)
+        for name, make in RUNS.items():
+            await make(name, store)
+        await store.aclose()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUREFOOT_TRAITS_FILE", "")
+        asyncio.run(record())
+    return path
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No socket reaches anybody. They can be made, since an event loop keeps a pair of them for itself."""
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise AssertionError("a replay must not touch the network")
+
+    for name in ("connect", "connect_ex", "sendto", "bind"):
+        monkeypatch.setattr(socket.socket, name, forbidden)
+    for name in ("create_connection", "getaddrinfo", "gethostbyname"):
+        monkeypatch.setattr(socket, name, forbidden)
+
+
+def events_of(journal: Path, run_id: str) -> list[Event]:
+    async def read() -> list[Event]:
+        store = SqliteJournal(journal)
+        records, wrong = await store.read_recorded(run_id)
+        await store.aclose()
+        assert wrong == ""
+        return [record.event for record in records]
+
+    return asyncio.run(read())
+
+
+def rows_of(journal: Path, run_id: str) -> tuple[list[Row], str]:
+    """The records as they are stored, those shared with a parent first, and the run that they begin with."""
+    with closing(sqlite3.connect(journal)) as db:
+        number, parent, at = db.execute("SELECT number, parent, at FROM run WHERE run_id=?", (run_id,)).fetchone()
+        own = db.execute("SELECT version, at, body, hash FROM event WHERE run=? ORDER BY seq", (number,)).fetchall()
+        lineage: list[tuple[str]] = db.execute("SELECT run_id FROM run WHERE number=?", (parent,)).fetchall()
+    shared, root = rows_of(journal, lineage[0][0]) if lineage else ([], run_id)
+    return [*shared[:at], *(Row(*row) for row in own)], root
+
+
+def test_there_are_at_least_twenty_and_every_kind_of_event(journal: Path) -> None:
+    assert len(RUNS) >= 20
+    kinds = {type(event) for name in RUNS for event in events_of(journal, name)}
+    assert kinds == {
+        CallEnded, CallJudged, CallReused, CallStarted, DoubtSettled, ModelFailed, ModelReplied, ModelTraitLearnt,
+        RunEnded, RunForked, RunResumed, RunStarted,
+    }  # fmt: skip
+
+
+def test_the_runs_are_what_they_are_called(journal: Path) -> None:
+    all_ = {name: events_of(journal, name) for name in RUNS}
+    ends = {name: events[-1].ending for name, events in all_.items() if isinstance(events[-1], RunEnded)}
+    assert set(ends) == set(RUNS)
+    other = {name: (end.kind, getattr(end, "reason", "")) for name, end in ends.items() if end.kind != "completed"}
+    assert other == {
+        "given up after faults": ("failed", "parse_failure"),
+        "cancelled by a person": ("cancelled", ""),
+        "the last step": ("completed_partial", "steps"),
+        "a refusal": ("stopped", "refused"),
+    }
+    assert any(isinstance(e, CallJudged) and isinstance(e.decision, Deny) for e in all_["a denied call"])
+    assert any(isinstance(e, ModelFailed) and e.kind == "context_overflow" for e in all_["context overflow"])
+    assert any(isinstance(e, CallEnded) and e.result.blob for e in all_["long results, paged"])
+    assert sum(isinstance(e, RunResumed) for e in all_["a doubt, settled twice"]) == 2
+    assert [e.call_id for e in all_["reads side by side"] if isinstance(e, CallEnded)] == ["1.3", "1.2", "1.1", "1.0"]
+    used = {e.reasoner for events in all_.values() for e in events if isinstance(e, RunStarted)}
+    assert used == {"react", "mono", "dual"} & set(REASONERS)
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.usefixtures("no_network")
+def test_a_replay_gives_the_same_events_bytes_and_hashes(
+    journal: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = events_of(journal, name)
+    rows, root = rows_of(journal, name)
+    monkeypatch.setattr(socket, "socket", None)  # from here on nobody can even make one
+    replayed = replay(recorded)
+    assert (replayed.differs_at, replayed.expected, replayed.got) == (None, None, None)
+    assert list(replayed.events) == recorded
+    assert [encode(event)[0] for event in replayed.events] == [row.body for row in rows]
+    previous = genesis(root)
+    for event, row in zip(replayed.events, rows, strict=True):
+        previous = chain(previous, row.version, row.at, encode(event)[0])
+        assert previous == row.hash
+
+
+def tampered(event: Event) -> Event | None:
+    """The record as somebody would like it to be, where it says what surefoot itself decided."""
+    match event:
+        case CallJudged(by=""):
+            return replace(event, decision=Deny("because"))
+        case CallStarted(attempt=attempt):
+            return replace(event, attempt=attempt + 1)
+        case CallReused():
+            return replace(event, known="9.9")
+        case CallEnded(call_id=call_id):
+            return replace(event, call_id=f"{call_id}9")
+        case ModelReplied(parsed=parsed):
+            return replace(event, parsed=replace(parsed, content="something else", final="something else"))
+        case RunEnded(ending) if ending.kind != "cancelled":
+            return replace(event, ending=replace(ending, kind="completed"[:-1]))
+        case _:
+            return None
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_whatever_is_tampered_with_is_where_a_replay_differs(journal: Path, name: str) -> None:
+    recorded = events_of(journal, name)
+    changed = [(at, other) for at, event in enumerate(recorded) if (other := tampered(event)) is not None]
+    assert changed
+    for at, other in changed:
+        replayed = replay([*recorded[:at], other, *recorded[at + 1 :]])
+        assert replayed.differs_at == at, other
+        assert list(replayed.events) == recorded[:at]
+
+
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], journal: Path, run_id: str
+) -> tuple[object, str, str]:
+    monkeypatch.setattr(sys, "argv", ["surefoot", "replay", run_id, "--journal", str(journal)])
+    monkeypatch.setenv("COLUMNS", "300")
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    return ended.value.code or 0, said.out, said.err
+
+
+@pytest.mark.parametrize("name", ["native calls", "a fork", "a doubt, settled", "dual, tags"])
+@pytest.mark.usefixtures("no_network")
+def test_the_command_replays_without_network(
+    journal: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = command(monkeypatch, capsys, journal, name)
+    assert (code, err) == (0, "")
+    assert out == f"{len(events_of(journal, name))} records, all alike\n"
+
+
+def test_the_command_tells_a_record_that_was_altered_in_the_file(
+    journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy.journal"
+    copy.write_bytes(journal.read_bytes())
+    with closing(sqlite3.connect(copy)) as db, db:
+        number = db.execute("SELECT number FROM run WHERE run_id='native calls'").fetchone()[0]
+        altered = "UPDATE event SET body=CAST(replace(CAST(body AS TEXT), '81', '99') AS BLOB) WHERE run=? AND seq=7"
+        assert db.execute(altered, (number,)).rowcount == 1
+    code, _, err = command(monkeypatch, capsys, copy, "native calls")
+    assert code == 1
+    assert "run native calls, record 7: " in err
+
+
+def test_the_command_tells_a_record_that_was_altered_with_its_chain(
+    journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = events_of(journal, "native calls")
+    at = next(at for at, event in enumerate(events) if isinstance(event, CallJudged))
+    events[at] = tampered(events[at]) or events[at]
+
+    async def write() -> None:
+        store = SqliteJournal(tmp_path / "forged.journal")
+        run = await store.open("native calls", create=True)
+        await run.append(events, "written")
+        await run.release()
+        await store.aclose()
+
+    asyncio.run(write())
+    code, out, _ = command(monkeypatch, capsys, tmp_path / "forged.journal", "native calls")
+    assert code == 1
+    assert out.startswith(f"{at} records alike; record {at} comes out differently\n")
+    assert "because" in out
