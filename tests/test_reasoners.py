@@ -19,7 +19,7 @@ from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.errors import ModelUnreachable, UsageError
 from surefoot.types.events import Attachment, CallEnded, Event
-from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
+from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, Usage
 from surefoot.types.moves import Think
 from surefoot.types.ports import JournalStore
 
@@ -589,3 +589,19 @@ async def test_a_result_over_the_limit_is_cut_for_the_actor_and_a_handle_for_the
     assert "[cut: 300 of 900 characters" in texts(actor.requests[1])
     assert any(isinstance(event, CallEnded) and event.result.blob for event in await events_of(store, run))
     await agent.aclose()
+
+
+@pytest.mark.parametrize("role", ["thinker", "actor"])
+async def test_a_role_that_has_used_up_its_share_is_not_asked_any_more(role: str) -> None:
+    def reply(text: str) -> ModelMessage:
+        return ModelMessage("assistant", text, usage=Usage(100, 100))
+
+    budget = Budget(max_tokens=2_000, shares={role: 0.2})
+    agent, thinker, actor = dual(
+        [reply(told("one"))] * 9,
+        [reply("a report"), *([reply("a report")] if role == "actor" else []), reply(DONE)],
+        config=LoopConfig(budget=budget),
+    )
+    run = await agent.run(TASK)
+    assert (run.status, run.reason, run.deliverable.output) == ("completed_partial", "tokens", "171")
+    assert (len(thinker.requests), len(actor.requests)) == (2, 2 + (role == "actor"))

@@ -30,10 +30,29 @@ def limit_for(state: State, role: str) -> Limit | None:
 
     Rounds are counted where they begin, so that the last one is not broken off in the middle.
     """
-    if (limit := spent_limit(state, reserve=True)) is not None or role != ROLES[state.reasoner][0]:
+    limit = spent_limit(state, reserve=True) or _spent_share(state)
+    if limit is not None or role != ROLES[state.reasoner][0]:
         return limit
     most = round_limit(state)
     return "round_limit" if most is not None and rounds(state) >= most else None
+
+
+def reached_limit(state: State) -> Limit | None:
+    """The limit for which no further round is begun."""
+    return limit_for(state, ROLES[state.reasoner][0])
+
+
+def _spent_share(state: State) -> Limit | None:
+    """The limit of which some role has used up its share."""
+    budget = state.config.budget
+    for role, share in budget.shares.items():
+        if (speaker := state.speakers.get(role)) is None:
+            continue
+        if budget.max_tokens is not None and speaker.usage.total_tokens >= budget.max_tokens * share:
+            return "tokens"
+        if budget.max_cost_usd is not None and (speaker.usage.cost_usd or 0.0) >= budget.max_cost_usd * share:
+            return "cost"
+    return None
 
 
 def _last_but_one(max_steps: int, *, reserve: bool) -> int:

@@ -26,20 +26,27 @@ IN_WORDS = 12
 
 
 def step_schema(
-    tools: Catalogue, *, answer: bool = True, least_answer: int = 1, deliverable: bool = False
+    tools: Catalogue,
+    *,
+    answer: bool = True,
+    least_answer: int = 1,
+    deliverable: bool = False,
+    output: Mapping[str, object] | None = None,
 ) -> Mapping[str, object]:
     """The schema of a step with these tools; made once for a catalogue.
 
     `answer`: whether the answer is one of the branches; it then has at least `least_answer` characters, and with
-    `deliverable` the parts of one (spec/reasoners.md, section 5).
+    `deliverable` the parts of one (spec/reasoners.md, section 5). `output` is the shape that it has in place of text.
     """
     least = least_answer if answer else 0
+    if output is not None:
+        return _any_of(tools, _answer(output, deliverable=deliverable) if answer else None)
+    text = {"type": "string", "minLength": least}
     made = f"step_schema:{least}:{deliverable}"
-    return tools.derived(made, lambda all_: _any_of(all_, _answer(least, deliverable=deliverable) if least else None))
+    return tools.derived(made, lambda all_: _any_of(all_, _answer(text, deliverable=deliverable) if answer else None))
 
 
-def _answer(least: int, *, deliverable: bool) -> Mapping[str, object]:
-    output = {"type": "string", "minLength": least}
+def _answer(output: Mapping[str, object], *, deliverable: bool) -> Mapping[str, object]:
     if not deliverable:
         return output
     parts: dict[str, object] = {part: {"type": "string", "maxLength": MAX_THOUGHT_CHARS} for part in PARTS}

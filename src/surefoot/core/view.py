@@ -18,6 +18,7 @@ from surefoot.core.parse.faults import tell_warnings
 from surefoot.core.parse.labels import stop_sequences
 from surefoot.core.privilege import handle, is_withheld
 from surefoot.core.roles import ACTOR, SOLO, TAGGED, THINKER, prompt_name
+from surefoot.core.shape import told_shape
 from surefoot.core.state import Call, State, Turn, subset
 from surefoot.core.step_schema import IN_WORDS, required_only, step_schema
 from surefoot.core.template import split_template
@@ -92,6 +93,7 @@ def _step(state: State, think: Think, offered: Catalogue) -> Mapping[str, object
         answer=_may_answer(state, think.role, offered),
         least_answer=IN_WORDS if _said_nothing(state) else 1,
         deliverable=must_deliver(state, think),
+        output=None if think.role == ACTOR and think.want != "answer" else state.config.output_schema,
     )
 
 
@@ -166,6 +168,9 @@ def head(state: State, role: str) -> tuple[str, ModelMessage]:
     is_kept_away = role == THINKER and state.config.thinker_sees == "data"
     user_text = task.text + "".join(_attached(one, is_kept_away=is_kept_away) for one in task.attachments)
     system, user = split_template(state.prompts[name], tools=described, task=user_text)
+    if state.config.output_schema is not None and role != THINKER:
+        where = "The answer" if state.config.deliverable == "optional" else "<final_output>"
+        system += f"\n\n{told_shape(state.config.output_schema, where)}"
     if state.instructions:
         system = f"{state.instructions}\n\n{system}".strip()
     made = state.heads[name] = (system, ModelMessage("user", user))

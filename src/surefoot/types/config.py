@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from surefoot.types.errors import ConfigError
@@ -42,7 +42,8 @@ class Budget:
 
     `max_steps` counts model requests, `max_tokens` input and output together, `max_seconds` the time in which somebody
     drives the run (not the time it waits for a person). `reserve` is the share of tokens, money and time that is kept
-    for the last request, in which the model says what is known.
+    for the last request, in which the model says what is known. `shares` limits a role to its share of tokens and
+    money: `{"thinker": 0.4}`.
     """
 
     max_steps: int | None = 50
@@ -50,8 +51,12 @@ class Budget:
     max_cost_usd: float | None = None
     max_seconds: float | None = None
     reserve: float = 0.1
+    shares: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __post_init__(self) -> None:
+        for role, share in self.shares.items():
+            if not (_is_number(share) and 0 < share <= 1):
+                raise ConfigError("shares", {role: share}, "give each role a share above 0 and up to 1")
         for name in ("max_steps", "max_tokens", "max_cost_usd", "max_seconds"):
             value = getattr(self, name)
             if value is not None and not (_is_number(value) and value > 0):
@@ -75,6 +80,7 @@ class LoopConfig:
     For `mono` and `dual`: `max_rounds` until the deliverable is asked for; `deliverable` "required" takes no plain
     words for an answer. For `dual`: `actor_steps`, requests of one turn of the Actor; `early_deliverable`, whether a
     deliverable before the Thinker's word is to be confirmed; `thinker_sees`, whether untrusted text ("all") or not.
+    `output_schema`: a JSON Schema that the answer, or the deliverable's final output, has to fit as JSON.
     """
 
     budget: Budget = Budget()
@@ -93,12 +99,15 @@ class LoopConfig:
     actor_steps: int = 3
     early_deliverable: Literal["confirm", "accept"] = "confirm"
     thinker_sees: Literal["data", "all"] = "data"
+    output_schema: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ConfigError(name, value, f"give a whole number of at least {least}")
+        if self.output_schema is not None and not isinstance(self.output_schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+            raise ConfigError("output_schema", self.output_schema, "give a JSON Schema as a mapping, or None")
         if not (_is_number(self.tool_timeout_s) and self.tool_timeout_s > 0):
             raise ConfigError("tool_timeout_s", self.tool_timeout_s, "give seconds above 0")
         for name, choices in _CHOICES.items():

@@ -21,6 +21,7 @@ FaultKind = Literal[
     "unknown_tool",
     "truncated",
     "calls_not_allowed",
+    "invalid_output",
     "conflict",
 ]
 

@@ -158,6 +158,7 @@ _MESSAGES: dict[FaultKind, Callable[[Fault, Offered], list[str]]] = {
     "unknown_tool": _unknown_tool,
     "truncated": _truncated,
     "calls_not_allowed": _said("No call may be made here; nothing was run", "Give your reason in words."),
+    "invalid_output": _said("The output does not have the shape that was asked for", "Give it again, whole."),
     "conflict": _said("The reply held more than one step; nothing was run", "Write one step per reply."),
 }
 

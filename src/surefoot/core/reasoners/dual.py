@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from surefoot.core.budget import limit_for
+from surefoot.core.budget import reached_limit
 from surefoot.core.pager import without_pager
 from surefoot.core.parse.deliverable import DELIVERABLE
 from surefoot.core.parse.instruction import instruction_schema, read_instruction
 from surefoot.core.reasoners.dual_view import actor_messages, thinker_messages
-from surefoot.core.reasoners.reading import read_delivering
+from surefoot.core.reasoners.reading import read_delivering, shaped
 from surefoot.core.reasoners.shared import (
     after_failure,
     failed_to_read,
     finished,
     given_up,
+    has_other_shape,
     joined,
     last_word,
+    misshapen,
     think,
 )
 from surefoot.core.roles import ACTOR, THINKER
@@ -77,16 +79,18 @@ def _after_actor(state: State, turn: Turn) -> Think | Learn | End:
 
 def _after_delivery(state: State, turn: Turn) -> Think | Learn | End:
     """The deliverable was asked for: because the Thinker said so, or because a limit is reached."""
-    is_over = limit_for(state, THINKER) is not None
-    text = joined(state, turn) if turn.outcome == "answer" else ""
+    is_over = reached_limit(state) is not None
+    text = joined(state, turn) if turn.outcome == "answer" or (is_over and has_other_shape(turn)) else ""
     if _is_done(state):
-        if text:
+        if turn.outcome == "answer":
             return End(Completed(text))
+        if (end := misshapen(state, ACTOR)) is not None:
+            return end
         if turn.outcome == "cut" and state.speakers[ACTOR].cuts_running > state.config.continuations:
             return End(CompletedPartial(joined(state, turn), "truncated"))
         if state.speakers[ACTOR].nudges_running > state.config.nudges:
             return failed_to_read(state, ACTOR)
-        return last_word(state, "") if is_over else given_up(state, ACTOR) or think(state, ACTOR, "answer")
+        return last_word(state, text) if is_over else given_up(state, ACTOR) or think(state, ACTOR, "answer")
     return last_word(state, text or proposed(state)) if is_over else think(state, THINKER)
 
 
@@ -147,7 +151,7 @@ def read(state: State, think: Think, message: ModelMessage) -> Parsed:
     """A Thinker's reply as an instruction; an Actor's as calls, a report or a deliverable."""
     if think.role == THINKER:
         return read_instruction(message.content, calls=message.calls, finish_reason=message.finish_reason)
-    return _reported(think, read_delivering(state, think, message))
+    return shaped(state, think, _reported(think, read_delivering(state, think, message)))
 
 
 def _reported(think: Think, parsed: Parsed) -> Parsed:

@@ -5,9 +5,19 @@ Source: seed 003 and spec/reasoners.md, sections 5, 6 and 8.
 
 from __future__ import annotations
 
-from surefoot.core.budget import limit_for
-from surefoot.core.reasoners.reading import read_delivering
-from surefoot.core.reasoners.shared import after_failure, failed_to_read, finished, given_up, joined, last_word, think
+from surefoot.core.budget import reached_limit
+from surefoot.core.reasoners.reading import read_delivering, shaped
+from surefoot.core.reasoners.shared import (
+    after_failure,
+    failed_to_read,
+    finished,
+    given_up,
+    has_other_shape,
+    joined,
+    last_word,
+    misshapen,
+    think,
+)
 from surefoot.core.roles import SOLO
 from surefoot.core.state import State, Turn
 from surefoot.core.view import request
@@ -25,8 +35,9 @@ def speaker(state: State) -> Think | Learn | End:
     if turn is None:
         return think(state, SOLO)
     if turn.want == "answer":  # asked for at a limit; unless the run was resumed with more room
-        is_over = limit_for(state, SOLO) is not None
-        return last_word(state, _answer(state, turn)) if is_over else think(state, SOLO)
+        is_over = reached_limit(state) is not None
+        text = joined(state, turn) if has_other_shape(turn) else _answer(state, turn)
+        return last_word(state, text) if is_over else think(state, SOLO)
     if (ending := finished(turn)) is not None:
         return End(ending)
     if answer := _answer(state, turn):
@@ -37,7 +48,7 @@ def speaker(state: State) -> Think | Learn | End:
         return End(CompletedPartial(joined(state, turn), "truncated"))
     if turn.outcome == "no_step" and state.speakers[SOLO].nudges_running > state.config.nudges:
         return failed_to_read(state, SOLO)  # no text stands in for a deliverable
-    return given_up(state, SOLO) or think(state, SOLO)
+    return misshapen(state, SOLO) or given_up(state, SOLO) or think(state, SOLO)
 
 
 def view(state: State, think: Think) -> ModelRequest:
@@ -47,7 +58,7 @@ def view(state: State, think: Think) -> ModelRequest:
 
 def read(state: State, think: Think, message: ModelMessage) -> Parsed:
     """The reply as calls, a deliverable or a fault."""
-    return read_delivering(state, think, message)
+    return shaped(state, think, read_delivering(state, think, message))
 
 
 def _answer(state: State, turn: Turn) -> str:

@@ -5,9 +5,19 @@ Source: seed 002 and spec/react.md, sections 1, 2, 7, 9 and 10.
 
 from __future__ import annotations
 
-from surefoot.core.budget import limit_for
-from surefoot.core.reasoners.reading import read_step
-from surefoot.core.reasoners.shared import after_failure, finished, given_up, joined, last_word, said, think
+from surefoot.core.budget import reached_limit
+from surefoot.core.reasoners.reading import read_step, shaped
+from surefoot.core.reasoners.shared import (
+    after_failure,
+    finished,
+    given_up,
+    has_other_shape,
+    joined,
+    last_word,
+    misshapen,
+    said,
+    think,
+)
 from surefoot.core.roles import SOLO
 from surefoot.core.state import State, Turn
 from surefoot.core.view import request
@@ -25,14 +35,14 @@ def speaker(state: State) -> Think | Learn | End:
     if turn is None:
         return think(state, SOLO)
     if turn.want == "answer":  # the last word; unless the run was resumed with more room
-        has_words = turn.outcome in ("answer", "cut", "no_step", "narrated")
-        is_over = limit_for(state, SOLO) is not None
+        has_words = turn.outcome in ("answer", "cut", "no_step", "narrated") or has_other_shape(turn)
+        is_over = reached_limit(state) is not None
         return last_word(state, joined(state, turn) if has_words else "") if is_over else think(state, SOLO)
     if (answer := accepted_answer(state, turn)) is not None:
         return End(answer)
     if turn.outcome == "refused":
         return End(Stopped("refused"))
-    return given_up(state, SOLO) or think(state, SOLO)
+    return misshapen(state, SOLO) or given_up(state, SOLO) or think(state, SOLO)
 
 
 def view(state: State, think: Think) -> ModelRequest:
@@ -42,7 +52,7 @@ def view(state: State, think: Think) -> ModelRequest:
 
 def read(state: State, think: Think, message: ModelMessage) -> Parsed:
     """The reply as calls, an answer or a fault. With no tool offered, a call in it is none that could run."""
-    return read_step(state, think, message)
+    return shaped(state, think, read_step(state, think, message))
 
 
 def accepted_answer(state: State, turn: Turn) -> Ending | None:

@@ -13,6 +13,8 @@ import orjson
 from surefoot.core.notes import Form
 from surefoot.core.parse.deliverable import DELIVERABLE, PARTS, TASK_DONE, body_of
 from surefoot.core.parse.reply import parse
+from surefoot.core.roles import ACTOR
+from surefoot.core.shape import shape_faults
 from surefoot.core.state import State
 from surefoot.core.view import form_of, must_deliver, offered_now
 from surefoot.types.messages import ModelMessage
@@ -64,6 +66,19 @@ def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed
     return parsed
 
 
+def shaped(state: State, think: Think, parsed: Parsed) -> Parsed:
+    """The reply, unless it answers in another shape than was asked for. Reports before the end have no shape."""
+    schema = state.config.output_schema
+    if schema is None or parsed.calls or parsed.errors or parsed.error or parsed.instruction:
+        return parsed
+    if think.role == ACTOR and think.want != "answer" and parsed.final is None:
+        return parsed
+    answer = parsed.final if parsed.final is not None else parsed.content or ""
+    if not answer.strip() or not (told := shape_faults(answer, schema)):
+        return parsed
+    return replace(parsed, final=None, content=answer, error=Fault("invalid_output", told))
+
+
 def _parsed(state: State, think: Think, message: ModelMessage, form: Form) -> Parsed:
     config = state.config
     return parse(
@@ -100,4 +115,8 @@ def _delivered(final: str) -> str:
     if not isinstance(parts, dict) or not parts or not set(cast("dict[str, object]", parts)) <= set(PARTS):
         return final
     said = cast("dict[str, object]", parts)  # keys are those of a deliverable
-    return "\n".join(f"<{name}>{said[name]}</{name}>" for name in PARTS if name in said)
+    return "\n".join(f"<{name}>{_as_text(said[name])}</{name}>" for name in PARTS if name in said)
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

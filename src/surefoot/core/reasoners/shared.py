@@ -5,7 +5,7 @@ Source: spec/react.md, sections 2, 7, 9 and 10; spec/reasoners.md, section 8.
 
 from __future__ import annotations
 
-from surefoot.core.budget import limit_for, spent_limit
+from surefoot.core.budget import limit_for, reached_limit, spent_limit
 from surefoot.core.gate.judge import answer_of_finish
 from surefoot.core.roles import ROLES, SOLO
 from surefoot.core.state import SpeakerState, State, Turn
@@ -69,8 +69,20 @@ def failed_to_read(state: State, role: str) -> End:
 
 def last_word(state: State, text: str) -> End:
     """The end when the answer was asked for because of a limit."""
-    limit = limit_for(state, ROLES[state.reasoner][0]) or "steps"
+    limit = reached_limit(state) or "steps"
     return End(CompletedPartial(text, limit) if text else Stopped(limit))
+
+
+def has_other_shape(turn: Turn) -> bool:
+    """Whether the reply answers, but not in the shape that was asked for."""
+    return turn.parsed.error is not None and turn.parsed.error.kind == "invalid_output"
+
+
+def misshapen(state: State, role: str) -> End | None:
+    """The end of a run whose output does not fit its schema, once a correction was asked for in vain."""
+    own = [turn for turn in (*state.done, state.turn) if turn is not None and turn.role == role]
+    is_second = len(own) > 1 and has_other_shape(own[-1]) and has_other_shape(own[-2])
+    return End(CompletedPartial(said(own[-1]).strip(), "schema")) if is_second else None
 
 
 def said(turn: Turn) -> str:

@@ -1,0 +1,90 @@
+"""An answer in the shape that was asked for: one correction, then it is given with a reservation."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from surefoot import Agent, Budget, ConfigError, LoopConfig
+from surefoot.testing.models import Scripted, ScriptedModel, calls
+from surefoot.types.messages import CallMode
+
+pytestmark = pytest.mark.anyio
+
+SHAPE: Mapping[str, object] = {
+    "type": "object",
+    "properties": {"sum": {"type": "integer"}},
+    "required": ["sum"],
+    "additionalProperties": False,
+}
+GOOD, BAD = '{"sum": 171}', '{"sum": "many"}'
+
+
+def delivered(output: str) -> str:
+    return f"<deliverable>\n<final_output>{output}</final_output>\n</deliverable>\nTASK_DONE"
+
+
+def agent_of(
+    script: Sequence[Scripted], reasoner: str = "react", mode: CallMode = "native", **config: Any
+) -> tuple[Agent, ScriptedModel]:
+    model = ScriptedModel(script, modes=(mode,))
+    return Agent(model, reasoner=reasoner, config=LoopConfig(output_schema=SHAPE, **config)), model
+
+
+@pytest.mark.parametrize(
+    ("reasoner", "mode", "good", "bad"),
+    [
+        ("react", "native", GOOD, BAD),
+        ("react", "native", f"```json\n{GOOD}\n```", "It is 171."),
+        ("react", "text", f"Final Answer: {GOOD}", f"Final Answer: {BAD}"),
+        ("mono", "native", delivered(GOOD), delivered(BAD)),
+        ("mono", "text", delivered(GOOD), delivered("171")),
+    ],
+)
+async def test_another_shape_is_corrected_once(reasoner: str, mode: CallMode, good: str, bad: str) -> None:
+    agent, model = agent_of([bad, good], reasoner, mode)
+    run = await agent.run("add up")
+    assert run.status == "completed"
+    assert '"sum": 171' in run.deliverable.output
+    assert "does not have the shape" in model.requests[1].messages[-1].content
+    assert '"sum":{"type":"integer"}' in model.requests[0].system
+    agent, _ = agent_of([bad, bad, good], reasoner, mode)
+    run = await agent.run("add up")
+    assert (run.status, run.reason) == ("completed_partial", "schema")
+    assert run.answer
+
+
+async def test_in_schema_mode_the_answer_is_held_to_the_shape() -> None:
+    step = f'{{"thought": "t", "action": "Final Answer", "action_input": {GOOD}}}'
+    agent, model = agent_of([step], mode="schema")
+    run = await agent.run("add up")
+    assert (run.status, run.answer) == ("completed", GOOD)
+    assert "'sum': {'type': 'integer'}" in str(model.requests[0].schema)
+
+
+async def test_a_deliverable_in_schema_mode_carries_it_as_json() -> None:
+    parts = f'{{"task_objective": "a", "task_context": "b", "key_reasoning_points": "c", "final_output": {GOOD}}}'
+    step = f'{{"thought": "t", "action": "Final Answer", "action_input": {parts}}}'
+    agent, _ = agent_of([step], "mono", "schema", deliverable="required")
+    run = await agent.run("add up")
+    assert (run.status, run.deliverable.output) == ("completed", '{"sum":171}')
+
+
+async def test_reports_of_an_actor_have_no_shape_and_what_it_delivers_has() -> None:
+    thinker = ScriptedModel(["<instruction>add up</instruction>", "TASK_DONE"], modes=("text",))
+    actor = ScriptedModel(["I have added up.", delivered(BAD), delivered(GOOD)])
+    agent = Agent({"thinker": thinker, "actor": actor}, reasoner="dual", config=LoopConfig(output_schema=SHAPE))
+    run = await agent.run("add up")
+    assert (run.status, run.deliverable.output, run.requests) == ("completed", GOOD, 5)
+    assert "JSON that fits" not in thinker.requests[0].system
+
+
+async def test_at_a_limit_what_is_there_is_given_in_whatever_shape() -> None:
+    agent, _ = agent_of([calls(("nope", {})), "It is 171."], budget=Budget(max_steps=2))
+    run = await agent.run("add up")
+    assert (run.status, run.reason, run.answer) == ("completed_partial", "steps", "It is 171.")
+
+
+def test_a_shape_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match="output_schema"):
+        LoopConfig(output_schema="sum")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]  # the mistake is the case
