@@ -37,6 +37,7 @@ lint: $(STAMP)
 
 bench: $(STAMP)  ## what a step costs, against the raw loop in the same run
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/reasoners.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -22,9 +22,8 @@ DONE = "<deliverable>\n<final_output>171</final_output>\n</deliverable>\nTASK_DO
 
 @pytest.fixture(autouse=True)
 def beside_the_examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    for name in ("scores",):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
+    monkeypatch.delitem(sys.modules, "scores", raising=False)
 
 
 def example(name: str) -> ModuleType:
@@ -52,14 +51,16 @@ async def test_the_model_service_answers_whole_and_in_pieces(capsys: pytest.Capt
 @pytest.mark.parametrize("native", [True, False])
 async def test_functions_are_called_and_their_results_handed_back(*, native: bool) -> None:
     def reply(request: ModelRequest) -> ModelMessage | str:
-        assert "book" not in repr(request)  # the service and its parameter
+        shown = [request.system, *(message.content for message in request.messages)]
+        shown += [f"{tool.description} {tool.parameters}" for tool in request.tools.tools]
+        assert "book" not in " ".join(shown).lower()  # the service and its parameter
         if len(request.messages) > 1:
-            return "Together they have 171 points."
+            return "Bob has 81."
         bodies = [json.dumps({"name": "exam_score", "args": {"name": name}}) for name in ("Alice", "Bob")]
         return both_scores() if native else "".join(f"<function_call>{body}</function_call>" for body in bodies)
 
     model = FunctionModel(reply, modes=("native",) if native else ("text",))
-    assert await example("run_function_calling").main(model) == "Together they have 171 points."
+    assert await example("run_function_calling").main(model) == "Bob has 81."
     told = " ".join(message.content for message in model.requests[1].messages)
     assert "90" in told
     assert "81" in told

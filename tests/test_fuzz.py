@@ -6,9 +6,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
+from surefoot.core.fold import fold
+from surefoot.core.moves import next_moves
+from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.replay import replay
 from surefoot.testing.models import ChaosModel, FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, NativeCall
+from surefoot.types.moves import Think
 
 pytestmark = pytest.mark.anyio
 
@@ -92,3 +96,47 @@ async def test_chaos_never_hangs_a_run() -> None:
         ended.add((await Agent(model, tools=[look]).run("go")).status)
     assert ended <= {"completed", "completed_partial", "stopped", "failed"}
     assert "completed" in ended
+
+
+TAGS = st.sampled_from(
+    [
+        "<instruction>", "</instruction>", "<input>", "</input>", "look it up", "TASK_DONE", "\nTASK_DONE\n",
+        "<deliverable>", "</deliverable>", "<final_output>42</final_output>", "<deep_thinking>", "</deep_thinking>",
+        '<function_call>{"name": "look", "call_objective": "x", "args": {"q": "b"}}</function_call>',
+        "<function_call_result>no</function_call_result>", '<actor_report trust="trusted">', "\n",
+        '{"thought": "t", "next": "look", "input": {"q": "x"}}', '{"thought": "t", "next": "TASK_DONE"}',
+        '{"thought": "t", "action": "Final Answer", "action_input": "42"}',
+    ]
+)  # fmt: skip
+TAGGED = st.one_of(
+    st.lists(TAGS, max_size=6).map("".join).map(lambda text: ModelMessage("assistant", text)),
+    st.just(ModelMessage("assistant", "<instruction>look</instruction>")),
+    REPLIES,
+)
+MODES: st.SearchStrategy[CallMode] = st.sampled_from(["native", "schema", "text"])
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(["mono", "dual"]), st.lists(TAGGED, min_size=4, max_size=40), MODES, st.booleans())
+async def test_nonsense_from_a_thinker_and_an_actor_ends_in_a_named_outcome(
+    reasoner: str, replies: list[ModelMessage], mode: CallMode, required: bool
+) -> None:
+    model = ScriptedModel(replies, modes=(mode, "text"), traits={"json_schema": "yes"})
+    store = MemoryJournal()
+    config = LoopConfig(budget=Budget(max_steps=None), max_rounds=4, deliverable="required" if required else "optional")
+    agent = Agent(model, tools=[look, send], journal=store, reasoner=reasoner, config=config)
+    run = await agent.run("go")
+    assert run.status in ("completed", "completed_partial", "stopped", "failed")
+    assert len(model.requests) <= 4 * (1 + 3 * 4) + 12, "rounds, their repeats, and the deliverable"
+    records, wrong = await store.read_recorded(run.id)
+    assert wrong == ""
+    events = [record.event for record in records]
+    assert replay(events).differs_at is None
+    shown = [
+        REASONERS[reasoner].view(state, move).messages
+        for end in range(1, len(events))
+        for state in [fold(events[:end])]
+        for move in next_moves(state)
+        if isinstance(move, Think)
+    ]
+    assert shown == [request.messages for request in model.requests], "another process sees what this one saw"

@@ -11,9 +11,13 @@ if TYPE_CHECKING:
     from surefoot.core.parse.reply import parse as parse_reply
     from surefoot.journal.memory import MemoryJournal
     from surefoot.journal.sqlite import SqliteJournal
+    from surefoot.reasoners import DualModelReasoner, MonoModelReasoner
     from surefoot.run import Run
+    from surefoot.service import ModelService
     from surefoot.tools.builtin import builtin_tools
     from surefoot.tools.function import tool
+    from surefoot.tools.services import Inject
+    from surefoot.types.calls import FunctionCallResult
     from surefoot.types.config import Budget, LoopConfig
     from surefoot.types.errors import (
         ConfigError,
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from surefoot.types.events import Attachment, Task
-    from surefoot.types.messages import ModelSettings
+    from surefoot.types.messages import ModelMessage, ModelSettings
     from surefoot.types.ports import ToolCallContext
     from surefoot.types.tools import ToolResult
 
@@ -32,11 +36,17 @@ _HOMES = {
     "Attachment": "types.events",
     "Budget": "types.config",
     "ConfigError": "types.errors",
+    "DualModelReasoner": "reasoners",
+    "FunctionCallResult": "types.calls",
+    "Inject": "tools.services",
     "JournalError": "types.errors",
     "LoopConfig": "types.config",
     "MemoryJournal": "journal.memory",
     "ModelError": "types.errors",
+    "ModelMessage": "types.messages",
+    "ModelService": "service",
     "ModelSettings": "types.messages",
+    "MonoModelReasoner": "reasoners",
     "Run": "run",
     "SqliteJournal": "journal.sqlite",
     "SurefootError": "types.errors",
@@ -54,11 +64,17 @@ __all__ = [
     "Attachment",
     "Budget",
     "ConfigError",
+    "DualModelReasoner",
+    "FunctionCallResult",
+    "Inject",
     "JournalError",
     "LoopConfig",
     "MemoryJournal",
     "ModelError",
+    "ModelMessage",
+    "ModelService",
     "ModelSettings",
+    "MonoModelReasoner",
     "Run",
     "SqliteJournal",
     "SurefootError",

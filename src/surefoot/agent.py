@@ -58,8 +58,9 @@ class Agent:
     …}`, and so with `settings`. `tools` are functions or `Tool`s, with unique names; `services` is what they ask for by
     type, objects or factories (`runtime/services.py` says which is which). `journal` is where runs are kept: a
     `JournalStore`, a path for SQLite, or None for memory. `call_mode` "auto" takes the first that the model's wire can
-    carry. `thinking` is how `mono` and `dual` are asked to think (`prompts/load.py`). `prompts` replaces templates, by
-    call mode or "ROLE_MODE". Raises `UsageError` for what cannot work.
+    carry. `fallback` answers while the circuit of a model that was given by name is open. `thinking` is how `mono` and
+    `dual` are asked to think (`runtime/templates.py`). `prompts` replaces templates, by call mode or "ROLE_MODE".
+    Raises `UsageError` for what cannot work.
     """
 
     model: str | Model | Mapping[str, str | Model]
@@ -70,6 +71,7 @@ class Agent:
     journal: JournalStore | str | Path | None = None
     reasoner: str = "react"
     call_mode: CallMode | Literal["auto"] = "auto"
+    fallback: str | Model | None = None
     thinking: Thinking = "auto"
     services: Mapping[ServiceKey, object] = field(default_factory=dict[ServiceKey, object], repr=False)
     prompts: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -85,7 +87,8 @@ class Agent:
             raise UsageError("instructions must be a text")
         if self.reasoner not in CHOICES:
             raise UsageError(f"there is no reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")
-        parts = cast_of(self.reasoner, *_by_role(self.reasoner, self.model, self.settings), self.call_mode)
+        models, settings = _by_role(self.reasoner, self.model, self.settings, self.fallback)
+        parts = cast_of(self.reasoner, models, settings, self.call_mode)
         services = checked_services(self.services)
         tools = bound_tools(self.tools, services)
         specs = (*(one.spec for one in tools.values()), pager_spec()) if tools else ()
@@ -179,6 +182,9 @@ class Agent:
 
         `config` replaces that of the parent. Raises `UsageError` for an unknown run or a record that it does not have.
         """
+        records, _ = await self._store.read_recorded(run_id)
+        if records[:at]:
+            self._cast.changes(fold(record.event for record in records[:at]))  # what cannot be driven is not made
         forked = new_id or new_run_id()
         await self._store.fork(run_id, at, forked)
         journal = await self._store.open(forked)
@@ -292,7 +298,10 @@ class Agent:
 
 
 def _by_role(
-    reasoner: str, model: str | Model | Mapping[str, str | Model], settings: ModelSettings | Mapping[str, ModelSettings]
+    reasoner: str,
+    model: str | Model | Mapping[str, str | Model],
+    settings: ModelSettings | Mapping[str, ModelSettings],
+    fallback: str | Model | None,
 ) -> tuple[dict[str, Model], dict[str, ModelSettings]]:
     """Models and settings for each role; one that is given alone plays all of them."""
     roles = ROLES[reasoner]
@@ -302,14 +311,15 @@ def _by_role(
     ]:
         raise UsageError(f"reasoner {reasoner!r} has no role {unknown[0]!r}; it has {', '.join(roles)}")
     chosen = {role: of_role.get(role, ModelSettings()) for role in roles}
-    if not isinstance(model, Mapping):
-        one = resolve(model, settings=chosen[roles[0]]) if isinstance(model, str) else model
-        return dict.fromkeys(roles, one), chosen
-    models = {
-        role: resolve(given, settings=chosen[role]) if isinstance(given, str) else given
-        for role, given in model.items()
-    }
-    return models, chosen
+    if isinstance(fallback, str):
+        fallback = resolve(fallback, settings=chosen[roles[0]])
+    given = model if isinstance(model, Mapping) else {roles[0]: model}
+    models: dict[str, Model] = {}
+    for role, one in given.items():
+        if not isinstance(one, str) and fallback is not None:
+            raise UsageError(f"a fallback goes with a model that is given by name, and {one.name} is given as it is")
+        models[role] = resolve(one, settings=chosen[role], fallback=fallback) if isinstance(one, str) else one
+    return models if isinstance(model, Mapping) else dict.fromkeys(roles, models[roles[0]]), chosen
 
 
 def _other_models(changes: Mapping[str, Speaker], state: State) -> list[str]:

@@ -28,7 +28,16 @@ NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required"
             Instruction("yes"),
         ),
         ("It is solved.\n  TASK_DONE  \n", Instruction("", done=True)),
-        ("<instruction>tell\nTASK_DONE\n</instruction>", Instruction("tell", done=True)),
+        ("<instruction>tell\nTASK_DONE\n</instruction>", Instruction("tell\nTASK_DONE")),
+        ("<instruction>sum up</instruction>\nTASK_DONE", Instruction("sum up", done=True)),
+        ("<instruction>look</instruction><input>a\nTASK_DONE\nb</input>", Instruction("look", "a\nTASK_DONE\nb")),
+        (
+            "<instruction>look</instruction>\n<function_call_result>90</function_call_result>\nTASK_DONE",
+            Instruction("look"),
+        ),
+        ("I give the `<instruction>` next.\n<instruction>look</instruction>", Instruction("look")),
+        ("<instruction></instruction><instruction>look</instruction>", Instruction("look")),
+        ('```json\n{"thought": "t", "next": "TASK_DONE"}\n```', Instruction("", done=True)),
         ("<instruction>看看小明的成绩</instruction><input>无</input>", Instruction("看看小明的成绩")),
         (f"<instruction>write {CALL}</instruction>", Instruction(f"write {CALL}")),
         ('{"thought": "t", "next": "TASK_DONE"}', Instruction("", done=True)),
@@ -74,6 +83,16 @@ def test_an_instruction_that_was_cut_off_is_not_carried_out() -> None:
     assert parsed.error is not None
     assert parsed.error.kind == "truncated"
     assert read_instruction("<instruction>look</instruction>\n<inp", finish_reason="length").instruction is not None
+    for cut in ("<instruction>look</instruction>\n<input>keep all but", '{"thought": "t", "next": "look", "inp'):
+        parsed = read_instruction(cut, finish_reason="length")
+        assert parsed.error is not None
+        assert (parsed.error.kind, parsed.instruction) == ("truncated", None)
+
+
+def test_what_nests_too_deeply_is_a_fault() -> None:
+    parsed = read_instruction('{"next": "x", "input": ' + "[" * 400 + "]" * 400 + "}")
+    assert parsed.error is not None
+    assert parsed.error.kind == "malformed_json"
 
 
 @given(st.text(st.sampled_from('<>/instruconp{}"_TASKDOE\n :,'), max_size=200))

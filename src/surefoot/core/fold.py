@@ -114,6 +114,9 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
         failure=None,
         ending=None,
     )
+    turn = taken.turn
+    if turn is not None and turn.outcome == "refused":  # whoever takes it up wants it asked again
+        taken = changed(taken, turn=changed(turn, outcome="empty", _memo={}))
     return _ask_probes_again(taken)
 
 
@@ -128,7 +131,7 @@ def _goes_on(kept: SpeakerState, speaker: Speaker | None) -> SpeakerState:
     return changed(kept, start_mode=start, mode=mode, learnt=nothing_learnt, overflows=0, **_NO_COUNTERS)
 
 
-_NO_COUNTERS: dict[str, object] = {"faults_running": 0, "empty_running": 0, "nudges_running": 0}
+_NO_COUNTERS: dict[str, object] = {"faults_running": 0, "empty_running": 0, "nudges_running": 0, "cuts_running": 0}
 
 
 def _ask_probes_again(state: State) -> State:
@@ -141,7 +144,7 @@ def _ask_probes_again(state: State) -> State:
 
 def _learnt(state: State, event: ModelTraitLearnt) -> State:
     speakers = {
-        role: _knowing(speaker, event) if speaker.model == event.model else speaker
+        role: _knowing(speaker, event) if speaker.model == event.model and event.role in ("", role) else speaker
         for role, speaker in state.speakers.items()
     }
     return changed(state, seen=state.seen + 1, speakers=speakers)
@@ -198,15 +201,21 @@ def _replied(state: State, event: ModelReplied) -> State:
 def _having_said(speaker: SpeakerState, event: ModelReplied, outcome: Outcome) -> SpeakerState:
     parsed, message = event.parsed, event.message
     is_fault = outcome == "fault" or (outcome == "calls" and not parsed.calls)
+    is_good = outcome in ("answer", "instruction", "refused") or (outcome == "calls" and not is_fault)
     is_leak = event.mode == "native" and bool(parsed.calls) and not message.calls
+
+    def running(counted: int, *, more: bool) -> int:
+        return 0 if is_good else counted + more  # kinds of trouble may take turns: none hides another
+
     return changed(
         speaker,
         usage=speaker.usage + message.usage,
         replies=speaker.replies + 1,
-        faults_running=speaker.faults_running + 1 if is_fault else 0,
-        empty_running=speaker.empty_running + 1 if outcome == "empty" else 0,
-        nudges_running=speaker.nudges_running + 1 if outcome == "no_step" else 0,
-        cuts_running=speaker.cuts_running + 1 if outcome == "cut" else 0,
+        rounds=speaker.rounds + (event.want != "answer"),
+        faults_running=running(speaker.faults_running, more=is_fault),
+        empty_running=running(speaker.empty_running, more=outcome == "empty"),
+        nudges_running=running(speaker.nudges_running, more=outcome == "no_step"),
+        cuts_running=running(speaker.cuts_running, more=outcome == "cut"),
         narrated=speaker.narrated + (outcome == "narrated"),
         leaks=speaker.leaks + is_leak,
         calls_natively=speaker.calls_natively or bool(message.calls),
@@ -342,7 +351,7 @@ def _known_after(known: Mapping[str, Known], call: Call) -> Mapping[str, Known]:
     kept = known if spec.effect == "read" else {key: one for key, one in known.items() if not one.may_repeat}
     if spec.polling or result.infrastructure:
         return kept
-    if not result.is_error:
+    if not result.is_error or (result.kind == "in_doubt" and not spec.may_repeat):
         return {**kept, call.key: Known(call.id, result, spec.may_repeat)}
     before = known.get(call.key)
     is_certain = before is not None and before.result.content == result.content

@@ -130,7 +130,8 @@ def announce(move: Move, state: State) -> tuple[Event, ...]:
         case Reuse(call_id, known):
             return (CallReused(call_id, known),)
         case Learn(role, trait, value, evidence):
-            return (ModelTraitLearnt(state.speakers[role].model, trait, value, evidence),)
+            alone = role if len(state.speakers) > 1 else ""
+            return (ModelTraitLearnt(state.speakers[role].model, trait, value, evidence, alone),)
         case End(ending):
             return (RunEnded(ending),)
         case Think() | Probe():

@@ -13,10 +13,13 @@ import orjson
 
 from surefoot.core.parse.validate import validate
 from surefoot.core.state import Call
-from surefoot.types.tools import ToolResult
+from surefoot.core.text import json_text
 
 LONGEST_IDENTIFIER = 64
 """Characters of a text value that may pass: an identifier, not a sentence."""
+
+LONGEST_WORD = 24
+"""Letters that may pass without being spelt out in the type."""
 
 
 def handle(call: Call) -> str:
@@ -26,15 +29,26 @@ def handle(call: Call) -> str:
 
 def is_withheld(call: Call) -> bool:
     """Whether the result of a call is text that a planner does not get to read."""
+    return call.result is not None and value_for_planner(call) is None
+
+
+def value_for_planner(call: Call) -> str | None:
+    """The result as a planner may read it; None when it is to be a handle.
+
+    A trusted result is shown as it is. A value of the type that its tool declares is written anew, so that nothing but
+    the value is shown.
+    """
     result = call.result
     if result is None or result.trust == "trusted":
-        return False
+        return result.content if result is not None else None
     returns = call.spec.returns if call.spec is not None else None
-    return result.is_error or result.blob is not None or returns is None or not _is_typed(result, returns)
+    if result.is_error or result.blob is not None or returns is None:
+        return None
+    return _typed(result.content, returns)
 
 
-def _is_typed(result: ToolResult, returns: Mapping[str, object]) -> bool:
-    """Whether the result really is a value of the type that its tool declares."""
+def _typed(content: str, returns: Mapping[str, object]) -> str | None:
+    """The value of that type that a text is, as text; None when it is none, or says anything."""
     schema: Mapping[str, object] = {
         "type": "object",
         "properties": {"result": returns},
@@ -42,11 +56,11 @@ def _is_typed(result: ToolResult, returns: Mapping[str, object]) -> bool:
         "$defs": returns.get("$defs", {}),
     }
     named = _enumerated(returns)
-    for value in _values_of(result.content):
+    for value in _values_of(content):
         checked = validate({"result": value}, schema)
-        if not checked.errors and not checked.coerced and _has_no_sentence(value, named):
-            return True
-    return False
+        if not checked.errors and not checked.coerced and _words_in(value, named) <= LONGEST_WORD:
+            return value if isinstance(value, str) else json_text(value)
+    return None
 
 
 def _values_of(text: str) -> list[object]:
@@ -70,13 +84,23 @@ def _enumerated(schema: object) -> frozenset[str]:
     return frozenset()
 
 
-def _has_no_sentence(value: object, named: frozenset[str]) -> bool:
-    """Whether no text in it could tell anybody anything, whatever pattern it fits."""
+def _words_in(value: object, named: frozenset[str]) -> int:
+    """How many characters could tell somebody something: of texts that are neither spelt out nor like an identifier.
+
+    An identifier has no blanks, is short, and holds a digit; a word of letters alone, such as a code of a country, is
+    counted, so that a list of such words makes no sentence.
+    """
     if isinstance(value, str):
-        return value in named or (len(value) <= LONGEST_IDENTIFIER and not any(sign.isspace() for sign in value))
+        if value in named:
+            return 0
+        is_short = len(value) <= LONGEST_IDENTIFIER and not any(sign.isspace() for sign in value)
+        if not is_short:
+            return LONGEST_WORD + 1
+        is_marked = any(sign.isdigit() for sign in value) and sum(map(str.isalpha, value)) <= LONGEST_WORD
+        return 0 if is_marked else len(value)
     if isinstance(value, Mapping):
         members = cast("Mapping[object, object]", value)  # decoded JSON
-        return all(_has_no_sentence(part, named) for pair in members.items() for part in pair)
+        return sum(_words_in(part, named) for pair in members.items() for part in pair)
     if isinstance(value, Sequence):
-        return all(_has_no_sentence(item, named) for item in cast("Sequence[object]", value))  # the same
-    return True
+        return sum(_words_in(item, named) for item in cast("Sequence[object]", value))  # the same
+    return 0

@@ -29,9 +29,9 @@ def prompt_name(role: str, mode: CallMode) -> str:
 
 
 def rounds(state: State) -> int:
-    """The rounds so far: replies of the role that leads."""
+    """The rounds so far: replies of the role that leads, but those for which the answer was asked."""
     leading = state.speakers.get(ROLES[state.reasoner][0])
-    return leading.replies if leading is not None else 0
+    return leading.rounds if leading is not None else 0
 
 
 def round_limit(state: State) -> int | None:

@@ -127,9 +127,10 @@ class Known:
 class SpeakerState:
     """A model in its role: how it is spoken to, and how it has done so far.
 
-    `learnt` are the traits that were learnt since the run was taken up, with their values. Counters ending in
-    `_running` are in a row. `leaks` counts replies with calls as text although tools were sent, `dropped` the oldest
-    turns that are no longer shown since the context overflowed.
+    `learnt` are the traits that were learnt since the run was taken up, with their values. `rounds` are the replies but
+    those for which the answer was asked. Counters ending in `_running` are in a row: no good step came between. `leaks`
+    counts replies with calls as text although tools were sent, `dropped` the oldest turns that are not shown any more
+    since the context overflowed.
     """
 
     model: str
@@ -139,6 +140,7 @@ class SpeakerState:
     learnt: frozenset[tuple[str, str]] = frozenset()
     usage: Usage = Usage()
     replies: int = 0
+    rounds: int = 0
     faults_running: int = 0
     empty_running: int = 0
     nudges_running: int = 0

@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
+import orjson
+
 from surefoot.core.parse.deliverable import PARTS
+from surefoot.core.text import json_text
 from surefoot.types.tools import Catalogue
 
 MAX_THOUGHT_CHARS = 200
@@ -52,6 +55,22 @@ def _answer(output: Mapping[str, object], *, deliverable: bool) -> Mapping[str, 
     parts: dict[str, object] = {part: {"type": "string", "maxLength": MAX_THOUGHT_CHARS} for part in PARTS}
     parts[PARTS[-1]] = output
     return {"type": "object", "properties": parts, "required": list(PARTS), "additionalProperties": False}
+
+
+def step_in_tags(content: str) -> str:
+    """A step object as the words that it stands for: its answer, or its thought and a tagged call; other text as is."""
+    try:
+        step: object = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return content
+    if not isinstance(step, dict) or not {"action", "action_input"} <= set(cast("dict[str, object]", step)):
+        return content
+    said = cast("dict[str, object]", step)  # keys of a JSON object
+    given = said["action_input"]
+    if said["action"] == ANSWER:
+        return given if isinstance(given, str) else json_text(given)
+    call = json_text({"name": said["action"], "call_objective": said.get("thought", ""), "args": given})
+    return f"<function_call>{call}</function_call>"
 
 
 def name_schema(tools: Catalogue) -> Mapping[str, object]:

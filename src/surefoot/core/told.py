@@ -19,8 +19,8 @@ from surefoot.core.text import json_text
 from surefoot.types.tools import Catalogue, ToolResult
 
 _TAGS = (
-    "tool_call|tool_response|function_call|function_call_result|deliverable|instruction|arg_key|arg_value|invoke|"
-    + "|".join(REASONING_TAGS)
+    "tool_call|tool_response|function_call|function_call_result|deliverable|instruction|input|actor_report|arg_key|"
+    "arg_value|invoke|" + "|".join(REASONING_TAGS)
 )
 _CONTROL = re.compile(
     rf"<(?=[|｜]|/?(?:s|eos|bos|pad|unk)>|/?(?:start|end)_of_turn>|/?(?:{_TAGS})[\s>/]|/?(?:function|parameter)[=>])"

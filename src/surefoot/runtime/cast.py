@@ -94,7 +94,9 @@ class Cast:
         return list(found.values())
 
     def learn(self, event: ModelTraitLearnt) -> None:
-        """Remember what was learnt of a model for the user's next run."""
+        """Remember what was learnt of a model for the user's next run; how a Thinker writes says nothing of calls."""
+        if event.role == THINKER:
+            return
         part = next((part for part in self.parts.values() if part.model.name == event.model), None)
         if part is not None:
             part.learnt.learn(event)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast, get_args
@@ -14,7 +14,7 @@ from surefoot.core.budget import seconds_left
 from surefoot.core.parse.stream import DisplayFilter
 from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.state import State, subset
-from surefoot.core.step_schema import ANSWER, MAX_BRANCHES, name_schema, step_schema
+from surefoot.core.step_schema import ANSWER, MAX_BRANCHES, name_schema
 from surefoot.core.text import clean
 from surefoot.core.view import form_of
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
@@ -85,13 +85,19 @@ async def _asked(model: Model, request: ModelRequest, emit: Emit | None) -> tupl
     if name is None:
         return first, 1  # cut off, or not held to the schema: the parser says what is wrong with it
     chosen = subset(request.tools, () if name == ANSWER else (name,))
-    schema = step_schema(chosen, answer=name == ANSWER)
+    schema = _branch_of(request, name)
     try:
         second = _writable(await model.send(replace(request, tools=chosen, schema=schema), emit))
     except ModelError as error:
         error.usage += first.usage
         raise
     return replace(second, usage=first.usage + second.usage), 2
+
+
+def _branch_of(request: ModelRequest, name: str) -> Mapping[str, object]:
+    """The step schema with only the branch of that action."""
+    branches = cast("list[dict[str, dict[str, object]]]", (request.schema or {})["anyOf"])  # as `step_schema` makes it
+    return {"anyOf": [branch for branch in branches if branch["properties"]["action"] == {"const": name}]}
 
 
 def _chosen(first: ModelMessage, request: ModelRequest) -> str | None:

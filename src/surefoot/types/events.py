@@ -122,12 +122,16 @@ class ToolsSelected:
 
 @dataclass(frozen=True, slots=True)
 class ModelTraitLearnt:
-    """Something is now known about a model's endpoint, in whatever role. The fold takes modes and traits from these."""
+    """Something is now known about a model's endpoint; with `role`, about how the model does in that role alone.
+
+    The fold takes modes and traits from these events only.
+    """
 
     model: str
     trait: str
     value: str
     evidence: str
+    role: str = ""
     type: Literal["ModelTraitLearnt"] = "ModelTraitLearnt"
 
 

@@ -164,7 +164,7 @@ def _unescaped(text: str) -> str:
         code = match[1] or match[2]
         if code:
             return chr(int(code, 16))
-        if match[3].isdigit():
+        if match[3][0] in "01234567":
             return chr(int(match[3], 8))
         return signs.get(match[3][0], match[3])
 

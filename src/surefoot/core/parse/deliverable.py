@@ -37,24 +37,26 @@ def opens_at(text: str, at: int) -> bool:
     return before.endswith(">") or (not before and (newline >= 0 or begin == 0))
 
 
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
 def body_of(text: str) -> str:
     """What stands between the tags, as an answer: common indentation and lines of only `TASK_DONE` removed, trimmed."""
-    lines = [line.rstrip() for line in text.splitlines() if line.strip() != TASK_DONE]
+    lines = [line for line in _LINE_END.split(text) if line.strip() != TASK_DONE]
     return dedent("\n".join(lines)).strip()
 
 
 def parts_of(body: str) -> Deliverable:
-    """The four parts of a body."""
-    found = {name: _part(body, name) for name in PARTS}
-    if all(part is None for part in found.values()):
+    """The four parts of a body, in any order; a part goes up to its own closing tag, the last one to its last."""
+    opened = sorted(
+        (match.start(), name) for name in PARTS if (match := re.search(rf"(?m)^\s*<{name}>|(?<=>)<{name}>", body))
+    )
+    if not opened:
         return Deliverable(body, final_output=body)
-    texts = {name: body_of(part) if part is not None else "" for name, part in found.items()}
-    return Deliverable(body, **texts)
+    return Deliverable(body, **{name: _part(body, at, name, is_last=at == opened[-1][0]) for at, name in opened})
 
 
-def _part(body: str, name: str) -> str | None:
-    opening = re.search(rf"<{name}>", body)
-    if opening is None:
-        return None
-    end = body.find(f"</{name}>", opening.end())
-    return body[opening.end() : end] if end >= 0 else None
+def _part(body: str, at: int, name: str, *, is_last: bool) -> str:
+    start = body.index(f"<{name}>", at) + len(name) + 2
+    end = body.rfind(f"</{name}>", start) if is_last else body.find(f"</{name}>", start)
+    return body_of(body[start:end]) if end >= 0 else ""

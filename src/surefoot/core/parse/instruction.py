@@ -13,9 +13,10 @@ import orjson
 
 from surefoot.core.parse.deliverable import TASK_DONE
 from surefoot.core.parse.reply import CUT, parse
+from surefoot.core.parse.scan import whole_fence
 from surefoot.core.parse.visible import visible
 from surefoot.types.messages import NativeCall
-from surefoot.types.reply import Fault, Instruction, Parsed
+from surefoot.types.reply import Fault, Instruction, Parsed, ReplyWarning
 from surefoot.types.tools import Catalogue
 
 _NEXT_PART = re.compile(r"</?(?:instruction|input)>")
@@ -25,74 +26,97 @@ _NO_INPUT = frozenset({"", "none", "null", "n/a", "无"})
 def read_instruction(text: str, *, calls: Sequence[NativeCall] = (), finish_reason: str = "stop") -> Parsed:
     """What a Thinker's reply asks of its Actor: the first `<instruction>` and `<input>`, or the step object with them.
 
-    `TASK_DONE` counts when it stands alone on a line. The faults are `calls_not_allowed` for a reply that holds a call
-    outside these two tags, and `no_step` for one that neither instructs nor says that it is done. Never raises; linear.
+    `TASK_DONE` counts when it stands alone on a line outside these two. What stands behind a result or a report that
+    the Thinker wrote itself is dropped. Faults are `calls_not_allowed` for a reply that holds a call outside the two
+    tags, `truncated` for one that was cut off within them, and `no_step` for one that neither instructs nor says that
+    it is done. Never raises; linear.
     """
-    shown = visible(text).text
-    step = _step(shown)
-    instruction = step if step is not None else _tagged(shown)
-    is_open = "<instruction>" in shown and "</instruction>" not in shown
-    if calls or (step is None and _calls(shown, instruction)):
+    seen = visible(text)
+    invented = _INVENTED.search(seen.text)
+    shown = seen.text[: invented.start()] if invented else seen.text
+    used = seen.in_reply(invented.start()) if invented else -1
+    warnings: frozenset[ReplyWarning] = frozenset({"hallucinated_result_removed"} if invented else ())
+
+    def parsed(instruction: Instruction | None, fault: Fault | None = None) -> Parsed:
+        return Parsed(
+            content=shown or None, error=fault, warnings=warnings, format=_FORMAT, used=used, instruction=instruction
+        )
+
+    step, is_object = _step(shown)
+    if is_object and step is None:
+        kind = "truncated" if finish_reason in CUT else "malformed_json"
+        return parsed(None, Fault(kind, "the JSON object of the step could not be read"))
+    tags = _Tags(shown)
+    instruction = step or tags.instruction()
+    if calls or (step is None and tags.hold_a_call_outside()):
         told = "only the Actor calls tools; tell it in an instruction what you need; nothing was run"
-        return Parsed(content=shown or None, error=Fault("calls_not_allowed", told), format="instruction")
-    if finish_reason in CUT and is_open and not instruction.done:
-        told = "the instruction was cut off by the length limit; write a shorter one"
-        return Parsed(content=shown, error=Fault("truncated", told), format="instruction")
+        return parsed(None, Fault("calls_not_allowed", told))
+    if finish_reason in CUT and tags.is_open and step is None:
+        return parsed(None, Fault("truncated", "the instruction was cut off by the length limit; write a shorter one"))
     if instruction.text or instruction.done:
-        return Parsed(content=shown, format="instruction", instruction=instruction)
+        return parsed(instruction)
     if not shown.strip():
         return parse(text, finish_reason=finish_reason)
-    return Parsed(content=shown, error=Fault("no_step", "neither an instruction nor TASK_DONE"), format="instruction")
+    return parsed(None, Fault("no_step", "neither an instruction nor TASK_DONE"))
 
 
-def _tagged(shown: str) -> Instruction:
-    text, given = _part(shown, "instruction"), _part(shown, "input")
-    done = any(line.strip() == TASK_DONE for line in shown.splitlines())
-    lines = [line for line in text.splitlines() if line.strip() != TASK_DONE]
-    return Instruction("\n".join(lines).strip(), "" if given.casefold() in _NO_INPUT else given, done)
+_FORMAT = "instruction"
+_INVENTED = re.compile(r"<(?:function_call_result|actor_report)[\s>]")
+_TAG = re.compile(r"<(?P<end>/?)(?P<name>instruction|input)>")
 
 
-def _part(text: str, name: str) -> str:
-    """The words behind the first opening tag, up to the next tag of this form, or to the end."""
-    at = text.find(f"<{name}>")
-    if at < 0:
-        return ""
-    start = at + len(name) + 2
-    end = _NEXT_PART.search(text, start)
-    return text[start : end.start() if end else len(text)].strip()
+class _Tags:
+    """The parts of a reply in tags: the first that holds something counts, and nothing inside code spans."""
+
+    def __init__(self, text: str) -> None:
+        self._outside: list[str] = []
+        self._parts: dict[str, str] = {}
+        self.is_open = False
+        at = 0
+        while (tag := _TAG.search(text, at)) is not None:
+            if tag["end"] or text[tag.start() - 1 : tag.start()] == "`":
+                self._outside.append(text[at : tag.end()])
+                at = tag.end()
+                continue
+            self._outside.append(text[at : tag.start()])
+            end = _NEXT_PART.search(text, tag.end())
+            stop = end.start() if end else len(text)
+            self.is_open = end is None
+            if part := text[tag.end() : stop].strip():
+                self._parts.setdefault(tag["name"], part)
+            at = end.end() if end and end.group().startswith("</") else stop
+        self._outside.append(text[at:])
+
+    def instruction(self) -> Instruction:
+        given = self._parts.get("input", "")
+        done = any(line.strip() == TASK_DONE for line in "".join(self._outside).splitlines())
+        return Instruction(self._parts.get("instruction", ""), "" if given.casefold() in _NO_INPUT else given, done)
+
+    def hold_a_call_outside(self) -> bool:
+        found = parse("".join(self._outside), dialect="tags")
+        return bool(found.calls or found.errors)
 
 
-def _calls(shown: str, instruction: Instruction) -> bool:
-    """Whether a call stands in the words outside the two tags."""
-    for part in (instruction.text, instruction.input):
-        shown = shown.replace(part, "", 1) if part else shown
-    found = parse(shown, dialect="tags")
-    return bool(found.calls or found.errors)
-
-
-def _step(shown: str) -> Instruction | None:
-    """The step object that a schema held the reply to; None if it is something else."""
-    if not shown.lstrip().startswith("{"):
-        return None
+def _step(shown: str) -> tuple[Instruction | None, bool]:
+    """The step object that a schema held the reply to, and whether the reply is meant as one."""
+    fence = whole_fence(shown)
+    text = (shown[fence.inner : fence.inner_end] if fence else shown).strip()
+    if not text.startswith("{") or '"next"' not in text:
+        return None, False
     try:
-        value: object = orjson.loads(shown)
-    except orjson.JSONDecodeError:
-        return None
-    if not isinstance(value, Mapping) or "next" not in value:
-        return None
-    step = cast("Mapping[str, object]", value)  # keys of a JSON object
-    given = _as_text(step.get("input"))
-    is_done = step["next"] == TASK_DONE
-    text = _as_text(step.get("instruction"))
-    tool = "" if is_done or step["next"] == _NO_TOOL else _as_text(step["next"])
+        value: object = orjson.loads(text)
+        if not isinstance(value, Mapping):
+            return None, True
+        step = cast("Mapping[str, object]", value)  # keys of a JSON object
+        given = _as_text(step.get("input"))
+        text = _as_text(step.get("instruction"))
+    except (orjson.JSONDecodeError, TypeError):  # what nests too deeply can be read and not written
+        return None, True
+    is_done = step.get("next") == TASK_DONE
+    tool = "" if is_done or step.get("next") == _NO_TOOL else str(step.get("next") or "")
     if not text and tool:
         text = f"Call {tool} with this input, then report its result."
-    return Instruction(
-        text,
-        "" if given.casefold() in _NO_INPUT else given,
-        is_done,
-        tool,
-    )
+    return Instruction(text, "" if given.casefold() in _NO_INPUT else given, is_done, tool), True
 
 
 def _as_text(value: object) -> str:

@@ -13,12 +13,11 @@ from surefoot.core.budget import reached_limit
 from surefoot.core.pager import without_pager
 from surefoot.core.parse.deliverable import DELIVERABLE
 from surefoot.core.parse.instruction import instruction_schema, read_instruction
-from surefoot.core.reasoners.dual_view import actor_messages, thinker_messages
+from surefoot.core.reasoners.dual_view import actor_messages, proposal_of, thinker_messages
 from surefoot.core.reasoners.reading import read_delivering, shaped
 from surefoot.core.reasoners.shared import (
     after_failure,
     failed_to_read,
-    finished,
     given_up,
     has_other_shape,
     joined,
@@ -29,14 +28,26 @@ from surefoot.core.reasoners.shared import (
 from surefoot.core.roles import ACTOR, THINKER
 from surefoot.core.state import State, Turn, subset
 from surefoot.core.view import LOOK_FIRST, composed, fitting
-from surefoot.types.endings import Completed, CompletedPartial, Stopped
+from surefoot.types.endings import Completed, CompletedPartial, Failed, Stopped
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import End, Learn, Think
 from surefoot.types.reply import Parsed
 
 
 def speaker(state: State) -> Think | Learn | End:
-    """Who speaks next, or that it is over. The first line that applies decides."""
+    """Who speaks next, or that it is over; a proposal on hand is not lost to a limit."""
+    move = _next(state)
+    if not isinstance(move, End) or not (proposal := proposed(state)):
+        return move
+    ending = move.ending
+    is_last = state.failure is not None and state.failure.want == "answer"
+    if isinstance(ending, Stopped) or (isinstance(ending, Failed) and is_last):
+        return End(CompletedPartial(proposal, ending.reason))
+    return move
+
+
+def _next(state: State) -> Think | Learn | End:
+    """The first line that applies decides."""
     if state.failure is not None:
         return after_failure(state)
     turn = state.turn
@@ -55,20 +66,19 @@ def _after_thinker(state: State, turn: Turn) -> Think | Learn | End:
         return given_up(state, THINKER) or think(state, THINKER)
     if not instruction.done:
         return think(state, ACTOR)
-    proposal = proposed(state)
+    proposal = "" if instruction.text else proposed(state)  # one who still instructs has not confirmed it
     return End(Completed(proposal)) if proposal else think(state, ACTOR, "answer")
 
 
 def _after_actor(state: State, turn: Turn) -> Think | Learn | End:
-    if (ending := finished(turn)) is not None:
-        return End(ending)
     if turn.want == "answer":
         return _after_delivery(state, turn)
-    if turn.parsed.final is not None and turn.outcome == "answer" and state.config.early_deliverable == "accept":
-        return End(Completed(joined(state, turn)))
+    proposal = proposal_of(turn)
+    if proposal and state.config.early_deliverable == "accept":
+        return End(Completed(proposal))
     if (end := given_up(state, ACTOR)) is not None:
         return end
-    if turn.outcome == "answer":  # a report, or a proposal
+    if turn.outcome == "answer" or proposal:
         return think(state, THINKER)
     steps = len(_turn_of_actor(state))
     most = _steps_of_actor(state)
@@ -120,7 +130,7 @@ def proposed(state: State) -> str:
     """The deliverable that the Actor gave before the Thinker's word, if its last turn ended with one; else ""."""
     turns = (turn for turn in (state.turn, *reversed(state.done)) if turn and turn.role == ACTOR)
     newest = next((turn for turn in turns if turn.want != "answer"), None)
-    return (newest.parsed.final or "").strip() if newest is not None and newest.outcome == "answer" else ""
+    return proposal_of(newest) if newest is not None else ""
 
 
 def view(state: State, think: Think) -> ModelRequest:
@@ -161,7 +171,7 @@ def _reported(think: Think, parsed: Parsed) -> Parsed:
     if parsed.format == "schema" and parsed.final is not None:
         return replace(parsed, content=parsed.final, final=None)
     error = parsed.error
-    is_plain = error is not None and error.kind == "no_call" and not parsed.warnings
+    is_plain = error is not None and error.kind == "no_call" and "hallucinated_result_removed" not in parsed.warnings
     if is_plain and DELIVERABLE not in (parsed.content or ""):
         return replace(parsed, error=None)
     return parsed

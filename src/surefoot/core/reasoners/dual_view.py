@@ -7,9 +7,13 @@ told of a turn depends only on what came before it, so it never changes. Source:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from surefoot.core.privilege import handle, is_withheld
+from surefoot.core.gate.judge import answer_of_finish
+from surefoot.core.parse.schema import properties_of
+from surefoot.core.privilege import handle, value_for_planner
 from surefoot.core.roles import ACTOR, THINKER
 from surefoot.core.state import Call, State, Turn
 from surefoot.core.text import json_text
@@ -32,7 +36,10 @@ def actor_messages(state: State) -> list[ModelMessage]:
     """The turns as the Actor sees them."""
     messages: list[ModelMessage] = []
     form = form_of(state, ACTOR)
-    for turn in _shown(state, ACTOR):
+    turns = [*state.done, state.turn] if state.turn else []
+    instructed = [at for at, turn in enumerate(turns) if turn.parsed.instruction is not None]
+    dropped = min(state.speakers[ACTOR].dropped, *instructed[-1:], len(turns))  # never what it is to do now
+    for turn in turns[dropped:]:
         if turn.role == ACTOR:
             messages += turn_messages(state, turn, form)
         elif turn.parsed.instruction is not None:
@@ -46,37 +53,43 @@ def thinker_messages(state: State) -> list[ModelMessage]:
     form = form_of(state, THINKER)
     dropped = state.speakers[THINKER].dropped
     known = [state.task.text] if state.task else []
-    has_read = False
+    has_read = state.task is not None and any(one.trust == "untrusted" for one in state.task.attachments)
     turns = [*state.done, state.turn] if state.turn else []
     for at, turn in enumerate(turns):
         instruction = turn.parsed.instruction
         if turn.role == THINKER:
             told = turn_messages(state, turn, form)
         else:
-            has_read = has_read or any(is_withheld(call) for call in turn.calls)
             is_last = at + 1 == len(turns) or turns[at + 1].role == THINKER
-            kept_as = f"report:{has_read}:{is_last}"
-            text = "" if turn.rendered(kept_as) else _reported(state, turn, known, has_read=has_read, is_last=is_last)
-            if text and is_last and form == "schema":
-                text += _reminder(state, turns[: at + 1])
-            told = _kept(turn, kept_as, text)
+            told, has_read = _told(state, turns[: at + 1], known, has_read=has_read, is_last=is_last)
         if instruction is not None:
             known += (instruction.text, instruction.input)
         messages += told if at >= dropped else ()
     return messages
 
 
-def _reminder(state: State, turns: Sequence[Turn]) -> str:
+def _told(
+    state: State, turns: Sequence[Turn], known: Sequence[str], *, has_read: bool, is_last: bool
+) -> tuple[tuple[ModelMessage, ...], bool]:
+    """What the Thinker is told of the last of these turns, the Actor's; and whether that has read what others wrote."""
+    turn = turns[-1]
+    has_read = has_read or any(call.result is not None and call.result.trust != "trusted" for call in turn.calls)
+    form = form_of(state, THINKER)
+    kept_as = f"report:{form}:{state.config.thinker_sees}:{is_last}"
+    if (kept := turn.rendered(kept_as)) is not None:
+        return kept, has_read
+    text = _reported(state, turn, known, has_read=has_read, is_last=is_last)
+    if text and is_last and form == "schema":
+        text += _reminder(state, turns, known)
+    return _kept(turn, kept_as, text), has_read
+
+
+def _reminder(state: State, turns: Sequence[Turn], known: Sequence[str]) -> str:
     """What a small model loses sight of: the calls so far, and the question."""
     calls = (call for turn in turns for call in turn.calls if call.result is not None and not call.known)
-    named = [f"{call.name}({', '.join(map(json_text, call.arguments.values()))})" for call in calls]
+    named = [f"{call.name}({', '.join(_shown_arguments(call, known).values())})" for call in calls]
     asked = state.task.text if state.task and len(state.task.text) <= LONGEST_REMINDER else ""
     return f"\nCalls so far: {plain(', '.join(named)) or 'none'}." + (f"\nQuestion: {asked}" if asked else "")
-
-
-def _shown(state: State, role: str) -> list[Turn]:
-    turns = list(state.done[state.speakers[role].dropped :])
-    return [*turns, state.turn] if state.turn else turns
 
 
 def _kept(turn: Turn, form: str, text: str) -> tuple[ModelMessage, ...]:
@@ -103,14 +116,26 @@ def _reported(state: State, turn: Turn, known: Sequence[str], *, has_read: bool,
         parts.append(f'<actor_report trust="{trust}">\n{plain(words)}\n</actor_report>')
     elif is_last and not parts:
         parts.append(_NO_REPORT)
-    if turn.want != "answer" and turn.outcome == "answer" and turn.parsed.final is not None:
+    if proposal_of(turn):
         parts.append(_PROPOSAL)
     return "\n".join(parts)
 
 
+def proposal_of(turn: Turn) -> str:
+    """What the Actor gives for the end product before it was asked for: a deliverable, or by a finish tool."""
+    if turn.want == "answer":
+        return ""
+    for call in turn.calls:
+        if call.spec is not None and call.spec.finish and call.result is not None and not call.result.is_error:
+            return answer_of_finish(call.arguments)
+    return (turn.parsed.final or "").strip() if turn.outcome == "answer" else ""
+
+
 def _words(turn: Turn) -> str:
     """What the Actor says without a call. The words around its calls stay its own."""
-    if turn.outcome not in ("answer", "cut"):
+    if turn.calls:
+        return proposal_of(turn)
+    if turn.outcome not in ("answer", "cut", "narrated"):
         return ""
     parsed = turn.parsed
     text = parsed.final if parsed.final is not None else parsed.content or ""
@@ -124,25 +149,41 @@ def _result(state: State, call: Call, known: Sequence[str]) -> str:
     trust = "trusted" if result.trust == "trusted" else "data"
     head = f'call="{call.id}" name="{attribute(call.name)}" {_arguments(call, known)}status="{status}"'
     error = f' error="{result.kind}"' if result.is_error else ""
-    source = f'source="{attribute(result.source or "surefoot")}" trust="{trust}" size="{result.size}"'
+    source = f'source="{_source(call)}" trust="{trust}" size="{result.size}"'
     return f"<function_call_result {head}{error} {source}>\n{_value(state, call)}\n</function_call_result>"
 
 
 def _value(state: State, call: Call) -> str:
     result = call.result
     assert result is not None  # noqa: S101  # asked only then
-    if not is_withheld(call):
-        return shown(result, call.known or call.id)
-    told = f"[{handle(call)}: {result.size:,} characters from {attribute(result.source or call.name)}]"
+    if (value := value_for_planner(call)) is not None:
+        return shown(replace(result, content=value), call.known or call.id)
+    told = f"[{handle(call)}: {result.size:,} characters from {_source(call)}]"
     if state.config.thinker_sees == "data":
         return told
     return f"{told}\n{plain(result.content[:LONGEST_RAW])}"
 
 
+_SOURCE = re.compile(r"(?:https?://)?[\w.:-]{1,64}")
+
+
+def _source(call: Call) -> str:
+    """Where a result comes from, without room for words: the tool, a name, or the host of an address."""
+    found = _SOURCE.match(call.result.source) if call.result is not None else None
+    return attribute(found.group()) if found is not None else attribute(call.name)
+
+
 def _arguments(call: Call, known: Sequence[str]) -> str:
     """The arguments, as far as the Actor has not made them up: numbers, and words of the user's or the Thinker's."""
-    told = [f"{name}={json_text(value)}" for name, value in call.arguments.items() if _is_said(value, known)]
+    told = [f"{name}={value}" for name, value in _shown_arguments(call, known).items()]
     return f'arguments="{attribute(", ".join(told))}" ' if told else ""
+
+
+def _shown_arguments(call: Call, known: Sequence[str]) -> dict[str, str]:
+    declared = properties_of(call.spec.parameters if call.spec is not None else {})
+    return {
+        name: json_text(value) for name, value in call.arguments.items() if name in declared and _is_said(value, known)
+    }
 
 
 def _is_said(value: object, known: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from typing import cast
 import orjson
 
 from surefoot.core.notes import Form
-from surefoot.core.parse.deliverable import DELIVERABLE, PARTS, TASK_DONE, body_of
+from surefoot.core.parse.deliverable import DELIVERABLE, PARTS, TASK_DONE, body_of, parts_of
 from surefoot.core.parse.reply import parse
 from surefoot.core.roles import ACTOR
 from surefoot.core.shape import shape_faults
@@ -47,21 +47,32 @@ def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed
     """A step whose answer is a deliverable, in any form; plain words are one only where none is required."""
     parsed = read_step(state, think, message)
     form = form_of(state, think.role)
+    required = must_deliver(state, think)
+    if form == "schema" and parsed.final is not None:
+        body = _delivered(parsed.final)
+        if required and body is None:
+            return replace(parsed, final=None, error=Fault("no_call", "the answer lacks the parts of a deliverable"))
+        parsed = replace(parsed, final=parsed.final if body is None else body)
+    if parsed.final is not None and required and not parts_of(parsed.final).output:
+        return replace(parsed, final=None, error=Fault("empty_final", "the final output is empty"))
     if form == "schema":
-        return replace(parsed, final=_delivered(parsed.final)) if parsed.final is not None else parsed
+        return parsed
     if parsed.calls or parsed.errors:
         beside = form == "native" and bool(message.calls) and DELIVERABLE in message.content
         return replace(parsed, warnings=parsed.warnings | {"final_dropped"}) if beside else parsed
     if form != "native" or parsed.error is not None:
         return parsed
     tagged = parse(message.content, dialect="tags", finish_reason=message.finish_reason)
-    if tagged.final is not None or (DELIVERABLE in message.content and tagged.error and not tagged.errors):
+    is_begun = tagged.error is not None and tagged.error.detail.startswith(DELIVERABLE)
+    if tagged.final is not None and required and not parts_of(tagged.final).output:
+        return replace(tagged, final=None, error=Fault("empty_final", "the final output is empty"))
+    if tagged.final is not None or is_begun:
         return replace(tagged, calls=(), errors=())
     words = parsed.content or ""
     if TASK_DONE in words:
         words = body_of(words)
         parsed = replace(parsed, content=words or parsed.content)
-    if must_deliver(state, think) or not words.strip():
+    if required or not words.strip():
         return replace(parsed, error=Fault("no_call", "the answer stands in no deliverable"))
     return parsed
 
@@ -106,14 +117,14 @@ def _is_quoted(parsed: Parsed, message: ModelMessage) -> bool:
     return before.endswith("`")
 
 
-def _delivered(final: str) -> str:
-    """The body of a deliverable whose parts came as JSON; other words as they are."""
+def _delivered(final: str) -> str | None:
+    """The body of a deliverable whose parts came as JSON; None for other words."""
     try:
         parts: object = orjson.loads(final)
     except orjson.JSONDecodeError:
-        return final
+        return None
     if not isinstance(parts, dict) or not parts or not set(cast("dict[str, object]", parts)) <= set(PARTS):
-        return final
+        return None
     said = cast("dict[str, object]", parts)  # keys are those of a deliverable
     return "\n".join(f"<{name}>{_as_text(said[name])}</{name}>" for name in PARTS if name in said)
 

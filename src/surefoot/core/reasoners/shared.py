@@ -91,11 +91,16 @@ def said(turn: Turn) -> str:
     return parsed.final if parsed.final is not None else parsed.content or turn.message.content
 
 
+def has_tagged_answer(turn: Turn) -> bool:
+    """Whether the answer stands in a deliverable, which is whole or none."""
+    return turn.parsed.format == "tags" and turn.parsed.final is not None
+
+
 def joined(state: State, turn: Turn) -> str:
     """The answer of a reply, with the pieces before it that were cut by length. Trimmed once it is whole."""
     pieces = [said(turn)]
-    for earlier in reversed(state.done):
-        if earlier.outcome != "cut" or earlier.role != turn.role:
+    for earlier in reversed(state.done) if not has_tagged_answer(turn) else ():
+        if earlier.outcome != "cut" or (earlier.role, earlier.want) != (turn.role, turn.want):
             break
         pieces.append(said(earlier))
     return "".join(reversed(pieces)).strip()

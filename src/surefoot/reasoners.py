@@ -1,0 +1,296 @@
+"""The two reasoners of seed 003 as classes: handles over a run with one model, or with a Thinker and an Actor.
+
+They hold no conversation: what they remember of a job is read from the journal, so two of them share nothing, and one
+can be used for many jobs at once. Source: seed 003, 2.2 and 2.3, and spec/reasoners.md, sections 5 to 8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Literal, Self
+
+from surefoot.agent import Agent, new_run_id, store_of
+from surefoot.core.fold import fold
+from surefoot.core.parse.deliverable import Deliverable
+from surefoot.core.roles import ACTOR, SOLO, THINKER
+from surefoot.core.state import State
+from surefoot.memory import ReasonerMemory, delivered, note_on, run_id_of
+from surefoot.run import Run
+from surefoot.runtime.templates import Thinking
+from surefoot.service import Functions, ModelService
+from surefoot.types.config import LoopConfig
+from surefoot.types.errors import JournalError, SurefootError, UsageError
+from surefoot.types.events import Task
+from surefoot.types.messages import ModelMessage, ModelSettings
+from surefoot.types.ports import JournalStore, Model, ServiceKey
+
+Memory = Literal["fresh", "resume"]
+"""What an attempt at a job that was tried before begins with: the task and a note, or the old conversation."""
+
+CALLER = "the caller, by cancelling infer"
+"""Who a run is cancelled by when the task that waits for it is."""
+
+_CONFIG = LoopConfig()
+_NO_SERVICES: Mapping[ServiceKey, object] = MappingProxyType({})
+
+
+class NoAnswer(SurefootError):
+    """A run ended, or stands still, without an answer. `run` says how far it came, and why."""
+
+    def __init__(self, run: Run, message: str = "") -> None:
+        super().__init__(message or _why(run))
+        self.run = run
+
+
+class Answer(str):
+    """The answer of a run, as the text that it is. `run` says how it came about."""
+
+    __slots__ = ("run",)
+
+    run: Run
+
+    def __new__(cls, text: str, run: Run) -> Self:
+        made = super().__new__(cls, text)
+        made.run = run
+        return made
+
+    def __reduce__(self) -> tuple[type[Answer], tuple[str, Run]]:
+        return Answer, (str(self), self.run)
+
+    @property
+    def deliverable(self) -> Deliverable:
+        """The answer in its four parts; its `output` is the last of them."""
+        return self.run.deliverable
+
+
+class ModelReasoner:
+    """What both reasoners share. Use `MonoModelReasoner` or `DualModelReasoner`.
+
+    `agent` is the recipe that they run by: `await reasoner.agent.resume(answer.run.id)`, or `approve`, `fork`, ….
+    """
+
+    speaks = SOLO
+    """The role whose deliverable counts."""
+
+    def __init__(self, agent: Agent, store: JournalStore, memory: Memory) -> None:
+        if memory not in ("fresh", "resume"):
+            raise UsageError(f"there is no memory {memory!r}; choose fresh or resume")
+        self.agent = agent
+        self._store = store
+        self._memory: Memory = memory
+
+    async def infer(self, task: Task | str) -> Answer:
+        """Work on a task until there is a deliverable, and give its body.
+
+        A task with a `job` is an attempt at its operator. An earlier attempt that was interrupted, or waits for a
+        person, is resumed. After one that ended a new one begins with a fresh memory: it sees the task and one note on
+        what came before; with `memory="resume"` the old conversation goes on instead. Its runs are called
+        "JOB.OPERATOR", "JOB.OPERATOR.2", ….
+
+        Raises `NoAnswer` for every end without an answer and for a run that waits for a person. Cancelled, it ends the
+        run as cancelled, with every open call settled in the journal, before `CancelledError` goes on.
+        """
+        run = await self._run(task if isinstance(task, Task) else Task(task))
+        if run.status in ("completed", "completed_partial"):
+            return Answer(run.answer, run)
+        raise NoAnswer(run)
+
+    async def conclude(self, reasoner_memory: ReasonerMemory) -> Answer:
+        """The deliverable of the last message that `stopped`: its body, with the runtime's marks removed.
+
+        In a dual memory only the Actor's messages count. Raises `NoAnswer` where none has stopped; no other text
+        stands in for a deliverable.
+        """
+        run = reasoner_memory.run or Run("", "interrupted")
+        for message in reversed(reasoner_memory.messages):
+            if self._may_deliver(message) and (body := delivered(message)) is not None:
+                return Answer(body, replace(run, answer=body))
+        of = f"run {run.id}" if run.id else "this memory"
+        raise NoAnswer(run, f"{of} holds no deliverable: no message of its {self.speaks} has stopped the reasoning")
+
+    @staticmethod
+    def stopped(message: ModelMessage) -> bool:
+        """Whether a message ends the reasoning: it holds a whole deliverable in its tags, and no call beside it.
+
+        Tags in a sentence, in reasoning or in a code fence stop nothing. Source: spec/reasoners.md, section 5.
+        """
+        return delivered(message) is not None
+
+    async def remembered(self, of: Task | Run | str) -> ReasonerMemory:
+        """The memory of a run, by itself or its id, or of the newest attempt at a task with a job.
+
+        Raises `UsageError` where there is none.
+        """
+        if isinstance(of, Task):
+            attempts = await self._attempts(of) if of.job else []
+            if not attempts:
+                raise UsageError(f"there is no attempt at operator {of.operator!r} of job {of.job!r} in this journal")
+            return ReasonerMemory.of(attempts[-1])
+        recorded, _ = await self._store.read_recorded(of if isinstance(of, str) else of.id)
+        return ReasonerMemory.of(fold(record.event for record in recorded))
+
+    async def aclose(self) -> None:
+        """Give back connections and files. The reasoner can be used again afterwards."""
+        await self.agent.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _may_deliver(self, message: ModelMessage) -> bool:
+        return message.role == "assistant" and message.name in ("", self.speaks)
+
+    async def _run(self, task: Task) -> Run:
+        attempts = await self._attempts(task) if task.job else []
+        last = attempts[-1] if attempts else None
+        if last is not None and last.ending is None:
+            return await self._until_cancelled(last.run_id, self.agent.resume(last.run_id))
+        if last is not None and self._memory == "resume":
+            goes_on = self.agent.resume(last.run_id, config=self.agent.config)
+            return await self._until_cancelled(last.run_id, goes_on)
+        run_id = run_id_of(task, len(attempts) + 1) if task.job else new_run_id()
+        if last is not None:
+            task = replace(task, attachments=(*task.attachments, note_on(attempts)))
+        return await self._until_cancelled(run_id, self.agent.run(task, run_id=run_id))
+
+    async def _until_cancelled(self, run_id: str, driving: Coroutine[object, object, Run]) -> Run:
+        """Wait for a run that is driven; when that is cancelled, end it in the journal first."""
+        try:
+            return await driving
+        except asyncio.CancelledError:
+            ending = asyncio.ensure_future(self.agent.cancel(run_id, by=CALLER))
+            while not ending.done():
+                with suppress(asyncio.CancelledError):  # cancelled twice: it is short, and must come to its end
+                    await asyncio.wait((ending,))
+            error = ending.exception()
+            if error is not None and not isinstance(error, UsageError | JournalError):  # it had not begun
+                raise error from None
+            raise
+
+    async def _attempts(self, task: Task) -> list[State]:
+        """All attempts at a task's operator, oldest first."""
+        found: list[State] = []
+        while True:
+            run_id = run_id_of(task, len(found) + 1)
+            try:
+                recorded, wrong = await self._store.read_recorded(run_id)
+            except UsageError:  # there is no such run
+                return found
+            if not recorded:
+                return found
+            if wrong:
+                raise JournalError(f"the earlier attempt {run_id} cannot be read: {wrong}")
+            state = fold(record.event for record in recorded)
+            if state.task is None or (state.task.job, state.task.operator) != (task.job, task.operator):
+                raise UsageError(f"run {run_id} is no attempt at this operator: name the job or the operator otherwise")
+            found.append(state)
+
+
+class MonoModelReasoner(ModelReasoner):
+    """One model that plans, acts and delivers, round by round. Source: spec/reasoners.md, section 6.
+
+    `model` is `provider:model`, any `Model`, or a `ModelService`, whose model and settings it then takes. The rest is
+    as for `Agent`; of `config`, the deliverable is always required.
+    """
+
+    def __init__(
+        self,
+        model: str | Model | ModelService,
+        tools: Functions = (),
+        *,
+        thinking: Thinking = "auto",
+        settings: ModelSettings | None = None,
+        services: Mapping[ServiceKey, object] = _NO_SERVICES,
+        journal: JournalStore | str | Path | None = None,
+        config: LoopConfig = _CONFIG,
+        memory: Memory = "fresh",
+        instructions: str = "",
+    ) -> None:
+        """Raises `UsageError` for what cannot work; nothing is sent or opened yet."""
+        store = store_of(journal)
+        agent = Agent(
+            _model(model),
+            tools,
+            instructions,
+            replace(config, deliverable="required"),
+            _settings(model, settings),
+            store,
+            "mono",
+            thinking=thinking,
+            services=services,
+        )
+        super().__init__(agent, store, memory)
+
+
+class DualModelReasoner(ModelReasoner):
+    """A Thinker that plans and instructs, and an Actor that calls tools and delivers. Source: spec/reasoners.md, 7.
+
+    `thinker` and `actor` are as `model` of `MonoModelReasoner`; `settings` are for both, or by role ("thinker",
+    "actor"). Only the Actor has the tools.
+    """
+
+    speaks = ACTOR
+
+    def __init__(
+        self,
+        thinker: str | Model | ModelService,
+        actor: str | Model | ModelService,
+        tools: Functions = (),
+        *,
+        thinking: Thinking = "auto",
+        settings: ModelSettings | Mapping[str, ModelSettings] | None = None,
+        services: Mapping[ServiceKey, object] = _NO_SERVICES,
+        journal: JournalStore | str | Path | None = None,
+        config: LoopConfig = _CONFIG,
+        memory: Memory = "fresh",
+        instructions: str = "",
+    ) -> None:
+        """Raises `UsageError` for what cannot work; nothing is sent or opened yet."""
+        store = store_of(journal)
+        by_role = settings if isinstance(settings, Mapping) else {THINKER: settings, ACTOR: settings}
+        given = {THINKER: thinker, ACTOR: actor}
+        if unknown := [role for role in by_role if role not in given]:
+            raise UsageError(f"settings are for {THINKER} and {ACTOR}; there is no role {unknown[0]!r}")
+        agent = Agent(
+            {role: _model(model) for role, model in given.items()},
+            tools,
+            instructions,
+            replace(config, deliverable="required"),
+            {role: _settings(model, by_role.get(role)) for role, model in given.items()},
+            store,
+            "dual",
+            thinking=thinking,
+            services=services,
+        )
+        super().__init__(agent, store, memory)
+
+
+def _model(given: str | Model | ModelService) -> str | Model:
+    return given.model if isinstance(given, ModelService) else given
+
+
+def _settings(given: str | Model | ModelService, settings: ModelSettings | None) -> ModelSettings:
+    if settings is None and isinstance(given, ModelService):
+        return given.settings
+    return settings or ModelSettings()
+
+
+def _why(run: Run) -> str:
+    """Why a run gave no answer, and what to do about it."""
+    reason = f" ({run.reason})" if run.reason else ""
+    detail = f": {run.detail}" if run.detail else ""
+    calls = ", ".join(f"{call.id} {call.name}" for call in run.waiting)
+    waits = f": a person has to speak about {calls} (`approve`, `refuse` or `settle`)" if calls else ""
+    return (
+        f"run {run.id} gave no answer, it is {run.status}{reason}{detail}{waits}. "
+        f"Go on with `await reasoner.agent.resume({run.id!r})` or, of a journal file, `surefoot resume {run.id}`"
+    )

@@ -1,0 +1,397 @@
+"""The model service: one request and its reply, and the calls of one reply carried out.
+
+Both are what a run does, without the run's loop: a request learns what its endpoint cannot take as a run does, and the
+calls of a reply go through the same table of moves, the same gate and the same hands, on a journal. Source: seed 003,
+2.1, and spec/reasoners.md, sections 1 and 3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Literal
+
+from surefoot.agent import bound_tools, new_run_id, store_of
+from surefoot.core.fold import fold
+from surefoot.core.modes import mode_for
+from surefoot.core.moves import standing
+from surefoot.core.parse.faults import tell
+from surefoot.core.reasoners.table import REASONERS
+from surefoot.core.roles import SOLO
+from surefoot.core.state import Call, State
+from surefoot.core.step_schema import step_in_tags, step_schema
+from surefoot.core.text import clean, json_text
+from surefoot.core.told import attribute, plain, tagged
+from surefoot.core.view import declarations
+from surefoot.journal.memory import MemoryJournal
+from surefoot.models.providers import resolve
+from surefoot.prompts.load import template
+from surefoot.runtime.cast import cast_of
+from surefoot.runtime.drive import drive
+from surefoot.runtime.hands import LiveHands
+from surefoot.runtime.services import RunServices, checked_services
+from surefoot.runtime.think import MOST_TRAITS
+from surefoot.types.calls import FunctionCallResult
+from surefoot.types.config import LoopConfig
+from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
+from surefoot.types.events import (
+    CallEnded,
+    CallStarted,
+    Event,
+    ModelReplied,
+    ModelTraitLearnt,
+    RunStarted,
+    Speaker,
+    Task,
+)
+from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, ModelSignal, Signal
+from surefoot.types.moves import Think
+from surefoot.types.ports import JournalStore, Model, ServiceKey, Tool, ToolCallContext
+from surefoot.types.reply import Parsed
+from surefoot.types.tools import Catalogue, ToolResult
+
+ONCE = "once"
+_TASK = "Carry out the calls of one reply."
+_RESULT_TAG = "<function_call_result"
+_UNKNOWN = "it was broken off, and nobody knows whether it took effect; find that out before you call it again"
+_SETTINGS = ModelSettings()
+_CONFIG = LoopConfig()
+_NO_SERVICES: Mapping[ServiceKey, object] = MappingProxyType({})
+
+Functions = Sequence[Tool | Callable[..., object]]
+"""Tools as a developer hands them over."""
+
+
+class ModelService:
+    """A model that can be asked once, and whose tagged or native calls can be carried out. Keeps no conversation.
+
+    `model` is `provider:model` or any `Model`; timeouts, retry and the circuit breaker are in what the name resolves
+    to. `services` is what tools ask for by type, as for `Agent`. `journal` keeps what `call_function` does: a
+    `JournalStore`, a path for SQLite, or None for memory that is given up with each batch. `call_mode` "auto" hands
+    over tools natively where model and endpoint can, else as text.
+    """
+
+    __slots__ = ("_cast", "_learnt", "_services", "_store", "config", "settings")
+
+    def __init__(
+        self,
+        model: str | Model,
+        *,
+        services: Mapping[ServiceKey, object] = _NO_SERVICES,
+        settings: ModelSettings = _SETTINGS,
+        journal: JournalStore | str | Path | None = None,
+        config: LoopConfig = _CONFIG,
+        call_mode: CallMode | Literal["auto"] = "auto",
+    ) -> None:
+        """Raises `UsageError` for what cannot work; nothing is sent or opened yet."""
+        resolved = resolve(model, settings=settings) if isinstance(model, str) else model
+        self.settings = settings
+        self.config = config
+        self._cast = cast_of(ONCE, {SOLO: resolved}, {SOLO: settings}, call_mode)
+        self._services = checked_services(services)
+        self._store = store_of(journal) if journal is not None else None
+        self._learnt: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"ModelService({self.model.name!r})"
+
+    @property
+    def model(self) -> Model:
+        """The model that is asked."""
+        return self._cast.parts[SOLO].model
+
+    async def generate(
+        self,
+        sys_prompt: str,
+        messages: Sequence[ModelMessage],
+        tools: Functions | None = None,
+        *,
+        settings: ModelSettings | None = None,
+        context: ToolCallContext | None = None,
+    ) -> ModelMessage:
+        """One request, one reply; no tool is run.
+
+        With `tools`, the reply may ask for calls: natively (`calls`), or as tagged text where the model has no native
+        calls; a step that it was held to by a schema is given as tagged text too. `settings` replace those of the
+        service; the time that `context` has left bounds the request. Raises `ValueError` without messages,
+        `UsageError` for tools that cannot be used, and `ModelError` and its kinds.
+        """
+        return await self._reply(self._asked(sys_prompt, messages, tools, settings, context), None)
+
+    def stream(
+        self,
+        sys_prompt: str,
+        messages: Sequence[ModelMessage],
+        tools: Functions | None = None,
+        *,
+        settings: ModelSettings | None = None,
+        context: ToolCallContext | None = None,
+    ) -> AsyncGenerator[ModelSignal | ModelMessage]:
+        """Pieces of the reply as they arrive, raw; the complete message, which `generate` would give, comes last.
+
+        Nothing is sent before the first item is asked for. Closing the iterator (`contextlib.aclosing`) closes the
+        request. Raises as `generate` does.
+        """
+        return self._streamed(self._asked(sys_prompt, messages, tools, settings, context))
+
+    async def call_function(
+        self,
+        tools: Functions,
+        model_response_text: str | ModelMessage,
+        *,
+        context: ToolCallContext | None = None,
+    ) -> list[FunctionCallResult] | None:
+        """Carry out the calls of a reply: one result for each, read or not, in the order of the reply; None without.
+
+        A text is read in the tags dialect; of a whole reply its native calls count too. Calls are injected, validated,
+        judged and run as in a run, reads side by side, and one that fails stops no other. The batch is a run in the
+        journal, named before the ":" of each `call_id`; a `context` says of which job and operator it is. Raises
+        nothing that a reply or a tool does: `UsageError` for tools that cannot be used, `JournalError`.
+        """
+        bound = bound_tools(tools, self._services)
+        is_text = isinstance(model_response_text, str)
+        reply = ModelMessage("assistant", model_response_text) if is_text else model_response_text
+        reply = replace(reply, content=clean(reply.content))
+        run_id = new_run_id()
+        task = Task(_TASK, job=context.job or context.run_id, operator=context.operator) if context else Task(_TASK)
+        speakers = {SOLO: Speaker(self.model.name, "text")}
+        catalogue = Catalogue(tuple(one.spec for one in bound.values()))
+        started = RunStarted(run_id, task, speakers, catalogue, {}, reasoner=ONCE, config=self.config)
+        state = fold((started,))
+        parsed = REASONERS[ONCE].read(state, Think(1), reply)
+        if not parsed.calls and not parsed.errors:
+            return None
+        replied = ModelReplied(1, reply, parsed, "text", requests=0)
+        times = _Times()
+        state = await self._carried_out(state, started, replied, bound, times)
+        return _results(state, parsed, times)
+
+    @staticmethod
+    def result_messages(reply: ModelMessage, results: Sequence[FunctionCallResult]) -> tuple[ModelMessage, ...]:
+        """What goes to the model behind its reply: an answer to each native call, or all in one message of the user.
+
+        Results are data: nothing in them can act as a call, a tag or a control token.
+        """
+        if reply.calls:
+            by_position = {result.position: result for result in results}
+            return tuple(
+                ModelMessage("tool", plain(by_position[at].output), call_id=call.id, name=call.name)
+                for at, call in enumerate(reply.calls)
+                if at in by_position
+            )
+        told = "\n\n".join(map(_tagged, results))
+        return (ModelMessage("user", told),) if told else ()
+
+    async def aclose(self) -> None:
+        """Give back connections and files. The service can be used again afterwards."""
+        await self.model.aclose()
+        if self._store is not None:
+            await self._store.aclose()
+
+    async def __aenter__(self) -> ModelService:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _asked(
+        self,
+        sys_prompt: str,
+        messages: Sequence[ModelMessage],
+        tools: Functions | None,
+        settings: ModelSettings | None,
+        context: ToolCallContext | None,
+    ) -> ModelRequest:
+        """The request as it is meant, before it is fitted to what is known of the endpoint."""
+        if not messages:
+            raise ValueError("messages are empty: give at least one, such as ModelMessage('user', '…')")
+        specs = tuple(one.spec for one in bound_tools(tools or (), self._services).values())
+        return ModelRequest(
+            sys_prompt,
+            tuple(messages),
+            tools=Catalogue(specs),
+            settings=settings or self.settings,
+            deadline_s=context.deadline_s if context else None,
+        )
+
+    async def _streamed(self, asked: ModelRequest) -> AsyncGenerator[ModelSignal | ModelMessage]:
+        seen: asyncio.Queue[ModelSignal | None] = asyncio.Queue()
+        asking = asyncio.ensure_future(self._reply(replace(asked, stream=True), seen.put_nowait))
+        asking.add_done_callback(lambda _: seen.put_nowait(None))
+        try:
+            while (signal := await seen.get()) is not None:
+                yield signal
+            yield asking.result()
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    async def _reply(self, asked: ModelRequest, emit: Emit | None) -> ModelMessage:
+        """The reply. What the endpoint refuses is learnt, and left out of the next try (spec/react.md, section 2)."""
+        limit_s = asked.deadline_s
+        try:
+            async with asyncio.timeout(limit_s) if limit_s is not None else nullcontext():
+                for _ in range(MOST_TRAITS):
+                    request = self._fitted(asked)
+                    try:
+                        return await self._sent(request, emit)
+                    except TraitRefused as refused:
+                        if request.traits.get(refused.trait) == refused.value:
+                            raise  # it was left out already: nothing more can be learnt
+                        self._learn(refused)
+                return await self._sent(self._fitted(asked), emit)
+        except TimeoutError as error:
+            raise ModelTimeout(f"{self.model.name} gave no reply in the {limit_s or 0:g} s that were left") from error
+
+    async def _sent(self, request: ModelRequest, emit: Emit | None) -> ModelMessage:
+        try:
+            message = await self.model.send(request, emit)
+        except ModelError:
+            raise
+        except Exception as broken:
+            told = f"the adapter of {self.model.name} broke: {type(broken).__name__}: {broken}"
+            raise ModelError(told) from broken
+        content = message.content or ""  # an adapter may be anybody's code
+        return replace(message, content=step_in_tags(content) if request.mode == "schema" else content)
+
+    def _learn(self, refused: TraitRefused) -> None:
+        self._learnt[refused.trait] = refused.value
+        event = ModelTraitLearnt(self.model.name, refused.trait, refused.value, refused.evidence)
+        self._cast.learn(event)
+
+    def _fitted(self, asked: ModelRequest) -> ModelRequest:
+        """The request with what is known of the endpoint: tools on the wire, or in the text with the form of a call."""
+        part = self._cast.parts[SOLO]
+        speaker = part.speaker()
+        remembered = {event.trait: event.value for event in part.remembered()}
+        traits = {**speaker.traits, **remembered, **self._learnt}
+        mode = mode_for(speaker.call_mode, traits)
+        if mode == "native":
+            return replace(asked, mode="native", traits=traits)
+        request = replace(asked, mode="text", tools=Catalogue(), messages=in_words(asked.messages), traits=traits)
+        if not asked.tools.tools:
+            return request
+        described = template(f"tools_{mode}").replace("{tools}", declarations(asked.tools))
+        request = replace(request, system=f"{asked.system}\n\n{described}".strip())
+        if mode == "text":
+            return replace(request, stop=(_RESULT_TAG,))
+        return replace(request, mode="schema", tools=asked.tools, schema=step_schema(asked.tools))
+
+    async def _carried_out(
+        self, state: State, started: RunStarted, replied: ModelReplied, tools: Mapping[str, Tool], times: _Times
+    ) -> State:
+        """Drive the run to its end. A call in doubt is left at that: nobody can be asked, and the others go on."""
+        store = self._store or MemoryJournal()
+        journal = await store.open(started.run_id, create=True)
+        try:
+            await journal.append((started, replied))
+            async with RunServices(self._services) as services:
+                hands = LiveHands(self._cast, tools, journal, services, times.watch)
+                state = await drive(journal, hands, fold((replied,), state))
+                while standing(state) == "in_doubt":
+                    settled = tuple(_in_doubt(call, state) for call in state.calls if call.is_open and call.attempts)
+                    await journal.append(settled)
+                    hands.announced(settled)
+                    state = await drive(journal, hands, fold(settled, state))
+        finally:
+            await journal.release()
+        return state
+
+
+@dataclass(slots=True)
+class _Times:
+    """How long each call took, from its announcement to its end."""
+
+    begun: dict[str, float] = field(default_factory=dict[str, float])
+    took_ms: dict[str, float] = field(default_factory=dict[str, float])
+
+    def watch(self, event: Event | Signal) -> None:
+        match event:
+            case CallStarted(call_id):
+                self.begun[call_id] = time.monotonic()
+            case CallEnded(call_id) if call_id in self.begun:
+                self.took_ms[call_id] = round((time.monotonic() - self.begun[call_id]) * 1000, 3)
+            case _:
+                pass
+
+
+def _in_doubt(call: Call, state: State) -> CallEnded:
+    return CallEnded(call.id, ToolResult(_UNKNOWN, "in_doubt", source="surefoot", trust="trusted"), state.elapsed_s)
+
+
+def _results(state: State, parsed: Parsed, times: _Times) -> list[FunctionCallResult]:
+    objectives = {call.position: call.objective for call in parsed.calls}
+    return [_result(state, call, objectives.get(call.position, ""), times) for call in state.calls]
+
+
+def _result(state: State, call: Call, objective: str, times: _Times) -> FunctionCallResult:
+    call_id = f"{state.run_id}:{call.id}"
+    if call.fault is not None:
+        told = tell(call.fault, state.offered, "tags")
+        failed = FunctionCallResult.failed(call.position, call.fault.kind, told)
+        return replace(failed, func_name=call.name or call.fault.tool, call_id=call_id)
+    waits = f"not run: it waits for a person to allow it; see `surefoot show {state.run_id}`"
+    result = call.result or ToolResult(waits, "denied", source="gate", trust="trusted")
+    return FunctionCallResult(
+        call.name,
+        call.arguments,
+        objective,
+        result.content,
+        "FAILED" if result.is_error else "SUCCEEDED",
+        call_id,
+        call.position,
+        result.kind if result.is_error else "",
+        times.took_ms.get(call.id, 0.0),
+        result.source or call.name,
+        result.trust,
+        result.blob is not None,
+        result.blob or "",
+    )
+
+
+def _tagged(result: FunctionCallResult) -> str:
+    """The answer to a tagged call, as a run tells it."""
+    kind = "error" if result.status == "FAILED" else "ok"
+    shown = ToolResult(result.output, kind, source=result.source, trust=result.trust)
+    call = Call(f"1.{result.position}", "", result.func_name, result.func_args, result=shown)
+    return tagged(call, plain(result.output))
+
+
+def in_words(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
+    """A conversation for a model without native calls: what was called natively, and the answers, as tagged text."""
+    told: list[ModelMessage] = []
+    answers = 0
+    for message in messages:
+        if message.role == "tool":
+            answers += 1
+            text = _answered(answers, message)
+            if answers > 1:
+                told[-1] = replace(told[-1], content=f"{told[-1].content}\n\n{text}")
+            else:
+                told.append(ModelMessage("user", text))
+            continue
+        answers = 0
+        if not message.calls:
+            told.append(message)
+            continue
+        bodies = (f'{{"name": {json_text(c.name)}, "args": {_arguments(c.arguments)}}}' for c in message.calls)
+        words = "\n".join((message.content, *(f"<function_call>{body}</function_call>" for body in bodies)))
+        told.append(replace(message, content=words.strip(), calls=()))
+    return tuple(told)
+
+
+def _answered(number: int, message: ModelMessage) -> str:
+    """The answer to a native call as text; whether it had failed is not known any more."""
+    head = f'{_RESULT_TAG} call="{number}" name="{attribute(message.name)}" trust="data">'
+    return f"{head}\n{plain(message.content)}\n</function_call_result>"
+
+
+def _arguments(arguments: str | Mapping[str, object]) -> str:
+    return (arguments or "{}") if isinstance(arguments, str) else json_text(arguments)
