@@ -23,6 +23,9 @@ MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-
     "runtime": f"{CORE} prompts {HANDS}",
     "run": CORE,
     "agent": f"{CORE} prompts {HANDS} runtime run",
+    "service": f"{CORE} prompts {HANDS} runtime run agent",
+    "memory": f"{CORE} run",
+    "reasoners": f"{CORE} prompts {HANDS} runtime run agent service memory",
     "testing": f"{CORE} prompts {HANDS} runtime run agent",
     "cli": f"{CORE} prompts {HANDS} runtime run agent",
 }
