@@ -10,23 +10,25 @@ import surefoot
 SOURCE = Path(__file__).parent.parent / "src" / "surefoot"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-CORE = "types core core/parse core/gate core/reasoners"
+CORE = "types core core/parse core/gate core/select core/reasoners"
 HANDS = "models tools knowledge journal"
 MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-rooms of core have their own rows
     "types": "",
     "prompts": "",
     "core/parse": "types",
-    "core/gate": "types core",
+    "core/gate": "types core core/select",
+    "core/select": "types core",
     "core/reasoners": "types core core/parse core/gate",
-    "core": "types core/parse core/gate core/reasoners",
+    "core": "types core/parse core/gate core/select core/reasoners",
     **dict.fromkeys(HANDS.split(), "types core core/parse"),
+    "progress": "types core",
     "runtime": f"{CORE} prompts {HANDS}",
     "run": CORE,
     "agent": f"{CORE} prompts {HANDS} runtime run",
     "service": f"{CORE} prompts {HANDS} runtime run agent",
     "memory": f"{CORE} run",
     "reasoners": f"{CORE} prompts {HANDS} runtime run agent service memory",
-    "testing": f"{CORE} prompts {HANDS} runtime run agent",
+    "testing": f"{CORE} prompts {HANDS} runtime run agent progress",
     "cli": f"{CORE} prompts {HANDS} runtime run agent",
 }
 FRONT_DOOR = "surefoot"

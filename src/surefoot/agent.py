@@ -7,25 +7,22 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 from surefoot.core.fold import fold
 from surefoot.core.moves import next_moves, standing
-from surefoot.core.pager import READ_RESULT, pager_spec
 from surefoot.core.reasoners.table import CHOICES
 from surefoot.core.roles import ROLES
 from surefoot.core.state import EMPTY, Call, State
 from surefoot.journal.memory import MemoryJournal
-from surefoot.models.providers import resolve
 from surefoot.run import Run
-from surefoot.runtime.cast import Cast, cast_of
+from surefoot.runtime.cast import Cast, by_role, cast_of
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands, Watch
+from surefoot.runtime.selection import selection
 from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.templates import Thinking, chosen_templates
-from surefoot.tools.function import FunctionTool
-from surefoot.tools.function import tool as as_tool
+from surefoot.runtime.toolbox import bound_tools, catalogue_of
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Deny
 from surefoot.types.endings import Cancelled, Completed
@@ -79,6 +76,7 @@ class Agent:
     _store: JournalStore = field(init=False, repr=False)
     _tools: Mapping[str, Tool] = field(init=False, repr=False)
     _catalogue: Catalogue = field(init=False, repr=False)
+    _selected: Sequence[Event] = field(init=False, repr=False)
     _prompts: Mapping[str, str] = field(init=False, repr=False)
     _services: Mapping[ServiceKey, object] = field(init=False, repr=False)
 
@@ -87,16 +85,17 @@ class Agent:
             raise UsageError("instructions must be a text")
         if self.reasoner not in CHOICES:
             raise UsageError(f"there is no reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")
-        models, settings = _by_role(self.reasoner, self.model, self.settings, self.fallback)
+        models, settings = by_role(self.reasoner, self.model, self.settings, self.fallback)
         parts = cast_of(self.reasoner, models, settings, self.call_mode)
         services = checked_services(self.services)
         tools = bound_tools(self.tools, services)
-        specs = (*(one.spec for one in tools.values()), pager_spec()) if tools else ()
+        catalogue = catalogue_of(tools)
         for name, value in (
             ("_cast", parts),
             ("_store", store_of(self.journal)),
             ("_tools", tools),
-            ("_catalogue", Catalogue(specs)),
+            ("_catalogue", catalogue),
+            ("_selected", selection(catalogue, self.config)),
             ("_services", services),
             ("_prompts", chosen_templates(self.reasoner, self.thinking, parts.thinks, self.prompts)),
         ):
@@ -160,7 +159,7 @@ class Agent:
             if state.run_id != run_id:  # it was forked, and died before it could say so
                 first.append(RunForked(run_id, state.run_id, state.seen))
             changes = self._cast.changes(state)
-            first.append(RunResumed(by or "resume", changes, config))
+            first += (RunResumed(by or "resume", changes, config), *selection(state.tools, config or state.config))
             first += self._cast.remembered(_other_models(changes, state))
             return await self._drive(journal, first, watch, stream=stream, state=state)
 
@@ -192,6 +191,7 @@ class Agent:
             state = fold(await journal.read())
             changes = self._cast.changes(state)
             first: list[Event] = [RunForked(forked, run_id, at, changes, config)]
+            first += selection(state.tools, config) if config else ()
             first += self._cast.remembered(_other_models(changes, state))
             return await self._drive(journal, first, watch, stream=stream, state=state)
 
@@ -294,32 +294,7 @@ class Agent:
             self.reasoner,
             self.config,
         )
-        return (started, *self._cast.remembered(ROLES[self.reasoner]))
-
-
-def _by_role(
-    reasoner: str,
-    model: str | Model | Mapping[str, str | Model],
-    settings: ModelSettings | Mapping[str, ModelSettings],
-    fallback: str | Model | None,
-) -> tuple[dict[str, Model], dict[str, ModelSettings]]:
-    """Models and settings for each role; one that is given alone plays all of them."""
-    roles = ROLES[reasoner]
-    of_role = settings if isinstance(settings, Mapping) else dict.fromkeys(roles, settings)
-    if unknown := [
-        role for given in (model, settings) if isinstance(given, Mapping) for role in given if role not in roles
-    ]:
-        raise UsageError(f"reasoner {reasoner!r} has no role {unknown[0]!r}; it has {', '.join(roles)}")
-    chosen = {role: of_role.get(role, ModelSettings()) for role in roles}
-    if isinstance(fallback, str):
-        fallback = resolve(fallback, settings=chosen[roles[0]])
-    given = model if isinstance(model, Mapping) else {roles[0]: model}
-    models: dict[str, Model] = {}
-    for role, one in given.items():
-        if not isinstance(one, str) and fallback is not None:
-            raise UsageError(f"a fallback goes with a model that is given by name, and {one.name} is given as it is")
-        models[role] = resolve(one, settings=chosen[role], fallback=fallback) if isinstance(one, str) else one
-    return models if isinstance(model, Mapping) else dict.fromkeys(roles, models[roles[0]]), chosen
+        return (started, *self._selected, *self._cast.remembered(ROLES[self.reasoner]))
 
 
 def _other_models(changes: Mapping[str, Speaker], state: State) -> list[str]:
@@ -377,22 +352,3 @@ def store_of(journal: JournalStore | str | Path | None) -> JournalStore:
 
         return SqliteJournal(journal)
     return journal
-
-
-def bound_tools(
-    tools: Sequence[Tool | Callable[..., object]], services: Mapping[ServiceKey, object] = MappingProxyType({})
-) -> dict[str, Tool]:
-    """Tools by name; functions become tools, and what a tool asks for by type is found. Raises `UsageError`."""
-    found: dict[str, Tool] = {}
-    for one in tools:
-        is_made = isinstance(one, FunctionTool) or hasattr(one, "spec")
-        made = cast("Tool", one) if is_made else as_tool(cast("Callable[..., object]", one))
-        if isinstance(made, FunctionTool):
-            made = cast("FunctionTool[..., object]", made).bound(services.keys())  # of whatever function
-        name = made.spec.name
-        if name in found:
-            raise UsageError(f"two tools are called {name!r}; give one of them another name with @tool(name=…)")
-        if name == READ_RESULT:
-            raise UsageError(f"a tool cannot be called {READ_RESULT!r}: surefoot pages through long results under it")
-        found[name] = made
-    return found

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Literal
 
-from surefoot.agent import bound_tools, new_run_id, store_of
+from surefoot.agent import new_run_id, store_of
 from surefoot.core.fold import fold
 from surefoot.core.modes import mode_for
 from surefoot.core.moves import standing
@@ -36,6 +36,7 @@ from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.think import MOST_TRAITS
+from surefoot.runtime.toolbox import bound_tools
 from surefoot.types.calls import FunctionCallResult
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused

@@ -140,7 +140,7 @@ def test_the_strictest_policy_wins() -> None:
     hidden = replace(state, offered=Catalogue())
     decision, rule = judge(hidden, call)
     assert isinstance(decision, Deny)
-    assert rule == "only_offered_tools"
+    assert rule == "profile"
 
 
 STARTED = RunStarted(

@@ -8,6 +8,7 @@ from typing import Literal
 
 from surefoot.core.roles import ROLES, THINKER
 from surefoot.core.state import State
+from surefoot.models.providers import resolve
 from surefoot.runtime.traits import REMEMBERED, LearntTraits, traits_file
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ModelTraitLearnt, Speaker
@@ -127,3 +128,28 @@ def cast_of(
             for role in ROLES[reasoner]
         }
     )
+
+
+def by_role(
+    reasoner: str,
+    model: str | Model | Mapping[str, str | Model],
+    settings: ModelSettings | Mapping[str, ModelSettings],
+    fallback: str | Model | None,
+) -> tuple[dict[str, Model], dict[str, ModelSettings]]:
+    """Models and settings for each role; one that is given alone plays all of them."""
+    roles = ROLES[reasoner]
+    of_role = settings if isinstance(settings, Mapping) else dict.fromkeys(roles, settings)
+    if unknown := [
+        role for given in (model, settings) if isinstance(given, Mapping) for role in given if role not in roles
+    ]:
+        raise UsageError(f"reasoner {reasoner!r} has no role {unknown[0]!r}; it has {', '.join(roles)}")
+    chosen = {role: of_role.get(role, ModelSettings()) for role in roles}
+    if isinstance(fallback, str):
+        fallback = resolve(fallback, settings=chosen[roles[0]])
+    given = model if isinstance(model, Mapping) else {roles[0]: model}
+    models: dict[str, Model] = {}
+    for role, one in given.items():
+        if not isinstance(one, str) and fallback is not None:
+            raise UsageError(f"a fallback goes with a model that is given by name, and {one.name} is given as it is")
+        models[role] = resolve(one, settings=chosen[role], fallback=fallback) if isinstance(one, str) else one
+    return models if isinstance(model, Mapping) else dict.fromkeys(roles, models[roles[0]]), chosen

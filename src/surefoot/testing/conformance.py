@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import cast
 
 from surefoot.core.parse.reply import parse
+from surefoot.testing.kinds_profile import symbiont_tool_profile
+from surefoot.testing.kinds_progress import symbiont_progress
 from surefoot.types.messages import NativeCall
 from surefoot.types.reply import Parsed
 from surefoot.types.tools import ToolSpec
@@ -83,6 +85,8 @@ KINDS: dict[str, Callable[[Case], Results]] = {
     "react_text": react_text,
     "function_call_tags": function_call_tags,
     "tool_call_formats": tool_call_formats,
+    "symbiont_tool_profile": symbiont_tool_profile,
+    "symbiont_progress": symbiont_progress,
 }
 """Kind -> (the decoded file, strings built) -> what came out, by case id. A new kind is a row here."""
 

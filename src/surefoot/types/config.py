@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from surefoot.types.errors import ConfigError
+from surefoot.types.profile import ToolProfile
 
 LEAST_RESULT_CHARS = 200
 
@@ -80,6 +81,7 @@ class LoopConfig:
     For `mono` and `dual`: `max_rounds` until the deliverable is asked for; `deliverable` "required" takes no plain
     words for an answer. For `dual`: `actor_steps`, requests of one turn of the Actor; `early_deliverable`, whether a
     deliverable before the Thinker's word is to be confirmed; `thinker_sees`, whether untrusted text ("all") or not.
+    `tool_profile`: which tools the run may see and call; None is all of them.
     `output_schema`: a JSON Schema that the answer, or the deliverable's final output, has to fit as JSON.
     """
 
@@ -100,6 +102,7 @@ class LoopConfig:
     early_deliverable: Literal["confirm", "accept"] = "confirm"
     thinker_sees: Literal["data", "all"] = "data"
     output_schema: Mapping[str, object] | None = None
+    tool_profile: ToolProfile | None = None
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():

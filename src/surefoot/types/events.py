@@ -17,6 +17,7 @@ from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
 from surefoot.types.errors import ModelFailureKind
 from surefoot.types.messages import CallMode, ModelMessage, Usage
+from surefoot.types.profile import Dropped
 from surefoot.types.reply import Parsed
 from surefoot.types.tools import Catalogue, ToolResult
 
@@ -113,10 +114,17 @@ class RunForked:
 
 @dataclass(frozen=True, slots=True)
 class ToolsSelected:
-    """Which tools the model is offered from now on, in this order."""
+    """Which tools are offered from now on, in this order.
+
+    `counts` says how many tools each stage of a profile dropped, `warnings` what the operator should hear, `dropped`
+    the first of them with stage and reason.
+    """
 
     visible: tuple[str, ...]
     reason: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    warnings: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
     type: Literal["ToolsSelected"] = "ToolsSelected"
 
 

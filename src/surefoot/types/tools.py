@@ -35,6 +35,7 @@ class ToolSpec:
     polling: bool = False
     finish: bool = False
     has_probe: bool = False
+    verified: bool = False
     timeout_s: float | None = None
     origin: Literal["local", "remote"] = "local"
     injected: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from surefoot.core.budget import spent_limit
+from surefoot.core.select.profile import refusal
 from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
 from surefoot.types.decisions import Allow, Decision, Deny
@@ -13,10 +14,10 @@ Policy = Callable[[State, Call], Decision]
 """Pure and small, named for what it forbids. It reads no clock, disk or model."""
 
 
-def only_offered_tools(state: State, call: Call) -> Decision:
-    """A tool that the model is not offered does not run, even if the model knows its name."""
+def profile(state: State, call: Call) -> Decision:
+    """A tool that is not offered does not run, even if the model knows its name (spec/primitives.md, section 1.6)."""
     if state.offered.get(call.name) is None:
-        return Deny(f"refused: the tool {call.name!r} is not offered in this run; choose another or answer")
+        return Deny(refusal(call.name, state.offered.names))
     return Allow()
 
 
@@ -47,7 +48,7 @@ def no_call_after_the_time(state: State, _call: Call) -> Decision:
     return Allow()
 
 
-POLICIES: tuple[Policy, ...] = (only_offered_tools, no_finish_before_results, no_call_after_the_time)
+POLICIES: tuple[Policy, ...] = (profile, no_finish_before_results, no_call_after_the_time)
 
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 

@@ -92,15 +92,18 @@ def shaped(state: State, think: Think, parsed: Parsed) -> Parsed:
 
 def _parsed(state: State, think: Think, message: ModelMessage, form: Form) -> Parsed:
     config = state.config
+    offered = offered_now(state, think)
+    # a tool that the profile hides is read like any other: the gate refuses it by name
+    tools = state.tools if offered.tools and len(state.offered.tools) < len(state.tools.tools) else offered
     return parse(
         message.content,
-        offered := offered_now(state, think),
+        tools,
         dialect=_DIALECTS[form],
         tool_calls=message.calls,
         finish_reason=message.finish_reason,
         repair=config.repair,
         on_conflict=config.on_conflict,
-        injected=offered.injected,
+        injected=tools.injected,
     )
 
 

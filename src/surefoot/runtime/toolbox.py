@@ -1,0 +1,38 @@
+"""The tools of an agent: functions made into tools, and what they ask for by type found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import cast
+
+from surefoot.core.pager import READ_RESULT, pager_spec
+from surefoot.tools.function import FunctionTool
+from surefoot.tools.function import tool as as_tool
+from surefoot.types.errors import UsageError
+from surefoot.types.ports import ServiceKey, Tool
+from surefoot.types.tools import Catalogue
+
+
+def bound_tools(
+    tools: Sequence[Tool | Callable[..., object]], services: Mapping[ServiceKey, object] = MappingProxyType({})
+) -> dict[str, Tool]:
+    """Tools by name; functions become tools, and what a tool asks for by type is found. Raises `UsageError`."""
+    found: dict[str, Tool] = {}
+    for one in tools:
+        is_tool = isinstance(one, FunctionTool) or hasattr(one, "spec")
+        made = cast("Tool", one) if is_tool else as_tool(cast("Callable[..., object]", one))
+        if isinstance(made, FunctionTool):
+            made = cast("FunctionTool[..., object]", made).bound(services.keys())  # of whatever function
+        name = made.spec.name
+        if name in found:
+            raise UsageError(f"two tools are called {name!r}; give one of them another name with @tool(name=…)")
+        if name == READ_RESULT:
+            raise UsageError(f"a tool cannot be called {READ_RESULT!r}: surefoot pages through long results under it")
+        found[name] = made
+    return found
+
+
+def catalogue_of(tools: Mapping[str, Tool]) -> Catalogue:
+    """The declarations of the tools, with the pager that any tool's long result may need."""
+    return Catalogue((*(one.spec for one in tools.values()), pager_spec()) if tools else ())

@@ -1,0 +1,94 @@
+"""The progress tracker on its own, as seed 001 uses it, and the shared cases."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from surefoot.progress import ProgressTracker
+from surefoot.testing.conformance import expand
+from surefoot.testing.kinds_progress import symbiont_progress
+from surefoot.types.progress import LimitAction, StepIterationConfig
+
+SHARED = Path(__file__).parents[2] / "shared" / "vectors" / "symbiont_progress.json"
+
+
+def test_the_example_of_the_specification_holds() -> None:
+    tracker = ProgressTracker(StepIterationConfig(max_reattempts_per_step=5))
+    tracker.begin_step("import")
+    assert tracker.record_and_check("import", "09:14:02 cannot lock file db.lck").decision == "continue"
+    decision = tracker.record_and_check("import", "09:15:40 cannot lock file db.lck")
+    assert (decision.decision, decision.kind, tracker.limit_action()) == ("stop", "stuck", LimitAction.SkipStep)
+
+
+def test_100_records_at_once_count_100_and_give_one_first_stop() -> None:
+    tracker = ProgressTracker(StepIterationConfig(max_reattempts_per_step=3))
+    with ThreadPoolExecutor(16) as pool:
+        waiting = [pool.submit(tracker.record_and_check, "s", "e" * at * 9) for at in range(100)]
+        found = [each.result() for each in waiting]
+    assert tracker.count("s") == 100
+    assert sum(one.first for one in found) == 1
+
+
+def test_beginning_succeeding_and_resetting_clear_a_step() -> None:
+    for clear in (ProgressTracker.begin_step, ProgressTracker.succeed, ProgressTracker.reset):
+        tracker = ProgressTracker()
+        tracker.record("s", "e")
+        assert tracker.record_and_check("s", "e").decision == tracker.check("s").decision == "stop"
+        clear(tracker, "s")
+        assert tracker.count("s") == 0
+        assert tracker.check("s").decision == "continue"
+
+
+def test_a_call_may_be_a_name_or_any_json_value() -> None:
+    tracker = ProgressTracker(StepIterationConfig(max_reattempts_per_step=9))
+    tracker.record("s", "not found", call={"name": "read", "arguments": {"a": 1, "b": 2}})
+    again = {"arguments": {"b": 2.0, "a": 1}, "name": "read"}
+    assert tracker.record_and_check("s", "not found", call=again).kind == "stuck"
+    found = [tracker.observe("t", "read", ok=True, result="same").decision for _ in range(5)]
+    assert found == ["continue", "continue", "correct", "block", "stop"]
+    found = [tracker.observe("u", "status", ok=True, result="same", polling=True).decision for _ in range(9)]
+    assert set(found) == {"continue"}
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the shared cases are not beside this checkout")
+def test_the_shared_cases_hold() -> None:
+    data = cast("dict[str, list[dict[str, object]]]", expand(json.loads(SHARED.read_text(encoding="utf-8"))))
+    results = symbiont_progress(data)
+    for at, case in enumerate(data["similarity"]):
+        assert results[f"similarity-{at}"] == pytest.approx(case["similarity"])
+    for case in data["vectors"]:
+        if case["source"] == "impl":  # habits of one implementation
+            continue
+        got = cast("dict[str, list[object]]", results[str(case["id"])])["decisions"]
+        for event, answer in zip(cast("list[dict[str, object]]", case["events"]), got, strict=True):
+            expected = event.get("expect")
+            if isinstance(expected, dict):
+                answer = cast("dict[str, object]", answer)
+                assert {**answer, **cast("dict[str, object]", expected)} == answer, case["id"]
+            elif expected is not None:
+                assert answer == expected, case["id"]
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the shared cases are not beside this checkout")
+@pytest.mark.parametrize(
+    ("case_id", "last"),
+    [
+        ("adv-unknown-step", ("stop", "stuck")),
+        ("adv-no-latch", ("stop", "stuck")),
+        ("adv-volatile-parts", ("stop", "stuck")),
+        ("adv-distinct-short", ("continue", None)),
+        ("adv-progress-in-long-output", ("continue", None)),
+        ("adv-long-inputs", ("continue", None)),
+        ("adv-ansi", ("stop", "stuck")),
+        ("adv-reason-injection", ("stop", "max")),
+        ("impl-short-numbers", ("continue", None)),
+        ("impl-not-latched-2", ("stop", "stuck")),
+    ],
+)
+def test_where_the_original_is_wrong_the_last_decision_is_ours(case_id: str, last: tuple[str, str | None]) -> None:
+    data = cast("dict[str, object]", expand(json.loads(SHARED.read_text(encoding="utf-8"))))
+    got = cast("dict[str, list[dict[str, object]]]", symbiont_progress(data)[case_id])["decisions"]
+    assert (got[-1]["decision"], got[-1]["kind"]) == last
