@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from surefoot.cli import doctor, model, run, runs
+from surefoot.cli import doctor, knowledge, model, run, runs
 from surefoot.cli.checks import installed
 from surefoot.cli.exits import HELP
 
@@ -50,4 +50,5 @@ for command in (
     doctor.doctor,
 ):
     app.command(epilog=HELP if command in (run.run, run.resume, run.fork) else None)(command)
+app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(model.app, name="model")

@@ -31,6 +31,7 @@ from surefoot.types.events import (
     RunResumed,
     RunStarted,
     Speaker,
+    StepLimitReached,
     ToolsSelected,
     models_line,
 )
@@ -102,6 +103,8 @@ class Teller:
             case DoubtSettled(call_id, outcome, by):
                 told = {"done": "took effect", "not_done": "took no effect", "unknown": "cannot be told"}[outcome]
                 return [self._one(f"? {self._what(call_id)}  {told}, says {by}", "warn", 2)]
+            case StepLimitReached(attempts=attempts, reason=reason, action=action):
+                return [self._one(f"! {visible(reason)}  ({attempts}; {action})", "warn", 2)]
             case RunEnded():
                 return []
             case _:

@@ -7,7 +7,7 @@ from typing import Literal
 from surefoot.core.roles import ROLES, round_limit, rounds
 from surefoot.core.state import State
 
-Limit = Literal["steps", "tokens", "cost", "time", "round_limit"]
+Limit = Literal["steps", "tokens", "cost", "time", "round_limit", "stuck"]
 
 
 def spent_limit(state: State, *, reserve: bool = False) -> Limit | None:
@@ -30,6 +30,8 @@ def limit_for(state: State, role: str) -> Limit | None:
 
     Rounds are counted where they begin, so that the last one is not broken off in the middle.
     """
+    if state.stuck:
+        return "stuck"
     limit = spent_limit(state, reserve=True) or _spent_share(state)
     if limit is not None or role != ROLES[state.reasoner][0]:
         return limit

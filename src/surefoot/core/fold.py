@@ -15,6 +15,7 @@ from surefoot.core.modes import mode_for
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.roles import rounds_to_tell
 from surefoot.core.state import EMPTY, Call, Known, Outcome, SpeakerState, State, Turn, changed, subset
+from surefoot.core.tracked import anew, with_reply, with_result, with_settled
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
     CallEnded,
@@ -31,8 +32,10 @@ from surefoot.types.events import (
     RunResumed,
     RunStarted,
     Speaker,
+    StepLimitReached,
     ToolsSelected,
 )
+from surefoot.types.progress import LimitAction
 from surefoot.types.tools import ToolResult
 
 PROBE = "probe"
@@ -76,6 +79,8 @@ def _apply(state: State, event: Event) -> State:
             return _settled(state, event)
         case RunResumed() | RunForked():
             return _taken_up(state, event)
+        case StepLimitReached():
+            return _limited(state, event)
         case RunEnded(ending):
             return changed(state, seen=state.seen + 1, ending=ending)
         case _:
@@ -117,7 +122,7 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
     turn = taken.turn
     if turn is not None and turn.outcome == "refused":  # whoever takes it up wants it asked again
         taken = changed(taken, turn=changed(turn, outcome="empty", _memo={}))
-    return _ask_probes_again(taken)
+    return anew(_ask_probes_again(taken))
 
 
 def _goes_on(kept: SpeakerState, speaker: Speaker | None) -> SpeakerState:
@@ -158,6 +163,20 @@ def _knowing(speaker: SpeakerState, event: ModelTraitLearnt) -> SpeakerState:
     return changed(speaker, traits=traits, mode=mode, learnt=learnt, **counters)
 
 
+_CIRCLES = ("repeat", "cycle", "monologue")
+
+
+def _limited(state: State, event: StepLimitReached) -> State:
+    """A limit is on record. A run that goes in circles ends, whatever is done about a single step."""
+    ends = event.pattern in _CIRCLES or event.action in (
+        LimitAction.AbortTask,
+        LimitAction.Replan,
+        LimitAction.AnswerNow,
+    )
+    reason = ("stuck" if event.kind == "stuck" else "step limit") if ends else ""
+    return changed(state, seen=state.seen + 1, limit_due=None, stuck=reason)
+
+
 def _failed(state: State, event: ModelFailed) -> State:
     speaker = state.speakers[event.role]
     spent = speaker.usage + event.usage
@@ -195,7 +214,7 @@ def _replied(state: State, event: ModelReplied) -> State:
     )
     left = rounds_to_tell(state, event.role)
     turn = Turn(event.step, event.message, event.parsed, event.mode, event.want, event.role, outcome, calls, left)
-    return changed(state, turn=turn)
+    return with_reply(changed(state, turn=turn), turn)
 
 
 def _having_said(speaker: SpeakerState, event: ModelReplied, outcome: Outcome) -> SpeakerState:
@@ -302,7 +321,8 @@ def _judged(state: State, event: CallJudged) -> State:
             pass
         case _:
             assert_never(decision)
-    return _with_call(state, event.call_id, **changes)
+    state = _with_call(state, event.call_id, **changes)
+    return anew(state) if event.by else state
 
 
 def _ended(state: State, event: CallEnded) -> State:
@@ -334,6 +354,7 @@ def _with_result(state: State, call_id: str, result: ToolResult) -> State:
     if call is None:
         return state
     known = _known_after(state.known, call)
+    state = with_result(state, call, result)
     return changed(state, known=known, has_cut_result=state.has_cut_result or result.blob is not None)
 
 
@@ -363,4 +384,6 @@ def _with_call(state: State, call_id: str, **changes: object) -> State:
     if turn is None:
         return changed(state, seen=state.seen + 1)
     calls = tuple([changed(call, **changes) if call.id == call_id else call for call in turn.calls])
-    return changed(state, seen=state.seen + 1, turn=changed(turn, calls=calls, _memo={}))
+    state = changed(state, seen=state.seen + 1, turn=changed(turn, calls=calls, _memo={}))
+    is_settled = "result" in changes and not any(call.is_open for call in calls)
+    return with_settled(state) if is_settled else state

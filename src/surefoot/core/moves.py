@@ -12,6 +12,7 @@ second engine: an interrupted call is simply a call that was started, has not en
     calls allowed, time spent     → refuse the next of them
     calls allowed                 → run them, side by side if all of the reply are reads
     a question open, or something under way → wait
+    a limit of progress reached   → put it on record; then end, if that is the action
     otherwise                     → the reasoner says who speaks next, or that it is over
 """
 
@@ -20,10 +21,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
-from surefoot.core.gate.judge import judge, no_call_after_the_time
+from surefoot.core.gate.judge import judge, no_call_after_the_time, stuck
 from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.state import Call, State
+from surefoot.core.tracked import RULE, config_of
 from surefoot.types.decisions import Allow, Ask
+from surefoot.types.endings import Stopped
 from surefoot.types.events import (
     CallJudged,
     CallReused,
@@ -31,9 +34,11 @@ from surefoot.types.events import (
     Event,
     ModelTraitLearnt,
     RunEnded,
+    StepLimitReached,
 )
-from surefoot.types.moves import Act, End, Judge, Learn, Move, Probe, Reuse, Think
+from surefoot.types.moves import Act, End, Judge, Learn, Move, Probe, Reuse, TellLimit, Think
 from surefoot.types.ports import Durability
+from surefoot.types.progress import LimitAction
 
 NONE_UNDER_WAY: frozenset[Move] = frozenset()
 
@@ -63,6 +68,11 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         return _side_by_side(state, calls, waiting, len(still_open) - len(waiting))
     if under_way:
         return ()
+    if state.limit_due is not None:
+        due = state.limit_due
+        return (TellLimit(due.step_id, due.attempts, due.decision, config_of(state).on_limit_reached),)
+    if state.stuck and config_of(state).on_limit_reached != LimitAction.AnswerNow:
+        return (End(Stopped(state.stuck)),)
     return (REASONERS[state.reasoner].speaker(state),)
 
 
@@ -79,6 +89,8 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
 
 def _verdict(state: State, call: Call) -> Judge | Reuse:
     """A call whose result is known gets it; so does the twin of a call of the same reply, even if that one failed."""
+    if (sign := stuck(state, call)) != Allow():
+        return Judge(call.id, sign, RULE)
     is_polling = call.spec is not None and call.spec.polling
     if call.spec is not None and not is_polling and state.offered.get(call.name):
         twin = next((c for c in state.calls[: call.position] if c.result is not None and c.key == call.key), None)
@@ -132,6 +144,19 @@ def announce(move: Move, state: State) -> tuple[Event, ...]:
         case Learn(role, trait, value, evidence):
             alone = role if len(state.speakers) > 1 else ""
             return (ModelTraitLearnt(state.speakers[role].model, trait, value, evidence, alone),)
+        case TellLimit(step_id, attempts, told, action):
+            return (
+                StepLimitReached(
+                    step_id,
+                    attempts,
+                    told.reason,
+                    told.kind or "",
+                    told.pattern or "",
+                    action,
+                    told.similarity,
+                    tuple(told.evidence),
+                ),
+            )
         case End(ending):
             return (RunEnded(ending),)
         case Think() | Probe():

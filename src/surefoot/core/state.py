@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from surefoot.core.stuck import NO_STEPS, Steps
 from surefoot.core.text import json_text
+from surefoot.core.trail import NO_TRAIL, Trail
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
 from surefoot.types.events import ModelFailed, Task, Want
 from surefoot.types.messages import CallMode, ModelMessage, Usage
+from surefoot.types.progress import StepDecision
 from surefoot.types.reply import Fault, Parsed
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
@@ -88,7 +91,10 @@ class Call:
 
 @dataclass(frozen=True)
 class Turn:
-    """One reply and its calls, in the order of the reply. `wrap_up`: how few rounds were left (0: many)."""
+    """One reply and its calls, in the order of the reply. `wrap_up`: how few rounds were left (0: many).
+
+    `progress_note` is what is told of a circle that it is part of.
+    """
 
     step: int
     message: ModelMessage
@@ -99,6 +105,7 @@ class Turn:
     outcome: Outcome
     calls: tuple[Call, ...] = ()
     wrap_up: int = 0
+    progress_note: str = ""
     _memo: dict[str, tuple[ModelMessage, ...]] = field(
         default_factory=dict[str, tuple[ModelMessage, ...]], init=False, repr=False, compare=False
     )
@@ -121,6 +128,15 @@ class Known:
     result: ToolResult
     may_repeat: bool
     is_certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DueLimit:
+    """A step that has come to its limit, which is to be put on record."""
+
+    step_id: str
+    attempts: int
+    decision: StepDecision
 
 
 @dataclass(frozen=True)
@@ -158,8 +174,10 @@ class State:
 
     `speakers` are the models by role. `done` are the settled turns and `turn` the newest. `tools` are all tools of the
     run, `offered` those that may be called now. `known` maps the key of a call to its result, as long as nothing has
-    happened that may change it. `seen` is the number of events folded. `heads` keeps what `core/view.py` derives from
-    the fields that `RunStarted` sets, once for each role and mode; it is no part of the value.
+    happened that may change it. `trail` and `tried` tell whether the run gets anywhere, `limit_due` the limit that is
+    to be put on record next, and `stuck` why the run has to end ("": it need not). `seen` counts the events folded.
+    `heads` keeps what `core/view.py` derives from the fields that `RunStarted` sets, once for each role and mode; it is
+    no part of the value.
     """
 
     seen: int = 0
@@ -182,6 +200,10 @@ class State:
     calls_made: int = 0
     failure: ModelFailed | None = None
     has_cut_result: bool = False
+    trail: Trail = NO_TRAIL
+    tried: Steps = NO_STEPS
+    limit_due: DueLimit | None = None
+    stuck: str = ""
     ending: Ending | None = None
     heads: dict[str, tuple[str, ModelMessage]] = field(
         default_factory=dict[str, tuple[str, ModelMessage]], repr=False, compare=False

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import cast
 
 from surefoot.core.parse.reply import parse
+from surefoot.testing.kinds_conventions import symbiont_conventions
+from surefoot.testing.kinds_prehydrate import symbiont_prehydrate
 from surefoot.testing.kinds_profile import symbiont_tool_profile
 from surefoot.testing.kinds_progress import symbiont_progress
 from surefoot.types.messages import NativeCall
@@ -87,6 +89,8 @@ KINDS: dict[str, Callable[[Case], Results]] = {
     "tool_call_formats": tool_call_formats,
     "symbiont_tool_profile": symbiont_tool_profile,
     "symbiont_progress": symbiont_progress,
+    "symbiont_prehydrate": symbiont_prehydrate,
+    "symbiont_conventions": symbiont_conventions,
 }
 """Kind -> (the decoded file, strings built) -> what came out, by case id. A new kind is a row here."""
 

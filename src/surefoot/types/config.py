@@ -9,6 +9,7 @@ from typing import Literal
 
 from surefoot.types.errors import ConfigError
 from surefoot.types.profile import ToolProfile
+from surefoot.types.progress import StepIterationConfig
 
 LEAST_RESULT_CHARS = 200
 
@@ -81,7 +82,8 @@ class LoopConfig:
     For `mono` and `dual`: `max_rounds` until the deliverable is asked for; `deliverable` "required" takes no plain
     words for an answer. For `dual`: `actor_steps`, requests of one turn of the Actor; `early_deliverable`, whether a
     deliverable before the Thinker's word is to be confirmed; `thinker_sees`, whether untrusted text ("all") or not.
-    `tool_profile`: which tools the run may see and call; None is all of them.
+    `tool_profile`: which tools the run may see and call; None is all of them. `step_iteration`: when the run counts as
+    stuck; None is the defaults, and not "off".
     `output_schema`: a JSON Schema that the answer, or the deliverable's final output, has to fit as JSON.
     """
 
@@ -103,6 +105,7 @@ class LoopConfig:
     thinker_sees: Literal["data", "all"] = "data"
     output_schema: Mapping[str, object] | None = None
     tool_profile: ToolProfile | None = None
+    step_iteration: StepIterationConfig | None = None
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():

@@ -18,6 +18,7 @@ from surefoot.types.endings import Ending
 from surefoot.types.errors import ModelFailureKind
 from surefoot.types.messages import CallMode, ModelMessage, Usage
 from surefoot.types.profile import Dropped
+from surefoot.types.progress import LimitAction
 from surefoot.types.reply import Parsed
 from surefoot.types.tools import Catalogue, ToolResult
 
@@ -228,6 +229,25 @@ class DoubtSettled:
 
 
 @dataclass(frozen=True, slots=True)
+class StepLimitReached:
+    """A step has come to its limit, or the run goes in circles (`step_id` "run"). Once at each first stop.
+
+    `kind` is "max" or "stuck", `pattern` how it is stuck, `action` what the configuration has happen, `evidence` the
+    places in the journal that are meant. Source: spec/primitives.md, section 6.
+    """
+
+    step_id: str
+    attempts: int
+    reason: str
+    kind: str
+    pattern: str = ""
+    action: LimitAction = LimitAction.SkipStep
+    similarity: float | None = None
+    evidence: tuple[int, ...] = ()
+    type: Literal["StepLimitReached"] = "StepLimitReached"
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The run is over."""
 
@@ -248,5 +268,6 @@ Event = (
     | CallStarted
     | CallEnded
     | DoubtSettled
+    | StepLimitReached
     | RunEnded
 )

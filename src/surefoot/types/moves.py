@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
 from surefoot.types.events import Want
+from surefoot.types.progress import LimitAction, StepDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +61,23 @@ class Learn:
 
 
 @dataclass(frozen=True, slots=True)
+class TellLimit:
+    """Put on record that a step has come to its limit, or that the run goes in circles."""
+
+    step_id: str
+    attempts: int
+    decision: StepDecision
+    action: LimitAction
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Put the end on record."""
 
     ending: Ending
 
 
-Move = Think | Judge | Reuse | Act | Probe | Learn | End
+Move = Think | Judge | Reuse | Act | Probe | Learn | TellLimit | End
 
 WorldMove = Think | Act | Probe
 """The moves that touch the world; the others only put something on record."""

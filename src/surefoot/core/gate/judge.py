@@ -8,7 +8,10 @@ from surefoot.core.budget import spent_limit
 from surefoot.core.select.profile import refusal
 from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
-from surefoot.types.decisions import Allow, Decision, Deny
+from surefoot.core.tracked import config_of, verdict
+from surefoot.core.trail import REMEDY
+from surefoot.types.decisions import Allow, Ask, Decision, Deny
+from surefoot.types.progress import LimitAction
 
 Policy = Callable[[State, Call], Decision]
 """Pure and small, named for what it forbids. It reads no clock, disk or model."""
@@ -39,6 +42,16 @@ def answer_of_finish(arguments: Mapping[str, object]) -> str:
     if len(values) == 1 and isinstance(values[0], str):
         return values[0]
     return json_text(arguments) if arguments else ""
+
+
+def stuck(state: State, call: Call) -> Decision:
+    """A call that has come to its limit, or goes on in a circle, does not run: a person may be asked in its place."""
+    sign = verdict(state, call)
+    if sign.decision not in ("block", "stop"):
+        return Allow()
+    if config_of(state).on_limit_reached == LimitAction.Escalate:
+        return Ask(f"{sign.reason}. Shall it run all the same?")
+    return Deny(f"refused: {sign.reason}. {REMEDY}")
 
 
 def no_call_after_the_time(state: State, _call: Call) -> Decision:

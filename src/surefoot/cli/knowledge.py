@@ -1,0 +1,201 @@
+"""The commands for what is known about a workspace: `knowledge add`, `search`, `import`, `verify`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, TypeVar, cast
+
+import typer
+
+from surefoot.cli.json_lines import json_line
+from surefoot.cli.lines import Line, count, visible
+from surefoot.cli.live import put, stdout
+from surefoot.cli.options import ByOption, JsonOption
+from surefoot.knowledge.bridge import OPERATOR, KnowledgeBridge
+from surefoot.knowledge.tools import entry_from
+from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.knowledge import LEAST_LIMIT, MOST_LIMIT, ConventionResult, ConventionsConfig, Knowledge
+
+T = TypeVar("T")
+
+STORE_VARIABLE = "SUREFOOT_KNOWLEDGE"
+_DEFAULT = Path(".surefoot", "knowledge.db")
+
+app = typer.Typer(help="What is known about a workspace: facts, and conventions of its folders.", no_args_is_help=True)
+
+
+class Kind(StrEnum):
+    """What kind of knowledge an entry is."""
+
+    Fact = "Fact"
+    Procedure = "Procedure"
+    Pattern = "Pattern"
+    Shared = "Shared"
+
+
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        help="Knowledge store. Default: $SUREFOOT_KNOWLEDGE, else .surefoot/knowledge.db in this folder.",
+        show_default=False,
+    ),
+]
+RootOption = Annotated[
+    Path | None, typer.Option("--root", help="The workspace. Default: this folder.", show_default=False)
+]
+VouchOption = Annotated[str, typer.Option("--by", help="Who vouches for it.")]
+
+
+@app.command()
+def add(
+    *,
+    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="What it is about.")],
+    predicate: Annotated[str, typer.Argument(metavar="PREDICATE", help="What is said of it.")],
+    rest: Annotated[str, typer.Argument(metavar="OBJECT", help="The rest of the sentence.")],
+    directory: Annotated[str | None, typer.Option(help="Makes it a convention of this folder.")] = None,
+    language: Annotated[str | None, typer.Option(help="Programming language that it is about.")] = None,
+    kind: Annotated[Kind, typer.Option("--type", help="What kind of knowledge it is.")] = Kind.Fact,
+    confidence: Annotated[float, typer.Option(min=0, max=1, help="How sure it is.")] = 0.8,
+    by: VouchOption = OPERATOR,
+    store: StoreOption = None,
+    root: RootOption = None,
+) -> None:
+    """Keep a fact or a convention that you vouch for."""
+    said = {"subject": subject, "predicate": predicate, "object": rest, "directory": directory, "language": language}
+    said |= {"type": kind.value, "confidence": confidence}
+    entry = entry_from({name: value for name, value in said.items() if value is not None})
+
+    async def added(bridge: KnowledgeBridge) -> tuple[Knowledge, ...]:
+        return await bridge.add([entry], by=_name(by))
+
+    put(stdout(), _lines(_with(store, root, added, make=True)))
+
+
+@app.command()
+def search(
+    *,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words; with --directory a language or a topic.")],
+    directory: Annotated[str | None, typer.Option(help="Show the conventions that hold in this folder.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=LEAST_LIMIT, max=MOST_LIMIT, help="How many.")] = 10,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    root: RootOption = None,
+) -> None:
+    """Look for facts, verified or not, or for the conventions of a folder, nearest first."""
+
+    async def found(bridge: KnowledgeBridge) -> ConventionResult:
+        if directory is None:
+            return ConventionResult(await bridge.recall(query, limit))
+        return await bridge.retrieve_scoped_conventions(directory, query, limit)
+
+    result = _with(store, root, found)
+    if as_json:
+        for entry in result.items:
+            print(json_line(entry))
+        return
+    lines = _lines(result.items) or [Line("nothing found")]
+    lines += [Line(f"{result.more} more not shown", "dim")] if result.more else []
+    put(stdout(), [*lines, *(Line(visible(error), "warn") for error in result.errors)])
+
+
+@app.command(name="import")
+def import_(
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="One JSON object a line, as store_knowledge takes it.")],
+    by: VouchOption = OPERATOR,
+    store: StoreOption = None,
+    root: RootOption = None,
+) -> None:
+    """Keep all entries of a file, or none when one of them is wrong. What is there already is not kept twice."""
+    entries = [_entry(at, text) for at, text in enumerate(file.read_text("utf-8").splitlines(), 1) if text.strip()]
+
+    async def added(bridge: KnowledgeBridge) -> tuple[Knowledge, ...]:
+        return await bridge.add(entries, by=_name(by))
+
+    kept = {entry.id for entry in _with(store, root, added, make=True)}
+    print(f"{count(len(kept), 'entry', 'entries')} in the store now, of {count(len(entries), 'line')}")
+
+
+@app.command()
+def verify(
+    *,
+    entry_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the entry, as `search` shows it.")],
+    by: ByOption,
+    store: StoreOption = None,
+    root: RootOption = None,
+) -> None:
+    """Vouch for something that a model stored; from then on it can be a convention."""
+
+    async def verified(bridge: KnowledgeBridge) -> tuple[Knowledge, ...]:
+        return (await bridge.verify(entry_id, by=by),)
+
+    put(stdout(), _lines(_with(store, root, verified)))
+
+
+def store_path(given: Path | None) -> Path:
+    """Where the knowledge store is: the option, else the environment, else this folder's own."""
+    return (given or Path(os.environ.get(STORE_VARIABLE) or _DEFAULT)).absolute()
+
+
+def _with(
+    store: Path | None, root: Path | None, work: Callable[[KnowledgeBridge], Awaitable[T]], *, make: bool = False
+) -> T:
+    """What `work` gives with the store open; with `make` it is made if there is none."""
+    path = store_path(store)
+    if make:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    elif not path.exists():
+        raise UsageError(
+            f"there is no knowledge store at {path}; `surefoot knowledge add` makes one, --store names another"
+        )
+    bridge = KnowledgeBridge(ConventionsConfig(str((root or Path.cwd()).absolute()), store=str(path)))
+
+    async def closed_after() -> T:
+        try:
+            return await work(bridge)
+        finally:
+            await bridge.aclose()
+
+    return asyncio.run(closed_after())
+
+
+def _entry(at: int, text: str) -> Knowledge:
+    """The entry of one line of a file. Raises `UsageError`, which names the line."""
+    try:
+        row: object = json.loads(text)
+        if not isinstance(row, dict):
+            raise UsageError(f"line {at} is no JSON object; give one with subject, predicate and object")
+        return entry_from(cast("Mapping[str, object]", row))  # the keys of a JSON object are text
+    except (ValueError, ConfigError) as error:
+        raise UsageError(f"line {at}: {error}") from error
+
+
+def _name(by: str) -> str:
+    if not by.strip():
+        raise UsageError("--by is empty; give the name of who vouches for it")
+    return by
+
+
+def _lines(entries: Iterable[Knowledge]) -> list[Line]:
+    """Id, marks and text of each; what a model wrote is made visible."""
+    lines: list[Line] = []
+    for entry in entries:
+        marks = [entry.type, f"confidence={entry.confidence:.2f}", *([f"from {entry.origin}"] if entry.origin else [])]
+        marks.append(_standing(entry))
+        lines.append(Line(visible(f"{entry.id or 'file'}  [{', '.join(marks)}]"), "head"))
+        lines.append(Line(visible(entry.content), indent=4))
+    return lines
+
+
+def _standing(entry: Knowledge) -> str:
+    if not entry.id:
+        return entry.source
+    if entry.verified:
+        return f"verified by {entry.verified_by}"
+    return f"unverified, run {entry.run_id} call {entry.call_id}" if entry.run_id else "unverified"

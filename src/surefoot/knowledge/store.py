@@ -1,0 +1,245 @@
+"""Facts in one SQLite file: kept once, found by their words or by the place that they hold for.
+
+All methods block and may be called from one thread at a time; `bridge.py` does so from a thread of its own. Several
+processes may use one file. Source: spec/primitives.md, 4.3 and 4.4.
+
+Ranking costs about half a microsecond an entry, and more for each word. So when more than `most_ranked` entries match,
+the rarer words of the query are ranked; what holds none of them follows if there is room. When no word is rare, entries
+that hold all of them come first. Words that stand everywhere weigh next to nothing in `bm25`, so this changes little
+besides the time.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from surefoot.core.text import clean
+from surefoot.knowledge.store_file import connect, told, transaction
+from surefoot.knowledge.words import all_of, any_of, asked, content_key, indexed
+from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.knowledge import Knowledge
+
+LONGEST_PART = 2_000
+"""Characters of a subject, a predicate or an object."""
+LONGEST_LANGUAGE = 64
+MOST_RANKED = 5_000
+"""Entries that are ranked for one query."""
+MOST_MATCHES = 100
+"""Conventions of one level that are given, more than can be asked for: those that are left are counted up to here."""
+MOST_ON_TOPIC = 200
+"""Conventions of one level on a topic that are compared by confidence."""
+
+_MOST_MARKS = 500
+"""Entries that one statement loads; SQLite's own limit is somewhat higher."""
+
+_FIELDS = (
+    *("id", "type", "subject", "predicate", "object", "scope", "language", "confidence", "verified_by", "source"),
+    *("run_id", "call_id", "created_at"),
+)
+_INSERTED = (*_FIELDS[1:], "content", "verified", "key")
+_COLUMNS = ", ".join(_FIELDS)
+_INSERT = f"INSERT INTO entry ({', '.join(_INSERTED)}) VALUES (:{', :'.join(_INSERTED)})"  # noqa: S608  # our own names
+_VOUCH = "UPDATE entry SET type=:type, confidence=:confidence, verified=1, verified_by=:verified_by WHERE id=:id"
+_LEVEL = """SELECT * FROM (SELECT ? AS level, confidence, id, key FROM entry
+WHERE language=? AND scope=? AND verified=1 ORDER BY confidence DESC, id LIMIT ?)"""
+_TOPIC = """SELECT * FROM (SELECT ? AS level, confidence, id, key FROM
+(SELECT rowid FROM entry_text WHERE entry_text MATCH ? LIMIT ?) AS found CROSS JOIN entry ON entry.id=found.rowid
+WHERE verified=1 ORDER BY confidence DESC, id LIMIT ?)"""
+_RANKED = """SELECT rowid FROM entry_text WHERE entry_text MATCH ?
+ORDER BY bm25(entry_text, 1.0, 0.0), rowid LIMIT ?"""
+_FIRST = "SELECT rowid FROM entry_text WHERE entry_text MATCH ? LIMIT ?"
+_COUNTED = "SELECT count(*) FROM (SELECT 1 FROM entry_text WHERE entry_text MATCH ? LIMIT ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A convention that was found, not loaded yet. `level` 0 is the nearest; `key` tells what it says."""
+
+    level: int
+    number: int
+    key: bytes
+
+
+class KnowledgeStore:
+    """A store in one file, which is opened, and made if there is none, at the first use; its folder must exist.
+
+    Methods raise `KnowledgeError` when the file cannot be used. Ids are numbers, written as text.
+    `most_ranked`: see the module.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, most_ranked: int = MOST_RANKED) -> None:
+        self._path = Path(path)
+        self._most_ranked = most_ranked
+        self._opened: sqlite3.Connection | None = None
+
+    def add(self, entries: Iterable[Knowledge], *, by: str) -> tuple[Knowledge, ...]:
+        """Keep entries, all or none, and give them as they are kept, with their ids.
+
+        `by` vouches for them; "" stores them unverified. What is there already (the same content for the same scope
+        and language) stays as it is, unless somebody vouches for it now. Raises `ConfigError` for too long a text.
+        """
+        rows = [_row(entry, by) for entry in entries]
+        db = self._db()
+        with transaction(db, self._path):
+            numbers = [self._kept(db, row) for row in rows]
+        found: dict[int, Knowledge] = {}
+        for at in range(0, len(numbers), _MOST_MARKS):
+            found |= self.load(numbers[at : at + _MOST_MARKS])
+        return tuple(found[number] for number in numbers)
+
+    def load(self, numbers: Collection[int]) -> dict[int, Knowledge]:
+        """The entries of those numbers that there are."""
+        found: dict[int, Knowledge] = {}
+        if not numbers:
+            return found
+        with told(self._path):
+            for row in self._db().execute(_loaded(len(numbers)), tuple(numbers)):
+                values: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))  # of the types that the table declares
+                values["id"] = str(values["id"])
+                found[row[0]] = Knowledge(**values)
+        return found
+
+    def search(self, query: str, limit: int) -> tuple[Knowledge, ...]:
+        """Entries that hold a word of the query, best first by `bm25`, ties by id; verified or not."""
+        if not (words := asked(query)):
+            return ()
+        with told(self._path):
+            numbers = self._found(words, limit)
+        found = self.load(numbers)
+        return tuple(found[number] for number in numbers if number in found)
+
+    def knows_language(self, language: str) -> bool:
+        """Whether an entry is for that language."""
+        with told(self._path):
+            row = self._db().execute("SELECT 1 FROM entry WHERE language=? LIMIT 1", (language,)).fetchone()
+            return row is not None
+
+    def of_language(self, scopes: Sequence[str], language: str) -> list[Match]:
+        """Verified entries for that or any language at these scopes, nearest first, then those for the language alone.
+
+        Inside a level by confidence, then id. One query; it reads at most `MOST_MATCHES` of a level and language.
+        """
+        places = [(at, one, scope) for at, scope in enumerate(scopes) for one in dict.fromkeys(("", language))]
+        places.append((len(scopes), language, ""))
+        values = [value for place in places for value in (*place, MOST_MATCHES)]
+        return self._matches(_LEVEL, len(places), values)
+
+    def on_topic(self, scopes: Sequence[str], query: str) -> list[Match]:
+        """Verified entries at these scopes, and for any language alone, that hold a word of the query; as above."""
+        if not (words := asked(query)):
+            return []
+        expression = any_of(words, "content")
+        places = (*(_place(scope, "") for scope in scopes), _place("", "any"))
+        values: list[object] = []
+        for at, place in enumerate(places):
+            values += (at, f'{expression} AND place : "{place}"', MOST_ON_TOPIC, MOST_MATCHES)
+        return self._matches(_TOPIC, len(places), values)
+
+    def verify(self, entry_id: str, *, by: str) -> Knowledge:
+        """Let a person vouch for an entry, which is given back. Raises `UsageError` when there is none of that id."""
+        if not by.strip():
+            raise UsageError("knowledge is verified by a person; give the name")
+        db = self._db()
+        number = int(entry_id) if _is_id(entry_id) else 0
+        if not self.load([number]):
+            raise UsageError(f"there is no entry {entry_id!r} in the knowledge store {self._path}; a search shows ids")
+        with transaction(db, self._path):
+            db.execute("UPDATE entry SET verified=1, verified_by=? WHERE id=?", (clean(by), number))
+        return self.load([number])[number]
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again."""
+        db, self._opened = self._opened, None
+        if db is not None:
+            db.close()
+
+    def _db(self) -> sqlite3.Connection:
+        if self._opened is None:
+            self._opened = connect(self._path)
+        return self._opened
+
+    def _kept(self, db: sqlite3.Connection, row: dict[str, object]) -> int:
+        """The number of an entry that is in the file now."""
+        same = "SELECT id FROM entry WHERE scope=:scope AND language=:language AND key=:key"
+        found: tuple[int] | None = db.execute(same, row).fetchone()
+        if found is not None:
+            if row["verified"]:
+                db.execute(_VOUCH, {**row, "id": found[0]})
+            return found[0]
+        number = db.execute(_INSERT, row).lastrowid or 0  # an insert has one
+        words, place = indexed(str(row["content"])), _place(str(row["scope"]), str(row["language"]))
+        db.execute("INSERT INTO entry_text (rowid, content, place) VALUES (?, ?, ?)", (number, words, place))
+        return number
+
+    def _found(self, words: Sequence[str], limit: int) -> list[int]:
+        everything = any_of(words, "content")
+        if self._count(everything) <= self._most_ranked:
+            return self._numbers(_RANKED, everything, limit)
+        if telling := self._telling(words):
+            first = self._numbers(_RANKED, any_of(telling, "content"), limit)
+        else:
+            first = self._numbers(_FIRST, all_of(words, "content"), limit)
+        return list(dict.fromkeys((*first, *self._numbers(_FIRST, everything, limit))))[:limit]
+
+    def _telling(self, words: Sequence[str]) -> list[str]:
+        """The rarest words, as many as can be ranked together; the others stand in too many entries."""
+        left = self._most_ranked
+        telling: list[str] = []
+        for count, word in sorted((self._count(any_of([word], "content")), word) for word in words):
+            left -= count
+            if left < 0:
+                break
+            telling += [word] if count else []
+        return telling
+
+    def _count(self, expression: str) -> int:
+        """How many entries match, counted up to one more than can be ranked."""
+        return self._db().execute(_COUNTED, (expression, self._most_ranked + 1)).fetchone()[0]
+
+    def _numbers(self, statement: str, expression: str, limit: int) -> list[int]:
+        return [number for (number,) in self._db().execute(statement, (expression, limit))]
+
+    def _matches(self, part: str, parts: int, values: Sequence[object]) -> list[Match]:
+        """What a statement of so many parts gives, nearest first."""
+        with told(self._path):
+            rows = self._db().execute(" UNION ALL ".join([part] * parts), values).fetchall()
+        return [Match(level, number, key) for level, _, number, key in sorted(rows, key=_order)]
+
+
+def _loaded(count: int) -> str:
+    return f"SELECT {_COLUMNS} FROM entry WHERE id IN ({', '.join('?' * count)})"  # noqa: S608  # our own names
+
+
+def _row(entry: Knowledge, by: str) -> dict[str, object]:
+    for name in ("subject", "predicate", "object"):
+        if len(text := getattr(entry, name)) > LONGEST_PART:
+            raise ConfigError(name, f"{text[:40]}…", f"at most {LONGEST_PART:,} characters")
+    if len(entry.language) > LONGEST_LANGUAGE:
+        raise ConfigError("language", f"{entry.language[:40]}…", f"at most {LONGEST_LANGUAGE} characters")
+    kept = replace(entry, verified_by=by, created_at=entry.created_at or time.time())
+    row = {name: getattr(kept, name) for name in _FIELDS[1:]}
+    row |= {"content": kept.content, "verified": int(kept.verified), "key": content_key(kept.content)}
+    return {name: clean(value) if isinstance(value, str) else value for name, value in row.items()}
+
+
+def _place(scope: str, language: str) -> str:
+    """One word that stands for a level: a scope, or no scope and some language; "" for knowledge of no level."""
+    if not scope:
+        return "anylanguage" if language else ""
+    return f"at{sha256(scope.encode()).hexdigest()[:16]}"
+
+
+def _order(row: tuple[int, float, int, bytes]) -> tuple[int, float, int]:
+    level, confidence, one, _ = row
+    return level, -confidence, one
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19  # noqa: PLR2004  # what SQLite's integers hold

@@ -1,0 +1,135 @@
+"""The file of a knowledge store: its tables, how it is opened, and what an error of SQLite means for who reads of it.
+
+A convention is found through `entry_lookup`: for one scope and one language it lists the verified entries in the order
+in which they are shown, so a lookup reads no more than it needs. `entry_text` holds words only, no text; `place` is one
+word that stands for the scope, so that the index finds "these words, at these levels" by itself.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from surefoot.knowledge.words import TOKENIZER
+from surefoot.types.errors import SurefootError
+from surefoot.types.knowledge import KnowledgeError
+
+FORM = 1
+"""The form of the tables."""
+
+_APPLICATION = 0x53554B4E
+"""Tells a knowledge store from other SQLite files ("SUKN")."""
+
+_BUSY_TIMEOUT_S = 5.0
+_CACHE_KIB = 16_384
+
+_TABLES = f"""
+CREATE TABLE entry (
+    id INTEGER PRIMARY KEY,
+    type TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    predicate TEXT NOT NULL,
+    object TEXT NOT NULL,
+    content TEXT NOT NULL,
+    scope TEXT NOT NULL,       -- '' none, '.' the root, else a directory below it
+    language TEXT NOT NULL,    -- '' any
+    confidence REAL NOT NULL,
+    verified INTEGER NOT NULL,
+    verified_by TEXT NOT NULL,
+    source TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    call_id TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    key BLOB NOT NULL,         -- the same for contents that say the same
+    UNIQUE (scope, language, key)
+);
+CREATE INDEX entry_lookup ON entry (language, scope, verified, confidence DESC, id, key);
+CREATE VIRTUAL TABLE entry_text USING fts5(content, place, content='', tokenize='{TOKENIZER}');
+"""
+
+_REMEDIES = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some space",
+    sqlite3.SQLITE_BUSY: "another process keeps it locked; try again when that one is done",
+    sqlite3.SQLITE_LOCKED: "another process keeps it locked; try again when that one is done",
+    sqlite3.SQLITE_READONLY: "make the file and its folder writable",
+    sqlite3.SQLITE_PERM: "make the file and its folder writable",
+    sqlite3.SQLITE_CANTOPEN: "its folder must exist and be writable",
+    sqlite3.SQLITE_NOTADB: "this is no SQLite file; name another path, or move this file away",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; keep a copy, and try SQLite's `.recover` on it",
+    sqlite3.SQLITE_IOERR: "the disk reports an error; check it before going on",
+}
+
+
+@contextmanager
+def told(path: Path) -> Generator[None]:
+    """Whatever SQLite raises, as a `KnowledgeError` that names the file and the remedy."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeError) as error:  # the second when SQLite's message quotes damaged text
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        remedy = _REMEDIES.get(code, "this is no knowledge store that surefoot can use; name another path")
+        raise KnowledgeError(f"knowledge store {path}: {error}; {remedy}") from error
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """The store of that path, made if there is none; its folder must exist. Raises `KnowledgeError`."""
+    with told(path):
+        # any thread, one at a time: whoever closes it need not be the one who worked with it
+        db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
+        try:
+            _prepare(db, path)
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection, path: Path) -> Generator[None]:
+    """All or nothing. Raises `KnowledgeError`."""
+    with told(path):
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+
+
+def _prepare(db: sqlite3.Connection, path: Path) -> None:
+    db.execute("PRAGMA trusted_schema=OFF")  # a file may come from anywhere
+    if _is_empty(db):
+        db.execute("PRAGMA journal_mode=WAL")  # cannot be done inside a transaction
+        with transaction(db, path):
+            if _is_empty(db):  # still: another process may have been first
+                _make(db)
+    application, form = _pragma(db, "application_id"), _pragma(db, "user_version")
+    if application != _APPLICATION:
+        raise _foreign(path, "this SQLite file belongs to another program; name another path")
+    if form != FORM:
+        raise _foreign(path, f"its tables have form {form}, this surefoot knows {FORM}: use the one that made it")
+    db.execute("PRAGMA synchronous=NORMAL")
+    db.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+
+
+def _make(db: sqlite3.Connection) -> None:
+    for statement in _TABLES.split(";\n"):
+        db.execute(statement)
+    db.execute(f"PRAGMA application_id={_APPLICATION}")
+    db.execute(f"PRAGMA user_version={FORM}")
+
+
+def _foreign(path: Path, message: str) -> SurefootError:
+    return KnowledgeError(f"knowledge store {path}: {message}")
+
+
+def _is_empty(db: sqlite3.Connection) -> bool:
+    return db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+
+
+def _pragma(db: sqlite3.Connection, name: str) -> object:
+    row: tuple[object, ...] = db.execute(f"PRAGMA {name}").fetchone()
+    return row[0]

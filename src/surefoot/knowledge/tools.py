@@ -1,0 +1,192 @@
+"""The tools `recall_knowledge` and `store_knowledge`.
+
+What a model stores is unverified: any run can find it, marked, but it is no convention until a person verifies it.
+Source: spec/primitives.md, 4.1; seed 001, tool call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import cast
+
+from surefoot.core.parse.validate import Validator
+from surefoot.knowledge.bridge import KnowledgeBridge
+from surefoot.knowledge.store import LONGEST_LANGUAGE, LONGEST_PART
+from surefoot.types.errors import ConfigError
+from surefoot.types.knowledge import (
+    KNOWLEDGE_TYPES,
+    LEAST_LIMIT,
+    MOST_LIMIT,
+    ROOT,
+    Knowledge,
+    KnowledgeError,
+    KnowledgeType,
+)
+from surefoot.types.ports import Tool, ToolCallContext
+from surefoot.types.tools import ToolResult, ToolSpec
+
+Call = Callable[[KnowledgeBridge, Mapping[str, object], ToolCallContext], Awaitable[ToolResult]]
+
+_DIRECTORY = {"type": "string", "description": "Directory of the workspace that it is about."}
+_SCOPE = {"type": "string", "enum": ["conventions"]}
+_PART = {"type": "string", "minLength": 1, "maxLength": LONGEST_PART}
+
+RECALL = ToolSpec(
+    "recall_knowledge",
+    "Search what is known. With scope conventions: the rules that hold in a directory, nearest first.",
+    {
+        "type": "object",
+        "properties": {
+            "query": {
+                "type": "string",
+                "minLength": 1,
+                "description": "Words to search for. With scope conventions: a programming language, or a topic.",
+            },
+            "limit": {"type": "integer", "minimum": LEAST_LIMIT, "maximum": MOST_LIMIT, "default": 5},
+            "directory": _DIRECTORY,
+            "scope": {**_SCOPE, "description": "Ask for the conventions of the directory."},
+        },
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+    effect="read",
+)
+STORE = ToolSpec(
+    "store_knowledge",
+    "Keep a fact for later runs. It counts as unverified until a person has looked at it.",
+    {
+        "type": "object",
+        "properties": {
+            "subject": {**_PART, "description": "What the fact is about."},
+            "predicate": {**_PART, "description": "What is said of the subject."},
+            "object": {**_PART, "description": "The rest of the sentence."},
+            "confidence": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.8},
+            "directory": _DIRECTORY,
+            "language": {
+                "type": "string",
+                "maxLength": LONGEST_LANGUAGE,
+                "description": "Programming language that it is about.",
+            },
+            "scope": {**_SCOPE, "description": "The fact is a convention."},
+            "type": {"type": "string", "enum": list(KNOWLEDGE_TYPES), "default": "Fact"},
+        },
+        "required": ["subject", "predicate", "object"],
+        "additionalProperties": False,
+    },
+    effect="write",
+    idempotent=True,  # what is there already is not stored twice
+)
+
+
+@dataclass(frozen=True)  # not slotted: the compiled schema is kept beside it
+class KnowledgeTool:
+    """A `Tool` that asks a bridge. A failure is a result for the model to read."""
+
+    spec: ToolSpec
+    _bridge: KnowledgeBridge
+    _call: Call
+
+    async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
+        """Run once; arguments are checked again, since anybody may call."""
+        checked = self._validator.check(arguments)
+        if checked.errors:
+            return _invalid("; ".join(f"{error.path}: {error.message}" for error in checked.errors))
+        try:
+            return await self._call(self._bridge, checked.value, context)
+        except ConfigError as error:
+            return _invalid(str(error))
+
+    async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002  # as `Tool` has it
+        """Not asked: both tools may be called again."""
+        return None
+
+    @cached_property
+    def _validator(self) -> Validator:
+        return Validator(self.spec.parameters)
+
+
+def knowledge_tools(bridge: KnowledgeBridge) -> tuple[Tool, ...]:
+    """The tools of a bridge; without a store there is nothing to store in."""
+    recall = KnowledgeTool(RECALL, bridge, _recall)
+    return (recall, KnowledgeTool(STORE, bridge, _store)) if bridge.has_store else (recall,)
+
+
+def entry_from(arguments: Mapping[str, object]) -> Knowledge:
+    """The entry that arguments of `store_knowledge` describe. Raises `ConfigError`.
+
+    A directory makes it a convention of that directory; the scope "conventions" without one, of the whole workspace.
+    """
+    checked = Validator(STORE.parameters).check(arguments)
+    for error in checked.errors:
+        raise ConfigError(error.path, arguments.get(error.path), error.message)
+    given = cast("Mapping[str, str]", checked.value)  # by the schema all are text but one, which is read below
+    return Knowledge(
+        given["subject"],
+        given["predicate"],
+        given["object"],
+        type=cast("KnowledgeType", given.get("type", "Fact")),  # one of the enumeration
+        confidence=float(given.get("confidence", 0.8)),
+        scope=given.get("directory") or (ROOT if "directory" in given or "scope" in given else ""),
+        language=given.get("language", ""),
+    )
+
+
+async def _recall(bridge: KnowledgeBridge, arguments: Mapping[str, object], _context: ToolCallContext) -> ToolResult:
+    query, limit = str(arguments["query"]), cast("int", arguments.get("limit", 5))  # by the schema
+    directory = arguments.get("directory")
+    try:
+        if "scope" in arguments:
+            return await _conventions(bridge, str(directory or ROOT), query, limit)
+        found = await bridge.recall(query, limit)
+    except KnowledgeError as error:
+        return _failed(str(error))
+    lines = [_line(entry, "" if entry.verified else "unverified") for entry in found]
+    if not found:
+        lines.append("No relevant knowledge found.")
+    if directory is not None:
+        lines.append('(directory was not used: it goes with the scope "conventions")')
+    return _result(found, lines)
+
+
+async def _conventions(bridge: KnowledgeBridge, directory: str, query: str, limit: int) -> ToolResult:
+    result = await bridge.retrieve_scoped_conventions(directory, query, limit)
+    if result.errors and not result.items:
+        return _failed("; ".join(result.errors))
+    lines = [_line(entry, f"from {entry.origin}") for entry in result.items]
+    if not result.items:
+        lines.append("No relevant conventions found.")
+    if result.more:
+        lines.append(f"({result.more} more not shown)")
+    lines += [f"(incomplete, there may be others: {error})" for error in result.errors]
+    return _result(result.items, lines)
+
+
+async def _store(bridge: KnowledgeBridge, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
+    entry = replace(entry_from(arguments), source="model", run_id=context.run_id, call_id=context.call_id)
+    try:
+        (stored,) = await bridge.add([entry], by="")
+    except KnowledgeError as error:
+        return ToolResult(f"Knowledge could not be stored: {error}", "error")
+    return ToolResult(f"Stored fact: {entry.content} (id: {stored.id})")
+
+
+def _line(entry: Knowledge, mark: str) -> str:
+    """An entry as a model reads it. Further lines of its text are indented, so that none passes for an entry."""
+    marks = [entry.type, f"confidence={entry.confidence:.2f}", *([mark] if mark else [])]
+    return f"- [{', '.join(marks)}] " + "\n  ".join(entry.content.splitlines())
+
+
+def _result(entries: Sequence[Knowledge], lines: Sequence[str]) -> ToolResult:
+    """Lines for the model. They can be trusted only if a person vouches for every entry; files vouch for nothing."""
+    is_trusted = bool(entries) and all(entry.verified for entry in entries)
+    return ToolResult("\n".join(lines), trust="trusted" if is_trusted else "untrusted")
+
+
+def _failed(reason: str) -> ToolResult:
+    return ToolResult(f"Knowledge search failed: {reason}", "error")
+
+
+def _invalid(reason: str) -> ToolResult:
+    return ToolResult(f"Invalid arguments: {reason}", "error")

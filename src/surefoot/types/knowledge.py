@@ -1,0 +1,169 @@
+"""What is known about a workspace: facts with their place, files of conventions, and what a lookup gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Literal, cast, get_args
+
+from surefoot.types.errors import ConfigError, SurefootError
+
+KnowledgeType = Literal["Fact", "Procedure", "Pattern", "Shared"]
+KNOWLEDGE_TYPES: tuple[str, ...] = get_args(KnowledgeType)
+
+ROOT = "."
+"""The scope of the workspace's root. No scope at all is ""."""
+
+CONVENTION_FILES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
+
+LEAST_LIMIT, MOST_LIMIT = 1, 50
+"""How many entries can be asked for."""
+
+
+class KnowledgeError(SurefootError):
+    """The knowledge store could not be read or written. The message names the file and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """One thing that is known. Source: spec/primitives.md, 4.1 and 4.4.
+
+    A sentence may stand whole in `subject`. `scope` is the directory that it holds for, relative to the workspace
+    (`ROOT` for all of it), "" for none; `language` "" for any. `verified_by` names the person who vouches for it, ""
+    while nobody does. `source` says where it came from: "operator", "model" (then `run_id` and `call_id` lead to all
+    that the model had read), or the path of a file. The store gives `id` ("" for what is not in it) and `created_at`,
+    seconds since the epoch. Raises `ConfigError`.
+    """
+
+    subject: str
+    predicate: str = ""
+    object: str = ""
+    type: KnowledgeType = "Fact"
+    confidence: float = 0.8
+    scope: str = ""
+    language: str = ""
+    verified_by: str = ""
+    source: str = ""
+    run_id: str = ""
+    call_id: str = ""
+    id: str = ""
+    created_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("subject", "predicate", "object", "scope", "language", "verified_by", "source"):
+            if not isinstance(getattr(self, name), str):
+                raise ConfigError(name, getattr(self, name), "give text")
+        if not self.content.strip():
+            raise ConfigError("subject", self.subject, "there is nothing to know; give text")
+        if self.type not in KNOWLEDGE_TYPES:
+            raise ConfigError("type", self.type, f"choose one of {', '.join(KNOWLEDGE_TYPES)}")
+        if not _is_share(self.confidence):
+            raise ConfigError("confidence", self.confidence, "give a number from 0 to 1")
+
+    @property
+    def content(self) -> str:
+        """The parts, joined by a space: what is shown, searched and compared."""
+        return " ".join(part for part in (self.subject, self.predicate, self.object) if part)
+
+    @property
+    def verified(self) -> bool:
+        """Whether a person vouches for it; only then can it be a convention."""
+        return bool(self.verified_by)
+
+    @property
+    def origin(self) -> str:
+        """The level that it belongs to, in words; "" when it is no convention."""
+        if self.scope:
+            return "(root)" if self.scope == ROOT else self.scope
+        return f"language {self.language}" if self.language else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConventionFile:
+    """A file of conventions as it was read. Source: spec/primitives.md, 4.5.
+
+    `path` and `scope` are relative to the workspace, `size` is the whole in bytes; `text` is its beginning when the
+    files together were too long. `digest`: SHA-256 (hex) of what was read, before any cut.
+    """
+
+    path: str
+    scope: str
+    text: str
+    size: int
+    digest: str
+
+    @property
+    def kept(self) -> int:
+        """How many bytes of it `text` holds."""
+        return len(self.text.encode())
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether `text` is not the whole."""
+        return self.kept < self.size
+
+
+@dataclass(frozen=True, slots=True)
+class ConventionResult:
+    """Conventions, nearest first. `more`: how many there are beyond the limit, counted up to a hundred a level.
+
+    `errors` say which source could not be asked; then there may be others.
+    """
+
+    items: tuple[Knowledge, ...] = ()
+    more: int = 0
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConventionsConfig:
+    """Where conventions come from. Source: spec/primitives.md, 4.5 and 5.
+
+    `root` is the workspace. In each directory the first of `files` that is there and not empty counts; () reads none.
+    `max_bytes` is for all files of one lookup together. `store` is the path of the knowledge store, None for none:
+    then there are files only, and nothing can be stored. Raises `ConfigError`.
+    """
+
+    root: str
+    files: tuple[str, ...] = CONVENTION_FILES
+    max_bytes: int = 32_768
+    store: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("root", "store"):
+            value: object = getattr(self, name)
+            if isinstance(value, PurePath):
+                value = str(value)
+                object.__setattr__(self, name, value)
+            is_path = isinstance(value, str) and value.strip() and "\0" not in value
+            if not (is_path or (name == "store" and value is None)):
+                raise ConfigError(name, value, "give a path")
+        files = cast("object", self.files)  # a file of settings may hold anything
+        if isinstance(files, list):  # as JSON has it
+            object.__setattr__(self, "files", tuple(self.files))
+        if not isinstance(files, list | tuple):
+            raise ConfigError("files", files, "give a list of names, () for none")
+        for file in self.files:
+            if not _is_plain_name(file):
+                raise ConfigError("files", file, "give plain file names, without folders")
+        if not _is_whole(self.max_bytes) or self.max_bytes < 0:
+            raise ConfigError("max_bytes", self.max_bytes, "give a whole number of at least 0")
+
+
+def checked_limit(limit: object) -> int:
+    """A number of entries that can be asked for. Raises `ConfigError`."""
+    if not isinstance(limit, int) or not _is_whole(limit) or not LEAST_LIMIT <= limit <= MOST_LIMIT:
+        raise ConfigError("limit", limit, f"give a whole number from {LEAST_LIMIT} to {MOST_LIMIT}")
+    return limit
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1  # so not NaN either
+
+
+def _is_plain_name(name: object) -> bool:
+    return isinstance(name, str) and name not in ("", ".", "..") and name.isprintable() and not {"/", "\\"} & {*name}

@@ -1,0 +1,85 @@
+"""`knowledge add`, `search`, `import`, `verify`: the commands alone, as `app.py` takes them in."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from surefoot.cli.knowledge import app
+from surefoot.knowledge.bridge import KnowledgeBridge
+from surefoot.types.errors import UsageError
+from surefoot.types.knowledge import ConventionsConfig, Knowledge
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def knowledge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SUREFOOT_KNOWLEDGE", raising=False)
+    return lambda *arguments: CliRunner().invoke(app, arguments)
+
+
+def stored_by_a_model(root: Path, text: str) -> None:
+    async def store() -> None:
+        (root / ".surefoot").mkdir(exist_ok=True)
+        bridge = KnowledgeBridge(ConventionsConfig(str(root), store=str(root / ".surefoot" / "knowledge.db")))
+        await bridge.add([Knowledge(text, scope="src", source="model", run_id="r1", call_id="2.0")], by="")
+        await bridge.aclose()
+
+    asyncio.run(store())
+
+
+def test_what_is_added_is_found(knowledge: Command) -> None:
+    done = knowledge("add", "Money", "is", "Decimal", "--directory", "src/api", "--language", "py")
+    assert done.output == "1  [Fact, confidence=0.80, from src/api, verified by operator]\n    Money is Decimal\n"
+    assert knowledge("search", "python", "--directory", "src/api/new.py").output == done.output
+    assert json.loads(knowledge("search", "money", "--json").output)["language"] == "python"
+    assert knowledge("search", "lunch").output == "nothing found\n"
+
+
+def test_what_a_model_stored_is_shown_with_its_run_until_a_person_vouches(knowledge: Command, tmp_path: Path) -> None:
+    stored_by_a_model(tmp_path, "use \x1b[31mtabs")
+    assert "unverified, run r1 call 2.0" in knowledge("search", "use").output
+    assert "\x1b" not in knowledge("search", "use").output
+    assert knowledge("search", "go", "--directory", "src").output == "nothing found\n"
+    assert "verified by Ada" in knowledge("verify", "1", "--by", "Ada").output
+    assert "from src, verified by Ada" in knowledge("search", "go", "--directory", "src").output
+    assert knowledge("verify", "1").exit_code == 2
+
+
+def test_a_file_is_imported_whole_or_not_at_all(knowledge: Command, tmp_path: Path) -> None:
+    good = {"subject": "Tests", "predicate": "use", "object": "asserts", "directory": "src"}
+    file = tmp_path / "facts.jsonl"
+    file.write_text(f"{json.dumps(good)}\n\n{json.dumps({**good, 'dir': 'x'})}\n")
+    wrong = knowledge("import", "facts.jsonl").exception
+    assert isinstance(wrong, UsageError)
+    assert str(wrong).startswith("line 3: dir='x': is not a known parameter")
+    for bad in ("{", "[]", '{"subject": "x"}'):
+        file.write_text(bad)
+        assert isinstance(knowledge("import", "facts.jsonl").exception, UsageError)
+    file.write_text(f"{json.dumps(good)}\n{json.dumps(good)}\n")
+    assert knowledge("import", "facts.jsonl").output == "1 entry in the store now, of 2 lines\n"
+
+
+def test_what_cannot_be_meant_is_said(knowledge: Command, tmp_path: Path) -> None:
+    for arguments, words in (
+        (("search", "x"), "there is no knowledge store at"),
+        (("add", "a", "b", "c", "--directory", "/etc"), "outside the workspace"),
+        (("add", "a", "b", "c", "--by", " "), "--by is empty"),
+        (("search", "x", "--store", str(tmp_path / "no.db")), "no.db"),
+    ):
+        done = knowledge(*arguments)
+        assert isinstance(done.exception, UsageError)
+        assert words in str(done.exception)
+
+
+def test_the_store_is_named_by_option_or_environment(
+    knowledge: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    knowledge("add", "a", "b", "c", "--store", "one.db")
+    monkeypatch.setenv("SUREFOOT_KNOWLEDGE", str(tmp_path / "one.db"))
+    assert "a b c" in knowledge("search", "a").output

@@ -1,0 +1,275 @@
+"""What counts as a reference. Source: spec/primitives.md, 3.2 to 3.4."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surefoot.knowledge.prefetch.code import MOST_MARKS
+from surefoot.knowledge.prefetch.files import MOST_QUESTIONS
+from surefoot.knowledge.prefetch.patterns import CustomMatches
+from surefoot.knowledge.prefetch.references import extract
+from surefoot.knowledge.prefetch.spans import MOST_SPANS, Span
+from surefoot.types.prehydration import PreHydrationConfig, Reference
+
+CONFIG = PreHydrationConfig(path_style="posix")
+MANY = PreHydrationConfig(path_style="posix", max_references=1000)
+
+
+def refs(text: str, config: PreHydrationConfig = CONFIG) -> list[tuple[str, str]]:
+    return [(ref.type, ref.value) for ref in extract([text], config).references]
+
+
+def values(text: str, kind: str, config: PreHydrationConfig = CONFIG) -> list[str]:
+    found = refs(text, config)
+    assert all(each == kind for each, _ in found), found
+    return [value for _, value in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(see https://e.org/a_(b)).", ["https://e.org/a_(b)"]),
+        ("[x](https://e.com/y) and **https://e.com/z**", ["https://e.com/y", "https://e.com/z"]),
+        ("'https://e.com/a'b", ["https://e.com/a"]),
+        ("https://e.com/it's", ["https://e.com/it's"]),
+        ("https://a.com,https://b.com;HTTP://c.com", ["https://a.com", "https://b.com", "HTTP://c.com"]),
+        ("https://e.com/a,b;c", ["https://e.com/a,b;c"]),
+        ("看https://e.com/a（好）", ["https://e.com/a"]),
+        ("“https://e.com/a”", ["https://e.com/a"]),
+        ("http://[fd00::1]:8080/x]", ["http://[fd00::1]:8080/x"]),
+        ("https://user:pw@e.com/x", ["https://user:pw@e.com/x"]),
+        ("http://localhost:3000", ["http://localhost:3000"]),
+        ("http://例え.jp/a", ["http://例え.jp/a"]),
+        ("https://e.com/\x07bell", ["https://e.com/"]),
+        ("https://a.org" + ")." * 3, ["https://a.org"]),
+    ],
+)
+def test_a_url_goes_on_to_what_ends_it_and_leaves_the_sentence_its_signs(text: str, expected: list[str]) -> None:
+    assert values(text, "url") == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https:// x",
+        "http://)",
+        "http://:80/",
+        "http://@",
+        "https://___",
+        "http://[zz]/",
+        "xhttp://e.com",
+        "1http://e.com",
+        "svn+http://e.com",
+        "ftp://e.com",
+    ],
+)
+def test_without_a_host_or_with_another_scheme_it_is_no_url(text: str) -> None:
+    assert refs(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("./a.rs, ../b.py; ~/c.toml: /d/e.txt ~joe/f.md!", ["./a.rs", "../b.py", "~/c.toml", "/d/e.txt", "~joe/f.md"]),
+        ('`./a.rs` "./b.rs" (./c.rs) [./d.rs] {./e.rs} <./f.rs>', [f"./{x}.rs" for x in "abcdef"]),
+        ("请看./a.md，还有/b/c.md。", ["./a.md", "/b/c.md"]),
+        ("config=./a.toml", ["./a.toml"]),
+        (".env.local", [".env.local"]),
+        ("./.env", ["./.env"]),
+        ("./größe-v1.2.tar.gz", ["./größe-v1.2.tar.gz"]),
+        ('"./a b.txt" and `./c d.md`', ["./a b.txt", "./c d.md"]),
+        ("“./报告 终稿.docx” 「./数据.csv」", ["./报告 终稿.docx", "./数据.csv"]),
+        ('"./a.md and ./b.md"', ["./a.md", "./b.md"]),
+        ("./a.rs...", ["./a.rs"]),
+        ("./2.5", ["./2.5"]),
+        ("./a.md和/etc/b.md", ["./a.md", "/etc/b.md"]),
+    ],
+)
+def test_a_file_begins_like_a_path_and_ends_in_an_extension(text: str, expected: list[str]) -> None:
+    assert values(text, "file") == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "./Makefile /usr/bin/env",
+        "/2.0 ~1.2.3 .5 ...x v1.2.3 a/b.c //x.y",
+        "a@b.com",
+        "./dir.d/",
+        "./a.toolongextension1",
+        "./文/a.md /文档/a.md ./文件.md 报告.tar.gz",
+        "x./a.md",
+        r"C:\x.y .\x.y ..\x.y \\host\share\x.y",
+        "src/x.py README.md",
+    ],
+)
+def test_what_is_no_path_is_no_file(text: str) -> None:
+    assert refs(text) == []
+
+
+def test_lines_behind_a_file_are_told_apart_from_its_path() -> None:
+    found = extract(["./a.rs:42:7 ./b.py#L10-L20 ./c.py:3 `./d e.py:5` ./f.py:6x"], CONFIG).references
+    assert [(ref.value, ref.lines, ref.column) for ref in found] == [
+        ("./a.rs", (42, 42), 7),
+        ("./b.py", (10, 20), None),
+        ("./c.py", (3, 3), None),
+        ("./d e.py", (5, 5), None),
+        ("./f.py", None, None),
+    ]
+
+
+def test_windows_paths_count_in_windows_style() -> None:
+    config = PreHydrationConfig(path_style="windows")
+    expected = [r"C:\x.y", r".\x.y", r"..\a\b.c", r"\\host\share\x.y", "./z.py", r"D:\a b.txt"]
+    assert values(r'C:\x.y .\x.y ..\a\b.c \\host\share\x.y ./z.py "D:\a b.txt"', "file", config) == expected
+
+
+def test_existing_files_count_without_a_prefix_and_few_questions_are_asked() -> None:
+    asked: list[str] = []
+
+    def exists(path: str) -> bool:
+        asked.append(path)
+        return path in ("src/x.py", "README.md", "./Makefile", ".gitignore")
+
+    text = "See src/x.py, README.md. ./Makefile, .gitignore or e.g. and/or https://e.com/README.md README.md"
+    found = extract([text], CONFIG, exists=exists).references
+    assert [ref.value for ref in found] == [
+        "src/x.py",
+        "README.md",
+        "./Makefile",
+        ".gitignore",
+        "https://e.com/README.md",
+    ]
+    assert asked == ["src/x.py", "README.md", "./Makefile", ".gitignore", "e.g", "and/or"]
+    asked.clear()
+    cut = extract([" ".join(f"a{i}.py" for i in range(100))], CONFIG, exists=exists)
+    assert (len(asked), cut.scan_truncated) == (MOST_QUESTIONS, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("fix #42, (#43) [#44]: GH-45 octo/re.po#46.", ["#42", "#43", "#44", "GH-45", "octo/re.po#46"]),
+        ("#1234567 #12345678", ["#1234567"]),
+        ("colour #123456", []),
+        ("fixes #123456, Issue: #234567, octo/repo#345678", ["#123456", "#234567", "octo/repo#345678"]),
+        ("prefix #123456", []),
+        ("abc#41 #43abc &#44 ##45 #4.5 a.#46 /#47 -#48 #49_", []),
+        ("ends here #7.", ["#7"]),
+        ("```c\n#1 define\n```\n`#2` ``a ` #3``\n~~~\n#4\n~~~\nfix #7", ["#7"]),
+        ("a ` alone and #5\n\nanother ` alone", ["#5"]),
+        ("````\n```\n#1\n```\n````\n#2", ["#2"]),
+        ("```\n#1 never closed", []),
+        ("#４２", []),
+    ],
+)
+def test_an_issue_is_a_number_that_stands_alone_outside_code(text: str, expected: list[str]) -> None:
+    assert values(text, "issue") == expected
+
+
+def test_a_pull_request_is_one_reference_and_no_issue() -> None:
+    assert refs("PR #5, pull  request\n#6, pR#7") == [("pr", "PR #5"), ("pr", "pull  request\n#6"), ("pr", "pR#7")]
+    assert refs("PR 3, `PR #4`") == []
+    assert refs("SPR #3") == [("issue", "#3")]
+    assert refs("PR         #8") == [("issue", "#8")]
+
+
+def test_the_leftmost_wins_and_a_stretch_is_claimed_once() -> None:
+    assert refs("https://e.com/./a.md#42 then ./b.md") == [("url", "https://e.com/./a.md#42"), ("file", "./b.md")]
+
+
+def test_a_custom_match_wins_at_equal_length_and_loses_to_a_longer_one() -> None:
+    def with_custom(text: str, *spans: Span) -> list[str]:
+        return [ref.type for ref in extract([text], CONFIG, custom=CustomMatches((spans,))).references]
+
+    assert with_custom("#42", Span(0, 3, "b", "#42", "#42", 1), Span(0, 3, "a", "#42", "#42", 0)) == ["a"]
+    assert with_custom("PR #42", Span(0, 2, "a", "PR", "PR", 0)) == ["pr"]
+    assert with_custom("x PR #42", Span(0, 3, "a", "x P", "x P", 0)) == ["a", "issue"]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("HTTPS://E.com:443 https://e.com/ https://e.com/#x", "HTTPS://E.com:443"),
+        ("./a/../b.md ./b.md", "./a/../b.md"),
+        ("#007 GH-7 #7", "#007"),
+        ("PR #5, pr#5, pull request #5", "PR #5"),
+        ("Octo/Repo#7 octo/repo#7", "Octo/Repo#7"),
+    ],
+)
+def test_the_same_thing_counts_once_in_its_first_spelling(text: str, first: str) -> None:
+    assert [value for _, value in refs(text)] == [first]
+
+
+def test_what_differs_in_a_path_a_query_or_a_repository_is_not_the_same() -> None:
+    text = "https://e.com/A https://e.com/a https://e.com/a?b=1 https://e.com:8080/a http://e.com/a #7 o/r#7 PR #7"
+    assert len(refs(text, MANY)) == 8
+
+
+def test_caps_keep_what_was_named_first_and_count_the_rest() -> None:
+    text = "#1 ./a.md #2 #3 ./b.md #1"
+    config = PreHydrationConfig(path_style="posix", max_per_type=2, max_references=3)
+    found = extract([text], config)
+    assert [ref.value for ref in found.references] == ["#1", "./a.md", "#2"]
+    assert found.dropped == 2
+    nothing = extract([text], PreHydrationConfig(max_references=0))
+    assert (nothing.references, nothing.dropped) == ((), 0)
+
+
+def test_messages_are_read_in_their_order_and_the_same_reference_counts_once() -> None:
+    assert [ref.value for ref in extract(["#1 #2", "#2 #3"], CONFIG).references] == ["#1", "#2", "#3"]
+
+
+def test_text_beyond_the_limit_is_not_read_and_no_word_is_cut_in_two() -> None:
+    config = PreHydrationConfig(max_input_chars=20)
+    found = extract(["#1 https://example.com/long/path", "#3"], config)
+    assert [ref.value for ref in found.references] == ["#1"]
+    assert found.scan_truncated
+    assert not extract(["#1"], config).scan_truncated
+
+
+def test_a_failed_pattern_is_a_reference_beyond_the_caps_with_its_refusal() -> None:
+    custom = CustomMatches(((),), (("x", "a|a", "too long"),))
+    found = extract(["#1 #2"], PreHydrationConfig(max_references=1), custom=custom)
+    assert found.references[1] == Reference("x", "a|a", refusal="too long")
+    assert found.dropped == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            " /a",
+            "https://a,",
+            "://",
+            "http://)",
+            "#1",
+            "a/a#1 ",
+            "`a`",
+            "```\n",
+            "~~~\n",
+            '"./a ',
+            "'a",
+            "./文",
+            "http://[:",
+        ),
+        *("#123456 ", "~/", "\n  ", "a@", "/", ".", "~", "`", "(", ")"),
+    ],
+)
+def test_hostile_text_comes_to_an_end(text: str) -> None:
+    many = "https://a" + text * (200_000 // len(text))
+    assert len(extract([many], CONFIG).references) <= 10
+
+
+def test_a_text_with_more_marks_than_anybody_means_is_read_in_part_and_says_so() -> None:
+    assert extract(["`a` " * MOST_MARKS + "#1"], CONFIG) == extract(["`a` " * MOST_MARKS], CONFIG)
+    assert extract(["`a` " * MOST_MARKS], CONFIG).scan_truncated
+    assert extract([" ".join(f"#{i}" for i in range(MOST_SPANS + 1))], CONFIG).scan_truncated
+
+
+@given(st.text(alphabet="ab1./~#`'\"(:@ \nPRhtps文。\\-G[]"))
+def test_values_are_text_as_written_and_in_order(text: str) -> None:
+    at = 0
+    for ref in extract([text], MANY).references:
+        assert ref.value in text[at:]
+        at = text.index(ref.value, at)

@@ -1,0 +1,138 @@
+"""Which tool resolves a reference, and what is refused before any call. Source: spec/primitives.md, 3.1 and 3.5."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from surefoot.knowledge.prefetch.resolvers import NO_TOOL, Lookup, hidden, lookups, planned, refusal, told
+from surefoot.tools.builtin import builtin_tools
+from surefoot.types.decisions import Ask, Deny
+from surefoot.types.errors import ConfigError
+from surefoot.types.prehydration import PreHydrationConfig, Reference, Resolver
+from surefoot.types.tools import Catalogue, Effect, ToolSpec
+
+TEXT: Mapping[str, object] = {"type": "string"}
+NUMBER: Mapping[str, object] = {"type": "integer"}
+
+
+def schema(required: str = "", *, extra: bool = False, **properties: Mapping[str, object]) -> Mapping[str, object]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required.split(),
+        "additionalProperties": extra,
+    }
+
+
+def argument(parameters: Mapping[str, object], ref_type: str = "url", named: str | None = None, **spec: object) -> str:
+    tool = ToolSpec("look", "", parameters, **{"effect": "read", **spec})  # type: ignore[arg-type]  # as the test says
+    config = PreHydrationConfig(resolution_tools={ref_type: Resolver("look", named)})
+    return lookups(config, Catalogue((tool,)))[ref_type].argument
+
+
+@pytest.mark.parametrize(
+    ("parameters", "ref_type", "named", "expected"),
+    [
+        (schema("where", where=TEXT, depth=NUMBER), "url", None, "where"),
+        (schema("", url=TEXT, input=TEXT), "url", None, "url"),
+        (schema("", path=TEXT, input=TEXT), "file", None, "path"),
+        (schema("", url=TEXT, input=TEXT), "jira", None, "input"),
+        (schema("", key=TEXT, other=TEXT), "jira", "key", "key"),
+        (schema("key", key=TEXT), "jira", None, "key"),
+        ({**schema("a", a={"$ref": "#/$defs/A"}), "$defs": {"A": TEXT}}, "jira", None, "a"),
+        (schema("a", a={"anyOf": [TEXT, NUMBER]}), "jira", None, "a"),
+        ({"type": "object"}, "url", None, "url"),
+        ({"type": "object"}, "jira", None, "input"),
+    ],
+)
+def test_the_value_goes_into_the_argument_that_fits(
+    parameters: Mapping[str, object], ref_type: str, named: str | None, expected: str
+) -> None:
+    assert argument(parameters, ref_type, named) == expected
+
+
+def test_what_the_runtime_fills_is_neither_needed_nor_given() -> None:
+    parameters = schema("context path", context=TEXT, path=TEXT)
+    assert argument(parameters, "file", injected=("context",)) == "path"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "ref_type", "named"),
+    [
+        (schema("a b", a=TEXT, b=TEXT), "jira", None),
+        (schema("a n", a=TEXT, n=NUMBER), "jira", "a"),
+        (schema("", key=TEXT), "jira", None),
+        (schema("n", n=NUMBER), "jira", None),
+        (schema("", key=TEXT), "jira", "kye"),
+        (schema("", n=NUMBER), "jira", "n"),
+    ],
+)
+def test_a_tool_without_a_place_for_the_value_is_refused(
+    parameters: Mapping[str, object], ref_type: str, named: str | None
+) -> None:
+    with pytest.raises(ConfigError, match=f"resolution_tools.{ref_type}"):
+        argument(parameters, ref_type, named)
+
+
+@pytest.mark.parametrize("effect", ["write", "communicate", "transact", "delete"])
+def test_only_a_tool_that_reads_resolves(effect: Effect) -> None:
+    with pytest.raises(ConfigError, match=effect):
+        argument(schema("url", url=TEXT), effect=effect)
+
+
+def test_an_unknown_tool_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="web_fetsh"):
+        lookups(PreHydrationConfig(resolution_tools={"url": "web_fetsh"}), Catalogue())
+
+
+def test_the_default_is_what_the_catalogue_has(tmp_path: str) -> None:
+    config = PreHydrationConfig()
+    assert lookups(config, Catalogue()) == {}
+    catalogue = Catalogue(tuple(tool.spec for tool in builtin_tools(tmp_path)))
+    assert lookups(config, catalogue) == {"url": Lookup("web_fetch", "url"), "file": Lookup("file_read", "path")}
+    assert lookups(PreHydrationConfig(resolution_tools={}), catalogue) == {}
+
+
+def test_a_hidden_resolver_is_a_warning() -> None:
+    made = {"url": Lookup("web_fetch", "url"), "file": Lookup("file_read", "path")}
+    (warning,) = hidden(made, {"file_read"})
+    assert "web_fetch" in warning
+
+
+MADE = {"url": Lookup("web_fetch", "url"), "file": Lookup("file_read", "path")}
+
+
+@pytest.mark.parametrize(
+    ("ref", "why"),
+    [
+        (Reference("issue", "#1"), NO_TOOL),
+        (Reference("url", "https://user:pw@e.com/"), "user name"),
+        (Reference("url", "https://user@e.com/"), "user name"),
+        (Reference("url", "https://e.com/\u202egnp.exe"), "bidirectional"),
+        (Reference("file", "./a\u061cb.md"), "bidirectional"),
+        (Reference("url", "https://e.com/" + "a" * 2048), "2048"),
+        (Reference("file", r"\\host\share\x.y"), "another machine"),
+        (Reference("url", "https://e.com/", refusal="because"), "because"),
+    ],
+)
+def test_some_references_are_refused_before_any_call(ref: Reference, why: str) -> None:
+    assert why in refusal(ref, MADE)
+    assert planned([ref], MADE) == ()
+
+
+def test_an_at_sign_behind_the_host_is_no_user() -> None:
+    assert refusal(Reference("url", "https://e.com/@joe?a=b@c"), MADE) == ""
+
+
+def test_calls_are_named_by_the_place_of_their_reference() -> None:
+    calls = planned([Reference("issue", "#1"), Reference("url", "https://e.com"), Reference("file", "./a.md")], MADE)
+    assert [(call.call_id, call.tool, call.arguments) for call in calls] == [
+        ("prehydrate_1", "web_fetch", {"url": "https://e.com"}),
+        ("prehydrate_2", "file_read", {"path": "./a.md"}),
+    ]
+    assert planned([Reference("file", "./a.md")], MADE, prefix="prehydrate_1_")[0].call_id == "prehydrate_1_0"
+
+
+def test_prefetch_waits_for_nobody() -> None:
+    assert told(Ask("may I?")) == "needs approval"
+    assert told(Deny("no web")) == "denied by policy: no web"

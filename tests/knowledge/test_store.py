@@ -1,0 +1,190 @@
+"""The store: what is found by its words, what stays as it is, and what a broken file says."""
+
+import sqlite3
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from surefoot.knowledge.store import KnowledgeStore
+from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.knowledge import Knowledge, KnowledgeError
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Generator[KnowledgeStore]:
+    made = KnowledgeStore(tmp_path / "knowledge.db")
+    yield made
+    made.close()
+
+
+def fact(text: str, **more: str) -> Knowledge:
+    return Knowledge(text, scope=more.get("scope", ""), language=more.get("language", ""))
+
+
+def found(store: KnowledgeStore, query: str, limit: int = 50) -> list[str]:
+    return [entry.content for entry in store.search(query, limit)]
+
+
+def test_what_is_added_comes_back_whole_with_an_id_and_a_time(store: KnowledgeStore) -> None:
+    given = Knowledge(
+        "Money", "is", "Decimal", "Pattern", 0.5, "src", "python", source="model", run_id="r", call_id="1"
+    )
+    (kept,) = store.add([given], by="")
+    assert kept.content == "Money is Decimal"
+    assert (kept.id, kept.created_at > 0) == ("1", True)
+    assert store.search("money", 5) == (kept,)
+    assert (kept.type, kept.confidence, kept.scope, kept.run_id, kept.verified) == ("Pattern", 0.5, "src", "r", False)
+
+
+def test_entries_outlive_the_store_object(store: KnowledgeStore) -> None:
+    store.add([fact("tests use asserts")], by="x")
+    store.close()
+    assert found(store, "tests") == ["tests use asserts"]
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "a OR", "NEAR(", "content:x", "*", "(", "a AND NOT b", "\0", "\ud800", "x" * 100_000]
+)
+def test_a_query_is_words_and_never_syntax(store: KnowledgeStore, query: str) -> None:
+    store.add([fact("nothing of it")], by="x")
+    assert found(store, query) == []
+
+
+def test_one_word_is_enough_and_more_of_them_rank_higher(store: KnowledgeStore) -> None:
+    store.add(map(fact, ["deploy on Friday", "never deploy to production on Friday", "lunch"]), by="x")
+    assert found(store, "production deploy") == ["never deploy to production on Friday", "deploy on Friday"]
+
+
+def test_equal_ranks_come_by_id(store: KnowledgeStore) -> None:
+    store.add(map(fact, ["use tool b", "use tool a", "use tool c"]), by="x")
+    assert found(store, "tool") == ["use tool b", "use tool a", "use tool c"]
+
+
+@pytest.mark.parametrize(("text", "query"), [
+    ("金额用十进制表示", "十进制"), ("金额用十进制表示", "示"), ("金额用Decimal表示", "decimal"),
+    ("Cafés close", "cafe"), ("The tests close files", "test"), ("use snake_case", "snake_case"),
+    ("日本語のテスト", "テスト"), ("한국어 문서", "문서"),
+])  # fmt: skip
+def test_words_are_found_in_any_script_and_form(store: KnowledgeStore, text: str, query: str) -> None:
+    store.add([fact(text), fact("something else")], by="x")
+    assert found(store, query) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "query"), [("金额用十进制表示", "进十"), ("snake and case", "snake_case"), ("src", "at")]
+)
+def test_what_only_looks_alike_is_not_found(store: KnowledgeStore, text: str, query: str) -> None:
+    store.add([fact(text, scope="src")], by="x")
+    assert found(store, query) == []
+
+
+def test_the_same_content_for_one_place_is_kept_once(store: KnowledgeStore) -> None:
+    kept = store.add([fact("use  tabs"), fact("use tabs "), fact("Use tabs"), fact("use tabs", scope="src")], by="x")
+    assert [entry.id for entry in kept] == ["1", "1", "2", "3"]
+
+
+def test_a_model_cannot_change_what_a_person_vouched_for(store: KnowledgeStore) -> None:
+    store.add([Knowledge("use tabs", confidence=0.9)], by="Ada")
+    (kept,) = store.add([Knowledge("use tabs", confidence=0.1)], by="")
+    assert (kept.id, kept.confidence, kept.verified_by) == ("1", 0.9, "Ada")
+
+
+def test_who_adds_what_a_model_stored_vouches_for_it(store: KnowledgeStore) -> None:
+    store.add([Knowledge("use tabs", confidence=0.1, run_id="r")], by="")
+    (kept,) = store.add([Knowledge("use tabs", confidence=0.9)], by="Ada")
+    assert (kept.id, kept.confidence, kept.verified_by, kept.run_id) == ("1", 0.9, "Ada", "r")
+
+
+def test_a_person_verifies_by_name_and_only_what_is_there(store: KnowledgeStore) -> None:
+    store.add([fact("use tabs")], by="")
+    assert store.verify("1", by="Ada").verified_by == "Ada"
+    with pytest.raises(UsageError, match="name"):
+        store.verify("1", by=" ")
+    for unknown in ("2", "x", "", "-1", "9" * 30):
+        with pytest.raises(UsageError, match="there is no entry"):
+            store.verify(unknown, by="Ada")
+
+
+def test_entries_are_added_all_or_none(store: KnowledgeStore) -> None:
+    with pytest.raises(ConfigError, match=r"object=.*2,000"):
+        store.add([fact("kept?"), Knowledge("a", "b", "c" * 2_001)], by="x")
+    assert found(store, "kept") == []
+
+
+def test_many_entries_are_added_and_given_back_in_order(store: KnowledgeStore) -> None:
+    kept = store.add((fact(f"rule {at}") for at in range(1_200)), by="x")
+    assert [entry.content for entry in kept] == [f"rule {at}" for at in range(1_200)]
+
+
+def test_rare_words_rank_first_where_too_many_entries_match(tmp_path: Path) -> None:
+    store = KnowledgeStore(tmp_path / "crowded.db", most_ranked=3)
+    store.add(map(fact, ["rule a", "rule b", "rule c", "rule d", "odd rule e", "d"]), by="x")
+    assert found(store, "odd rule", 2) == ["odd rule e", "rule a"]
+    assert found(store, "rule odd d", 3) == ["odd rule e", "d", "rule d"]
+    assert found(store, "rule", 2) == ["rule a", "rule b"]
+    store.close()
+
+
+def test_where_no_word_is_rare_what_holds_them_all_comes_first(tmp_path: Path) -> None:
+    store = KnowledgeStore(tmp_path / "crowded.db", most_ranked=1)
+    store.add(map(fact, ["rule one", "use rule", "use it", "use it as a rule"]), by="x")
+    assert found(store, "use rule", 3) == ["use rule", "use it as a rule", "rule one"]
+    store.close()
+
+
+@pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\0" + b"\xff" * 4096])
+def test_a_file_that_is_no_store_is_one_clear_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "knowledge.db"
+    path.write_bytes(content)
+    store = KnowledgeStore(path)
+    with pytest.raises(KnowledgeError, match=r"knowledge store .*knowledge\.db: .*; "):
+        store.search("x", 5)
+    assert path.read_bytes() == content
+
+
+def test_the_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE entry (id INTEGER)")
+    db.close()
+    with pytest.raises(KnowledgeError, match="another program"):
+        KnowledgeStore(path).add([fact("x")], by="x")
+
+
+def test_a_store_of_another_form_says_so(store: KnowledgeStore, tmp_path: Path) -> None:
+    store.add([fact("x")], by="x")
+    store.close()
+    with sqlite3.connect(tmp_path / "knowledge.db") as db:
+        db.execute("PRAGMA user_version=99")
+    db.close()
+    with pytest.raises(KnowledgeError, match="form 99"):
+        store.search("x", 5)
+
+
+def test_a_torn_file_is_an_error_and_never_an_empty_answer(store: KnowledgeStore, tmp_path: Path) -> None:
+    store.add((fact(f"rule {at}") for at in range(2_000)), by="x")
+    store.close()
+    path = tmp_path / "knowledge.db"
+    path.write_bytes(path.read_bytes()[:40_000])
+    with pytest.raises(KnowledgeError, match="damaged"):
+        store.search("rule", 5)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(KnowledgeError, match="its folder must exist"):
+        KnowledgeStore(tmp_path / "no" / "k.db").search("x", 5)
+
+
+def test_two_stores_on_one_file_see_each_other(store: KnowledgeStore, tmp_path: Path) -> None:
+    other = KnowledgeStore(tmp_path / "knowledge.db")
+    store.add([fact("from one")], by="x")
+    other.add([fact("from two")], by="x")
+    assert found(store, "from") == found(other, "from") == ["from one", "from two"]
+    other.close()
+
+
+@pytest.mark.parametrize("confidence", [7.5, -0.1, float("nan"), float("inf"), True, "1"])
+def test_a_confidence_is_a_number_from_0_to_1(confidence: float) -> None:
+    with pytest.raises(ConfigError, match="from 0 to 1"):
+        Knowledge("x", confidence=confidence)
