@@ -221,6 +221,14 @@ def test_a_base_url_is_for_the_models_named_beside_it() -> None:
         assert recipe_from(options, start, DUAL).models == {"thinker": thinker, "actor": actor}
 
 
+def test_one_base_url_is_for_no_two_providers() -> None:
+    url = "https://gpu.example/v1"
+    with pytest.raises(UsageError, match="two providers: thinker anthropic:x and actor vllm:m; write one of them as"):
+        recipe_from(Options(thinker="anthropic:x", actor="vllm:m", base_url=url), None, DUAL)
+    for thinker, actor in (("openai:x", "openai-responses:y"), ("anthropic:x", "local"), ("vllm:m", "m")):
+        assert recipe_from(Options(thinker=thinker, actor=actor, base_url=url), None, DUAL).models["thinker"].base_url
+
+
 def test_a_model_that_plays_both_roles_is_there_once() -> None:
     both = Chosen("vllm:m", "http://127.0.0.1:1/v1")
     recipe = Recipe({"thinker": both, "actor": both}, ".", (), reasoner="dual")

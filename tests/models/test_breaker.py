@@ -1,21 +1,33 @@
 """The circuit breaker: all its states on a clock that only a sleep moves."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import cycle
 
 import pytest
 
 from surefoot.models.breaker import CircuitBreaker
+from surefoot.models.circuit import circuit_of
 from surefoot.models.providers import identity_of, resolve
 from surefoot.models.retry import Retried
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel
-from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable, TraitRefused, UsageError
+from surefoot.types.errors import (
+    ModelError,
+    ModelFailureKind,
+    ModelRefused,
+    ModelTimeout,
+    ModelUnreachable,
+    TraitRefused,
+    UsageError,
+)
 from surefoot.types.messages import (
     CallMode,
     Emit,
     ModelMessage,
     ModelRequest,
+    ModelSettings,
     ModelSignal,
     Reset,
     TextDelta,
@@ -106,6 +118,18 @@ async def test_it_stays_closed_when_failures_are_rare_or_final() -> None:
     await fail(breaker, 9)
     world.now += 61
     await fail(breaker)
+    assert await breaker.send(request()) is REPLY
+    assert world.slept == []
+
+
+async def test_only_failures_that_pass_are_counted() -> None:
+    kinds: list[ModelFailureKind] = ["auth", "bad_request", "context_overflow", "refused", "cancelled"]
+    world = World(
+        [*(ModelError("no", kind=kind) for kind in kinds), *(ModelError("no", kind="auth") for _ in range(5))]
+    )
+    breaker = world.breaker()
+    await fail(breaker, 10)
+    world.script = [REPLY]
     assert await breaker.send(request()) is REPLY
     assert world.slept == []
 
@@ -316,6 +340,73 @@ async def test_a_fallback_that_refuses_the_same_part_for_ever_ends_the_request()
         await breaker.send(request())
 
 
+@pytest.mark.parametrize("values", [("no", "yes"), tuple(str(n) for n in range(1000))], ids=["in turns", "ever new"])
+async def test_a_fallback_that_changes_its_mind_for_ever_ends_the_request(values: tuple[str, ...]) -> None:
+    turns = cycle(values)
+    other = FunctionModel(lambda _: TraitRefused("stop", next(turns), "still"))
+    world = World(downs(5))
+    breaker = world.breaker(other)
+    await fail(breaker, 4)
+    with pytest.raises(ModelRefused, match="still"):
+        await breaker.send(request())
+    assert len(other.requests) <= 32
+
+
+async def test_each_try_of_the_fallback_is_told_what_is_left_of_the_time() -> None:
+    world, other = (
+        World(),
+        World(
+            [TraitRefused("stop", "no", "x"), TraitRefused("seed", "no", "x"), REPLY], takes_s=4.0, name="test:other"
+        ),
+    )
+    breaker = await world.opened(fallback=FunctionModel(lambda _: "x"))
+    breaker = CircuitBreaker(world, fallback=other, circuit=breaker.circuit, clock=lambda: world.now + other.now)
+    with pytest.raises(ModelTimeout, match="test:other refused"):
+        await breaker.send(request(deadline_s=7.0))
+    assert other.deadlines == [7.0, 3.0]
+
+
+async def test_prices_and_extra_of_a_model_are_not_for_its_fallback() -> None:
+    world, other = World(), FunctionModel(lambda _: "x")
+    breaker = await world.opened(fallback=other)
+    settings = ModelSettings(temperature=0.5, price_in=1.0, price_out=2.0, extra={"top_k": 1})
+    await breaker.send(replace(request(), settings=settings))
+    assert other.requests[-1].settings == ModelSettings(temperature=0.5)
+
+
+async def test_what_was_spent_is_told_when_the_fallback_fails_too() -> None:
+    def failing(asked: ModelRequest) -> ModelError:
+        error = ModelUnreachable("down too") if "stop" in asked.traits else TraitRefused("stop", "no", "x")
+        error.usage = Usage(0, 1)
+        return error
+
+    failure = ModelUnreachable("down")
+    failure.attempts, failure.usage = 3, Usage(10, 20)
+    world = World([*downs(4), failure])
+    breaker = world.breaker(FunctionModel(failing))
+    await fail(breaker, 4)
+    with pytest.raises(ModelUnreachable, match="down too") as caught:
+        await breaker.send(request())
+    assert (caught.value.usage, caught.value.attempts) == (Usage(10, 22), 4)
+
+
+@pytest.mark.parametrize("then", [downs(1), [REPLY]], ids=["fails", "replies"])
+async def test_what_a_fallback_spent_in_vain_is_told(then: list[ModelMessage | ModelError]) -> None:
+    refusal = TraitRefused("native_tools", "no", "none")
+    refusal.usage = Usage(1, 1)
+    world = World([*downs(5), *then])
+    breaker = CircuitBreaker(world, clock=world.clock, sleep=world.sleep)
+    await fail(breaker, 5)
+    other = FunctionModel(lambda _: refusal)
+    breaker = CircuitBreaker(world, fallback=other, circuit=breaker.circuit, clock=world.clock, sleep=world.sleep)
+    if then == [REPLY]:
+        assert (await breaker.send(request())).usage == REPLY.usage + Usage(1, 1)
+        return
+    with pytest.raises(ModelUnreachable) as caught:
+        await breaker.send(request())
+    assert caught.value.usage == Usage(1, 1)
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -369,3 +460,35 @@ def test_a_fallback_that_cannot_be_is_told_at_once() -> None:
         resolve("ollama:m", fallback="nothing", environment={})
     with pytest.raises(UsageError, match="needs no fallback"):
         resolve("local", fallback="ollama:m", environment={})
+
+
+# shared
+
+
+async def test_all_who_ask_one_endpoint_share_its_circuit() -> None:
+    one, other = (resolve("http://localhost:9/v1#m", environment={}) for _ in range(2))
+    elsewhere = resolve("http://localhost:9/v1#n", environment={})
+    assert isinstance(one, CircuitBreaker)
+    assert isinstance(other, CircuitBreaker)
+    assert isinstance(elsewhere, CircuitBreaker)
+    assert one.circuit is other.circuit
+    assert one.circuit is not elsewhere.circuit
+
+
+async def test_what_one_breaker_found_out_spares_the_other() -> None:
+    world = World()
+    breaker = await world.opened(REPLY)
+    other = CircuitBreaker(world, circuit=breaker.circuit, clock=world.clock, sleep=world.sleep)
+    with pytest.raises(ModelUnreachable, match="left alone"):
+        await other.send(request(deadline_s=1.0))
+    assert await other.send(request()) is REPLY
+    assert not breaker.circuit.is_blocked(world.now)
+
+
+def test_a_circuit_is_forgotten_with_the_last_who_ask() -> None:
+    circuit = circuit_of("test shared")
+    circuit.count(0.0, is_probe=True)
+    assert circuit_of("test shared").is_blocked(1.0)
+    del circuit
+    gc.collect()
+    assert not circuit_of("test shared").is_blocked(1.0)

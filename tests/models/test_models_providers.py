@@ -1,5 +1,7 @@
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -179,7 +181,7 @@ def sent(model: Model) -> tuple[str, str]:
         ("bob:p%40w", None, {}, "p@w"),
         ("token", None, {}, "token"),
         ("bob:pw", "given", {"SUREFOOT_API_KEY": "set"}, "given"),
-        ("bob:pw", None, {"SUREFOOT_API_KEY": "set"}, "set"),
+        ("bob:pw", None, {"SUREFOOT_API_KEY": "set"}, "pw"),
     ],
 )
 def test_the_password_of_a_url_is_a_key_and_no_part_of_the_url(
@@ -239,6 +241,29 @@ def test_openais_key_goes_to_no_host_that_a_url_names(provider: str) -> None:
             key_at(f"https://{host}/v1")
 
 
+PUBLIC = [name for name, provider in PROVIDERS.items() if provider.base_url.startswith("https")]
+
+
+@pytest.mark.parametrize("provider", PUBLIC)
+def test_the_key_of_a_public_service_goes_to_no_other_host(provider: str) -> None:
+    row = PROVIDERS[provider]
+    environment = dict.fromkeys(row.keys, KEY)
+    assert sent(resolve(f"{provider}:m", base_url=row.base_url, environment=environment))[1] == KEY
+    assert sent(resolve(f"{provider}:m", base_url="http://127.0.0.1:1/v1", environment=environment))[1] == ""
+    with pytest.raises(ConfigError, match="SUREFOOT_API_KEY"):
+        resolve(f"{provider}:m", base_url="https://gpu.example/v1", environment=environment)
+    own = environment | {"SUREFOOT_API_KEY": "own"}
+    assert sent(resolve(f"{provider}:m", base_url="https://gpu.example/v1", environment=own))[1] == "own"
+    if row.base_url_variable:
+        proxied = environment | {row.base_url_variable: "https://proxy.example/v1"}
+        assert sent(resolve(f"{provider}:m", base_url="https://proxy.example/v2", environment=proxied))[1] == KEY
+
+
+def test_the_key_of_a_server_of_ones_own_goes_where_it_is_said_to_be() -> None:
+    environment = {"VLLM_API_KEY": "own"}
+    assert sent(resolve("vllm:m", base_url="https://gpu.example/v1", environment=environment))[1] == "own"
+
+
 def test_openais_key_goes_to_no_host_in_a_name() -> None:
     environment = {"OPENAI_API_KEY": KEY}
     with pytest.raises(ConfigError, match="SUREFOOT_API_KEY"):
@@ -268,3 +293,41 @@ def test_what_would_be_passed_over_is_refused(name: str, base_url: str | None) -
     with pytest.raises(UsageError, match=r"cannot be embedded|no base URL|names its server itself") as caught:
         resolve(name, base_url=base_url, environment={})
     assert not isinstance(caught.value, ConfigError)
+
+
+@pytest.fixture
+def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Installs a distribution whose entry point `acme` is the function `make` of a module with that text."""
+
+    def install(text: str) -> None:
+        (tmp_path / "acme_models.py").write_text(text)
+        info = tmp_path / "acme-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("[surefoot.models]\nacme = acme_models:make\n")
+        monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+        monkeypatch.delitem(sys.modules, "acme_models", raising=False)
+
+    return install
+
+
+def test_what_a_plug_in_would_pass_over_is_refused(plug_in: Callable[[str], None]) -> None:
+    plug_in("from surefoot.testing.models import ScriptedModel\ndef make(name, settings): return ScriptedModel([])\n")
+    assert resolve("acme:m", environment={}).name == "test:scripted"
+    for base_url, key in (("https://gpu.example/v1", None), (None, KEY)):
+        with pytest.raises(UsageError, match=r"'acme:m' is a plug-in's, .*: leave it out") as caught:
+            resolve("acme:m", base_url=base_url, api_key=key, environment={})
+        assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["import no_such_module", "made = 1", "def make(name): return 1", "1 +"])
+def test_a_broken_plug_in_is_named(plug_in: Callable[[str], None], text: str) -> None:
+    plug_in(text)
+    with pytest.raises(ConfigError, match=r"the plug-in 'acme' \(acme_models:make\) is broken: \w+Error"):
+        resolve("acme:m", environment={})
+
+
+def test_what_a_plug_in_says_of_itself_goes_through(plug_in: Callable[[str], None]) -> None:
+    plug_in("from surefoot import UsageError\ndef make(name, settings): raise UsageError('no such deployment')\n")
+    with pytest.raises(UsageError, match="no such deployment"):
+        resolve("acme:m", environment={})

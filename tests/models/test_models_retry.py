@@ -153,3 +153,19 @@ async def test_nothing_shown_nothing_reset() -> None:
     shown: list[ModelSignal] = []
     await World([down(), REPLY]).retried().send(request(), shown.append)
     assert shown == []
+
+
+@pytest.mark.parametrize("last", [ModelUnreachable("down"), ModelRefused("bad")], ids=["passing", "final"])
+async def test_what_failed_attempts_spent_is_told_when_the_last_one_fails_too(last: ModelError) -> None:
+    last.usage = Usage(5, 1)
+    world = World([down(), last], shows="x" * 40)
+    with pytest.raises(type(last)) as caught:
+        await world.retried().send(request(attempts=2), lambda _: None)
+    assert caught.value.usage == Usage(5, 21, estimated=True)
+
+
+async def test_what_a_first_attempt_spent_is_told_when_it_is_final() -> None:
+    world = World([ModelRefused("filtered")], shows="x" * 40)
+    with pytest.raises(ModelRefused) as caught:
+        await world.retried().send(request(), lambda _: None)
+    assert caught.value.usage == Usage(0, 10, estimated=True)

@@ -7,7 +7,7 @@ import contextlib
 import functools
 import logging
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,10 +22,12 @@ from surefoot.runtime.services import RunServices, checked_services, is_factory
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.calling import ToolFailed
 from surefoot.tools.function import tool
+from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event
 from surefoot.types.messages import Signal, ToolProgress
 from surefoot.types.ports import ServiceKey, ToolCallContext
+from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
 SECRET = "hunter2"
@@ -162,6 +164,8 @@ class TestFactories:
             ({list[int]: Db()}, "class"),
             ({ToolCallContext: Db()}, "ToolCallContext"),
             ({str: SECRET}, "hidden from the model"),
+            ({Any: SECRET}, "hidden from the model"),
+            ({Mapping: SECRET}, "hidden from the model"),
             ({Db: lambda x: x}, "without arguments"),  # type: ignore[misc]  # no types: the case
         ],
         ids=str,
@@ -468,3 +472,115 @@ class TestThroughTheFrontDoor:
 
         with pytest.raises(UsageError, match="tool 'look', parameter 'db'"):
             Agent(ScriptedModel([]), tools=[look])
+
+    async def test_a_call_whose_service_was_not_ready_in_time_did_not_run(self) -> None:
+        ran: list[int] = []
+
+        async def never() -> Db:
+            await asyncio.Event().wait()
+            return Db()
+
+        @tool(timeout_s=0.01)
+        async def pay(amount: int, cache: Cache, db: Db) -> None:  # noqa: ARG001
+            ran.append(amount)
+
+        model = ScriptedModel([calls(("pay", {"amount": 5})), "Later."])
+        run = await Agent(model, tools=[pay], services={Cache: Cache, Db: never}).run("pay")
+        assert (run.status, ran) == ("completed", [])
+        told = model.requests[-1].messages[-1].content
+        assert "no result within 0.01 s: one of its services was not ready, so it did not run" in told
+
+    async def test_a_call_that_ran_out_of_time_in_its_function_is_in_doubt(self) -> None:
+        @tool(timeout_s=0.01)
+        async def pay(amount: int, db: Db) -> None:  # noqa: ARG001
+            await asyncio.Event().wait()
+
+        model = ScriptedModel([calls(("pay", {"amount": 5}))])
+        run = await Agent(model, tools=[pay], services={Db: Db}).run("pay")
+        assert (run.status, run.reason) == ("paused", "in_doubt")
+
+    @pytest.mark.parametrize("part", ["function", "probe"])
+    async def test_services_stay_open_while_a_thread_uses_them(self, part: str) -> None:
+        seen: list[str] = []
+        begun, go_on = threading.Event(), threading.Event()
+
+        def use(db: Db) -> None:  # noqa: ARG001
+            begun.set()
+            go_on.wait(10)
+            seen.append("used")
+
+        async def hangs(db: Db) -> None:  # noqa: ARG001
+            await asyncio.Event().wait()
+
+        made = tool(use, timeout_s=0.01) if part == "function" else tool(hangs, name="use", timeout_s=0.01, probe=use)
+        agent = Agent(
+            ScriptedModel([calls(("use", {}))]),
+            tools=[made],
+            services={Db: lambda: Closing(seen)},
+            config=LoopConfig(tool_timeout_s=0.01),
+        )
+        running = asyncio.create_task(agent.run("use"))
+        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.wait((running,), timeout=0.1)
+        assert not running.done()
+        go_on.set()
+        assert (await running).reason == "in_doubt"
+        assert seen == ["used", "closed"]
+
+    async def test_a_thread_that_uses_no_service_holds_up_nothing(self) -> None:
+        seen: list[str] = []
+        begun, go_on = threading.Event(), threading.Event()
+
+        @tool(timeout_s=0.01)
+        def work(ctx: ToolCallContext) -> None:  # noqa: ARG001
+            begun.set()
+            go_on.wait(10)
+
+        @tool(effect="read")
+        async def look(db: Db) -> str:
+            return type(db).__name__
+
+        model = ScriptedModel([calls(("look", {})), calls(("work", {}))])
+        run = await Agent(model, tools=[work, look], services={Db: lambda: Closing(seen)}).run("work")
+        go_on.set()
+        assert (run.reason, seen) == ("in_doubt", ["closed"])
+
+
+class Wordless(Exception):
+    """An error of somebody's library that fails when it is put in words."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class WordlessFailure(ToolFailed):
+    __str__ = Wordless.__str__
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("error", "told"),
+        [
+            (Wordless(), "Wordless"),
+            (WordlessFailure("x"), "WordlessFailure"),
+            (SystemExit(Wordless()), "SystemExit"),
+            (SystemExit(3), "SystemExit: 3"),
+            (KeyError("k"), "KeyError: 'k'"),
+        ],
+    )
+    async def test_whatever_a_tool_of_ones_own_raises_is_for_the_model_to_read(
+        self, error: BaseException, told: str
+    ) -> None:
+        class Own:
+            spec = tool(lambda: None, name="own", effect="read").spec
+
+            async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:  # noqa: ARG002
+                raise error
+
+            async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> None:  # noqa: ARG002
+                raise error
+
+        model = ScriptedModel([calls(("own", {})), "Sorry."])
+        run = await Agent(model, tools=[Own()]).run("try")
+        assert run.status == "completed"
+        assert model.requests[-1].messages[-1].content.endswith(told)

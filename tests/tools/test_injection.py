@@ -7,10 +7,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Optional, Union, cast
+from typing import Annotated, Any, NewType, Optional, TypeVar, Union, cast
 
 import pytest
 from pydantic import BaseModel
+from typing_extensions import TypeAliasType
 
 from surefoot.tools.function import FunctionTool, tool
 from surefoot.tools.services import Inject
@@ -51,6 +52,15 @@ class Settings(BaseModel):
 @dataclass
 class Point:
     x: int
+
+
+ReadDb = NewType("ReadDb", Db)
+Reader = NewType("Reader", ReadDb)
+Store = TypeAliasType("Store", Db)
+MaybeStore = TypeAliasType("MaybeStore", Store | None)
+Tree = TypeAliasType("Tree", dict[str, Union["Tree", Db]])
+T = TypeVar("T")
+Many = TypeAliasType("Many", list[T], type_params=(T,))
 
 
 class Given:
@@ -109,6 +119,13 @@ class TestForms:
             "Annotated[Db, 'the graph']",
             Annotated[Db | None, "the graph"],
             Optional[Annotated[Db, "the graph"]],  # noqa: UP045  # pyright knows no other way
+            ReadDb,
+            Reader,
+            ReadDb | None,
+            Store,
+            "Store",
+            MaybeStore,
+            Annotated[Store, "the graph"],
         ],
         ids=str,
     )
@@ -138,6 +155,10 @@ class TestForms:
         made = asking(Annotated[str, Inject("key")]).bound({(str, "key")})
         assert names(made) == ["label"]
         assert (await made.call({"label": 1}, given({(str, "key"): "sesame"}))).content == "1 sesame"
+
+    async def test_an_exact_member_of_a_union_wins_over_a_subclass_of_another(self, given: Provide) -> None:
+        made = asking(Cache | Db).bound({FakeDb, OtherDb, Cache})
+        assert (await made.call({"label": 1}, given({FakeDb: FAKE, Cache: CACHE}))).content == "1 cache"
 
     async def test_an_exact_type_wins_over_a_subclass(self, given: Provide) -> None:
         made = asking(Db).bound({FakeDb, Db})
@@ -214,7 +235,17 @@ class TestBinding:
         [
             (Db, set[ServiceKey](), "services"),
             (Db, {Cache}, "services"),
-            (list[Db], {Db}, "JSON Schema"),
+            (list[Db], {Db}, "holds the service Db"),
+            ("dict[str, Db]", {Db}, "holds the service Db"),
+            (list[Db] | None, {Db}, "holds the service Db"),
+            (tuple[int, dict[str, list[Db | None]]], {Db}, "holds the service Db"),
+            (Callable[[Db], int], {Db}, "holds the service Db"),
+            (list[Settings], {Settings}, "holds the service Settings"),
+            (list[Db], {FakeDb}, "holds the service FakeDb"),
+            (list[Annotated[Db, Inject("a")]], {(Db, "a")}, r"holds the service \(Db, 'a'\)"),
+            (list[Store], {Db}, "holds the service Db"),
+            (Tree, {Db}, "holds the service Db"),
+            (Many[Db], {Db}, "holds the service Db"),
             (Db, {FakeDb, OtherDb}, "FakeDb or OtherDb"),
             (Db | Cache, {Db, Cache}, "Cache or Db"),
             (Db | None, {(Db, "a"), (Db, "b")}, "Inject"),
@@ -304,6 +335,36 @@ class TestProbe:
         for probe in (by_type, by_name):
             made = tool(send, probe=probe).bound({Db})
             assert await made.probe({"number": "m1"}, given({Db: DB})) == ToolResult("m1 db")
+
+    @pytest.mark.parametrize(("sent", "asked"), [({}, "5 EUR None"), ({"currency": "USD"}, "5 USD None")])
+    async def test_it_gets_what_the_tool_took_where_the_model_sent_nothing(
+        self, sent: dict[str, object], asked: str, context: ToolCallContext
+    ) -> None:
+        def was_paid(amount: int, currency: str, cache: Annotated[Cache, Inject("c")] | None) -> str:
+            return f"{amount} {currency} {cache}"
+
+        @tool(probe=was_paid)
+        def pay(amount: int, currency: str = "EUR") -> None: ...
+
+        assert await pay.probe({"amount": 5, **sent}, context) == ToolResult(asked)
+
+    async def test_of_a_default_of_its_own_and_the_tools_the_tools_counts(self, context: ToolCallContext) -> None:
+        def was_paid(currency: str = "CHF", cache: Annotated[Cache | None, Inject("c")] = CACHE) -> str:
+            return f"{currency} {cache and cache.name}"
+
+        @tool(probe=was_paid)
+        def pay(currency: str = "EUR") -> None: ...
+
+        assert await pay.probe({}, context) == ToolResult("EUR cache")
+
+    async def test_a_default_of_an_absent_service_is_given_too(self, context: ToolCallContext) -> None:
+        mine = Cache()
+
+        def pay(cache: Annotated[Cache | None, Inject("c")] = mine) -> None: ...
+        def was_paid(cache: Annotated[Cache | None, Inject("c")]) -> str:
+            return str(cache is mine)
+
+        assert await tool(pay, probe=was_paid).probe({}, context) == ToolResult("True")
 
     def test_its_services_are_checked_too(self) -> None:
         def ask(store: Annotated[Db, Inject("archive")]) -> None: ...

@@ -10,6 +10,7 @@ from surefoot.cli.passwords import without_password
 from surefoot.cli.recipes import Chosen, Recipe
 from surefoot.core.roles import ACTOR, ROLES, SOLO, THINKER
 from surefoot.core.state import State
+from surefoot.models.providers import PROVIDERS
 from surefoot.types.errors import UsageError
 
 MODEL_VARIABLE = "SUREFOOT_MODEL"
@@ -96,7 +97,10 @@ def _models_in(state: State, named: Mapping[str, str | None]) -> dict[str, Chose
 
 
 def _base_urls(given: str | None, models: Mapping[str, str], named: Mapping[str, str | None]) -> dict[str, str]:
-    """The base URL for the roles that it is meant for. Of a single model its adapter says when it has no use for it."""
+    """The base URL for the roles that it is meant for. Of a single model its adapter says when it has no use for it.
+
+    Raises `UsageError` when it is for none, or for two providers: one of them would be spoken to in the other's place.
+    """
     if not given:
         return {}
     meant = [role for role in models if named[role]] or list(models)
@@ -104,7 +108,19 @@ def _base_urls(given: str | None, models: Mapping[str, str], named: Mapping[str,
         meant = [role for role in meant if not _has_own_place(models[role])]
     if not meant:
         raise UsageError("--base-url is for neither model: local and URL#model have a place of their own; leave it out")
+    if len({keys for role in meant if (keys := _keys_of(models[role]))}) > 1:
+        told = " and ".join(f"{role} {without_password(models[role])}" for role in meant)
+        raise UsageError(
+            f"--base-url is one server's, and it would be for two providers: {told}; write one of them as"
+            " http://host:port/v1#model"
+        )
     return dict.fromkeys(meant, given)
+
+
+def _keys_of(model: str) -> tuple[str, ...]:
+    """The key variables of its provider, which tell one provider from another; none for a name without one."""
+    provider = PROVIDERS.get(model.partition(":")[0])
+    return provider.keys if provider else ()
 
 
 def _has_own_place(model: str) -> bool:

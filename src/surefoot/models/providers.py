@@ -8,7 +8,8 @@ from typing import cast
 
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.base_url import host_of, is_local_url, parse_base_url, shown
-from surefoot.models.breaker import CircuitBreaker
+from surefoot.models.breaker import CircuitBreaker, settings_instead
+from surefoot.models.circuit import circuit_of
 from surefoot.models.http_model import HttpModel
 from surefoot.models.known import known_traits
 from surefoot.models.openai_chat import OpenAIChat
@@ -16,7 +17,7 @@ from surefoot.models.openai_responses import OpenAIResponses
 from surefoot.models.retry import Retried
 from surefoot.models.weights import QWEN_CODER
 from surefoot.models.wire import Wire
-from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.errors import ConfigError, SurefootError, UsageError
 from surefoot.types.messages import ModelSettings
 from surefoot.types.ports import Model
 
@@ -27,7 +28,6 @@ EXAMPLES = (
 )
 ENTRY_POINTS = "surefoot.models"
 
-_OPENAI_KEY, _OPENAI_HOST = "OPENAI_API_KEY", "api.openai.com"
 _SLASHES_OF_A_HOST = 2
 _ANY_KEY = "SUREFOOT_API_KEY"  # for the host that a URL names
 
@@ -74,20 +74,23 @@ def resolve(
     """The model of that name, with retry and circuit breaker around it. Nothing is sent or opened yet.
 
     `name` is `provider:model`, `http://host:port/v1#model`, any model name beside a `base_url`, or `local`. A key given
-    here, in the environment or as the password of the URL is used, the first of them; a local base URL needs none.
-    `OPENAI_API_KEY` goes only to OpenAI's host or that of `OPENAI_BASE_URL`; any other host that a URL names gets
-    `SUREFOOT_API_KEY`. `settings` go to plug-ins. `fallback`, a model or the name of one, answers while the circuit of
-    this one is open; base URL and key are not for it. Raises `ConfigError` for a missing key or base URL and for a key
-    that would go unencrypted to a public host, `UsageError` for a name that cannot be understood.
+    here, as the password of the URL or in the environment is used, the first of them; a local base URL needs none. The
+    environment's key of a provider with a public host goes only there or to the host of the provider's own base URL
+    variable; any other host that the caller names gets `SUREFOOT_API_KEY`. `settings` go to plug-ins, which find base
+    URL and key by themselves. `fallback`, a model or the name of one, answers while the circuit of this one is open;
+    base URL, key and prices are not for it. Models of one wire, base URL and name share a circuit. Raises `ConfigError`
+    for a missing key or base URL, for a key that would go unencrypted to a public host and for a broken plug-in,
+    `UsageError` for a name that cannot be understood.
     """
     if isinstance(fallback, str):
-        fallback = resolve(fallback, settings=settings, environment=environment)
+        instead = settings_instead(settings or ModelSettings())
+        fallback = resolve(fallback, settings=instead, environment=environment)
     if name == "local" or name.startswith("local:"):
         if fallback is not None:
             raise UsageError(f"{name!r} runs in this process, so it needs no fallback: leave it out")
         return _local(name, base_url)
     asked = _asked(name, base_url, api_key, settings or ModelSettings(), environment)
-    return CircuitBreaker(Retried(asked), fallback=fallback)
+    return CircuitBreaker(Retried(asked), fallback=fallback, circuit=circuit_of(identity_of(asked)))
 
 
 def _asked(
@@ -103,8 +106,10 @@ def _asked(
             provider = _at(base_url, provider, environment)
         return _endpoint(name, model, provider, api_key, environment)
     if colon and (entry := _plug_in(provider_name)) is not None:
-        make = cast("Callable[[str, ModelSettings], Model]", entry.load())  # what the entry-point group promises
-        return make(model, settings)
+        if base_url or api_key:
+            given = "base URL" if base_url else "key"
+            raise UsageError(f"{shown(name)!r} is a plug-in's, which finds its {given} by itself: leave it out")
+        return _plugged_in(name, model, entry, settings)
     if base_url:
         return _endpoint(name, name, _at(base_url, PROVIDERS["openai"], environment), api_key, environment)
     raise UsageError(f"{shown(name)!r} is no model name that surefoot knows: write provider:model, such as {EXAMPLES}")
@@ -120,7 +125,7 @@ def _endpoint(name: str, model: str, provider: Provider, api_key: str | None, en
         )
     base = parse_base_url(url)
     variable = next((variable for variable in provider.keys if environment.get(variable)), provider.keys[0])
-    key = (api_key or environment.get(variable) or base.key).strip()
+    key = (api_key or base.key or environment.get(variable, "")).strip()  # a URL's password was written for its host
     if not key and provider.needs_key and not is_local_url(base.url):
         variables = " or ".join(provider.keys)
         raise ConfigError(
@@ -152,11 +157,11 @@ def _at_url(name: str, base_url: str | None, api_key: str | None, environment: M
 
 
 def _at(base_url: str, provider: Provider, environment: Mapping[str, str]) -> Provider:
-    """The provider at an address that the caller names; OpenAI's key goes only to where it belongs."""
+    """The provider at an address that the caller names; the key of a public service goes only to where it belongs."""
     keys = provider.keys
-    if keys == (_OPENAI_KEY,):
-        homes = {_OPENAI_HOST, host_of(environment.get("OPENAI_BASE_URL", ""))}
-        keys = (_OPENAI_KEY, _ANY_KEY) if host_of(base_url) in homes - {""} else (_ANY_KEY,)
+    if provider.base_url and not is_local_url(provider.base_url):
+        homes = {host_of(provider.base_url), host_of(environment.get(provider.base_url_variable, ""))} - {""}
+        keys = (*keys, _ANY_KEY) if host_of(base_url) in homes else (_ANY_KEY,)
     return replace(provider, base_url=base_url, base_url_variable="", keys=keys)
 
 
@@ -174,6 +179,17 @@ def _local(name: str, base_url: str | None) -> Model:
 
 def _plug_in(provider: str) -> EntryPoint | None:
     return next(iter(entry_points(group=ENTRY_POINTS, name=provider)), None)
+
+
+def _plugged_in(name: str, model: str, entry: EntryPoint, settings: ModelSettings) -> Model:
+    try:
+        make = cast("Callable[[str, ModelSettings], Model]", entry.load())  # what the entry-point group promises
+        return make(model, settings)
+    except SurefootError:
+        raise
+    except Exception as error:  # a plug-in is anybody's code
+        told = f"the plug-in {entry.name!r} ({entry.value}) is broken: {type(error).__name__}; update or remove it"
+        raise ConfigError("model", name, told) from error
 
 
 def identity_of(model: Model) -> str:

@@ -33,7 +33,7 @@ class Retried:
 
     What a server asks for in `Retry-After` is kept, up to 60 s; when it asks for more, or for more than the deadline
     leaves, the failure is final at once. The message tells the attempts, and its usage holds an estimate for replies
-    that broke off. When every attempt fails, the last error leaves, with `attempts` set.
+    that broke off. When every attempt fails, the last error leaves, with `attempts` and `usage` of them all.
     """
 
     def __init__(
@@ -75,28 +75,28 @@ class Retried:
         try:
             return await self._inner.send(request, shown)
         except ModelError as error:
-            if not _is_passing(error):
+            spent = error.usage + _broken_off(shown)
+            if not is_passing(error):
+                error.usage = spent
                 raise
             failure = error
-        return await self._again(request, shown, failure, started)
+        return await self._again(request, shown, failure, started, spent)
 
     async def aclose(self) -> None:
         """Close the inner model."""
         await self._inner.aclose()
 
     async def _again(
-        self, request: ModelRequest, shown: "_Shown | None", failure: ModelError, started: float
+        self, request: ModelRequest, shown: "_Shown | None", failure: ModelError, started: float, spent: Usage
     ) -> ModelMessage:
-        spent = Usage()
         attempts = 1
         while True:
             left_s = None if request.deadline_s is None else request.deadline_s - (self._clock() - started)
             wait_s = self._wait_s(attempts, failure)
             if attempts >= request.settings.attempts or wait_s is None or (left_s is not None and wait_s >= left_s):
-                failure.attempts = attempts
+                failure.attempts, failure.usage = attempts, spent
                 raise failure
             if shown is not None and shown.chars:
-                spent += Usage(output_tokens=shown.chars // _CHARACTERS_A_TOKEN, estimated=True)
                 shown.reset(str(failure))
             await self._sleep(wait_s)
             attempts += 1
@@ -104,8 +104,9 @@ class Retried:
                 left = request if left_s is None else replace(request, deadline_s=left_s - wait_s)
                 message = await self._inner.send(left, shown)
             except ModelError as error:
-                error.attempts = attempts
-                if not _is_passing(error):
+                spent += error.usage + _broken_off(shown)
+                if not is_passing(error):
+                    error.attempts, error.usage = attempts, spent
                     raise
                 failure = error
                 continue
@@ -120,8 +121,16 @@ class Retried:
         return asked_s + self._random01() * longest  # those who were turned away together do not come back together
 
 
-def _is_passing(error: ModelError) -> bool:
+def is_passing(error: ModelError) -> bool:
+    """Whether the same request may work later."""
     return error.kind in _PASSING and not isinstance(error, ModelRefused | TraitRefused)
+
+
+def _broken_off(shown: "_Shown | None") -> Usage:
+    """An estimate for what was shown of a reply that did not come to its end."""
+    if shown is None or not shown.chars:
+        return Usage()
+    return Usage(output_tokens=shown.chars // _CHARACTERS_A_TOKEN, estimated=True)
 
 
 class _Shown:

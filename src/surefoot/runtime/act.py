@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, TypeGuard, get_args
 
 from surefoot.core.budget import seconds_left
 from surefoot.core.fold import PROBE
@@ -13,15 +13,16 @@ from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import Call, State
 from surefoot.core.text import clean
 from surefoot.runtime.line import Line
+from surefoot.tools.calling import ToolFailed, failure
+from surefoot.tools.function import FunctionTool
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, DoubtSettled, Event
-from surefoot.types.ports import ToolCallContext
+from surefoot.types.ports import Tool, ToolCallContext
 from surefoot.types.tools import ResultKind, ToolResult
 
 if TYPE_CHECKING:
     from surefoot.runtime.hands import LiveHands
 
-_MAX_ERROR_CHARS = 2_000
 _KINDS = frozenset(get_args(ResultKind))
 
 
@@ -38,21 +39,45 @@ async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
         missing = f"the tool {call.name!r} is part of this run but was not given to the agent that goes on with it"
         return (CallEnded(call_id, ToolResult(missing, "error", source="surefoot"), hands.elapsed_s),)
     limit_s = _limit_s(call, state)
+    line = Line(hands)
+    context = _context(state, call, limit_s, line)
     try:
-        with Line(hands) as line:
+        with line:
             async with asyncio.timeout(limit_s):
-                result: object = await tool.call(call.arguments, _context(state, call, limit_s, line))
+                result: object = await tool.call(call.arguments, context)
     except TimeoutError:
-        if not call.spec.may_repeat:
+        has_begun = not (_is_function(tool) and line.ended_waiting)  # of other tools nobody knows
+        if has_begun and not call.spec.may_repeat:
             return ()
-        result = ToolResult(f"no result within {limit_s:g} s", "timeout", infrastructure=True)
+        why = "" if has_begun else ": one of its services was not ready, so it did not run"
+        result = ToolResult(f"no result within {limit_s:g} s{why}", "timeout", infrastructure=True)
     except asyncio.CancelledError:
         if _is_cancelled():
             raise
         result = ToolResult("the tool was cancelled from inside", "error")
     except (Exception, SystemExit) as error:  # noqa: BLE001  # a tool may be anybody's code: the model is told
-        result = ToolResult(f"{type(error).__name__}: {error}"[:_MAX_ERROR_CHARS], "error")
+        result = _failed(error)
+    finally:
+        _keep_services(hands, tool, context)
     return (CallEnded(call_id, await _fitted(hands, result, call, state), hands.elapsed_s),)
+
+
+def _failed(error: BaseException) -> ToolResult:
+    """What a tool raised, for the model; also when the error cannot be put in words, for it is anybody's code too."""
+    try:
+        return failure(error if isinstance(error, Exception) else ToolFailed(f"{type(error).__name__}: {error}"))
+    except Exception:  # noqa: BLE001  # its `__str__`
+        return ToolResult(type(error).__name__, "error")
+
+
+def _keep_services(hands: LiveHands, tool: Tool, context: ToolCallContext) -> None:
+    """A thread cannot be stopped, so the run's services stay open until it is done with them."""
+    if _is_function(tool):
+        hands.services.used_by(tool.threads(context))
+
+
+def _is_function(tool: Tool) -> TypeGuard[FunctionTool[..., object]]:
+    return isinstance(tool, FunctionTool)
 
 
 def _limit_s(call: Call, state: State) -> float:
@@ -76,16 +101,20 @@ async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]
     if call is None or tool is None:
         return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=hands.elapsed_s),)
     limit_s = state.config.tool_timeout_s
+    line = Line(hands)
+    context = _context(state, call, limit_s, line)
     try:
-        with Line(hands) as line:
+        with line:
             async with asyncio.timeout(limit_s):
-                found: object = await tool.probe(call.arguments, _context(state, call, limit_s, line))
+                found: object = await tool.probe(call.arguments, context)
     except asyncio.CancelledError:
         if _is_cancelled():
             raise
         return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=hands.elapsed_s),)
     except (Exception, SystemExit):  # noqa: BLE001  # a probe is the user's code: whatever it raises, it could not tell
         return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=hands.elapsed_s),)
+    finally:
+        _keep_services(hands, tool, context)
     if found is None:
         return (DoubtSettled(call_id, "not_done", PROBE, elapsed_s=hands.elapsed_s),)
     result = await _fitted(hands, found, call, state)
@@ -93,10 +122,9 @@ async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]
 
 
 def _context(state: State, call: Call, limit_s: float, line: Line) -> ToolCallContext:
+    job, operator = (state.task.job or state.run_id, state.task.operator) if state.task else (state.run_id, "main")
     key = sha256(f"{call.origin or state.run_id}\0{call.id}".encode()).hexdigest()[:32]
-    return ToolCallContext(
-        state.run_id, call.id, key, max(1, call.attempts), job=state.run_id, deadline_s=limit_s, _line=line
-    )
+    return ToolCallContext(state.run_id, call.id, key, max(1, call.attempts), job, operator, limit_s, line)
 
 
 async def _fitted(hands: LiveHands, given: object, call: Call, state: State) -> ToolResult:

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 class Line:
     """A `CallLine`, open as long as its context lasts. A thread may hold it for longer."""
 
-    __slots__ = ("_hands", "_loop", "_state")
+    __slots__ = ("_hands", "_is_waiting", "_loop", "_state")
 
     def __init__(self, hands: LiveHands) -> None:
         self._hands = hands
+        self._is_waiting = False
         self._loop = asyncio.get_running_loop()
         self._state: Literal["open", "ended", "cancelled"] = "open"
 
@@ -36,6 +37,11 @@ class Line:
     def cancelled(self) -> bool:
         return self._state == "cancelled"
 
+    @property
+    def ended_waiting(self) -> bool:
+        """Whether the call was given up while one of its services was being made."""
+        return self._is_waiting
+
     def tell(self, signal: ToolProgress) -> None:
         """Show it to whoever watches: at once when asked on the loop, as soon as it is free when asked in a thread."""
         if self._hands.watch is None or self._state != "open":
@@ -49,7 +55,10 @@ class Line:
             return
 
     async def service(self, key: ServiceKey) -> object:
-        return await self._hands.services.get(key)
+        self._is_waiting = True
+        service = await self._hands.services.get(key)
+        self._is_waiting = False
+        return service
 
     def _told(self, signal: ToolProgress) -> None:
         if self._state == "open":

@@ -24,21 +24,22 @@ import asyncio
 import functools
 import inspect
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
 from typing import cast
 
 from surefoot.tools.calling import ToolFailed
-from surefoot.tools.services import is_class, key_text
+from surefoot.tools.services import NO_SERVICE, is_class, key_text
 from surefoot.types.errors import UsageError
 from surefoot.types.ports import ServiceKey, ToolCallContext
 
 _LOG = logging.getLogger("surefoot")
 
 LONGEST_CLOSING_S = 30.0
-"""How long the end of a run waits for one service to close; then it is cancelled."""
+"""How long the end of a run waits for one service to close, then it is cancelled; and for threads that use services."""
 
 
 def checked_services(services: Mapping[ServiceKey, object]) -> Mapping[ServiceKey, object]:
@@ -54,7 +55,7 @@ def checked_services(services: Mapping[ServiceKey, object]) -> Mapping[ServiceKe
             raise UsageError(f"services: {key!r} is no key; give a class, or a class and a name: (Db, 'archive')")
         if kind is ToolCallContext:
             raise UsageError("services: each call has its own ToolCallContext already; leave it out")
-        if kind.__module__ == "builtins" and not name:
+        if kind.__module__ in NO_SERVICE and not name:
             raise UsageError(
                 f"services: every {kind.__name__} of every tool would be hidden from the model; register it by name,"
                 f" ({kind.__name__}, 'name'), and ask for it with Annotated[{kind.__name__}, Inject('name')]"
@@ -91,11 +92,12 @@ class RunServices:
     Costs nothing until the first factory is needed.
     """
 
-    __slots__ = ("_is_over", "_kept", "_registered")
+    __slots__ = ("_is_over", "_kept", "_registered", "_users")
 
     def __init__(self, registered: Mapping[ServiceKey, object]) -> None:
         self._registered = registered
         self._kept: dict[ServiceKey, _Kept] = {}
+        self._users: set[Future[object]] = set()
         self._is_over = False
 
     async def __aenter__(self) -> RunServices:
@@ -104,15 +106,39 @@ class RunServices:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close what was made, the last first. What goes wrong is logged, and never hides how the run ended."""
+        """Close what was made, the last first, when no thread uses it any more or has had `LONGEST_CLOSING_S` to end.
+
+        What goes wrong is logged, and never hides how the run ended.
+        """
         self._is_over = True
         try:
+            if self._kept:
+                await self._unused()
             while self._kept:
                 key, kept = self._kept.popitem()
                 await kept.closed(key)
         finally:  # cancelled once more: nobody waits for the rest any longer
             for kept in self._kept.values():
                 kept.task.cancel()
+
+    def used_by(self, threads: Iterable[Future[object]]) -> None:
+        """These threads go on when their call is over; services are not closed under them."""
+        for thread in threads:
+            self._users.add(thread)
+            thread.add_done_callback(self._users.discard)
+
+    async def _unused(self) -> None:
+        waiting = [asyncio.wrap_future(thread) for thread in tuple(self._users)]
+        if not waiting:
+            return
+        try:
+            _, late = await asyncio.wait(waiting, timeout=LONGEST_CLOSING_S)
+        finally:
+            for each in waiting:
+                each.cancel()  # a thread that runs is not stopped by it; nobody listens to it any more
+        if late:
+            told = "services are closed under %d threads, which did not end within %g s"
+            _LOG.warning(told, len(late), LONGEST_CLOSING_S)
 
     async def get(self, key: ServiceKey) -> object:
         """The service of that key. Raises `ToolFailed`, in words that tell nothing of its value, when there is none.

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
+from uuid import uuid4
 
 from surefoot.agent import Agent
 from surefoot.core.fold import fold
@@ -41,9 +42,12 @@ class Cassette:
 
     With `record` its agents work on their real models and tools, and `close` puts their journal at `path`. Otherwise
     they are played from it: no request goes out, no tool runs, no service is made and no key is needed. Runs are found
-    by their task, those of the same task in the order in which they were recorded; forks by where they left which run.
-    `missed` is the first thing that was not there, also when somebody caught it. `remedy` ends each `Miss`. A played
-    run waits `patience_s` seconds at most for what the record says comes first.
+    by their task, reasoner and models, those that are alike in the order in which they were recorded; forks by where
+    they left which run, and their models. `missed` is the first thing that was not there, also when somebody caught it.
+    `remedy` ends each `Miss`. A played run waits `patience_s` seconds at most for what the record says comes first.
+
+    As a context it is checked at the end: nothing missed, nothing left unplayed. What is recorded in one that ends in
+    an error is not kept.
     """
 
     def __init__(
@@ -91,15 +95,25 @@ class Cassette:
         self.missed = self.missed or found
         return found
 
-    def close(self) -> None:
-        """Keep what was recorded, if there was a run. May be called wherever an event loop runs or not."""
+    def check(self) -> None:
+        """Raise the first `Miss` that somebody caught, or one for what was recorded and is not played to its end."""
+        is_played = self._recording is None and self.path.exists()
+        if self.missed is None and is_played and (told := self._store().unplayed()):
+            self.miss(told)
+        if self.missed is not None:
+            raise self.missed
+
+    def close(self, *, keep: bool = True) -> None:
+        """Keep what was recorded, if there was a run; without `keep`, the cassette of before.
+
+        May be called wherever an event loop runs or not.
+        """
         if self._recording is not None:
             with ThreadPoolExecutor(1) as thread:  # a loop may be running in this one
                 thread.submit(asyncio.run, self._recording.aclose()).result()
             copy = Path(self._folder.name) / _FILE
-            if copy.exists():
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(copy, self.path)
+            if keep and copy.exists():
+                self._replace(copy)
         self._folder.cleanup()
 
     def __enter__(self) -> Cassette:
@@ -108,7 +122,22 @@ class Cassette:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        """Close it; what failed keeps the cassette of before. Raises as `check` does, unless something is raised."""
+        try:
+            if kind is None:
+                self.check()
+        finally:
+            self.close(keep=kind is None)
+
+    def _replace(self, recorded: Path) -> None:
+        """In one step: whoever reads it meanwhile, or is killed, has the old one or the new one."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self.path.with_name(f".{uuid4().hex}.part")
+        try:
+            shutil.copyfile(recorded, beside)
+            beside.replace(self.path)
+        finally:
+            beside.unlink(missing_ok=True)
 
     def _model(self, given: str | Model, role: str, recipe: Mapping[str, Any]) -> Model:
         name = without_user(given) if isinstance(given, str) else given.name

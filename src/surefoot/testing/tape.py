@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import assert_never, cast
 
 from surefoot.core.fold import fold
+from surefoot.core.moves import next_moves
 from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.state import EMPTY, State
 from surefoot.core.text import json_text
@@ -106,28 +107,44 @@ class PlayedStore(CheckedJournal):
         """Open a run that is played."""
         return PlayedRun(await super().open(run_id, create=create), self, self._playing.get(run_id))
 
-    async def fork(self, parent: str, at: int, run_id: str) -> None:
-        """Make a run that is played from the fork that was recorded there."""
-        await super().fork(parent, at, run_id)
-        of = self._playing[parent].run_id
-        tape = next((t for t in self._tapes if not t.is_taken and t.parent == of and _forks_at(t, at)), None)
-        if tape is None:
-            raise self.miss(f"there is no (further) fork of {_named(self._playing[parent])} at {at}")
-        tape.advance(at)
-        self._play(run_id, tape)
-
     def take(self, run_id: str, started: RunStarted) -> Tape:
-        """The next tape of that task."""
+        """The next tape of that task, reasoner and models."""
         tapes = [tape for tape in self._tapes if not tape.parent]
-        tape = next((t for t in tapes if not t.is_taken and _started(t).task == started.task), None)
-        if tape is None:
+        of_task = [tape for tape in tapes if not tape.is_taken and _started(tape).task == started.task]
+        if not of_task:
             held = ", ".join(dict.fromkeys(map(_named, tapes)))
             raise self.miss(f"there is no (further) run of the task {_short(started.task)}; there are {held}")
-        was = _started(tape).reasoner
-        if was != started.reasoner:
-            raise self.miss(f"{_named(tape)} was recorded with reasoner {was!r}, not {started.reasoner!r}")
+        tape = next((tape for tape in of_task if _played_by(_started(tape)) == _played_by(started)), None)
+        if tape is None:
+            was = _played_by(_started(of_task[0]))
+            raise self.miss(f"{_named(of_task[0])} was recorded with {was}, not with {_played_by(started)}")
         self._play(run_id, tape)
         return tape
+
+    def take_fork(self, run_id: str, forked: RunForked) -> Tape:
+        """The next tape that left that run at that record, and went on with the same models."""
+        of = self._playing[forked.parent]
+        there = [t for t in self._tapes if not t.is_taken and t.parent == of.run_id and _fork_at(t, forked.at)]
+        if not there:
+            raise self.miss(f"there is no (further) fork of {_named(of)} at {forked.at}")
+        models = _models_after(fold(there[0].events[: forked.at]), forked)
+        tape = next(
+            (t for t in there if _models_after(fold(t.events[: forked.at]), _fork_at(t, forked.at)) == models), None
+        )
+        if tape is None:
+            raise self.miss(f"no fork of {_named(of)} at {forked.at} was recorded with {models}")
+        tape.advance(forked.at)
+        self._play(run_id, tape)
+        return tape
+
+    def unplayed(self) -> str:
+        """What was recorded and is not played, in words; "" when all of it is."""
+        for tape in self._tapes:
+            if not tape.is_taken:
+                return f"{_named(tape)} was recorded and is not played"
+            if tape.at < len(tape.events) and not next_moves(fold(tape.events)):  # one that was broken off has no end
+                return f"{_named(tape)} was recorded up to record {len(tape.events)}, and is played to {tape.at}"
+        return ""
 
     def speaker(self, name: str, call_mode: str) -> Speaker:
         """How the model of that name was spoken to: in that call mode, or in the best one for "auto"."""
@@ -208,11 +225,19 @@ class PlayedRun:
     async def _check(self, event: Event, ahead: int) -> None:
         if self._tape is None and isinstance(event, RunStarted):
             self._tape = self.store.take(self.run_id, event)
+        if self._tape is None and isinstance(event, RunForked):
+            self._tape = self.store.take_fork(self.run_id, event)
         tape = self.tape
         at = tape.at + ahead
         was = tape.events[at] if at < len(tape.events) else None
-        if was == event or (isinstance(event, RunStarted | RunResumed | RunForked) and type(event) is type(was)):
-            return  # of how a run is taken up, counts what the model is shown of it
+        if was == event:
+            return
+        is_taken_up = isinstance(event, RunStarted | RunResumed | RunForked)
+        if is_taken_up and isinstance(was, RunStarted | RunResumed | RunForked) and type(event) is type(was):
+            before, now = _models_after(tape.state, was), _models_after(tape.state, event)
+            if before == now:
+                return  # of how a run is taken up, counts who plays in it, and what the model is shown of it
+            raise self.store.miss(f"record {at} of {_named(tape)} was with {before}, is with {now}")
         if tape.get(at) is None and not isinstance(event, RunResumed | RunForked) and not _is_cancelled(event):
             raise await self.broken_off()
         told = differing(encoded(was) if was else "nothing", encoded(event))
@@ -281,8 +306,21 @@ def _is_cancelled(event: Event | None) -> bool:
     return isinstance(event, RunEnded) and isinstance(event.ending, Cancelled)
 
 
-def _forks_at(tape: Tape, at: int) -> bool:
-    return at < len(tape.events) and isinstance(tape.events[at], RunForked)
+def _fork_at(tape: Tape, at: int) -> RunForked | None:
+    """The record with which it left its parent, if it did so there."""
+    event = tape.events[at] if at < len(tape.events) else None
+    return event if isinstance(event, RunForked) else None
+
+
+def _models_after(state: State, taken_up: RunStarted | RunResumed | RunForked | None) -> str:
+    """Who plays which role once a run is taken up so, in words."""
+    models = {role: speaker.model for role, speaker in state.speakers.items()}
+    models |= {role: speaker.model for role, speaker in taken_up.speakers.items()} if taken_up else {}
+    return " and ".join(f"{role} {model}" for role, model in sorted(models.items()))
+
+
+def _played_by(started: RunStarted) -> str:
+    return f"reasoner {started.reasoner!r} and {_models_after(EMPTY, started)}"
 
 
 def _started(tape: Tape) -> RunStarted:

@@ -13,6 +13,7 @@ import math
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Set
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, ParamSpec, TypeVar, overload
 
@@ -90,6 +91,7 @@ class FunctionTool(Generic[P, R]):
         self._declared = declared
         self._on_loop = is_async(fn)
         self._attempts = Attempts()
+        self._probes = Attempts()
         self._written = read_signature(fn, self.name)
         self._known = ALWAYS_KNOWN
         self._contract: _Contract | None = None
@@ -153,23 +155,42 @@ class FunctionTool(Generic[P, R]):
         return _rendered(value)
 
     async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:
-        """Ask the probe whether an interrupted call took effect. It gets those arguments that it names.
+        """Ask the probe whether an interrupted call took effect. It gets those arguments of the call that it names.
 
-        None, or no probe, says no; anything else is the call's result. Raises what the probe raises: it could not
-        tell. While the call still runs in its thread, its end is awaited and told, and the probe is not asked.
+        Where the model sent none, it gets what the tool took instead. None, or no probe, says no; anything else is the
+        call's result. Raises what the probe raises: it could not tell. While the call still runs in its thread, its end
+        is awaited and told, and the probe is not asked.
         """
         if (running := await self._result_of_running(context)) is not None:
             return running
         if self._probe is None:
             return None
         contract = self._made_contract()
-        keywords = _keywords(arguments, contract)
         asked = self._asked_by_probe(self._probe)
-        given = {each.name: keywords[each.name] for each in asked.model if each.name in keywords}
         untyped = {each.name: contract.services[each.name] for each in asked.model if each.name in contract.services}
+        given = self._filled(asked, _keywords(arguments, contract))
         given |= await _provided({**untyped, **asked.injected}.items(), context)
-        value = await called(self._probe, given, on_loop=is_async(self._probe))
+        if is_async(self._probe):
+            value = await called(self._probe, given, on_loop=True)
+        else:
+            value = await self._probes.made(context.idempotency_key, self._probe, given)
         return None if value is None else _rendered(value)
+
+    def threads(self, context: ToolCallContext) -> tuple[Future[object], ...]:
+        """What still runs in threads for that call and uses services of its run: its function, or its probe."""
+        services = self._contract.services.values() if self._contract else ()
+        key = context.idempotency_key
+        uses_some = any(service is not ToolCallContext for service in services)
+        found = (self._attempts.running(key) if uses_some else None, self._probes.running(key))
+        return tuple(attempt for attempt in found if attempt is not None)
+
+    def _filled(self, asked: Parameters, keywords: Mapping[str, object]) -> dict[str, object]:
+        """What a probe is given besides services: arguments of the call, else the tool's defaults, else None."""
+        defaults = {each.name: each.default for each in self._written.parameters if each.default is not REQUIRED}
+        known = {**defaults, **keywords}
+        given = {each.name: known[each.name] for each in (*asked.model, *asked.absent) if each.name in known}
+        absent = (each.name for each in asked.absent if each.default is REQUIRED)
+        return {**dict.fromkeys(absent), **given}
 
     async def _result_of_running(self, context: ToolCallContext) -> ToolResult | None:
         """The result of an attempt at the same call that still runs; None when there is none."""

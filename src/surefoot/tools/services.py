@@ -6,12 +6,12 @@ import types
 import typing
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
-from typing import Annotated, Union
+from typing import Annotated, Union, cast
 
 from surefoot.types.errors import UsageError
 from surefoot.types.ports import ServiceKey
 
-_NO_SERVICE = frozenset({"builtins", "typing", "collections.abc"})
+NO_SERVICE = frozenset({"builtins", "typing", "collections.abc"})
 """Modules whose types are ordinary values: `object` and `dict` never mean "any service that is one of these"."""
 
 
@@ -38,13 +38,34 @@ def is_value(annotation: object) -> bool:
 def service_for(annotation: object, known: Set[ServiceKey]) -> ServiceKey | None:
     """The one of the `known` services that an annotation asks for; None when it asks for none of them.
 
-    Looks into `Annotated`, `Optional` and unions. An exact type wins, then the only registered subclass (by
-    inheritance, not by an ABC's hook). Raises `Unclear`.
+    Looks into `Annotated`, `Optional`, unions, named types (`type Store = Db`) and `NewType`. An exact type wins, also
+    over another member of a union, then the only registered subclass (by inheritance, not by an ABC's hook). Raises
+    `Unclear`.
     """
-    found = {key: None for part, name in _parts(annotation) if (key := _known_for(part, name, known)) is not None}
+    parts = list(_parts(annotation))
+    found = {key: None for part, name in parts if (key := _exact(part, name)) is not None and key in known}
+    if not found:
+        found = {key: None for part, name in parts if (key := _known_for(part, name, known)) is not None}
     if len(found) > 1:
         raise Unclear(f"it may mean {_told(found)}; annotate it with one of them")
     return next(iter(found), None)
+
+
+def mentioned_in(annotation: object, known: Set[ServiceKey]) -> ServiceKey | None:
+    """One of the `known` services that stands inside another type, as in `list[Db]`; None where there is none.
+
+    Nobody could fill such a parameter: not the model, and the runtime gives a service as it is.
+    """
+    waiting, seen = [annotation], list[object]()
+    while waiting:
+        for part, _ in _parts(waiting.pop()):
+            inner = [each for each in _arguments(part) if each not in seen]  # a named type may hold itself
+            seen += inner
+            for each in inner:
+                if (key := service_for(each, known)) is not None:
+                    return key
+            waiting += inner
+    return None
 
 
 def named_in(annotation: object) -> ServiceKey | None:
@@ -75,8 +96,34 @@ def key_text(key: ServiceKey) -> str:
     return f"({key[0].__name__}, {key[1]!r})" if isinstance(key, tuple) else key.__name__
 
 
+def _arguments(part: object) -> list[object]:
+    """What stands in the brackets of a type, also in inner ones, as those of `Callable[[Db], int]`."""
+    origin: object = typing.get_origin(part)
+    found: list[object] = [origin] if _is_named(origin) else []
+    for each in () if origin is typing.Literal else typing.get_args(part):
+        found += cast("list[object]", each) if isinstance(each, list) else [each]
+    return found
+
+
+def _is_named(annotation: object) -> bool:
+    """Whether it is what `type Store = Db` makes: of `typing` from Python 3.12 on, before that of an extension."""
+    return type(annotation).__name__ == "TypeAliasType"
+
+
+def _meant(annotation: object) -> object:
+    """What a `NewType` or a named type stands for; other annotations as they are."""
+    while True:
+        if isinstance(annotation, typing.NewType):
+            annotation = cast("object", annotation.__supertype__)
+        elif _is_named(annotation):
+            annotation = cast("object", getattr(annotation, "__value__", None))
+        else:
+            return annotation
+
+
 def _parts(annotation: object, name: str = "") -> Iterator[tuple[object, str]]:
     """The alternatives of an annotation, each with the name of the `Inject` around it."""
+    annotation = _meant(annotation)
     origin = typing.get_origin(annotation)
     if origin is Annotated:
         inner, *marks = typing.get_args(annotation)
@@ -89,12 +136,12 @@ def _parts(annotation: object, name: str = "") -> Iterator[tuple[object, str]]:
 
 
 def _known_for(part: object, name: str, known: Set[ServiceKey]) -> ServiceKey | None:
-    if not is_class(part):
+    exact = _exact(part, name)
+    if exact is None or not is_class(part):
         return None
-    exact: ServiceKey = (part, name) if name else part
     if exact in known:
         return exact
-    if part.__module__ in _NO_SERVICE:
+    if part.__module__ in NO_SERVICE:
         return None
     below = [key for key in known if part in _type_of(key).__mro__]
     same_name = [key for key in below if _name_of(key) == name]
@@ -103,6 +150,12 @@ def _known_for(part: object, name: str, known: Set[ServiceKey]) -> ServiceKey | 
     if not same_name and below and not name:
         raise Unclear(f'{_told(below)} is registered by name only; say which with Annotated[T, Inject("name")]')
     return same_name[0] if same_name else None
+
+
+def _exact(part: object, name: str) -> ServiceKey | None:
+    if not is_class(part):
+        return None
+    return (part, name) if name else part
 
 
 def _type_of(key: ServiceKey) -> type:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Annotated, cast
 
-from surefoot.tools.services import Unclear, is_value, key_text, named_in, service_for, takes_none
+from surefoot.tools.services import Unclear, is_value, key_text, mentioned_in, named_in, service_for, takes_none
 from surefoot.types.errors import UsageError
 from surefoot.types.ports import ServiceKey
 
@@ -99,7 +99,7 @@ def resolve(
     """Annotations as types, and those set apart that ask for one of the `known` services.
 
     `local_names` are the names where the tool was decorated. Raises `UsageError` for what cannot be resolved, may mean
-    two services, or asks by name for one that is not registered and cannot do without.
+    two services, holds one inside another type, or asks by name for one that is not registered and cannot do without.
     """
     model: list[Parameter] = []
     absent: list[Parameter] = []
@@ -122,8 +122,12 @@ def resolve(
             continue
         try:
             service = service_for(annotation, known)
+            inside = mentioned_in(annotation, known) if service is None else None
         except Unclear as error:
             raise UsageError(f"{where}: {error}") from error
+        if inside is not None:
+            told = f"its type {annotation!r} holds the service {key_text(inside)}"
+            raise UsageError(f"{where}: {told}, which is given as it is; ask for {key_text(inside)} alone")
         if service is not None:
             injected[parameter.name] = service
         elif (wanted := named_in(annotation)) is None:
