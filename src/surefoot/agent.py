@@ -15,6 +15,7 @@ from surefoot.core.reasoners.table import CHOICES
 from surefoot.core.roles import ROLES
 from surefoot.core.state import EMPTY, Call, State
 from surefoot.journal.memory import MemoryJournal
+from surefoot.knowledge.prefetch.resolvers import lookups
 from surefoot.run import Run
 from surefoot.runtime.cast import Cast, by_role, cast_of
 from surefoot.runtime.drive import drive
@@ -90,6 +91,8 @@ class Agent:
         services = checked_services(self.services)
         tools = bound_tools(self.tools, services)
         catalogue = catalogue_of(tools)
+        if self.config.pre_hydration is not None:
+            lookups(self.config.pre_hydration, catalogue)  # raises for a resolver that cannot be one
         for name, value in (
             ("_cast", parts),
             ("_store", store_of(self.journal)),

@@ -26,6 +26,8 @@ from surefoot.types.events import (
     ModelFailed,
     ModelReplied,
     ModelTraitLearnt,
+    PreHydrationComplete,
+    ReferencesFound,
     RunEnded,
     RunForked,
     RunResumed,
@@ -103,6 +105,10 @@ class Teller:
             case DoubtSettled(call_id, outcome, by):
                 told = {"done": "took effect", "not_done": "took no effect", "unknown": "cannot be told"}[outcome]
                 return [self._one(f"? {self._what(call_id)}  {told}, says {by}", "warn", 2)]
+            case ReferencesFound(calls=calls):
+                return [self._one(f"references to fetch: {len(calls)}", "dim", 2)] if calls else []
+            case PreHydrationComplete():
+                return self._fetched(event)
             case StepLimitReached(attempts=attempts, reason=reason, action=action):
                 return [self._one(f"! {visible(reason)}  ({attempts}; {action})", "warn", 2)]
             case RunEnded():
@@ -189,6 +195,15 @@ class Teller:
                 Line(f"… {count(len(rows) - _SHOWN_LINES, 'more line')} (--events has all)", "dim", indent + 2)
             )
         return shown
+
+    def _fetched(self, event: PreHydrationComplete) -> list[Line]:
+        """What was fetched before the first model call."""
+        counts = f"{event.references_resolved} of {event.references_found} references, {event.total_tokens} tokens"
+        lines = [self._one(f"fetched before the first model call: {counts}", "dim", 2)]
+        for item in event.items:
+            how = f"{item.tokens} tokens" if item.status == "resolved" else item.error
+            lines.append(self._one(f"  {item.type} {item.value}  {item.status}: {how}", "dim", 2))
+        return lines
 
     def _one(self, text: str, style: Style, indent: int = 0) -> Line:
         whole = visible(text.replace("\n", " "))

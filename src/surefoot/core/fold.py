@@ -13,9 +13,9 @@ from typing import assert_never
 
 from surefoot.core.modes import mode_for
 from surefoot.core.pager import READ_RESULT
-from surefoot.core.roles import rounds_to_tell
+from surefoot.core.roles import PREFETCH, rounds_to_tell
 from surefoot.core.state import EMPTY, Call, Known, Outcome, SpeakerState, State, Turn, changed, subset
-from surefoot.core.tracked import anew, with_reply, with_result, with_settled
+from surefoot.core.tracked import anew, limited, with_reply, with_result, with_settled
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
     CallEnded,
@@ -27,6 +27,8 @@ from surefoot.types.events import (
     ModelFailed,
     ModelReplied,
     ModelTraitLearnt,
+    PreHydrationComplete,
+    ReferencesFound,
     RunEnded,
     RunForked,
     RunResumed,
@@ -35,7 +37,8 @@ from surefoot.types.events import (
     StepLimitReached,
     ToolsSelected,
 )
-from surefoot.types.progress import LimitAction
+from surefoot.types.messages import ModelMessage
+from surefoot.types.reply import Parsed
 from surefoot.types.tools import ToolResult
 
 PROBE = "probe"
@@ -79,8 +82,12 @@ def _apply(state: State, event: Event) -> State:
             return _settled(state, event)
         case RunResumed() | RunForked():
             return _taken_up(state, event)
+        case ReferencesFound():
+            return _found(state, event)
+        case PreHydrationComplete():
+            return changed(state, seen=state.seen + 1, turn=None, hydrated=event, heads={})
         case StepLimitReached():
-            return _limited(state, event)
+            return limited(state, event)
         case RunEnded(ending):
             return changed(state, seen=state.seen + 1, ending=ending)
         case _:
@@ -163,18 +170,14 @@ def _knowing(speaker: SpeakerState, event: ModelTraitLearnt) -> SpeakerState:
     return changed(speaker, traits=traits, mode=mode, learnt=learnt, **counters)
 
 
-_CIRCLES = ("repeat", "cycle", "monologue")
-
-
-def _limited(state: State, event: StepLimitReached) -> State:
-    """A limit is on record. A run that goes in circles ends, whatever is done about a single step."""
-    ends = event.pattern in _CIRCLES or event.action in (
-        LimitAction.AbortTask,
-        LimitAction.Replan,
-        LimitAction.AnswerNow,
+def _found(state: State, event: ReferencesFound) -> State:
+    calls = tuple(
+        Call(f"0.{call.position}", f"prefetch_{call.position}", call.name, call.arguments, state.tools.get(call.name))
+        for call in event.calls
     )
-    reason = ("stuck" if event.kind == "stuck" else "step limit") if ends else ""
-    return changed(state, seen=state.seen + 1, limit_due=None, stuck=reason)
+    spoken = Turn(0, ModelMessage("assistant"), Parsed(event.calls), "native", "any", PREFETCH, "calls", calls)
+    elapsed_s = max(state.elapsed_s, event.elapsed_s)
+    return changed(state, seen=state.seen + 1, found=event, turn=spoken if calls else None, elapsed_s=elapsed_s)
 
 
 def _failed(state: State, event: ModelFailed) -> State:
@@ -351,7 +354,7 @@ def _with_result(state: State, call_id: str, result: ToolResult) -> State:
     """The call has had its effect: it has a result, and what was known before may have changed."""
     state = _with_call(state, call_id, result=result)
     call = next((c for c in state.calls if c.id == call_id), None)
-    if call is None:
+    if call is None or (state.turn is not None and state.turn.role == PREFETCH):
         return state
     known = _known_after(state.known, call)
     state = with_result(state, call, result)
@@ -386,4 +389,4 @@ def _with_call(state: State, call_id: str, **changes: object) -> State:
     calls = tuple([changed(call, **changes) if call.id == call_id else call for call in turn.calls])
     state = changed(state, seen=state.seen + 1, turn=changed(turn, calls=calls, _memo={}))
     is_settled = "result" in changes and not any(call.is_open for call in calls)
-    return with_settled(state) if is_settled else state
+    return with_settled(state) if is_settled and turn.role != PREFETCH else state

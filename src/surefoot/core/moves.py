@@ -12,6 +12,7 @@ second engine: an interrupted call is simply a call that was started, has not en
     calls allowed, time spent     → refuse the next of them
     calls allowed                 → run them, side by side if all of the reply are reads
     a question open, or something under way → wait
+    references to be fetched      → find them; once their calls have ended, lay out what came of them
     a limit of progress reached   → put it on record; then end, if that is the action
     otherwise                     → the reasoner says who speaks next, or that it is over
 """
@@ -23,6 +24,7 @@ from typing import Literal, assert_never
 
 from surefoot.core.gate.judge import judge, no_call_after_the_time, stuck
 from surefoot.core.reasoners.table import REASONERS
+from surefoot.core.roles import PREFETCH
 from surefoot.core.state import Call, State
 from surefoot.core.tracked import RULE, config_of
 from surefoot.types.decisions import Allow, Ask
@@ -36,7 +38,7 @@ from surefoot.types.events import (
     RunEnded,
     StepLimitReached,
 )
-from surefoot.types.moves import Act, End, Judge, Learn, Move, Probe, Reuse, TellLimit, Think
+from surefoot.types.moves import Act, End, Find, Hydrate, Judge, Learn, Move, Probe, Reuse, TellLimit, Think
 from surefoot.types.ports import Durability
 from surefoot.types.progress import LimitAction
 
@@ -68,12 +70,18 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         return _side_by_side(state, calls, waiting, len(still_open) - len(waiting))
     if under_way:
         return ()
+    if state.config.pre_hydration is not None and state.hydrated is None and not _has_spoken(state):
+        return (Find(),) if state.found is None else (Hydrate(),)
     if state.limit_due is not None:
         due = state.limit_due
         return (TellLimit(due.step_id, due.attempts, due.decision, config_of(state).on_limit_reached),)
     if state.stuck and config_of(state).on_limit_reached != LimitAction.AnswerNow:
         return (End(Stopped(state.stuck)),)
     return (REASONERS[state.reasoner].speaker(state),)
+
+
+def _has_spoken(state: State) -> bool:
+    return bool(state.done) or (state.turn is not None and state.turn.role != PREFETCH)
 
 
 def standing(state: State) -> Literal["approval", "in_doubt", ""]:
@@ -89,6 +97,9 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
 
 def _verdict(state: State, call: Call) -> Judge | Reuse:
     """A call whose result is known gets it; so does the twin of a call of the same reply, even if that one failed."""
+    if state.turn is not None and state.turn.role == PREFETCH:
+        decision, rule = judge(state, call)
+        return Judge(call.id, decision, rule)
     if (sign := stuck(state, call)) != Allow():
         return Judge(call.id, sign, RULE)
     is_polling = call.spec is not None and call.spec.polling
@@ -124,11 +135,17 @@ def _side_by_side(state: State, calls: tuple[Call, ...], waiting: list[Call], ru
     if not waiting:
         return ()
     if all(c.spec is not None and c.spec.effect == "read" for c in calls if c.fault is None):
-        free = max(0, state.config.max_concurrent_tools - running)
+        free = max(0, _most_at_once(state) - running)
         return tuple([Act(c.id) for c in waiting if isinstance(c.decision, Allow)][:free])
     if running or not isinstance(waiting[0].decision, Allow):
         return ()
     return (Act(waiting[0].id),)
+
+
+def _most_at_once(state: State) -> int:
+    config = state.config
+    is_prefetch = config.pre_hydration is not None and state.turn is not None and state.turn.role == PREFETCH
+    return config.pre_hydration.max_concurrency if is_prefetch and config.pre_hydration else config.max_concurrent_tools
 
 
 def announce(move: Move, state: State) -> tuple[Event, ...]:
@@ -159,7 +176,7 @@ def announce(move: Move, state: State) -> tuple[Event, ...]:
             )
         case End(ending):
             return (RunEnded(ending),)
-        case Think() | Probe():
+        case Think() | Probe() | Find() | Hydrate():
             return ()
         case _:
             assert_never(move)

@@ -25,13 +25,15 @@ from surefoot.types.events import (
     ModelFailed,
     ModelReplied,
     ModelTraitLearnt,
+    PreHydrationComplete,
+    ReferencesFound,
     RunEnded,
     RunForked,
     RunResumed,
     RunStarted,
     ToolsSelected,
 )
-from surefoot.types.moves import Act, Move, Probe, Think
+from surefoot.types.moves import Act, Find, Hydrate, Move, Probe, Think
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def _make(state: State, under_way: frozenset[Move]) -> tuple[frozenset[Move], li
     due: list[Event] = []
     for move in next_moves(state, under_way):
         due += announce(move, state)
-        if isinstance(move, Think | Act | Probe):
+        if isinstance(move, Think | Act | Probe | Find | Hydrate):
             under_way |= {move}
     return under_way, due
 
@@ -96,6 +98,9 @@ def _again(
             return (event, under_way - {Act(call_id)}) if Act(call_id) in under_way else (None, under_way)
         case ModelTraitLearnt():  # the endpoint's own word, in place of a reply
             return event, frozenset(m for m in under_way if not isinstance(m, Think))
+        case ReferencesFound() | PreHydrationComplete():
+            move = Find() if isinstance(event, ReferencesFound) else Hydrate()
+            return (event, under_way - {move}) if move in under_way else (None, under_way)
         case DoubtSettled(call_id):  # the attempt has come to nothing that anybody knows, and its probe has answered
             return event, under_way - {Act(call_id), Probe(call_id)}
         case RunStarted() | RunResumed() | RunForked() | ToolsSelected():

@@ -13,6 +13,8 @@ from surefoot.types.messages import CallMode
 SOLO = "solo"
 THINKER = "thinker"
 ACTOR = "actor"
+PREFETCH = "prefetch"
+"""The role of the turn in which calls are made before anybody has spoken."""
 
 ROLES: Mapping[str, tuple[str, ...]] = {"react": (SOLO,), "mono": (SOLO,), "dual": (THINKER, ACTOR), "once": (SOLO,)}
 """The roles of each reasoner."""

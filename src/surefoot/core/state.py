@@ -17,7 +17,7 @@ from surefoot.core.trail import NO_TRAIL, Trail
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
-from surefoot.types.events import ModelFailed, Task, Want
+from surefoot.types.events import ModelFailed, PreHydrationComplete, ReferencesFound, Task, Want
 from surefoot.types.messages import CallMode, ModelMessage, Usage
 from surefoot.types.progress import StepDecision
 from surefoot.types.reply import Fault, Parsed
@@ -176,8 +176,9 @@ class State:
     run, `offered` those that may be called now. `known` maps the key of a call to its result, as long as nothing has
     happened that may change it. `trail` and `tried` tell whether the run gets anywhere, `limit_due` the limit that is
     to be put on record next, and `stuck` why the run has to end ("": it need not). `seen` counts the events folded.
-    `heads` keeps what `core/view.py` derives from the fields that `RunStarted` sets, once for each role and mode; it is
-    no part of the value.
+    `found` and `hydrated` are what the task refers to and what was fetched of it; while that is fetched, its calls are
+    in a turn of the role "prefetch", which nobody spoke. `heads` keeps what `core/view.py` derives from the fields that
+    `RunStarted` sets, once for each role and mode; it is no part of the value.
     """
 
     seen: int = 0
@@ -203,6 +204,8 @@ class State:
     trail: Trail = NO_TRAIL
     tried: Steps = NO_STEPS
     limit_due: DueLimit | None = None
+    found: ReferencesFound | None = None
+    hydrated: PreHydrationComplete | None = None
     stuck: str = ""
     ending: Ending | None = None
     heads: dict[str, tuple[str, ModelMessage]] = field(

@@ -21,7 +21,8 @@ from surefoot.core.trail import (
     standing,
     turn,
 )
-from surefoot.types.progress import CONTINUE, StepDecision, StepIterationConfig
+from surefoot.types.events import StepLimitReached
+from surefoot.types.progress import CONTINUE, LimitAction, StepDecision, StepIterationConfig
 from surefoot.types.tools import ToolResult
 
 RULE = "stuck"
@@ -93,6 +94,20 @@ def with_result(state: State, call: Call, result: ToolResult) -> State:
     if decision.decision != "stop" or not decision.first:
         return changed(state, tried=tried)
     return changed(state, tried=tried, limit_due=DueLimit(step_id, count(tried, step_id), decision))
+
+
+_CIRCLES = ("repeat", "cycle", "monologue")
+
+
+def limited(state: State, event: StepLimitReached) -> State:
+    """A limit is on record. A run that goes in circles ends, whatever is done about a single step."""
+    ends = event.pattern in _CIRCLES or event.action in (
+        LimitAction.AbortTask,
+        LimitAction.Replan,
+        LimitAction.AnswerNow,
+    )
+    reason = ("stuck" if event.kind == "stuck" else "step limit") if ends else ""
+    return changed(state, seen=state.seen + 1, limit_due=None, stuck=reason)
 
 
 def anew(state: State) -> State:

@@ -66,7 +66,8 @@ def composed(
     offered = offered_now(state, think)
     system, first = head(state, think.role)
     asked = ask_for(state, think.want, form_of(state, think.role))
-    messages = (first, *turns, ModelMessage("user", asked)) if asked else (first, *turns)
+    before = _before_the_task(state, think.role)
+    messages = (*before, first, *turns, ModelMessage("user", asked)) if asked else (*before, first, *turns)
     if mode == "native":
         return ModelRequest(system, messages, mode, tools=offered, traits=speaker.traits)
     if mode == "schema":
@@ -76,6 +77,22 @@ def composed(
 
 
 _STOPS: Mapping[Form, tuple[str, ...]] = {"text": stop_sequences(), "tags": ("<function_call_result",)}
+
+
+def _before_the_task(state: State, role: str) -> tuple[ModelMessage, ...]:
+    """What was fetched of the task's references, as its own message, so that the user's words stand last."""
+    fetched = state.hydrated
+    if fetched is None or not fetched.message:
+        return ()
+    name = f"hydrated:{role}"
+    kept = state.heads.get(name)
+    if kept is None:
+        text = plain(fetched.message)
+        if role == THINKER and state.config.thinker_sees == "data":
+            told = f"{fetched.references_resolved} references, {fetched.total_tokens:,} tokens of untrusted material"
+            text = f"[PRE_HYDRATED_CONTEXT] {told}; the Actor can read it."
+        kept = state.heads[name] = ("", ModelMessage("user", text))
+    return (kept[1],)
 
 
 def form_of(state: State, role: str) -> Form:

@@ -38,7 +38,7 @@ async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
     if tool is None:
         missing = f"the tool {call.name!r} is part of this run but was not given to the agent that goes on with it"
         return (CallEnded(call_id, ToolResult(missing, "error", source="surefoot"), hands.elapsed_s),)
-    limit_s = _limit_s(call, state)
+    limit_s = _limit_s(call, state, hands.elapsed_s)
     line = Line(hands)
     context = _context(state, call, limit_s, line)
     try:
@@ -80,10 +80,13 @@ def _is_function(tool: Tool) -> TypeGuard[FunctionTool[..., object]]:
     return isinstance(tool, FunctionTool)
 
 
-def _limit_s(call: Call, state: State) -> float:
+def _limit_s(call: Call, state: State, now_s: float) -> float:
     """How long a call may take. What may be repeated is broken off when the run's time is over; the rest is not."""
     assert call.spec is not None  # noqa: S101  # only calls of known tools are allowed
     limit_s = call.spec.timeout_s or state.config.tool_timeout_s
+    if state.found is not None and state.hydrated is None and state.config.pre_hydration is not None:
+        fetching = state.config.pre_hydration  # all of it together has its own limit, beside that of each reference
+        limit_s = min(limit_s, fetching.reference_timeout, max(0.0, state.found.elapsed_s + fetching.timeout - now_s))
     left_s = seconds_left(state) if call.spec.may_repeat else None
     return limit_s if left_s is None else min(limit_s, left_s)
 

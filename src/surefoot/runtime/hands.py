@@ -11,11 +11,12 @@ from typing import assert_never
 from surefoot.core.state import State
 from surefoot.runtime.act import act, probe
 from surefoot.runtime.cast import Cast
+from surefoot.runtime.prefetch import find, hydrate
 from surefoot.runtime.services import RunServices
 from surefoot.runtime.think import think
 from surefoot.types.events import Event, ModelTraitLearnt
 from surefoot.types.messages import Signal
-from surefoot.types.moves import Act, Probe, Think, WorldMove
+from surefoot.types.moves import Act, Find, Hydrate, Probe, Think, WorldMove
 from surefoot.types.ports import RunJournal, Tool
 
 _LOG = logging.getLogger("surefoot")
@@ -55,6 +56,10 @@ class LiveHands:
                 return await act(self, call_id, state)
             case Probe(call_id):
                 return await probe(self, call_id, state)
+            case Find():
+                return await find(self, state)
+            case Hydrate():
+                return await hydrate(self, state)
             case _:
                 assert_never(move)
 

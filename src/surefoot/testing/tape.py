@@ -30,6 +30,8 @@ from surefoot.types.events import (
     ModelFailed,
     ModelReplied,
     ModelTraitLearnt,
+    PreHydrationComplete,
+    ReferencesFound,
     RunEnded,
     RunForked,
     RunResumed,
@@ -38,7 +40,7 @@ from surefoot.types.events import (
     Task,
 )
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, TextDelta
-from surefoot.types.moves import Act, Probe, Think, WorldMove
+from surefoot.types.moves import Act, Find, Hydrate, Probe, Think, WorldMove
 from surefoot.types.ports import Durability, RunJournal
 from surefoot.types.tools import ToolSpec
 
@@ -266,6 +268,10 @@ class PlayedHands(LiveHands):
                     return ()  # nobody knew what came of it
             case Probe(call_id):
                 at = tape.find(lambda event: isinstance(event, DoubtSettled) and event.call_id == call_id)
+            case Find():
+                at = tape.find(lambda event: isinstance(event, ReferencesFound))
+            case Hydrate():
+                at = tape.find(lambda event: isinstance(event, PreHydrationComplete))
             case _:
                 assert_never(move)
         if at is None:

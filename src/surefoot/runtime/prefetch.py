@@ -1,0 +1,75 @@
+"""What a task refers to, fetched before the first model call. Source: spec/primitives.md, section 3.
+
+Finding the references and laying out what came of them are moves of their own. The calls between them are ordinary
+calls of the run: judged, announced, timed, and made again after a crash, since only tools that read may resolve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from surefoot.core.state import Call, State
+from surefoot.core.text import clean
+from surefoot.knowledge.prefetch.find import references_in
+from surefoot.knowledge.prefetch.hydrate import hydrated, items_of
+from surefoot.knowledge.prefetch.references import Extraction
+from surefoot.knowledge.prefetch.resolvers import lookups, planned
+from surefoot.types.events import Event, PreHydrationComplete, ReferencesFound
+from surefoot.types.prehydration import PreHydrationConfig
+from surefoot.types.reply import ParsedCall
+from surefoot.types.tools import ToolResult
+
+if TYPE_CHECKING:
+    from surefoot.runtime.hands import LiveHands
+
+
+async def find(hands: LiveHands, state: State) -> Sequence[Event]:
+    """The references in the user's words, and the calls that resolve them."""
+    config = _config(state)
+    found = await references_in([state.task.text] if state.task else [], config)
+    plan = planned(found.references, lookups(config, state.tools))
+    calls = tuple(ParsedCall(at, call.tool, call.arguments) for at, call in enumerate(plan))
+    return (ReferencesFound(found.references, found.dropped, found.scan_truncated, calls, hands.elapsed_s),)
+
+
+async def hydrate(hands: LiveHands, state: State) -> Sequence[Event]:
+    """What the model gets to read of the references, and what became of each."""
+    config, told = _config(state), state.found
+    assert told is not None  # noqa: S101  # the move was made from this state
+    found = Extraction(told.references, told.dropped, told.scan_truncated)
+    made = lookups(config, state.tools)
+    outcomes = {
+        call.call_id: await _whole(hands, ours)
+        for call, ours in zip(planned(found.references, made), state.calls, strict=True)
+        if ours.result is not None
+    }
+    context = hydrated(found, made, outcomes, config, run_id=state.run_id)
+    return (
+        PreHydrationComplete(
+            len(context.references),
+            len(context.resolved),
+            len(context.failed),
+            context.total_tokens,
+            context.dropped,
+            context.frame_tokens,
+            context.scan_truncated,
+            max(0, round((hands.elapsed_s - told.elapsed_s) * 1000)),
+            items_of(context),
+            clean(context.message),
+        ),
+    )
+
+
+async def _whole(hands: LiveHands, call: Call) -> ToolResult:
+    """The result of a call, whole where the journal keeps more than its beginning."""
+    result = call.result
+    assert result is not None  # noqa: S101  # asked only then
+    if result.blob is None:
+        return result
+    return replace(result, content=(await hands.journal.get_blob(result.blob)).decode())
+
+
+def _config(state: State) -> PreHydrationConfig:
+    return state.config.pre_hydration or PreHydrationConfig()
