@@ -89,7 +89,8 @@ def _reminder(state: State, turns: Sequence[Turn], known: Sequence[str]) -> str:
     calls = (call for turn in turns for call in turn.calls if call.result is not None and not call.known)
     named = [f"{call.name}({', '.join(_shown_arguments(call, known).values())})" for call in calls]
     asked = state.task.text if state.task and len(state.task.text) <= LONGEST_REMINDER else ""
-    return f"\nCalls so far: {plain(', '.join(named)) or 'none'}." + (f"\nQuestion: {asked}" if asked else "")
+    lines = [f"Calls so far: {plain(', '.join(named)) or 'none'}.", *([f"Question: {asked}"] if asked else [])]
+    return "\n".join(("", *lines, "If the results hold every value that it asks for, choose TASK_DONE now."))
 
 
 def _kept(turn: Turn, form: str, text: str) -> tuple[ModelMessage, ...]:
