@@ -7,7 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from surefoot.core.fold import fold
 from surefoot.core.moves import next_moves, standing
@@ -23,7 +23,7 @@ from surefoot.runtime.hands import LiveHands, Watch
 from surefoot.runtime.selection import selection
 from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.templates import Thinking, chosen_templates
-from surefoot.runtime.toolbox import bound_tools, catalogue_of
+from surefoot.runtime.toolbox import bound_tools, catalogue_of, known_of
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Deny
 from surefoot.types.endings import Cancelled, Completed
@@ -44,6 +44,9 @@ from surefoot.types.events import (
 from surefoot.types.messages import CallMode, ModelSettings, Signal
 from surefoot.types.ports import JournalStore, Model, RunJournal, ServiceKey, Tool
 from surefoot.types.tools import Catalogue, ToolResult
+
+if TYPE_CHECKING:
+    from surefoot.knowledge.bridge import KnowledgeBridge
 
 T = TypeVar("T")
 
@@ -80,6 +83,7 @@ class Agent:
     _selected: Sequence[Event] = field(init=False, repr=False)
     _prompts: Mapping[str, str] = field(init=False, repr=False)
     _services: Mapping[ServiceKey, object] = field(init=False, repr=False)
+    _knowledge: KnowledgeBridge | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
@@ -89,7 +93,8 @@ class Agent:
         models, settings = by_role(self.reasoner, self.model, self.settings, self.fallback)
         parts = cast_of(self.reasoner, models, settings, self.call_mode)
         services = checked_services(self.services)
-        tools = bound_tools(self.tools, services)
+        known, own = known_of(self.config)
+        tools = bound_tools((*self.tools, *own), services)
         catalogue = catalogue_of(tools)
         if self.config.pre_hydration is not None:
             lookups(self.config.pre_hydration, catalogue)  # raises for a resolver that cannot be one
@@ -100,6 +105,7 @@ class Agent:
             ("_catalogue", catalogue),
             ("_selected", selection(catalogue, self.config)),
             ("_services", services),
+            ("_knowledge", known),
             ("_prompts", chosen_templates(self.reasoner, self.thinking, parts.thinks, self.prompts)),
         ):
             object.__setattr__(self, name, value)
@@ -237,6 +243,8 @@ class Agent:
     async def aclose(self) -> None:
         """Give back connections and files. The agent can be used again afterwards."""
         await self._cast.aclose()
+        if self._knowledge is not None:
+            await self._knowledge.aclose()
         await self._store.aclose()
 
     def _sync(self, work: Coroutine[object, object, T]) -> T:
@@ -282,7 +290,16 @@ class Agent:
         """Put on record how somebody takes it up, then drive on from `state`."""
         await journal.append(first)
         async with RunServices(self._services) as services:
-            hands = LiveHands(self._cast, self._tools, journal, services, watch, stream, earlier_s=state.elapsed_s)
+            hands = LiveHands(
+                self._cast,
+                self._tools,
+                journal,
+                services,
+                watch,
+                stream,
+                earlier_s=state.elapsed_s,
+                knowledge=self._knowledge,
+            )
             hands.announced(first)
             return Run.of(await drive(journal, hands, fold(first, state)))
 

@@ -21,6 +21,7 @@ from surefoot.types.events import (
     CallJudged,
     CallReused,
     CallStarted,
+    ConventionsRead,
     DoubtSettled,
     Event,
     ModelFailed,
@@ -109,6 +110,9 @@ class Teller:
                 return [self._one(f"references to fetch: {len(calls)}", "dim", 2)] if calls else []
             case PreHydrationComplete():
                 return self._fetched(event)
+            case ConventionsRead(directory, files, error=error):
+                told = ", ".join(path for path, _ in files) or error
+                return [self._one(f"conventions of {directory}: {told}", "dim", 2)] if told else []
             case StepLimitReached(attempts=attempts, reason=reason, action=action):
                 return [self._one(f"! {visible(reason)}  ({attempts}; {action})", "warn", 2)]
             case RunEnded():

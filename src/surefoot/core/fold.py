@@ -22,6 +22,7 @@ from surefoot.types.events import (
     CallJudged,
     CallReused,
     CallStarted,
+    ConventionsRead,
     DoubtSettled,
     Event,
     ModelFailed,
@@ -86,6 +87,13 @@ def _apply(state: State, event: Event) -> State:
             return _found(state, event)
         case PreHydrationComplete():
             return changed(state, seen=state.seen + 1, turn=None, hydrated=event, heads={})
+        case ConventionsRead(message=message):
+            state = changed(state, seen=state.seen + 1, conventions=(*state.conventions, event), heads={})
+            turn = state.turn
+            if turn is None or not message:
+                return state
+            told = f"{turn.conventions}\n\n{message}".strip()
+            return changed(state, turn=changed(turn, conventions=told, _memo={}))
         case StepLimitReached():
             return limited(state, event)
         case RunEnded(ending):

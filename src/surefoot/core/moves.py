@@ -13,6 +13,7 @@ second engine: an interrupted call is simply a call that was started, has not en
     calls allowed                 → run them, side by side if all of the reply are reads
     a question open, or something under way → wait
     references to be fetched      → find them; once their calls have ended, lay out what came of them
+    a directory not known yet     → read its conventions
     a limit of progress reached   → put it on record; then end, if that is the action
     otherwise                     → the reasoner says who speaks next, or that it is over
 """
@@ -26,6 +27,7 @@ from surefoot.core.gate.judge import judge, no_call_after_the_time, stuck
 from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.roles import PREFETCH
 from surefoot.core.state import Call, State
+from surefoot.core.touched import unread_directory
 from surefoot.core.tracked import RULE, config_of
 from surefoot.types.decisions import Allow, Ask
 from surefoot.types.endings import Stopped
@@ -38,7 +40,20 @@ from surefoot.types.events import (
     RunEnded,
     StepLimitReached,
 )
-from surefoot.types.moves import Act, End, Find, Hydrate, Judge, Learn, Move, Probe, Reuse, TellLimit, Think
+from surefoot.types.moves import (
+    Act,
+    End,
+    Find,
+    Hydrate,
+    Judge,
+    Learn,
+    Move,
+    Probe,
+    ReadConventions,
+    Reuse,
+    TellLimit,
+    Think,
+)
 from surefoot.types.ports import Durability
 from surefoot.types.progress import LimitAction
 
@@ -72,6 +87,8 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         return ()
     if state.config.pre_hydration is not None and state.hydrated is None and not _has_spoken(state):
         return (Find(),) if state.found is None else (Hydrate(),)
+    if (directory := unread_directory(state)) is not None:
+        return (ReadConventions(directory),)
     if state.limit_due is not None:
         due = state.limit_due
         return (TellLimit(due.step_id, due.attempts, due.decision, config_of(state).on_limit_reached),)
@@ -176,7 +193,7 @@ def announce(move: Move, state: State) -> tuple[Event, ...]:
             )
         case End(ending):
             return (RunEnded(ending),)
-        case Think() | Probe() | Find() | Hydrate():
+        case Think() | Probe() | Find() | Hydrate() | ReadConventions():
             return ()
         case _:
             assert_never(move)

@@ -52,7 +52,7 @@ def ask_for(state: State, want: Want, form: Form) -> str:
 
 def note_for(state: State, turn: Turn, form: Form) -> str:
     """What a role is told about its reply: why it was no good step, and that few rounds are left; "" for nothing."""
-    lines = [_lacked(state, turn, form), turn.progress_note]
+    lines = [_lacked(state, turn, form), turn.progress_note, turn.conventions]
     if turn.wrap_up and turn.want == "any":
         lines.append(_WRAP_UP.format(left=turn.wrap_up))
     return "\n\n".join(line for line in lines if line)

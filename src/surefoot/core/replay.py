@@ -20,6 +20,7 @@ from surefoot.types.endings import Cancelled
 from surefoot.types.events import (
     CallEnded,
     CallJudged,
+    ConventionsRead,
     DoubtSettled,
     Event,
     ModelFailed,
@@ -33,7 +34,7 @@ from surefoot.types.events import (
     RunStarted,
     ToolsSelected,
 )
-from surefoot.types.moves import Act, Find, Hydrate, Move, Probe, Think
+from surefoot.types.moves import Act, Find, Hydrate, Move, Probe, ReadConventions, Think
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def _make(state: State, under_way: frozenset[Move]) -> tuple[frozenset[Move], li
     due: list[Event] = []
     for move in next_moves(state, under_way):
         due += announce(move, state)
-        if isinstance(move, Think | Act | Probe | Find | Hydrate):
+        if isinstance(move, Think | Act | Probe | Find | Hydrate | ReadConventions):
             under_way |= {move}
     return under_way, due
 
@@ -98,6 +99,9 @@ def _again(
             return (event, under_way - {Act(call_id)}) if Act(call_id) in under_way else (None, under_way)
         case ModelTraitLearnt():  # the endpoint's own word, in place of a reply
             return event, frozenset(m for m in under_way if not isinstance(m, Think))
+        case ConventionsRead(directory):
+            move = ReadConventions(directory)
+            return (event, under_way - {move}) if move in under_way else (None, under_way)
         case ReferencesFound() | PreHydrationComplete():
             move = Find() if isinstance(event, ReferencesFound) else Hydrate()
             return (event, under_way - {move}) if move in under_way else (None, under_way)

@@ -17,7 +17,7 @@ from surefoot.core.trail import NO_TRAIL, Trail
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
-from surefoot.types.events import ModelFailed, PreHydrationComplete, ReferencesFound, Task, Want
+from surefoot.types.events import ConventionsRead, ModelFailed, PreHydrationComplete, ReferencesFound, Task, Want
 from surefoot.types.messages import CallMode, ModelMessage, Usage
 from surefoot.types.progress import StepDecision
 from surefoot.types.reply import Fault, Parsed
@@ -93,7 +93,7 @@ class Call:
 class Turn:
     """One reply and its calls, in the order of the reply. `wrap_up`: how few rounds were left (0: many).
 
-    `progress_note` is what is told of a circle that it is part of.
+    `progress_note` is what is told of a circle that it is part of, `conventions` those of directories that it came to.
     """
 
     step: int
@@ -106,6 +106,7 @@ class Turn:
     calls: tuple[Call, ...] = ()
     wrap_up: int = 0
     progress_note: str = ""
+    conventions: str = ""
     _memo: dict[str, tuple[ModelMessage, ...]] = field(
         default_factory=dict[str, tuple[ModelMessage, ...]], init=False, repr=False, compare=False
     )
@@ -206,6 +207,7 @@ class State:
     limit_due: DueLimit | None = None
     found: ReferencesFound | None = None
     hydrated: PreHydrationComplete | None = None
+    conventions: tuple[ConventionsRead, ...] = ()
     stuck: str = ""
     ending: Ending | None = None
     heads: dict[str, tuple[str, ModelMessage]] = field(

@@ -24,6 +24,7 @@ from surefoot.core.step_schema import IN_WORDS, required_only, step_schema
 from surefoot.core.template import split_template
 from surefoot.core.text import json_text
 from surefoot.core.told import attribute, observed, plain, tagged, told
+from surefoot.core.touched import ROOT
 from surefoot.types.events import Attachment, Task
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, NativeCall
 from surefoot.types.moves import Think
@@ -81,9 +82,11 @@ _STOPS: Mapping[Form, tuple[str, ...]] = {"text": stop_sequences(), "tags": ("<f
 
 def _before_the_task(state: State, role: str) -> tuple[ModelMessage, ...]:
     """What was fetched of the task's references, as its own message, so that the user's words stand last."""
+    known = [one.message for one in state.conventions if one.directory == ROOT and one.message]
+    before = tuple(ModelMessage("user", plain(message)) for message in known)
     fetched = state.hydrated
     if fetched is None or not fetched.message:
-        return ()
+        return before
     name = f"hydrated:{role}"
     kept = state.heads.get(name)
     if kept is None:
@@ -92,7 +95,7 @@ def _before_the_task(state: State, role: str) -> tuple[ModelMessage, ...]:
             told = f"{fetched.references_resolved} references, {fetched.total_tokens:,} tokens of untrusted material"
             text = f"[PRE_HYDRATED_CONTEXT] {told}; the Actor can read it."
         kept = state.heads[name] = ("", ModelMessage("user", text))
-    return (kept[1],)
+    return (*before, kept[1])
 
 
 def form_of(state: State, role: str) -> Form:

@@ -6,18 +6,22 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from surefoot.core.state import State
 from surefoot.runtime.act import act, probe
 from surefoot.runtime.cast import Cast
+from surefoot.runtime.conventions import read_conventions
 from surefoot.runtime.prefetch import find, hydrate
 from surefoot.runtime.services import RunServices
 from surefoot.runtime.think import think
 from surefoot.types.events import Event, ModelTraitLearnt
 from surefoot.types.messages import Signal
-from surefoot.types.moves import Act, Find, Hydrate, Probe, Think, WorldMove
+from surefoot.types.moves import Act, Find, Hydrate, Probe, ReadConventions, Think, WorldMove
 from surefoot.types.ports import RunJournal, Tool
+
+if TYPE_CHECKING:
+    from surefoot.knowledge.bridge import KnowledgeBridge
 
 _LOG = logging.getLogger("surefoot")
 
@@ -37,6 +41,7 @@ class LiveHands:
     stream: bool = False
     clock: Callable[[], float] = time.monotonic
     earlier_s: float = 0.0
+    knowledge: KnowledgeBridge | None = None
     _since: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
@@ -60,6 +65,8 @@ class LiveHands:
                 return await find(self, state)
             case Hydrate():
                 return await hydrate(self, state)
+            case ReadConventions(directory):
+                return await read_conventions(self, directory, state)
             case _:
                 assert_never(move)
 

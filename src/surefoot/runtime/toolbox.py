@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from surefoot.core.pager import READ_RESULT, pager_spec
 from surefoot.tools.function import FunctionTool
 from surefoot.tools.function import tool as as_tool
+from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.ports import ServiceKey, Tool
 from surefoot.types.tools import Catalogue
+
+if TYPE_CHECKING:
+    from surefoot.knowledge.bridge import KnowledgeBridge
 
 
 def bound_tools(
@@ -36,3 +40,14 @@ def bound_tools(
 def catalogue_of(tools: Mapping[str, Tool]) -> Catalogue:
     """The declarations of the tools, with the pager that any tool's long result may need."""
     return Catalogue((*(one.spec for one in tools.values()), pager_spec()) if tools else ())
+
+
+def known_of(config: LoopConfig) -> tuple[KnowledgeBridge | None, tuple[Tool, ...]]:
+    """What is known of the workspace, and its tools; nothing of it is loaded where it was not asked for."""
+    if config.conventions is None:
+        return None, ()
+    from surefoot.knowledge.bridge import KnowledgeBridge  # noqa: PLC0415  # sqlite3 loads when it is used
+    from surefoot.knowledge.tools import knowledge_tools  # noqa: PLC0415  # as above
+
+    bridge = KnowledgeBridge(config.conventions)
+    return bridge, knowledge_tools(bridge)

@@ -25,6 +25,7 @@ from surefoot.types.endings import Cancelled
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     CallEnded,
+    ConventionsRead,
     DoubtSettled,
     Event,
     ModelFailed,
@@ -40,7 +41,7 @@ from surefoot.types.events import (
     Task,
 )
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, TextDelta
-from surefoot.types.moves import Act, Find, Hydrate, Probe, Think, WorldMove
+from surefoot.types.moves import Act, Find, Hydrate, Probe, ReadConventions, Think, WorldMove
 from surefoot.types.ports import Durability, RunJournal
 from surefoot.types.tools import ToolSpec
 
@@ -272,6 +273,8 @@ class PlayedHands(LiveHands):
                 at = tape.find(lambda event: isinstance(event, ReferencesFound))
             case Hydrate():
                 at = tape.find(lambda event: isinstance(event, PreHydrationComplete))
+            case ReadConventions(directory):
+                at = tape.find(lambda event: isinstance(event, ConventionsRead) and event.directory == directory)
             case _:
                 assert_never(move)
         if at is None:

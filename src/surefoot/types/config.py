@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from surefoot.types.errors import ConfigError
+from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
@@ -85,7 +86,8 @@ class LoopConfig:
     deliverable before the Thinker's word is to be confirmed; `thinker_sees`, whether untrusted text ("all") or not.
     `tool_profile`: which tools the run may see and call; None is all of them. `step_iteration`: when the run counts as
     stuck; None is the defaults, and not "off". `pre_hydration`: what is fetched, before the first model call, of what a
-    task refers to; None is nothing.
+    task refers to; None is nothing. `conventions`: where the workspace tells how its files are to be written, and what
+    is known of it; None reads nothing and gives no knowledge tools.
     `output_schema`: a JSON Schema that the answer, or the deliverable's final output, has to fit as JSON.
     """
 
@@ -109,6 +111,7 @@ class LoopConfig:
     tool_profile: ToolProfile | None = None
     step_iteration: StepIterationConfig | None = None
     pre_hydration: PreHydrationConfig | None = None
+    conventions: ConventionsConfig | None = None
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():

@@ -262,6 +262,20 @@ class PreHydrationComplete:
 
 
 @dataclass(frozen=True, slots=True)
+class ConventionsRead:
+    """A run has come to a directory: the files of conventions (path, SHA-256) that were not shown before, if any.
+
+    `message` is what the model reads of them, `error` why there are none. Source: spec/primitives.md, 4.5.
+    """
+
+    directory: str
+    files: tuple[tuple[str, str], ...] = ()
+    message: str = ""
+    error: str = ""
+    type: Literal["ConventionsRead"] = "ConventionsRead"
+
+
+@dataclass(frozen=True, slots=True)
 class StepLimitReached:
     """A step has come to its limit, or the run goes in circles (`step_id` "run"). Once at each first stop.
 
@@ -303,6 +317,7 @@ Event = (
     | DoubtSettled
     | ReferencesFound
     | PreHydrationComplete
+    | ConventionsRead
     | StepLimitReached
     | RunEnded
 )

@@ -61,6 +61,13 @@ class Hydrate:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadConventions:
+    """Read the conventions of a directory that the run has come to."""
+
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
 class Learn:
     """Put on record what the replies so far have shown about the model that plays `role`."""
 
@@ -87,7 +94,7 @@ class End:
     ending: Ending
 
 
-Move = Think | Judge | Reuse | Act | Probe | Find | Hydrate | Learn | TellLimit | End
+Move = Think | Judge | Reuse | Act | Probe | Find | Hydrate | ReadConventions | Learn | TellLimit | End
 
-WorldMove = Think | Act | Probe | Find | Hydrate
+WorldMove = Think | Act | Probe | Find | Hydrate | ReadConventions
 """The moves that touch the world; the others only put something on record."""
