@@ -92,7 +92,11 @@ def told(*events: Event, width: int = 80, detail: bool = False) -> list[str]:
             (STARTED, ModelTraitLearnt("test:m", "native_tools", "no", "400")),
             ["* learnt about test:m: native_tools is no (400)"],
         ),
-        ((STARTED, ToolsSelected(("exam_score",), "fits")), ["tools: exam_score (fits)"]),
+        ((STARTED, ToolsSelected(("exam_score",), "fits")), ["tools offered: 1 (fits)"]),
+        (
+            (STARTED, ToolsSelected((), "profile", {"include": 1}, ("nothing is left\x1b",))),
+            ["tools offered: 0 (profile) · dropped: include 1", "  ! nothing is left\\u001b"],
+        ),
         ((STARTED, RunResumed("ada", {"solo": Speaker("test:n")})), ["taken up again by ada, with test:n"]),
         ((STARTED, RunForked("r2", "r1", 1)), ["forked from r1 at record 1"]),
         ((STARTED, RunEnded(Completed("91"))), []),

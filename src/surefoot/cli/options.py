@@ -51,6 +51,15 @@ class ThinkingStyle(StrEnum):
     none = "none"
 
 
+class OnStuck(StrEnum):
+    """What happens to a step, or a run, that goes in circles."""
+
+    SkipStep = "SkipStep"
+    AbortTask = "AbortTask"
+    Escalate = "Escalate"
+    AnswerNow = "AnswerNow"
+
+
 _MODEL, _TOOLS, _LIMITS = "Model", "Tools", "Limits"
 
 
@@ -119,6 +128,29 @@ class Options:
     ] = None
     no_builtin: Annotated[bool, typer.Option("--no-builtin", help="No built-in tools.", rich_help_panel=_TOOLS)] = False
     no_tools: Annotated[bool, typer.Option("--no-tools", help="No tools at all.", rich_help_panel=_TOOLS)] = False
+    include: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Only tools of such a name; repeatable.", rich_help_panel=_TOOLS),
+    ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="No tools of such a name; repeatable.", rich_help_panel=_TOOLS),
+    ] = None
+    max_tools: Annotated[
+        int | None, typer.Option(help="Tools that the model is offered, the first ones.", rich_help_panel=_TOOLS)
+    ] = None
+    verified_only: Annotated[
+        bool, typer.Option("--verified-only", help="Only tools that are verified.", rich_help_panel=_TOOLS)
+    ] = False
+    prefetch: Annotated[
+        bool | None,
+        typer.Option(
+            "--prefetch/--no-prefetch",
+            help="Fetch files and pages that the task names before the model is asked, with the tools at hand.",
+            show_default=False,
+            rich_help_panel=_TOOLS,
+        ),
+    ] = None
     max_steps: Annotated[int | None, typer.Option(help="Model requests.", rich_help_panel=_LIMITS)] = None
     max_rounds: Annotated[
         int | None, typer.Option(help="With mono and dual: rounds. Default: 20.", rich_help_panel=_LIMITS)
@@ -126,6 +158,10 @@ class Options:
     max_tokens: Annotated[int | None, typer.Option(help="Tokens, in and out.", rich_help_panel=_LIMITS)] = None
     max_seconds: Annotated[float | None, typer.Option(help="Seconds driven.", rich_help_panel=_LIMITS)] = None
     max_cost: Annotated[float | None, typer.Option(help="US dollars.", rich_help_panel=_LIMITS)] = None
+    on_stuck: Annotated[
+        OnStuck | None,
+        typer.Option(help="What happens to a step that goes in circles. Default: SkipStep.", rich_help_panel=_LIMITS),
+    ] = None
 
 
 def takes_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -50,7 +50,8 @@ class Chosen:
 class Recipe:
     """Where a run's models and tools come from, and how it reasons.
 
-    `models` are by role; `use` are built-in tools, `tools` and `root` absolute paths.
+    `models` are by role; `use` are built-in tools, `tools` and `root` absolute paths. `settings` is the settings file
+    that the run was started with, "" for none: it is not read again, and closed to the run's tools.
     """
 
     models: Mapping[str, Chosen]
@@ -63,6 +64,7 @@ class Recipe:
     call_mode: str = "auto"
     temperature: float | None = None
     seed: int | None = None
+    settings: str = ""
 
 
 def recipes_folder() -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -13,15 +14,16 @@ import typer
 from surefoot.agent import Run, attachment, new_run_id
 from surefoot.cli.driving import conduct
 from surefoot.cli.finding import Found, find
-from surefoot.cli.live import JsonLines, Progress, Showing
+from surefoot.cli.lines import Line, visible
+from surefoot.cli.live import JsonLines, Progress, Showing, put, stderr
 from surefoot.cli.options import JournalOption, JsonOption, Options, RunArgument, takes_options
 from surefoot.cli.recipes import keep_recipe, recipe_of
+from surefoot.cli.settings import SettingsOption, changed, config_in, settings_path
 from surefoot.cli.setup import (
     agent_from,
     check_tools,
     journal_hint,
     journal_path,
-    limits,
     opened,
     recipe_from,
     tools_of,
@@ -45,23 +47,27 @@ def run(
     task: TaskArgument,
     attach: AttachOption = None,
     instructions: Annotated[str, typer.Option(help="Standing instructions for the model.")] = "",
+    config: SettingsOption = None,
     journal: JournalOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a task: progress on stderr, the answer on stdout, the exit code tells how it ended."""
     given = Task(_task_text(task), tuple(_attached(path) for path in attach or ()))
-    recipe = recipe_from(options)
+    settings = settings_path(config)
+    by_file = config_in(settings) if settings else LoopConfig()
+    recipe = replace(recipe_from(options), settings=str(settings or ""))
     path = journal_path(journal)
-    config = limits(options, LoopConfig())
     tools = tools_of(recipe, path)
     store = opened(path, make=True)
-    agent = agent_from(recipe, tools, store, config, instructions)
+    agent = agent_from(recipe, tools, store, changed(options, by_file) or by_file, instructions)
     run_id = new_run_id()
     keep_recipe(path, run_id, recipe)
 
     async def work(watch: Watch, stream: bool) -> Run:
         return await agent.run(given, run_id=run_id, watch=watch, stream=stream)
 
+    if settings and not as_json:
+        put(stderr(), [Line(f"settings: {visible(str(settings))}", "dim")])
     showing = _showing(EMPTY, recipe.reasoner, as_json=as_json)
     raise typer.Exit(conduct(agent, work, store=store, run_id=run_id, showing=showing, hint=journal_hint(journal)))
 
@@ -83,8 +89,10 @@ def resume(
     recipe = recipe_from(options, recipe_of(path, found.run_id), state)
     tools = tools_of(recipe, path)
     check_tools(state, tools)
-    agent = agent_from(recipe, tools, store, instructions=state.instructions)
-    config = limits(options, state.config)
+    config = changed(options, state.config)
+    if options.prefetch is not None and (state.found or state.turn or state.done):
+        raise UsageError(f"run {found.run_id} is past its prefetching; start a new run with what you want about it")
+    agent = agent_from(recipe, tools, store, config, state.instructions)
     keep_recipe(path, found.run_id, recipe)
 
     async def work(watch: Watch, stream: bool) -> Run:
@@ -106,8 +114,8 @@ def fork(
     as_json: JsonOption = False,
 ) -> None:
     """Make a new run out of the first N records of another, and drive it, perhaps with another model."""
-    if limits(options, LoopConfig()):
-        raise UsageError("a fork begins with the limits of its run; `surefoot resume` can give it others")
+    if changed(options, LoopConfig()):
+        raise UsageError("a fork begins with the limits and settings of its run; `surefoot resume` can give it others")
     path = journal_path(journal)
     store = opened(path)
     found = _found(store, run_id)

@@ -83,8 +83,8 @@ class Teller:
                 return [Line(f"taken up again by {visible(by)}{_with(speakers)}", "head")]
             case RunForked(_, parent, forked_at, speakers):
                 return [Line(f"forked from {visible(parent)} at record {forked_at}{_with(speakers)}", "head")]
-            case ToolsSelected(names, reason):
-                return [Line(f"tools: {', '.join(names)}" + (f" ({visible(reason)})" if reason else ""), "dim")]
+            case ToolsSelected():
+                return self._selected(event)
             case ModelTraitLearnt(model, trait, value, evidence):
                 return [self._one(f"* learnt about {without_password(model)}: {trait} is {value} ({evidence})", "warn")]
             case ModelReplied():
@@ -199,6 +199,17 @@ class Teller:
                 Line(f"… {count(len(rows) - _SHOWN_LINES, 'more line')} (--events has all)", "dim", indent + 2)
             )
         return shown
+
+    def _selected(self, event: ToolsSelected) -> list[Line]:
+        """How many tools are offered, and how many each stage of a profile dropped; with details, which."""
+        offered = sum(name != READ_RESULT for name in event.visible)
+        by_stage = ", ".join(f"{visible(stage)} {number}" for stage, number in event.counts.items())
+        why = f" ({visible(event.reason)})" if event.reason else ""
+        lines = [Line(f"tools offered: {offered}{why}" + (f" · dropped: {by_stage}" if by_stage else ""), "dim")]
+        if self._detail:
+            lines.append(Line(visible(", ".join(event.visible)) or "none", "dim", 2))
+            lines += [Line(visible(f"- {name}  {stage}: {detail}"), "dim", 2) for name, stage, detail in event.dropped]
+        return lines + [self._one(f"! {warning}", "warn", 2) for warning in event.warnings]
 
     def _fetched(self, event: PreHydrationComplete) -> list[Line]:
         """What was fetched before the first model call."""

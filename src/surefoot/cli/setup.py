@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -13,6 +12,7 @@ from surefoot.agent import Agent
 from surefoot.cli.casting import chosen_models, chosen_reasoner
 from surefoot.cli.options import Mode, Options
 from surefoot.cli.recipes import Recipe, recipes_folder
+from surefoot.cli.settings import SETTINGS_FILE
 from surefoot.cli.tool_files import tools_in
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import EMPTY, State
@@ -21,7 +21,7 @@ from surefoot.models.providers import resolve
 from surefoot.tools.builtin import builtin_tools
 from surefoot.tools.calling import ToolFailed
 from surefoot.tools.workspace import Place, Workspace
-from surefoot.types.config import Budget, LoopConfig
+from surefoot.types.config import LoopConfig
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, Traits
 from surefoot.types.ports import JournalStore, Tool
@@ -77,6 +77,7 @@ def recipe_from(options: Options, earlier: Recipe | None = None, state: State = 
         call_mode=base.call_mode if options.call_mode is None else options.call_mode.value,
         temperature=base.temperature if options.temperature is None else options.temperature,
         seed=base.seed if options.seed is None else options.seed,
+        settings=base.settings,
     )
 
 
@@ -104,28 +105,11 @@ def agent_from(
     )
 
 
-def limits(options: Options, config: LoopConfig) -> LoopConfig | None:
-    """The configuration with the limits that were said; None when nothing was."""
-    said: dict[str, float] = {
-        name: value
-        for name, value in (
-            ("max_steps", options.max_steps),
-            ("max_tokens", options.max_tokens),
-            ("max_seconds", options.max_seconds),
-            ("max_cost_usd", options.max_cost),
-        )
-        if value is not None
-    }
-    budget: Budget = replace(config.budget, **said)  # type: ignore[arg-type]  # named and typed by the options
-    rounds = config.max_rounds if options.max_rounds is None else options.max_rounds
-    return replace(config, budget=budget, max_rounds=rounds) if said or options.max_rounds is not None else None
-
-
 def tools_of(recipe: Recipe, journal: Path) -> tuple[Tool, ...]:
     """The tools of a recipe, built-in ones first. Raises `UsageError` for what is not there or cannot be loaded."""
     chosen: list[Tool] = []
     if recipe.use:
-        workspace = _Unbelieved(recipe.root, journal, recipe.tools)
+        workspace = _Unbelieved(recipe.root, journal, (*recipe.tools, *filter(None, (recipe.settings,))))
         offered = {tool.spec.name: tool for tool in builtin_tools(workspace, allow_hosts=recipe.allow_hosts)}
         if unknown := [name for name in recipe.use if name not in offered]:
             raise UsageError(f"--use {', '.join(unknown)}: no such built-in tool; there are {', '.join(offered)}")
@@ -152,18 +136,18 @@ def speaker(store: JournalStore) -> Agent:
 
 
 class _Unbelieved(Workspace):
-    """The files below a root, but none that surefoot itself believes: the journal, the recipes and the tools' files."""
+    """The files below a root, but none that surefoot itself believes: the journal, recipes, settings, tools' files."""
 
-    def __init__(self, root: str, journal: Path, tools: Sequence[str]) -> None:
+    def __init__(self, root: str, journal: Path, believed: Sequence[str]) -> None:
         super().__init__(root)
         self._journals = {journal.name.casefold(), journal.resolve().name.casefold()}
-        self._closed = [_folded(path) for path in (recipes_folder(), *map(Path, tools))]
+        self._closed = [_folded(path) for path in (recipes_folder(), *map(Path, believed))]
 
     def place(self, path: str) -> Place:
-        """Also refuses the files of the tools, and all recipes."""
+        """Also refuses the files of the tools, all recipes, and settings: these and any that a later run would read."""
         place = super().place(path)
         real = _folded(Path(place.base, *place.parts))
-        if any(real == closed or closed in real.parents for closed in self._closed):
+        if real.name == SETTINGS_FILE or any(real == one or one in real.parents for one in self._closed):
             raise ToolFailed(f"{place.shown} says how this run is made and is closed to tools. Go on without it.")
         return place
 

@@ -105,9 +105,8 @@ def _after_delivery(state: State, turn: Turn) -> Think | Learn | End:
 
 
 def _steps_of_actor(state: State) -> int:
-    """The requests of one turn of the Actor. In schema mode the Thinker names each call: it is a call and a report."""
-    most = state.config.actor_steps
-    return min(most, 2) if state.speakers[ACTOR].mode == "schema" else most
+    """The requests of one turn of the Actor. In schema mode the Thinker names each call: its result is the report."""
+    return 1 if state.speakers[ACTOR].mode == "schema" else state.config.actor_steps
 
 
 def _is_done(state: State) -> bool:
@@ -146,15 +145,23 @@ def view(state: State, think: Think) -> ModelRequest:
     return composed(state, think, thinker_messages(state), instruction_schema(able, may_end=may_end))
 
 
+MOST_IDLE = 2
+
+
 def _idle_tools(state: State) -> frozenset[str]:
-    """The tools that the Thinker has named since the Actor last found out something new: it would name them again."""
-    named: set[str] = set()
+    """The tools that the Thinker has named in vain: twice since something new was found out, or for what was known.
+
+    A small model would go on naming them, with names that it makes up.
+    """
+    named: list[str] = []
+    is_known = False
     for turn in (state.turn, *reversed(state.done)):
-        if turn is None or any(call.result is not None and not call.known for call in turn.calls):
+        if turn is None or any(c.result is not None and not c.result.is_error and not c.known for c in turn.calls):
             break
+        is_known = is_known or any(call.known for call in turn.calls)
         if turn.parsed.instruction is not None:
-            named.add(turn.parsed.instruction.tool)
-    return frozenset(named - {""})
+            named.append(turn.parsed.instruction.tool)
+    return frozenset(named) - {""} if is_known or len(named) >= MOST_IDLE else frozenset()
 
 
 def read(state: State, think: Think, message: ModelMessage) -> Parsed:

@@ -1,0 +1,161 @@
+"""What is set about a run: by a settings file, and by the options that beat it.
+
+A settings file is TOML: data that is never executed, without models and keys. It speaks for new runs only. A run that
+goes on has its own configuration in its journal, so that a file which its tools might have written cannot loosen it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from surefoot.cli.options import Options
+from surefoot.types.config import Budget, LoopConfig
+from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.prehydration import PreHydrationConfig
+from surefoot.types.profile import ToolProfile
+from surefoot.types.progress import StepIterationConfig
+
+SETTINGS_FILE = "surefoot.toml"
+
+SettingsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help=f'Settings file; "" is none. Default: {SETTINGS_FILE} in this folder, if it is there.',
+        show_default=False,
+    ),
+]
+
+Table = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A table: the defaults of its fields, and what makes something of those that are given."""
+
+    default: Any  # one of the five configurations; its fields are read by name
+    make: Callable[[Table], Any]  # gives the same class
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "budget": _Kind(Budget(), lambda given: Budget(**given)),  # pyright: ignore[reportArgumentType]  # it checks
+    "loop": _Kind(LoopConfig(), lambda given: LoopConfig(**given)),  # pyright: ignore[reportArgumentType]  # it checks
+    "tool_profile": _Kind(ToolProfile(), ToolProfile.from_json),
+    "step_iteration": _Kind(StepIterationConfig(), StepIterationConfig.from_json),
+    "pre_hydration": _Kind(PreHydrationConfig(), PreHydrationConfig.from_json),
+}
+
+_SHAPES: Mapping[type, str] = {bool: "true or false", dict: "a table"}
+
+
+def settings_path(given: str | None) -> Path | None:
+    """The settings file that counts: the one that is named, none for "", else this folder's own if it is there."""
+    if given is not None:
+        return Path(given).absolute() if given else None
+    own = Path.cwd() / SETTINGS_FILE
+    return own if os.path.lexists(own) else None  # a link that leads nowhere is told, not passed over
+
+
+def config_in(path: Path) -> LoopConfig:
+    """The configuration that a settings file gives; what it leaves out is as by default.
+
+    Raises `UsageError` (for one value `ConfigError`) that names the file, the table, the field and what to do.
+    """
+    made: dict[str, Any] = {}  # one of the five configurations by the name of its table
+    for name, table in _read(path).items():
+        if name not in _KINDS:
+            raise UsageError(
+                f"{path}: there is no table or field {name!r} at the top; there are {_listed(_KINDS)}; "
+                "models are chosen with --model, and keys come from the environment"
+            )
+        if not isinstance(table, Mapping):
+            raise UsageError(f"{path}: {name!r} has to be a table; write [{name}] and its fields below")
+        made[name] = _made(path, name, cast("Table", table))  # the keys of a TOML table are text
+    return replace(made.pop("loop", LoopConfig()), **made)
+
+
+def changed(options: Options, config: LoopConfig) -> LoopConfig | None:
+    """The configuration with what the options say, field by field; None when they say nothing about it.
+
+    Raises `ConfigError` for a value that cannot be meant.
+    """
+    said = _said(max_rounds=options.max_rounds)
+    if budget := _said(
+        max_steps=options.max_steps,
+        max_tokens=options.max_tokens,
+        max_seconds=options.max_seconds,
+        max_cost_usd=options.max_cost,
+    ):
+        said["budget"] = replace(config.budget, **budget)
+    if profile := _said(
+        include=options.include,
+        exclude=options.exclude,
+        max_tools=options.max_tools,
+        require_verified=options.verified_only or None,
+    ):
+        said["tool_profile"] = replace(config.tool_profile or ToolProfile(), **profile)
+    if options.on_stuck is not None:  # who says what is to happen wants it to happen
+        stuck = config.step_iteration or StepIterationConfig()
+        said["step_iteration"] = replace(stuck, on_limit_reached=options.on_stuck.value, enabled=True)
+    if options.prefetch is not None:
+        said["pre_hydration"] = (config.pre_hydration or PreHydrationConfig()) if options.prefetch else None
+    return replace(config, **said) if said else None
+
+
+def _said(**options: object) -> dict[str, Any]:  # Any: typed by the options
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _read(path: Path) -> Table:
+    try:
+        if not path.is_file():
+            raise UsageError(f"{path}: there is no such settings file; name another with --config, or none with ''")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: the settings cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # also text that is no UTF-8, and numbers without end
+        raise UsageError(f"{path}: this is no TOML: {error}; mend it, or go without it with --config ''") from error
+
+
+def _made(path: Path, name: str, table: Table) -> object:
+    """What a table gives. A field that is unknown is named without its value, which could be a key."""
+    kind = _KINDS[name]
+    known = [one.name for one in fields(kind.default) if name != "loop" or one.name not in _KINDS]
+    for field in table:
+        if field in _KINDS and name == "loop":
+            raise UsageError(f"{path}: [loop] has no field {field!r}; it is a table of its own: [{field}]")
+        if field not in known:
+            raise UsageError(f"{path}: [{name}] has no field {field!r}; there are {_listed(known)}")
+    try:
+        for field, value in table.items():
+            _check_shape(field, value, getattr(kind.default, field))
+        return kind.make(table)
+    except OverflowError as error:
+        raise UsageError(f"{path}: [{name}] holds a number that is too large; give a smaller one") from error
+    except ConfigError as error:
+        hint = " (TOML has no None: leave the field out for its default)" if "None" in error.message else ""
+        raise ConfigError(f"{path}: [{name}] {error.field}", error.value, error.message + hint) from error
+
+
+def _check_shape(field: str, value: object, default: object) -> None:
+    """Raise `ConfigError` for what the constructors take on trust, because Python's types say it."""
+    if (wanted := _SHAPES.get(type(default))) and type(value) is not type(default):
+        raise ConfigError(field, value, f"give {wanted}")
+    if field == "output_schema":
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(field, value, "JSON has no dates, no inf and no nan; leave them out") from error
+
+
+def _listed(names: Mapping[str, object] | list[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,325 @@
+"""`github_issue` and `github_pull_request`: what the GitHub API tells of a number, as text.
+
+They take a reference as a person writes it, so that pre-hydration can name them as resolvers. Each request goes through
+the address rules of `web_fetch`. The token goes to the origin of the base URL and nowhere else: redirects that leave it
+are not followed. Source: spec/primitives.md, 3.1, 3.2, 3.5 and 3.6.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+from surefoot.tools.body import MAX_WIRE_BYTES, read_body
+from surefoot.tools.calling import ToolFailed, called, failure
+from surefoot.tools.function import tool
+from surefoot.tools.web import (
+    _REDIRECTS,  # pyright: ignore[reportPrivateUsage]  # one client for the whole room
+    MAX_HOPS,
+    Hop,
+    Resolve,
+    _allowed,  # pyright: ignore[reportPrivateUsage]
+    _parsed,  # pyright: ignore[reportPrivateUsage]
+    _session,  # pyright: ignore[reportPrivateUsage]
+    checked_hop,
+    system_resolve,
+)
+from surefoot.types.errors import ConfigError
+from surefoot.types.ports import Tool
+from surefoot.types.tools import ToolResult
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+MOST_CHARS = 20_000
+"""Characters of a result."""
+MOST_COMMENTS = 10
+"""Comments of a result: the first ones."""
+_MOST_OF_TEXT, _MOST_OF_COMMENT, _MOST_OF_LINE = 12_000, 2_000, 500
+
+_OWNER, _NAME = r"[A-Za-z0-9][A-Za-z0-9_\-]{0,99}", r"(?!\.{1,2}(?:#|\Z))[A-Za-z0-9_.\-]{1,100}"
+_REPOSITORY = re.compile(rf"{_OWNER}/{_NAME}")
+_REFERENCE = re.compile(
+    rf"(?:(?P<repository>{_OWNER}/{_NAME})#|(?i:PR|pull\s{{1,8}}request)\s{{0,8}}#?|GH-|#)?(?P<number>[0-9]{{1,7}})"
+)
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_SECONDS = re.compile(r"[0-9]{1,11}")
+
+_ISSUE, _PULL = "issue", "pull request"
+_PATHS = {_ISSUE: "issues", _PULL: "pulls"}
+
+Json = Mapping[str, object]
+
+
+def github_tools(
+    repository: str,
+    *,
+    token: str = "",
+    base_url: str = "https://api.github.com",
+    timeout_s: float = 20.0,
+    resolve: Resolve = system_resolve,
+) -> tuple[Tool, Tool]:
+    """The tools `github_issue` and `github_pull_request`; a number without a repository is one of `repository`.
+
+    A reference such as `owner/name#3` reads from any repository that `token` may read. The server must have a public
+    address, or `base_url` must name its port, as in `http://localhost:3000`. `timeout_s` bounds a call with all its
+    requests. Raises `ConfigError`; no message holds the token.
+    """
+    if not _REPOSITORY.fullmatch(repository):
+        raise ConfigError("repository", repository, "give owner/name")
+    if token and not _TOKEN.fullmatch(token):
+        raise ConfigError("token", "(not shown)", "a token has no white space and nothing but ASCII")
+    base = _base(base_url)
+    allowed = frozenset({_allowed(base.raw_authority)} if base.explicit_port else ())
+    api = _Api(repository, base, allowed, resolve, token, timeout_s)
+
+    @tool(
+        effect="read",
+        name="github_issue",
+        timeout_s=timeout_s + 1,
+        description=f"Read an issue of {repository} on GitHub: its state, text and first comments.",
+    )
+    async def github_issue(number: str) -> ToolResult:
+        """Read an issue.
+
+        Args:
+            number: Number of the issue. For another repository, put its owner, a slash, its name and # before.
+        """
+        return await api.result(_ISSUE, number)
+
+    @tool(
+        effect="read",
+        name="github_pull_request",
+        timeout_s=timeout_s + 1,
+        description=f"Read a pull request of {repository} on GitHub: its state, text and first comments.",
+    )
+    async def github_pull_request(number: str) -> ToolResult:
+        """Read a pull request.
+
+        Args:
+            number: Number of the pull request. For another repository, put its owner, a slash, its name and # before.
+        """
+        return await api.result(_PULL, number)
+
+    return github_issue, github_pull_request
+
+
+def _base(text: str) -> URL:
+    try:
+        url = _parsed(text, None)
+        if url.path and not url.query_string and not url.fragment:
+            return url
+    except ToolFailed:
+        pass
+    shown = "(not shown)" if "@" in text else text
+    raise ConfigError("base_url", shown, "give http:// or https:// and a host, without user, password, query, fragment")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the server said, and the checked address that said it."""
+
+    url: URL
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Api:
+    """One server and what is asked of it."""
+
+    repository: str
+    base: URL
+    allowed: frozenset[tuple[str, int]]
+    resolve: Resolve
+    token: str = field(repr=False)
+    timeout_s: float
+
+    async def result(self, kind: str, reference: str) -> ToolResult:
+        """The text of an issue or pull request, or what went wrong; the token in neither."""
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                text, source = await self._text(kind, reference)
+        except TimeoutError:
+            return ToolResult(f"No complete answer within {self.timeout_s:g} s.", kind="timeout", infrastructure=True)
+        except ToolFailed as error:
+            return failure(ToolFailed(self._without_token(str(error)), infrastructure=error.infrastructure))
+        return ToolResult(text, source=self._without_token(source))
+
+    async def _text(self, kind: str, reference: str) -> tuple[str, str]:
+        repository, number = self._meant(kind, reference)
+        what = f"{kind} {repository}#{number}"
+        item, source = await self._read(f"repos/{repository}/{_PATHS[kind]}/{number}", what)
+        if not isinstance(item, dict) or not isinstance(cast("Json", item).get("title"), str):
+            raise ToolFailed(f"{self.base.host} answered something that is no {kind}. Is base_url a GitHub API?")
+        found = cast("Json", item)  # JSON objects have text as keys
+        count, comments, trouble = found.get("comments"), list[object](), ""
+        if count != 0:
+            try:
+                path = f"repos/{repository}/issues/{number}/comments"
+                answer, _ = await self._read(path, f"comments of {what}", per_page=MOST_COMMENTS)
+                comments = cast("list[object]", answer) if isinstance(answer, list) else []
+            except ToolFailed as error:  # the text is worth having without them
+                trouble = f"(its comments could not be read: {self._without_token(str(error))})"
+        parts = [*_head(what, found), *_told(comments[:MOST_COMMENTS], count), trouble]
+        return _cut("\n\n".join(filter(None, parts)), MOST_CHARS), source
+
+    def _meant(self, kind: str, reference: str) -> tuple[str, int]:
+        """Repository and number. Raises `ToolFailed`."""
+        found = _REFERENCE.fullmatch(reference.strip())
+        if found is None:
+            raise ToolFailed(f"{reference[:100]!r} is no number of a GitHub {kind}. Give the number alone.")
+        return found["repository"] or self.repository, int(found["number"])
+
+    async def _read(self, path: str, what: str, **query: int) -> tuple[object, str]:
+        """The JSON under a path, and the address it came from. Raises `ToolFailed`."""
+        answer = await self._answer((self.base / path).with_query(query))
+        if not 200 <= answer.status < 300:  # noqa: PLR2004  # the range of success
+            raise _refused(answer, what, has_token=bool(self.token))
+        try:
+            return await called(json.loads, {"s": answer.data}, on_loop=False), str(answer.url)
+        except (ValueError, RecursionError):
+            fault = ToolFailed(f"{self.base.host} did not answer with JSON for {what}. Is base_url a GitHub API?")
+        raise fault  # out here the error with the whole text does not cling to it
+
+    async def _answer(self, target: URL) -> _Answer:
+        """What is found at the end of all redirects, which a moved issue or a renamed repository has."""
+        for _ in range(MAX_HOPS + 1):
+            answer = await self._hop(await checked_hop(target, self.allowed, self.resolve))
+            location = answer.headers.get("Location", "")
+            if answer.status not in _REDIRECTS or not location:
+                return answer
+            target = _parsed(location, answer.url)
+            if _origin(target) != _origin(answer.url):
+                raise ToolFailed(f"{self.base.host} leads to another server ({target.host}), which is not followed.")
+        raise ToolFailed(f"{self.base.host} leads on more than {MAX_HOPS} times.")
+
+    async def _hop(self, hop: Hop) -> _Answer:
+        from aiohttp import ClientError  # noqa: PLC0415  # loads when it is used, as in `web_fetch`
+
+        headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        try:
+            async with (
+                _session(hop) as session,
+                session.get(hop.url, headers=headers, allow_redirects=False) as response,
+            ):
+                body = await read_body(response.content, response.headers.get("Content-Encoding", ""))
+                if body.is_cut:
+                    raise ToolFailed(f"{hop.url.host} answered with more than {MAX_WIRE_BYTES} bytes.")
+                data = body.data.replace(self.token.encode(), b"[token]") if self.token else body.data
+                return _Answer(hop.url, response.status, response.headers.copy(), data)
+        except (ClientError, OSError) as error:
+            if isinstance(error, TimeoutError):
+                raise
+            why = str(error) or type(error).__name__
+        # Out here the client's error, which knows the headers that were sent, does not cling to ours.
+        raise ToolFailed(f"{hop.url.host} gave no usable answer: {why}", infrastructure=True)
+
+    def _without_token(self, text: str) -> str:
+        return text.replace(self.token, "[token]") if self.token else text
+
+
+def _origin(url: URL) -> tuple[str, str | None, int | None]:
+    return url.scheme, url.raw_host, url.port
+
+
+def _refused(answer: _Answer, what: str, *, has_token: bool) -> ToolFailed:
+    """What an answer without success means, by GitHub's own account of its statuses."""
+    seen = "with this token" if has_token else "without a token"
+    match answer.status:
+        case 403 | 429 if told := _limit(answer):
+            return ToolFailed(f"The rate limit of {answer.url.host} is reached {seen}: {told}.", infrastructure=True)
+        case 401 if has_token:
+            return ToolFailed(f"{answer.url.host} does not accept the token for {what}.")
+        case 401 | 403:
+            return ToolFailed(f"The {what} may not be read {seen}.")
+        case 404 | 410:
+            return ToolFailed(f"There is no {what}, or it may not be read {seen}.")
+        case status:
+            overloaded = status >= 500 or status == 408  # noqa: PLR2004
+            return ToolFailed(f"{answer.url.host} answered {status} for {what}.", infrastructure=overloaded)
+
+
+def _limit(answer: _Answer) -> str:
+    """When to ask again; "" when the refusal has nothing to do with a rate limit."""
+    after, reset = answer.headers.get("Retry-After", ""), answer.headers.get("X-RateLimit-Reset", "")
+    if _SECONDS.fullmatch(after):
+        return f"ask again in {int(after)} s"
+    if answer.headers.get("X-RateLimit-Remaining") == "0" and _SECONDS.fullmatch(reset):
+        return f"it resets at {datetime.fromtimestamp(int(reset), UTC):%Y-%m-%d %H:%M:%S} UTC"
+    is_limit = answer.status == 429 or b"rate limit" in answer.data.lower()  # noqa: PLR2004  # Too Many Requests
+    return "ask again in a minute" if is_limit else ""
+
+
+def _head(what: str, item: Json) -> list[str]:
+    """What is known of the item, one line each, and its text."""
+    state = _line(item.get("state")) or "unknown"
+    if item.get("merged") is True:
+        state = "merged"
+    elif item.get("draft") is True:
+        state += ", draft"
+    labels = ", ".join(filter(None, map(_label, _many(item.get("labels")))))
+    lines = [
+        f"{what[0].upper()}{what[1:]}: {_line(item.get('title'))}",
+        *(["It is a pull request."] if isinstance(item.get("pull_request"), dict) else []),
+        f"State: {state}",
+        f"Author: {_author(item)}",
+        f"Labels: {_line(labels) or 'none'}",
+    ]
+    return ["\n".join(lines), _cut(_plain(item.get("body")).strip(), _MOST_OF_TEXT) or "(no text)"]
+
+
+def _told(comments: Sequence[object], count: object) -> list[str]:
+    rows = [cast("Json", each) for each in comments if isinstance(each, dict)]
+    if not rows:
+        return []
+    of = f" of {count}" if isinstance(count, int) and count > len(rows) else ""
+    return [
+        f"Comments: the first {len(rows)}{of}" if of else f"Comments: {len(rows)}",
+        *(
+            f"Comment by {_author(row)}, {_line(row.get('created_at')) or 'at an unknown time'}:\n"
+            f"{_cut(_plain(row.get('body')).strip(), _MOST_OF_COMMENT)}"
+            for row in rows
+        ),
+    ]
+
+
+def _author(item: Json) -> str:
+    user = item.get("user")
+    return (_line(cast("Json", user).get("login")) if isinstance(user, dict) else "") or "unknown"
+
+
+def _label(label: object) -> str:
+    return _line(cast("Json", label).get("name") if isinstance(label, dict) else label)
+
+
+def _many(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def _line(value: object) -> str:
+    """On one line, so that no title or name can pass for a line of ours."""
+    return _cut(" ".join(_plain(value).split()), _MOST_OF_LINE)
+
+
+def _plain(value: object) -> str:
+    """Text that can be written as UTF-8 and holds no NUL; "" for what is no text."""
+    if not isinstance(value, str):
+        return ""
+    return value.replace("\r\n", "\n").replace("\0", "").encode(errors="replace").decode()
+
+
+def _cut(text: str, most: int) -> str:
+    """At most `most` characters, and said so when that is less than all."""
+    if len(text) <= most:
+        return text
+    note = f" [cut: {len(text)} characters in all]"
+    return f"{text[: most - len(note)]}{note}"

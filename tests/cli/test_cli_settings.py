@@ -1,0 +1,293 @@
+"""What is set about a run from the shell: the settings file, and the options that beat it."""
+
+import re
+from pathlib import Path
+from typing import cast
+
+import pytest
+from cli_world import Command, Json, calls, chat_server, run_id_in, says, texts
+
+from surefoot import Budget, LoopConfig
+from surefoot.cli.options import OnStuck, Options
+from surefoot.cli.settings import changed, config_in
+from surefoot.types.errors import UsageError
+from surefoot.types.prehydration import PreHydrationConfig
+from surefoot.types.profile import ToolProfile
+from surefoot.types.progress import LimitAction, StepIterationConfig
+
+PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+WHOLE = """
+[budget]
+max_steps = 7
+shares = {thinker = 0.4}
+[loop]
+deliverable = "required"
+finish_with_reads = true
+output_schema = {type = "object"}
+[tool_profile]
+include = ["file_*"]
+[step_iteration]
+on_limit_reached = "Escalate"
+[pre_hydration]
+custom_patterns = [{ref_type = "jira", pattern = "[A-Z]+-[0-9]+"}]
+resolution_tools = {jira = {tool = "look_up", argument = "key"}}
+"""
+
+
+def offered(body: Json) -> set[str]:
+    tools = cast("list[dict[str, Json]]", body.get("tools", []))
+    return {str(tool["function"]["name"]) for tool in tools}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    return tmp_path / "surefoot.toml"
+
+
+def event_of(run: list[Json], kind: str) -> Json:
+    return next(event for event in run if event["type"] == kind)
+
+
+def test_a_file_sets_each_part_of_the_configuration(settings: Path) -> None:
+    settings.write_text(WHOLE)
+    config = config_in(settings)
+    assert config.budget == Budget(max_steps=7, shares={"thinker": 0.4})
+    assert (config.deliverable, config.finish_with_reads, config.output_schema) == (
+        "required",
+        True,
+        {"type": "object"},
+    )
+    assert config.tool_profile == ToolProfile(include=["file_*"])
+    assert config.step_iteration == StepIterationConfig(on_limit_reached=LimitAction.Escalate)
+    assert config.pre_hydration is not None
+    assert config.pre_hydration.custom_patterns[0].ref_type == "jira"
+    assert config.max_rounds == LoopConfig().max_rounds
+
+
+def test_an_empty_file_is_the_defaults_and_an_empty_table_switches_on(settings: Path) -> None:
+    settings.write_text("")
+    assert config_in(settings) == LoopConfig()
+    settings.write_text("[pre_hydration]\n[tool_profile]\n")
+    assert config_in(settings) == LoopConfig(pre_hydration=PreHydrationConfig(), tool_profile=ToolProfile())
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("[bugdet]\nmax_steps = 1", "no table or field 'bugdet' at the top; there are budget, loop, tool_profile"),
+        ("budget = 3", "'budget' has to be a table; write [budget]"),
+        ("[[budget]]\nmax_steps = 1", "'budget' has to be a table"),
+        ("[budget]\nmax_step = 1", "[budget] has no field 'max_step'; there are max_steps, max_tokens"),
+        (
+            "[budget]\nmax_steps = 0",
+            "[budget] max_steps=0: give a number above 0, or None for no limit (TOML has no None: leave",
+        ),
+        ("[budget]\nmax_steps = true", "[budget] max_steps=True: give a number above 0"),
+        ("[budget]\nshares = 3", "[budget] shares=3: give a table"),
+        ("[budget.shares]\nthinker = 2", "[budget] shares={'thinker': 2}: give each role a share"),
+        (f"[budget]\nmax_tokens = 1{'0' * 400}", "[budget] holds a number that is too large"),
+        ("[loop.budget]\nmax_steps = 1", "[loop] has no field 'budget'; it is a table of its own: [budget]"),
+        ("[loop]\nrepair = 'a bit'", "[loop] repair='a bit': choose one of strict, safe, full"),
+        ("[loop]\nfinish_with_reads = 'no'", "[loop] finish_with_reads='no': give true or false"),
+        ("[loop.output_schema]\nconst = 2026-01-01", "JSON has no dates"),
+        ("[loop.output_schema]\nconst = nan", "JSON has no dates, no inf and no nan"),
+        ("[tool_profile]\nincludes = ['a']", "[tool_profile] has no field 'includes'; there are include, exclude"),
+        ("[tool_profile]\ninclude = 'a'", "[tool_profile] include='a': give a list of texts"),
+        ("[step_iteration]\nenabled = 1", "[step_iteration] enabled=1: give true or false"),
+        ("[step_iteration]\non_limit_reached = 'Stop'", "[step_iteration] on_limit_reached='Stop': choose one of"),
+        ("[pre_hydration]\ntimeout = -1", "[pre_hydration] timeout=-1: give seconds above 0"),
+        ("[[pre_hydration.custom_patterns]]\nref_type = 'x'\npattern = '('", "pattern='(': it does not compile"),
+        ("[pre_hydration]\nresolution_tools = []", "[pre_hydration] resolution_tools=[]: give a table"),
+        ("[budget", "this is no TOML"),
+        ("x = [" + "[" * 5000, "this is no TOML"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line_that_names_file_table_field_and_remedy(
+    surefoot: Command, settings: Path, written: str, said: str
+) -> None:
+    settings.write_text(written)
+    done = surefoot("run", "--model", "http://127.0.0.1:1/v1#m", "x")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith(f"surefoot: {settings}: ")
+    assert said in done.err
+
+
+@pytest.mark.parametrize("table", ["budget", "loop", "tool_profile", "step_iteration", "pre_hydration"])
+@pytest.mark.parametrize("value", ["1979-05-27", "nan", "-1", "1.5", "''", "'x'", "[]", "[1]", "{}", "{a = 1}", "true"])
+def test_a_value_of_any_kind_is_taken_or_refused_by_name(settings: Path, table: str, value: str) -> None:
+    kinds = {
+        "budget": Budget(),
+        "loop": LoopConfig(),
+        "tool_profile": ToolProfile(),
+        "step_iteration": StepIterationConfig(),
+        "pre_hydration": PreHydrationConfig(),
+    }
+    for field in type(kinds[table]).__dataclass_fields__:
+        settings.write_text(f"[{table}]\n{field} = {value}\n")
+        try:
+            config_in(settings)
+        except UsageError as error:
+            assert str(error).startswith(f"{settings}: [{table}] ")  # noqa: PT017 - some values are taken
+            assert field in str(error) or table == "pre_hydration"  # noqa: PT017 - a member of it may be named
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["model = 'openai:x'", "[loop]\nmodel = 'openai:x'", "api_key = 'sk-1234'", "[loop]\napi_key = 'sk-1234'"],
+)
+def test_a_file_chooses_no_model_and_no_key_and_a_key_is_not_shown(
+    surefoot: Command, settings: Path, written: str
+) -> None:
+    settings.write_text(written)
+    with chat_server(says("hi")) as chat:
+        done = surefoot("run", "--model", chat.model, "x")
+    assert (done.code, chat.bodies) == (2, [])
+    assert "sk-1234" not in done.err
+
+
+def test_the_folders_file_counts_and_is_told_and_another_can_be_named_or_none(
+    surefoot: Command, settings: Path, tmp_path: Path
+) -> None:
+    settings.write_text("[tool_profile]\ninclude = ['arithmetic']")
+    (tmp_path / "other.toml").write_text("[tool_profile]\ninclude = ['date_time']")
+    with chat_server(*[says("hi")] * 4) as chat:
+        own = surefoot("run", "--model", chat.model, "x")
+        other = surefoot("run", "--model", chat.model, "--config", "other.toml", "x")
+        none = surefoot("run", "--model", chat.model, "--config", "", "x")
+        surefoot("run", "--model", chat.model, "--include", "file_read", "x")
+    assert [offered(body) for body in chat.bodies] == [
+        {"arithmetic"},
+        {"date_time"},
+        {"file_list", "file_read", "file_search", "arithmetic", "date_time"},
+        {"file_read"},
+    ]
+    assert f"settings: {settings}\n" in own.err
+    assert "other.toml" in other.err
+    assert "settings" not in none.err
+
+
+def test_a_file_that_is_named_or_linked_and_not_there_is_no_default(
+    surefoot: Command, settings: Path, tmp_path: Path
+) -> None:
+    assert "gone.toml: there is no such settings file" in surefoot("run", "--config", "gone.toml", "x").err
+    assert "there is no such settings file" in surefoot("run", "--config", str(tmp_path), "x").err
+    settings.symlink_to("gone.toml")
+    assert "there is no such settings file" in surefoot("run", "x").err
+    settings.unlink()
+    settings.write_bytes(b"\xff")
+    assert "this is no TOML" in surefoot("run", "x").err
+
+
+def test_options_beat_the_file_field_by_field() -> None:
+    by_file = LoopConfig(
+        budget=Budget(max_steps=7, max_tokens=100),
+        tool_profile=ToolProfile(include=["a"], exclude=["b"], pinned=["a"]),
+        step_iteration=StepIterationConfig(max_reattempts_per_step=5, enabled=False),
+        pre_hydration=PreHydrationConfig(max_references=3),
+    )
+    config = changed(
+        Options(max_steps=9, include=["c"], max_tools=2, verified_only=True, on_stuck=OnStuck.Escalate, prefetch=True),
+        by_file,
+    )
+    assert config == LoopConfig(
+        budget=Budget(max_steps=9, max_tokens=100),
+        tool_profile=ToolProfile(include=["c"], exclude=["b"], pinned=["a"], max_tools=2, require_verified=True),
+        step_iteration=StepIterationConfig(max_reattempts_per_step=5, on_limit_reached=LimitAction.Escalate),
+        pre_hydration=PreHydrationConfig(max_references=3),
+    )
+    assert changed(Options(prefetch=True), LoopConfig()) == LoopConfig(pre_hydration=PreHydrationConfig())
+    without = changed(Options(prefetch=False), by_file)
+    assert without is not None
+    assert without.pre_hydration is None
+    assert changed(Options(model="local", use="arithmetic"), by_file) is None
+
+
+def test_what_a_profile_dropped_is_one_line_with_counts_and_its_warnings(surefoot: Command) -> None:
+    with chat_server(says("hi")) as chat:
+        asked = ("--include", "file_*", "--exclude", "file_search", "--max-tools", "1", "--exclude", "nothing_such")
+        done = surefoot("run", "--model", chat.model, *asked, "x")
+    told = [line for line in done.err.splitlines() if "dropped" in line]
+    assert told == ["tools offered: 1 (profile) · dropped: include 2, exclude 1, cap 1"]
+    assert "! " in done.err
+    assert "nothing_such" in done.err
+    assert offered(chat.bodies[0]) == {"file_list"}
+    shown = surefoot("show", run_id_in(done.err)).out
+    assert "- file_read  cap: " in shown
+
+
+def test_no_verified_tool_among_those_given_leaves_none(surefoot: Command) -> None:
+    with chat_server(says("hi")) as chat:
+        surefoot("run", "--model", chat.model, "--verified-only", "x")
+    assert offered(chat.bodies[0]) == set()
+
+
+def test_prefetch_fetches_what_the_task_names_before_the_first_request(surefoot: Command, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("the password of the day is heron")
+    with chat_server(says("heron")) as chat:
+        done = surefoot("run", "--model", chat.model, "--prefetch", "What is in ./notes.txt?")
+    assert done.code == 0
+    assert any("heron" in text for text in texts(chat.bodies[0], "user"))
+
+
+def test_a_resumed_run_keeps_the_configuration_of_its_journal(surefoot: Command, settings: Path) -> None:
+    settings.write_text("[budget]\nmax_steps = 1\n[tool_profile]\ninclude = ['arithmetic']")
+    step = calls(("arithmetic", {"expression": "1+1"}))
+    with chat_server(step, step, says("2")) as chat:
+        run_id = run_id_in(surefoot("run", "--model", chat.model, "x").err.split("\n", 1)[1])
+        settings.write_text("[budget]\nmax_steps = 99\nmax_cost_usd = 99.0")
+        assert surefoot("resume", run_id).code == 4
+        assert len(chat.bodies) == 1
+        settings.write_text("not even TOML")
+        done = surefoot("resume", run_id, "--max-steps", "4", "--on-stuck", "AnswerNow", "--json")
+    resumed = event_of(done.json_lines, "RunResumed")
+    assert cast("Json", resumed["config"])["budget"] == {"max_steps": 4, "reserve": 0.1, "shares": {}} | {
+        "max_tokens": None,
+        "max_cost_usd": None,
+        "max_seconds": None,
+    }
+    assert cast("Json", cast("Json", resumed["config"])["step_iteration"])["on_limit_reached"] == "AnswerNow"
+    assert [offered(body) for body in chat.bodies[1:]] == [{"arithmetic"}, {"arithmetic"}]
+
+
+def test_a_resumed_run_takes_another_profile_from_options_only(surefoot: Command) -> None:
+    with chat_server(401, says("hi")) as chat:
+        run_id = run_id_in(surefoot("run", "--model", chat.model, "--include", "file_*", "x").err)
+        surefoot("resume", run_id, "--exclude", "file_list")
+    assert offered(chat.bodies[1]) == {"file_read", "file_search"}
+
+
+def test_prefetch_comes_too_late_for_a_run_that_has_had_a_reply(surefoot: Command) -> None:
+    with chat_server(calls(("arithmetic", {"expression": "1+1"}))) as chat:
+        run_id = run_id_in(surefoot("run", "--model", chat.model, "--max-steps", "1", "x").err)
+        done = surefoot("resume", run_id, "--max-steps", "3", "--prefetch")
+    assert done.code == 2
+    assert "is past its prefetching" in done.err
+
+
+def test_a_fork_takes_no_settings(surefoot: Command) -> None:
+    with chat_server(says("hi")) as chat:
+        run_id = run_id_in(surefoot("run", "--model", chat.model, "x").err)
+    for option in (("--include", "x"), ("--on-stuck", "SkipStep"), ("--prefetch",)):
+        assert surefoot("fork", run_id, "--at", "1", *option).code == 2
+
+
+@pytest.mark.parametrize("named", [(), ("--config", "mine.toml")])
+def test_a_run_cannot_write_the_settings_of_the_next(surefoot: Command, tmp_path: Path, named: tuple[str, ...]) -> None:
+    (tmp_path / "mine.toml").write_text("")
+    (tmp_path / "deep").mkdir()
+    paths = ("surefoot.toml", "deep/Surefoot.TOML", *named[1:])
+    wanted: list[tuple[str, Json]] = [("file_write", {"path": path, "text": "x"}) for path in paths]
+    with chat_server(401, calls(*wanted), says("done")) as chat:
+        run_id = run_id_in(surefoot("run", "--model", chat.model, "--write", *named, "x").err.rpartition("· ")[2])
+        surefoot("resume", run_id)
+    assert [path for path in tmp_path.rglob("*.toml") if path.read_text()] == []
+    assert all("closed to tools" in text for text in texts(chat.bodies[2], "tool"))
+
+
+def test_the_page_shows_a_file_that_can_be_read(settings: Path) -> None:
+    blocks = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        settings.write_text(block, encoding="utf-8")
+        assert config_in(settings) != LoopConfig()
