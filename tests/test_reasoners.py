@@ -758,3 +758,11 @@ async def test_how_one_role_writes_says_nothing_of_the_other_even_with_one_model
     run = await Agent(model, [score], reasoner="dual", config=LoopConfig(deliverable="required")).run(TASK)
     assert (run.status, run.deliverable.output) == ("completed", "171")
     assert [r.mode for r in model.requests] == ["text", "text", "text", "schema", "text"]
+
+
+@pytest.mark.parametrize("nothing", ["None", "}", "—", "n/a"])
+async def test_in_schema_mode_an_answer_that_says_nothing_is_asked_for_again(nothing: str) -> None:
+    step = '{{"thought": "t", "action": "Final Answer", "action_input": "{}"}}'
+    agent, model = mono([step.format(nothing), step.format("It is 171, all told.")], "schema", config=LoopConfig())
+    assert (await agent.run(TASK)).answer == "It is 171, all told."
+    assert "'minLength': 12" in str(model.requests[1].schema)

@@ -35,12 +35,17 @@ def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
         is_caller = state.speakers[think.role].calls_natively
         if is_caller or _is_quoted(parsed, message):
             parsed = Parsed(content=message.content, format="native")
-    if form == "schema" and parsed.final is not None and parsed.final.strip().casefold() in _NOTHING:
+    if form == "schema" and parsed.final is not None and _says_nothing(parsed.final):
         return replace(parsed, final=None, error=Fault("empty_final", "the answer is not given in words"))
     if think.want != "any" and (parsed.calls or parsed.errors):
         told = "no tool can be called any more; nothing was run"
         return replace(parsed, calls=(), errors=(), error=Fault("calls_not_allowed", told))
     return parsed
+
+
+def _says_nothing(final: str) -> bool:
+    """Whether an answer is only a word for nothing, or has no letter and no digit."""
+    return final.strip().casefold() in _NOTHING or not any(sign.isalnum() for sign in final)
 
 
 def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed:
