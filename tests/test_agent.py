@@ -31,7 +31,7 @@ from surefoot.types.events import (
     RunEnded,
     RunStarted,
 )
-from surefoot.types.messages import ModelMessage, ModelRequest, ModelSignal, NativeCall, TextDelta
+from surefoot.types.messages import ModelMessage, ModelRequest, NativeCall, Signal, TextDelta
 
 pytestmark = pytest.mark.anyio
 
@@ -292,7 +292,7 @@ async def test_a_model_that_fails_ends_the_run_with_the_remedy(error: ModelRefus
 
 async def test_events_and_signals_stream_and_the_run_comes_last() -> None:
     agent = Agent(ScriptedModel(script()), tools=[exam_score])
-    seen: list[Event | ModelSignal | Run] = [item async for item in agent.stream("sum?")]
+    seen: list[Event | Signal | Run] = [item async for item in agent.stream("sum?")]
     assert isinstance(seen[0], RunStarted)
     assert isinstance(seen[-2], RunEnded)
     assert isinstance(seen[-1], Run)
