@@ -16,21 +16,27 @@ from surefoot.types.events import (
     CallJudged,
     CallReused,
     CallStarted,
+    ConventionsRead,
     DoubtSettled,
     Event,
     ModelFailed,
     ModelReplied,
     ModelTraitLearnt,
+    PreHydrationComplete,
+    ReferencesFound,
     RunEnded,
     RunForked,
     RunResumed,
     RunStarted,
     Speaker,
+    StepLimitReached,
     Task,
     ToolsSelected,
 )
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
 from surefoot.types.ports import JournalStore
+from surefoot.types.prehydration import PreHydrationItem, Reference
+from surefoot.types.progress import LimitAction
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
@@ -68,6 +74,14 @@ REPLY = ModelReplied(
 EVERY_KIND: tuple[Event, ...] = (
     started(),
     RunResumed("ann", config=LoopConfig(nudges=0)),
+    ReferencesFound(
+        (Reference("url", "https://x.test/a"),), 1, scan_truncated=True, calls=(ParsedCall(0, "page", {}),)
+    ),
+    PreHydrationComplete(
+        1, 1, 0, 7, items=(PreHydrationItem("url", "https://x.test/a", "resolved", "", 7),), message="m"
+    ),
+    ConventionsRead("src", (("src/AGENTS.md", "ab12"),), "Money is Decimal. 金额"),
+    StepLimitReached("look({})", 2, "stuck", "stuck", "similar", LimitAction.Replan, 0.96, (4, 9)),
     RunForked("r2", "r1", 3, {"solo": Speaker("test:two")}),
     ToolsSelected(("send", "exam_score"), "asked for"),
     ModelTraitLearnt("test:one", "stop", "no", "400: unknown field"),
