@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    root = tmp_path / "work"
+    root = tmp_path / "meadow"
     (root / "src" / "billing").mkdir(parents=True)
     (root / "AGENTS.md").write_text("Tests use plain asserts.", encoding="utf-8")
     (root / "src" / "billing" / "AGENTS.md").write_text("Money is Decimal. 金额用 Decimal。", encoding="utf-8")

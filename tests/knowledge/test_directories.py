@@ -10,7 +10,7 @@ from surefoot.types.errors import ConfigError
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    work = tmp_path / "work"
+    work = tmp_path / "meadow"
     (work / "src" / "api").mkdir(parents=True)
     (work / "src" / "api" / "handlers.py").write_text("")
     (work / "src" / "Makefile").write_text("")
@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
     ("src/../src/api", "src/api"), ("", "."), (".", "."), ("./", "."), (" src ", "src"), ("src/api-v2", "src/api-v2"),
     ("src/api/handlers.py", "src/api"), ("src/Makefile", "src"), ("README.md", "."), ("src/api/new.py", "src/api"),
     ("new/v2.1", "new/v2.1"), (".github", ".github"), ("in", "in"), ("in/api", "in/api"),
-    ("src/cafe\u0301", "src/caf\u00e9"), ("a b/\u6587\u6863", "a b/\u6587\u6863"), ("../work/src", "src"),
+    ("src/cafe\u0301", "src/caf\u00e9"), ("a b/\u6587\u6863", "a b/\u6587\u6863"), ("../meadow/src", "src"),
 ])  # fmt: skip
 def test_a_path_means_a_directory(root: Path, written: str, scope: str) -> None:
     assert Directories(str(root)).scope_of(written) == scope
@@ -39,7 +39,7 @@ def test_an_absolute_path_inside_is_relative_to_the_root(root: Path) -> None:
 
 
 @pytest.mark.parametrize("written", [
-    "..", "../work-2", "src/../..", "/", "/etc", "out", "out/deeper", "C:\\work\\src", "C:", "\\\\host\\share", "~",
+    "..", "../meadow-2", "src/../..", "/", "/etc", "out", "out/deeper", "C:\\meadow\\src", "C:", "\\\\host\\share", "~",
     "~/x",
     "../outside",
 ])  # fmt: skip

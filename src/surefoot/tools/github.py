@@ -19,14 +19,14 @@ from surefoot.tools.body import MAX_WIRE_BYTES, read_body
 from surefoot.tools.calling import ToolFailed, called, failure
 from surefoot.tools.function import tool
 from surefoot.tools.web import (
-    _REDIRECTS,  # pyright: ignore[reportPrivateUsage]  # one client for the whole room
     MAX_HOPS,
+    REDIRECTS,
     Hop,
     Resolve,
-    _allowed,  # pyright: ignore[reportPrivateUsage]
-    _parsed,  # pyright: ignore[reportPrivateUsage]
-    _session,  # pyright: ignore[reportPrivateUsage]
+    allowed_host,
     checked_hop,
+    parsed_url,
+    session_for,
     system_resolve,
 )
 from surefoot.types.errors import ConfigError
@@ -75,7 +75,7 @@ def github_tools(
     if token and not _TOKEN.fullmatch(token):
         raise ConfigError("token", "(not shown)", "a token has no white space and nothing but ASCII")
     base = _base(base_url)
-    allowed = frozenset({_allowed(base.raw_authority)} if base.explicit_port else ())
+    allowed = frozenset({allowed_host(base.raw_authority)} if base.explicit_port else ())
     api = _Api(repository, base, allowed, resolve, token, timeout_s)
 
     @tool(
@@ -111,7 +111,7 @@ def github_tools(
 
 def _base(text: str) -> URL:
     try:
-        url = _parsed(text, None)
+        url = parsed_url(text, None)
         if url.path and not url.query_string and not url.fragment:
             return url
     except ToolFailed:
@@ -193,9 +193,9 @@ class _Api:
         for _ in range(MAX_HOPS + 1):
             answer = await self._hop(await checked_hop(target, self.allowed, self.resolve))
             location = answer.headers.get("Location", "")
-            if answer.status not in _REDIRECTS or not location:
+            if answer.status not in REDIRECTS or not location:
                 return answer
-            target = _parsed(location, answer.url)
+            target = parsed_url(location, answer.url)
             if _origin(target) != _origin(answer.url):
                 raise ToolFailed(f"{self.base.host} leads to another server ({target.host}), which is not followed.")
         raise ToolFailed(f"{self.base.host} leads on more than {MAX_HOPS} times.")
@@ -208,7 +208,7 @@ class _Api:
             headers["Authorization"] = f"Bearer {self.token}"
         try:
             async with (
-                _session(hop) as session,
+                session_for(hop) as session,
                 session.get(hop.url, headers=headers, allow_redirects=False) as response,
             ):
                 body = await read_body(response.content, response.headers.get("Content-Encoding", ""))

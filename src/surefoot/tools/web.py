@@ -40,7 +40,7 @@ MAX_HOPS = 5
 MAX_URL_CHARS = 2048
 _ODD = re.compile(r"[\x00-\x20\x7f\\\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 """White space, control characters and backslashes, which parsers read differently; bidirectional controls."""
-_REDIRECTS = (301, 302, 303, 307, 308)
+REDIRECTS = (301, 302, 303, 307, 308)
 _PORTS = (80, 443)
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -68,7 +68,7 @@ def web_fetch_tool(
 
     `timeout_s` bounds all hops together. Raises `ConfigError` for an entry of `allow_hosts` without a port.
     """
-    allowed = frozenset(map(_allowed, allow_hosts))
+    allowed = frozenset(map(allowed_host, allow_hosts))
 
     @tool(effect="read", name="web_fetch", timeout_s=timeout_s + 1)
     async def web_fetch(url: str) -> ToolResult:
@@ -86,7 +86,8 @@ def web_fetch_tool(
     return web_fetch
 
 
-def _allowed(entry: str) -> tuple[str, int]:
+def allowed_host(entry: str) -> tuple[str, int]:
+    """Host and port of an entry `host:port`. Raises `ConfigError` for anything else."""
     from yarl import URL  # noqa: PLC0415  # comes with aiohttp, which loads when it is used
 
     try:
@@ -108,23 +109,23 @@ async def _fetched(text: str, allowed: frozenset[tuple[str, int]], resolve: Reso
 
     if len(text) > MAX_URL_CHARS:
         raise ToolFailed("The address is too long. Give a shorter one.")
-    target, before = _parsed(text.strip(), None), ""
+    target, before = parsed_url(text.strip(), None), ""
     for _ in range(MAX_HOPS + 1):
         hop = await checked_hop(target, allowed, resolve, before)
         try:
-            async with _session(hop) as session, session.get(hop.url, allow_redirects=False) as response:
+            async with session_for(hop) as session, session.get(hop.url, allow_redirects=False) as response:
                 location = response.headers.get("Location", "")
-                if response.status not in _REDIRECTS or not location:
+                if response.status not in REDIRECTS or not location:
                     return await _result(response, str(hop.url.with_fragment(None)))
         except (ClientError, OSError) as error:
             if isinstance(error, TimeoutError):
                 raise
             raise ToolFailed(f"{hop.url.host} gave no usable answer: {error}", infrastructure=True) from error
-        target, before = _parsed(location, hop.url), hop.url.scheme
+        target, before = parsed_url(location, hop.url), hop.url.scheme
     raise ToolFailed(f"The page leads on to another more than {MAX_HOPS} times. Give the final address.")
 
 
-def _parsed(text: str, base: URL | None) -> URL:
+def parsed_url(text: str, base: URL | None) -> URL:
     """Parsed once; the host comes out IDNA-encoded."""
     from yarl import URL  # noqa: PLC0415  # see `_fetched`
 
@@ -184,7 +185,7 @@ async def _resolved(host: str, port: int, resolve: Resolve) -> tuple[Address, ..
     return addresses
 
 
-def _session(hop: Hop) -> ClientSession:
+def session_for(hop: Hop) -> ClientSession:
     """A session for one hop: nothing is remembered, nothing is read from the environment."""
     from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector  # noqa: PLC0415  # see `_fetched`
     from aiohttp.abc import AbstractResolver  # noqa: PLC0415
