@@ -15,7 +15,6 @@ from surefoot.core.reasoners.table import CHOICES
 from surefoot.core.roles import ROLES
 from surefoot.core.state import EMPTY, Call, State
 from surefoot.journal.memory import MemoryJournal
-from surefoot.knowledge.prefetch.resolvers import lookups
 from surefoot.run import Run
 from surefoot.runtime.cast import Cast, by_role, cast_of
 from surefoot.runtime.drive import drive
@@ -23,7 +22,7 @@ from surefoot.runtime.hands import LiveHands, Watch
 from surefoot.runtime.selection import selection
 from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.templates import Thinking, chosen_templates
-from surefoot.runtime.toolbox import bound_tools, catalogue_of, known_of
+from surefoot.runtime.toolbox import bound_tools, catalogue_of, check_resolvers, known_of
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Deny
 from surefoot.types.endings import Cancelled, Completed
@@ -96,8 +95,7 @@ class Agent:
         known, own = known_of(self.config)
         tools = bound_tools((*self.tools, *own), services)
         catalogue = catalogue_of(tools)
-        if self.config.pre_hydration is not None:
-            lookups(self.config.pre_hydration, catalogue)  # raises for a resolver that cannot be one
+        check_resolvers(self.config, catalogue)
         for name, value in (
             ("_cast", parts),
             ("_store", store_of(self.journal)),

@@ -291,3 +291,11 @@ def test_the_page_shows_a_file_that_can_be_read(settings: Path) -> None:
     for block in blocks:
         settings.write_text(block, encoding="utf-8")
         assert config_in(settings) != LoopConfig()
+
+
+def test_conventions_have_a_table_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "surefoot.toml"
+    path.write_text('[conventions]\nfiles = ["AGENTS.md"]\nstore = "facts.db"\n', encoding="utf-8")
+    made = config_in(path).conventions
+    assert made is not None
+    assert (made.root, made.files, made.store) == (".", ("AGENTS.md",), "facts.db")

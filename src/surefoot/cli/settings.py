@@ -19,6 +19,7 @@ import typer
 from surefoot.cli.options import Options
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
@@ -42,7 +43,7 @@ Table = Mapping[str, object]
 class _Kind:
     """A table: the defaults of its fields, and what makes something of those that are given."""
 
-    default: Any  # one of the five configurations; its fields are read by name
+    default: Any  # one of the six configurations; its fields are read by name
     make: Callable[[Table], Any]  # gives the same class
 
 
@@ -52,6 +53,7 @@ _KINDS: Mapping[str, _Kind] = {
     "tool_profile": _Kind(ToolProfile(), ToolProfile.from_json),
     "step_iteration": _Kind(StepIterationConfig(), StepIterationConfig.from_json),
     "pre_hydration": _Kind(PreHydrationConfig(), PreHydrationConfig.from_json),
+    "conventions": _Kind(ConventionsConfig("."), lambda given: ConventionsConfig(**{"root": ".", **given})),  # pyright: ignore[reportArgumentType]  # it checks
 }
 
 _SHAPES: Mapping[type, str] = {bool: "true or false", dict: "a table"}

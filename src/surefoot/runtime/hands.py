@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, assert_never
 from surefoot.core.state import State
 from surefoot.runtime.act import act, probe
 from surefoot.runtime.cast import Cast
-from surefoot.runtime.conventions import read_conventions
-from surefoot.runtime.prefetch import find, hydrate
 from surefoot.runtime.services import RunServices
 from surefoot.runtime.think import think
 from surefoot.types.events import Event, ModelTraitLearnt
@@ -61,12 +59,10 @@ class LiveHands:
                 return await act(self, call_id, state)
             case Probe(call_id):
                 return await probe(self, call_id, state)
-            case Find():
-                return await find(self, state)
-            case Hydrate():
-                return await hydrate(self, state)
-            case ReadConventions(directory):
-                return await read_conventions(self, directory, state)
+            case Find() | Hydrate() | ReadConventions():
+                from surefoot.runtime.before import prepare  # noqa: PLC0415  # its patterns take 40 ms to compile
+
+                return await prepare(self, move, state)
             case _:
                 assert_never(move)
 

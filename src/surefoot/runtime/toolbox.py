@@ -42,6 +42,14 @@ def catalogue_of(tools: Mapping[str, Tool]) -> Catalogue:
     return Catalogue((*(one.spec for one in tools.values()), pager_spec()) if tools else ())
 
 
+def check_resolvers(config: LoopConfig, catalogue: Catalogue) -> None:
+    """Raise `ConfigError` for a resolver of pre-hydration that cannot be one."""
+    if config.pre_hydration is not None:
+        from surefoot.knowledge.prefetch.resolvers import lookups  # noqa: PLC0415  # its patterns take 40 ms to compile
+
+        lookups(config.pre_hydration, catalogue)
+
+
 def known_of(config: LoopConfig) -> tuple[KnowledgeBridge | None, tuple[Tool, ...]]:
     """What is known of the workspace, and its tools; nothing of it is loaded where it was not asked for."""
     if config.conventions is None:
