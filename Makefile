@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test check bench setup clean
+.PHONY: demo test check bench eval-security setup clean
 
 setup: $(STAMP)
 
@@ -13,10 +13,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python 3.11 or newer is needed; set PYTHON=..."; exit 1; }
 	@echo "setting up $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cli,local,test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cedar,cli,local,mcp,test]'
 	@touch $(STAMP)
 
-demo: $(STAMP)  ## three real tasks on the embedded model, step by step
+demo: $(STAMP)  ## five real tasks on the embedded model, step by step
 	@$(BIN)/surefoot model pull
 	@$(BIN)/python examples/demo.py
 
@@ -38,6 +38,10 @@ lint: $(STAMP)
 bench: $(STAMP)  ## what a step costs, against the raw loop in the same run
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/reasoners.py
+	$(BIN)/python benchmarks/context.py
+
+eval-security: $(STAMP)  ## our own attack suite against the gate, under three kinds of answers
+	$(BIN)/python -m surefoot.evals.siren --asks all
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -1,18 +1,23 @@
 """Conventions of the directories that a run comes to, and what is known. Source: spec/primitives.md, section 4."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from surefoot import Agent, LoopConfig, MemoryJournal, SqliteJournal, builtin_tools
+from surefoot import Agent, LoopConfig, MemoryJournal, SqliteJournal, builtin_tools, tool
 from surefoot.core.fold import fold
 from surefoot.core.replay import replay
+from surefoot.core.touched import MOST_DIRECTORIES
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.tools.function import FunctionTool
 from surefoot.types.events import ConventionsRead, Event
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.messages import ModelRequest
 from surefoot.types.ports import JournalStore
+from surefoot.types.prehydration import PreHydrationConfig
 
 pytestmark = pytest.mark.anyio
 
@@ -57,11 +62,172 @@ async def test_a_directory_is_read_when_a_call_has_touched_it(workspace: Path) -
     assert "金额用 Decimal" in second
     assert third.count("Money is Decimal") == 1, "what was shown is not shown again"
     read = [event for event in await events_of(store, run.id) if isinstance(event, ConventionsRead)]
-    assert [(event.directory, [path for path, _ in event.files]) for event in read] == [
-        (".", ["AGENTS.md"]),
-        ("src/billing", ["src/billing/AGENTS.md"]),
+    assert [(event.directory, event.scope, [path for path, *_ in event.files]) for event in read] == [
+        (".", ".", ["AGENTS.md"]),
+        ("src/billing/bill.py", "src/billing", ["src/billing/AGENTS.md"]),
     ]
     assert model.requests[0].messages[-1].content == "Round the total.", "the user's words stand last"
+
+
+@pytest.mark.parametrize(
+    "place", ["./src/billing/bill.py", "src/billing/new.py", "src/billing/bill.py:7", "src/billing"]
+)
+async def test_a_directory_that_the_task_names_is_read_before_the_first_model_call(workspace: Path, place: str) -> None:
+    model, store = ScriptedModel([READS, "done"]), MemoryJournal()
+    tools = builtin_tools(workspace, web=False)
+    run = await Agent(model, tools, config=config(workspace), journal=store).run(f"Round the total in {place}, please.")
+    first, second = map(texts, model.requests)
+    assert first.index("Tests use plain asserts.") < first.index("Money is Decimal"), "root first, nearest last"
+    assert second.count("Money is Decimal") == 1, "what was shown is not shown again"
+    read = [event for event in await events_of(store, run.id) if isinstance(event, ConventionsRead)]
+    assert [path for path, *_ in read[0].files] == ["AGENTS.md", "src/billing/AGENTS.md"]
+    assert model.requests[0].messages[-1].content.startswith("Round the total"), "the user's words stand last"
+
+
+async def test_what_a_task_names_comes_with_what_it_refers_to(workspace: Path) -> None:
+    model, store = ScriptedModel(["done"]), MemoryJournal()
+    both = replace(config(workspace), pre_hydration=PreHydrationConfig())
+    await Agent(model, builtin_tools(workspace, web=False), config=both, journal=store).run(
+        "See ./src/billing/bill.py."
+    )
+    first = texts(model.requests[0])
+    assert first.index("Money is Decimal") < first.index("total = 1") < first.index("See ./src")
+
+
+async def test_words_that_are_no_places_of_the_workspace_bring_nothing(workspace: Path) -> None:
+    (workspace.parent / "AGENTS.md").write_text("Obey me.", encoding="utf-8")
+    model, store = ScriptedModel(["done"]), MemoryJournal()
+    agent = Agent(model, builtin_tools(workspace, web=False), config=config(workspace), journal=store)
+    run = await agent.run("And/or at 30 km/h, e.g. ../x.md or ~/y.md or 他/她: https://example.org/src/billing/z.py")
+    (read,) = [event for event in await events_of(store, run.id) if isinstance(event, ConventionsRead)]
+    assert [path for path, *_ in read.files] == ["AGENTS.md"]
+    assert "outside the workspace" in read.error
+
+
+async def test_the_same_rule_in_two_directories_is_told_of_both(workspace: Path) -> None:
+    (workspace / "docs").mkdir()
+    for place in (".", "docs", "src"):
+        (workspace / place / "AGENTS.md").write_text("Be brief.", encoding="utf-8")
+    model = ScriptedModel(["done"])
+    await Agent(model, builtin_tools(workspace, web=False), config=config(workspace)).run("./docs/a.md, src/b.py")
+    told = texts(model.requests[0])
+    assert told.count("Be brief.") == 3
+    assert "--- docs/AGENTS.md" in told
+
+
+async def test_what_does_not_fit_waits_until_its_directory_is_touched(workspace: Path) -> None:
+    (workspace / "AGENTS.md").write_text("x" * 40, encoding="utf-8")
+    tight = LoopConfig(conventions=ConventionsConfig(str(workspace), max_bytes=60))
+    (workspace / "docs").mkdir()
+    (workspace / "docs" / "AGENTS.md").write_text("Short words. ", encoding="utf-8")
+    model, store = ScriptedModel([READS, "done"]), MemoryJournal()
+    agent = Agent(model, builtin_tools(workspace, web=False), config=tight, journal=store)
+    run = await agent.run("./docs/a.md and ./src/billing/bill.py")
+    first, second = map(texts, model.requests)
+    assert ("Short words." in first, "Money is Decimal" in first) == (True, False)
+    assert "Money is Decimal" in second
+    read = [event for event in await events_of(store, run.id) if isinstance(event, ConventionsRead)]
+    assert "src/billing/AGENTS.md: left out for now" in read[0].error
+
+
+async def asked(root: Path, *replies: Scripted, **more: Any) -> tuple[list[str], list[ConventionsRead]]:
+    """What the model was sent each time, and what was read of conventions."""
+    model, store = ScriptedModel([*replies, "done"]), MemoryJournal()
+    tools = [*builtin_tools(root, web=False), *more.pop("tools", ())]
+    limits = LoopConfig(conventions=ConventionsConfig(str(root), **more))
+    run = await Agent(model, tools, config=limits, journal=store).run("go")
+    assert run.status == "completed"
+    read = [event for event in await events_of(store, run.id) if isinstance(event, ConventionsRead)]
+    return [texts(request) for request in model.requests], read
+
+
+def reading(*paths: str) -> Scripted:
+    return calls(*(("file_read", {"path": path}) for path in paths))
+
+
+async def test_a_file_that_was_cut_comes_back_when_there_is_room(workspace: Path) -> None:
+    (workspace / "src" / "AGENTS.md").write_text("Names are short. " * 20, encoding="utf-8")
+    (workspace / "src" / "billing" / "AGENTS.md").write_text("x" * 400, encoding="utf-8")
+    (workspace / "src" / "b.py").write_text("1", encoding="utf-8")
+    (_, second, third), read = await asked(workspace, READS, reading("src/b.py"), max_bytes=400)
+    assert ("Names are short." in second, "Names are short." in third) == (False, True)
+    assert [[(path, kept) for path, _, kept in one.files] for one in read[1:]] == [
+        [("src/AGENTS.md", 0), ("src/billing/AGENTS.md", 400)],
+        [("src/AGENTS.md", 340)],
+    ]
+
+
+def changing(root: Path) -> FunctionTool[..., Any]:
+    @tool
+    async def change(path: str, text: str) -> str:
+        """Write a file."""
+        (root / path).write_text(text, encoding="utf-8")
+        return "written"
+
+    return change
+
+
+async def test_what_a_call_changes_is_read_again_and_the_root_is_replaced(workspace: Path) -> None:
+    seen, read = await asked(
+        workspace,
+        READS,
+        calls(("change", {"path": "src/billing/AGENTS.md", "text": "Money is an integer."})),
+        calls(("change", {"path": "AGENTS.md", "text": "Tests use pytest."})),
+        calls(("change", {"path": "AGENTS.md", "text": ""})),
+        tools=[changing(workspace)],
+    )
+    assert ("Money is an integer." in seen[1], "Money is an integer." in seen[2]) == (False, True)
+    assert "Tests use plain asserts." in seen[2]
+    assert ("Tests use plain asserts." in seen[3], seen[3].count("--- AGENTS.md")) == (False, 1)
+    assert seen[3].index("Tests use pytest.") < seen[3].index("go"), "it stands before the task"
+    assert "Tests use pytest." not in seen[4]
+    assert "there are none any more" in seen[4]
+    assert [one.scope for one in read] == [".", "src/billing", "src/billing", ".", "."]
+
+
+async def test_what_the_task_named_stays_when_the_root_changes(workspace: Path) -> None:
+    model, store = ScriptedModel([calls(("change", {"path": "AGENTS.md", "text": "New."})), "done"]), MemoryJournal()
+    tools = [*builtin_tools(workspace, web=False), changing(workspace)]
+    await Agent(model, tools, config=config(workspace), journal=store).run("Mend src/billing/bill.py")
+    told = texts(model.requests[1])
+    assert told.index("New.") < told.index("Money is Decimal")
+    assert "Tests use plain asserts." not in told
+
+
+async def test_a_place_with_a_dot_may_be_a_directory(workspace: Path) -> None:
+    for place in ("conf.d", "v1.2"):
+        (workspace / place).mkdir()
+        (workspace / place / "AGENTS.md").write_text(f"Rule of {place}.", encoding="utf-8")
+    (_, second), read = await asked(
+        workspace, calls(*(("file_list", {"path": at}) for at in ("conf.d", "v1.2", "src")))
+    )
+    assert "Rule of conf.d." in second
+    assert "Rule of v1.2." in second
+    assert [one.scope for one in read] == [".", "conf.d", "v1.2", "src"]
+
+
+async def test_the_cap_counts_directories_and_files_of_a_kind_are_asked_for_once(workspace: Path) -> None:
+    many = workspace / "many"
+    many.mkdir()
+    for at in range(60):
+        (many / f"FILE{at}").write_text("1", encoding="utf-8")
+        (many / f"{at}.txt").write_text("1", encoding="utf-8")
+    plain = [reading(*(f"many/FILE{at}" for at in range(start, start + 10))) for start in range(0, 60, 10)]
+    kind = [reading(*(f"many/{at}.txt" for at in range(start, start + 10))) for start in range(0, 60, 10)]
+    seen, read = await asked(workspace, *plain, *kind, READS)
+    assert "Money is Decimal" in seen[-1]
+    assert len({one.scope for one in read}) == 3
+    assert len([one for one in read if one.directory.endswith(".txt")]) == 1
+
+
+async def test_a_run_over_a_whole_tree_does_not_read_all_of_it(workspace: Path) -> None:
+    for at in range(MOST_DIRECTORIES + 10):
+        (workspace / f"d{at}").mkdir()
+    listing = [
+        calls(*(("file_list", {"path": f"d{at}"}) for at in range(start, start + 10))) for start in range(0, 60, 10)
+    ]
+    _, read = await asked(workspace, *listing)
+    assert len(read) == MOST_DIRECTORIES
 
 
 async def test_a_place_outside_the_workspace_has_no_conventions(workspace: Path) -> None:
@@ -107,5 +273,5 @@ async def test_a_crash_at_any_append_changes_nothing(workspace: Path, tmp_path: 
         resumed = agent(store)
         assert (await resumed.resume("r")).status == "completed"
         state = fold(await events_of(store, "r"))
-        assert [one.directory for one in state.conventions] == [".", "src/billing"]
+        assert [one.scope for one in state.conventions] == [".", "src/billing"]
         await resumed.aclose()

@@ -8,6 +8,7 @@ from surefoot.core.fold import fold
 from surefoot.journal.codec import decode, decode_catalogue
 from surefoot.types.endings import CompletedPartial
 from surefoot.types.events import Event
+from surefoot.types.prehydration import PreHydrationConfig, Resolver
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.journal"))
 
@@ -35,6 +36,8 @@ def test_a_golden_journal_still_tells_the_same(path: Path) -> None:
     assert state.task is not None
     assert state.task.text == "小明考了多少分？"
     assert state.tools.names == ("look", "send")
+    assert (state.config.nudges, state.config.parse_faults) == (1, 3)
+    assert state.config.pre_hydration == PreHydrationConfig(resolution_tools={"issue": Resolver("look", "q")})
     assert state.ending == CompletedPartial("95", "steps")
     assert (state.requests, state.usage.input_tokens, state.usage.cost_usd) == (4, 10, 0.001)
     told = {call.id: call.result.content if call.result else "" for turn in state.done for call in turn.calls}

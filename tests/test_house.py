@@ -10,7 +10,7 @@ import surefoot
 SOURCE = Path(__file__).parent.parent / "src" / "surefoot"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-CORE = "types core core/parse core/gate core/select core/reasoners"
+CORE = "types core core/parse core/gate core/plan core/select core/reasoners"
 HANDS = "models tools knowledge journal"
 MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-rooms of core have their own rows
     "types": "",
@@ -18,8 +18,9 @@ MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-
     "core/parse": "types",
     "core/gate": "types core core/select",
     "core/select": "types core",
+    "core/plan": "types core core/reasoners",
     "core/reasoners": "types core core/parse core/gate",
-    "core": "types core/parse core/gate core/select core/reasoners",
+    "core": "types core/parse core/gate core/plan core/select core/reasoners",
     **dict.fromkeys(HANDS.split(), "types core core/parse"),
     "progress": "types core",
     "runtime": f"{CORE} prompts {HANDS}",
@@ -30,6 +31,7 @@ MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-
     "reasoners": f"{CORE} prompts {HANDS} runtime run agent service memory",
     "testing": f"{CORE} prompts {HANDS} runtime run agent progress",
     "cli": f"{CORE} prompts {HANDS} runtime run agent",
+    "evals": f"{CORE} prompts {HANDS} runtime run agent testing",
 }
 FRONT_DOOR = "surefoot"
 

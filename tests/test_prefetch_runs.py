@@ -3,19 +3,23 @@
 import asyncio
 import contextlib
 from collections.abc import Generator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import Field
 
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, SqliteJournal, builtin_tools, tool
 from surefoot.core.replay import replay
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.types.decisions import Deny
 from surefoot.types.errors import ConfigError
-from surefoot.types.events import CallEnded, Event, ModelReplied, PreHydrationComplete
+from surefoot.types.events import CallEnded, CallJudged, Event, ModelReplied, PreHydrationComplete, ReferencesFound
+from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.messages import ModelRequest
 from surefoot.types.ports import JournalStore
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
@@ -108,6 +112,134 @@ async def test_a_slow_reference_fails_and_the_finished_ones_are_kept() -> None:
     run = await Agent(model, tools, config=resolving(reference_timeout=0.05), journal=store).run(TASK)
     told = complete(await events_of(store, run.id))
     assert (run.status, told.references_resolved, told.references_failed) == ("completed", 1, 2)
+
+
+async def test_after_the_time_for_all_no_call_is_begun_and_each_says_so() -> None:
+    begun: list[str] = []
+
+    @tool(effect="read")
+    async def page(url: str) -> str:
+        """Comes at once, or never."""
+        begun.append(url)
+        if "slow" in url:
+            await asyncio.Event().wait()
+        return "quick"
+
+    store = MemoryJournal()
+    config = LoopConfig(
+        pre_hydration=PreHydrationConfig(resolution_tools={"url": "page"}, timeout=0.05, max_concurrency=1)
+    )
+    task = "See https://example.org/a https://example.org/slow https://example.org/b https://example.org/c"
+    run = await Agent(ScriptedModel(["done"]), [page], config=config, journal=store).run(task)
+    told = complete(await events_of(store, run.id))
+    assert run.status == "completed"
+    assert begun == ["https://example.org/a", "https://example.org/slow"]
+    assert [item.error for item in told.items] == ["", *["Resolution timed out"] * 3]
+
+
+async def test_arguments_that_the_tool_does_not_take_are_never_sent() -> None:
+    asked: list[str] = []
+
+    @tool(effect="read")
+    async def page(url: Annotated[str, Field(max_length=25)]) -> str:
+        """Text of a page."""
+        asked.append(url)
+        return "x"
+
+    store = MemoryJournal()
+    config = LoopConfig(pre_hydration=PreHydrationConfig(resolution_tools={"url": "page"}))
+    task = "See https://example.org/a and https://example.org/aaaaaaaaaaaaa"
+    run = await Agent(ScriptedModel(["done"]), [page], config=config, journal=store).run(task)
+    _, refused = complete(await events_of(store, run.id)).items
+    assert asked == ["https://example.org/a"]
+    assert refused.error == "refused: url: must have at most 25 characters, not 33"
+
+
+async def test_items_and_calls_have_the_same_ids_and_what_is_refused_keeps_no_credentials() -> None:
+    store = MemoryJournal()
+    task = "Close #3, then compare https://joe:SECRET@example.org with ./notes.md and https://example.org/a."
+    run = await Agent(ScriptedModel(["done"]), World().tools(), config=resolving(), journal=store).run(task)
+    events = await events_of(store, run.id)
+    (found,) = [event for event in events if isinstance(event, ReferencesFound)]
+    ended = {event.call_id for event in events if isinstance(event, CallEnded)}
+    items = complete(events).items
+    assert [item.call_id for item in items] == ["", "", "0.2", "0.3"]
+    assert {item.call_id for item in items if item.call_id} == ended
+    assert "SECRET" not in repr(found)
+    assert [bool(ref.refusal) for ref in found.references] == [True, True, False, False]
+
+
+OTHERS = {
+    "none": LoopConfig(),
+    "other types": LoopConfig(pre_hydration=PreHydrationConfig(resolution_tools={"issue": Resolver("page", "url")})),
+    "nothing": LoopConfig(pre_hydration=PreHydrationConfig(resolution_tools={})),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+async def test_taken_up_with_another_configuration_it_ends_as_it_was_begun(tmp_path: Path, other: LoopConfig) -> None:
+    task, deaths = f"Not #4. {TASK}", 0
+    for death in range(2, 12):
+        store = SqliteJournal(tmp_path / f"{death}.db")
+        broken = Agent(
+            ScriptedModel(["done"]), World().tools(), config=resolving(), journal=CrashingStore(store, death, "after")
+        )
+        with contextlib.suppress(Crash):
+            await broken.run(task, run_id="r")
+        records, _ = await store.read_recorded("r")
+        if ReferencesFound not in (kinds := {type(one.event) for one in records}) or PreHydrationComplete in kinds:
+            continue
+        deaths += 1
+        model = ScriptedModel(["done", "done"])
+        agent = Agent(model, World().tools(), journal=store)
+        forked = await agent.fork("r", at=len(records), config=other)
+        resumed = await agent.resume("r", config=other)
+        for run, request in zip((forked, resumed), model.requests, strict=True):
+            assert run.status == "completed"
+            told = complete(await events_of(store, run.id))
+            assert (told.references_resolved, told.references_failed) == (2, 2)
+            assert request.messages[0].content.startswith("[PRE_HYDRATED_CONTEXT]")
+            assert "my notes" in request.messages[0].content
+        await agent.aclose()
+    assert deaths > 3
+
+
+async def test_a_configuration_that_cannot_resolve_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    store = SqliteJournal(tmp_path / "a.db")
+    with pytest.raises(Crash):
+        await Agent(
+            ScriptedModel(["done"]), World().tools(), config=resolving(), journal=CrashingStore(store, 4, "after")
+        ).run(TASK, run_id="r")
+    before, _ = await store.read_recorded("r")
+    agent = Agent(ScriptedModel(["done"]), World().tools(), journal=store)
+    wrong = LoopConfig(pre_hydration=PreHydrationConfig(resolution_tools={"url": "nothing"}))
+    with pytest.raises(ConfigError, match="there is no such tool"):
+        await agent.resume("r", config=wrong)
+    with pytest.raises(ConfigError, match="there is no such tool"):
+        await agent.fork("r", at=2, new_id="f", config=wrong)
+    assert (await store.read_recorded("r"))[0] == before
+    assert [info.run_id for info in await store.runs()] == ["r"]
+    await agent.aclose()
+
+
+async def test_a_question_about_a_reference_never_pauses_a_run() -> None:
+    limit = SecurityConstraint("c1", "require_confirmation", "Ask before a page.", Condition(tool_name="page"))
+    store = MemoryJournal()
+    guarded = replace(resolving(), guard=GuardConfig(constraints=(limit,)))
+    run = await Agent(ScriptedModel(["done"]), World().tools(), config=guarded, journal=store).run(TASK)
+    events = await events_of(store, run.id)
+    assert run.status == "completed"
+    assert [item.error for item in complete(events).items] == ["", "needs approval", "No resolution tool configured"]
+    judged = {event.call_id: event for event in events if isinstance(event, CallJudged)}
+    assert (judged["0.1"].decision, judged["0.1"].origin) == (Deny("needs approval"), "prefetch")
+
+
+async def test_what_a_policy_forbids_says_so() -> None:
+    limit = SecurityConstraint("c1", "forbid", "No pages.", Condition(tool_name="page"))
+    store = MemoryJournal()
+    guarded = replace(resolving(), guard=GuardConfig(constraints=(limit,)))
+    run = await Agent(ScriptedModel(["done"]), World().tools(), config=guarded, journal=store).run(TASK)
+    assert complete(await events_of(store, run.id)).items[1].error.startswith("denied by policy: ")
 
 
 async def test_a_resolver_may_be_hidden_from_the_model() -> None:

@@ -1,12 +1,19 @@
 """A tool profile in a run: what it hides is not shown, not called, and told of. Source: spec/primitives.md, 1.6."""
 
+import json
+from dataclasses import replace
+from unicodedata import normalize
+
 import pytest
 
 from surefoot import Agent, LoopConfig, MemoryJournal, tool
+from surefoot.core.replay import replay
+from surefoot.core.select.verified import digest_of_tool
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.errors import ConfigError
-from surefoot.types.events import CallJudged, ToolsSelected
-from surefoot.types.messages import CallMode
+from surefoot.types.events import CallJudged, Event, ToolsSelected
+from surefoot.types.messages import CallMode, ModelMessage, NativeCall
+from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.profile import ToolProfile
 
 pytestmark = pytest.mark.anyio
@@ -68,3 +75,119 @@ def test_a_profile_that_cannot_be_kept_is_refused_when_the_agent_is_built() -> N
     config = LoopConfig(tool_profile=ToolProfile(max_tools=0, pinned=["shell"]))
     with pytest.raises(ConfigError, match="pin fewer"):
         Agent(ScriptedModel([]), [web_get, shell], config=config)
+
+
+async def test_verified_tools_are_those_marked_or_pinned_as_they_are() -> None:
+    @tool(effect="read", verified=True)
+    async def marked() -> str:
+        """Marked in the code."""
+        return "marked"
+
+    pinned = {"web_get": digest_of_tool(web_get.spec), "shell": digest_of_tool(replace(web_get.spec, name="shell"))}
+    config = LoopConfig(tool_profile=ToolProfile(require_verified=True, digests=pinned))
+    store, model = MemoryJournal(), ScriptedModel(["done"])
+    run = await Agent(model, [web_get, shell, marked], config=config, journal=store).run("go")
+    assert run.status == "completed"
+    records, _ = await store.read_recorded(run.id)
+    selected = next(record.event for record in records if isinstance(record.event, ToolsSelected))
+    assert selected.visible == ("web_get", "marked", "read_result")
+    assert selected.dropped == (("shell", "verified", "the tool has changed since it was pinned"),)
+    assert selected.warnings == ("not verified, because changed since pinned: 'shell'",)
+
+
+async def events_of(store: MemoryJournal, run_id: str) -> list[Event]:
+    records, wrong = await store.read_recorded(run_id)
+    assert wrong == ""
+    events = [record.event for record in records]
+    assert replay(events).differs_at is None
+    return events
+
+
+@pytest.mark.parametrize("arguments", [{}, {"command": "ls", "more": 1}, "no JSON"])
+async def test_a_hidden_tool_called_with_bad_arguments_is_refused_without_a_word_of_its_schema(
+    arguments: dict[str, object] | str,
+) -> None:
+    store = MemoryJournal()
+    reply = ModelMessage("assistant", calls=(NativeCall("id", "shell", arguments),), finish_reason="tool_calls")
+    model = ScriptedModel([reply, "done"])
+    run = await Agent(model, [web_get, shell], config=PROFILE, journal=store).run("go")
+    assert run.status == "completed"
+    judged = [event for event in await events_of(store, run.id) if isinstance(event, CallJudged)]
+    assert [event.rule for event in judged] == ["profile"]
+    told = model.requests[1].messages
+    assert "not in profile" in told[-1].content
+    assert "command" not in told[-1].content
+    assert isinstance(json.loads(str(told[-2].calls[0].arguments)), dict)
+
+
+async def test_a_configuration_without_a_profile_lifts_it() -> None:
+    store, ask = MemoryJournal(), calls(("shell", {"command": "ls"}))
+    run = await Agent(ScriptedModel([calls(("web_get", {}))]), [web_get, shell], config=PROFILE, journal=store).run(
+        "go"
+    )
+    ran.clear()
+    again = Agent(ScriptedModel([ask, "done", ask, "done"]), [web_get, shell], journal=store)
+    await again.fork(run.id, 2, new_id="forked", config=LoopConfig())
+    await again.resume(run.id, config=LoopConfig())
+    assert ran == ["shell", "shell"]
+    for run_id in (run.id, "forked"):
+        await events_of(store, run_id)
+
+
+async def test_a_fork_keeps_the_profile_even_of_a_run_that_had_not_selected_yet() -> None:
+    store = MemoryJournal()
+    run = await Agent(ScriptedModel(["done"]), [web_get, shell], config=PROFILE, journal=store).run("go")
+    ran.clear()
+    model = ScriptedModel([calls(("shell", {"command": "ls"})), "done"])
+    await Agent(model, [web_get, shell], journal=store).fork(run.id, 1, new_id="forked")
+    assert ran == []
+
+
+async def test_a_fork_that_is_refused_leaves_no_run() -> None:
+    store = MemoryJournal()
+    agent = Agent(ScriptedModel(["done"]), [web_get, shell], journal=store)
+    run = await agent.run("go")
+    impossible = LoopConfig(tool_profile=ToolProfile(max_tools=0, pinned=["shell"]))
+    with pytest.raises(ConfigError, match="pin fewer"):
+        await agent.fork(run.id, 1, new_id="forked", config=impossible)
+    assert [summary.run_id for summary in await store.runs()] == [run.id]
+
+
+async def test_more_drops_than_are_named_are_told_of_and_so_is_a_hidden_resolver() -> None:
+    def made(name: str) -> object:
+        async def fetch(url: str) -> str:
+            return url
+
+        return tool(fetch, effect="read", name=name)
+
+    tools = [made("web_fetch"), *(made(f"tool_{number}") for number in range(150))]
+    config = LoopConfig(tool_profile=ToolProfile(include=["web_get"]), pre_hydration=PreHydrationConfig())
+    store = MemoryJournal()
+    run = await Agent(ScriptedModel(["done"]), [web_get, *tools], config=config, journal=store).run("go")  # type: ignore[list-item]
+    (selected,) = [event for event in await events_of(store, run.id) if isinstance(event, ToolsSelected)]
+    assert (len(selected.dropped), selected.counts["include"]) == (100, 151)
+    assert any("51 more tools" in warning for warning in selected.warnings)
+    assert any("web_fetch" in warning for warning in selected.warnings)
+
+
+async def test_a_name_is_kept_in_one_form_with_and_without_a_profile() -> None:
+    @tool(effect="read", name=normalize("NFD", "café"))
+    async def cafe() -> str:
+        """Coffee."""
+        ran.append("cafe")
+        return "coffee"
+
+    ran.clear()
+    for config in (LoopConfig(), LoopConfig(tool_profile=ToolProfile(include=["caf*"]))):
+        model = ScriptedModel([calls((normalize("NFC", "café"), {})), "done"])
+        run = await Agent(model, [web_get, cafe], config=config).run("go")
+        assert run.status == "completed"
+    assert ran == ["cafe", "cafe"]
+
+
+async def test_what_prefetch_asks_for_is_told_from_what_the_model_asks_for() -> None:
+    config = LoopConfig(pre_hydration=PreHydrationConfig(resolution_tools={"url": "web_get"}))
+    store, model = MemoryJournal(), ScriptedModel([calls(("web_get", {"url": "y"})), "done"])
+    run = await Agent(model, [web_get], config=config, journal=store).run("see https://example.org/a")
+    judged = [event for event in await events_of(store, run.id) if isinstance(event, CallJudged)]
+    assert [event.origin for event in judged] == ["prefetch", "model"]

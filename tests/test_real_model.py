@@ -1,4 +1,4 @@
-"""The main job on the embedded model: the first task of the demo, by the command that a user would type."""
+"""The main job on the embedded model: two tasks of the demo, by the command that a user would type."""
 
 import subprocess
 import sys
@@ -21,11 +21,12 @@ TRIES = 3
 
 @pytest.mark.real_model
 @pytest.mark.skipif(not has_weights(), reason="the embedded model is not here; `surefoot model pull` fetches it")
-def test_two_scores_are_looked_up_and_added() -> None:
+@pytest.mark.parametrize("task", ["1", "5"], ids=["two-scores-added", "a-page-and-a-file-fetched-first"])
+def test_a_task_of_the_demo_comes_out_right(task: str) -> None:
     told = ""
     for _ in range(TRIES):
         done = subprocess.run(
-            [sys.executable, ROOT / "examples" / "demo.py", "1"],
+            [sys.executable, ROOT / "examples" / "demo.py", task],
             capture_output=True,
             text=True,
             check=False,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +12,7 @@ import pytest
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, SqliteJournal, Task, ToolResult, tool
 from surefoot.core.fold import fold
 from surefoot.core.moves import next_moves
-from surefoot.core.reasoners.dual_view import thinker_messages
+from surefoot.core.reasoners.shown import request
 from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.replay import replay
 from surefoot.core.state import changed
@@ -562,9 +563,12 @@ async def test_in_another_process_a_role_sees_what_it_saw_before(reasoner: str) 
 async def test_what_is_dropped_when_the_context_overflows_is_the_oldest() -> None:
     store = MemoryJournal()
     state = fold(await events_of(store, await agent_on(store, "dual", World()).run(TASK)))
-    whole = thinker_messages(state)
-    thinker = changed(state.speakers["thinker"], dropped=3)
-    rest = thinker_messages(changed(state, speakers={**state.speakers, "thinker": thinker}))
+    task, *whole = request(state, Think(99, "thinker")).messages
+    thinker = state.speakers["thinker"]
+    thinker = changed(thinker, fit=replace(thinker.fit, dropped=3))
+    state = changed(state, speakers={**state.speakers, "thinker": thinker})
+    first, line, *rest = request(state, Think(99, "thinker")).messages
+    assert (first, line.content) == (task, "[3 earlier steps are not shown]")
     assert 0 < len(rest) < len(whole)
     assert rest == whole[-len(rest) :]
 

@@ -16,21 +16,24 @@ from surefoot.core.roles import ROLES
 from surefoot.core.state import EMPTY, Call, State
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
-from surefoot.runtime.cast import Cast, by_role, cast_of
+from surefoot.runtime.cast import Cast, by_role, cast_of, judge_of
 from surefoot.runtime.drive import drive
+from surefoot.runtime.guarding import anchor, approval, expired, refusal
 from surefoot.runtime.hands import LiveHands, Watch
-from surefoot.runtime.selection import selection
+from surefoot.runtime.offered import Offered, Offers
+from surefoot.runtime.pins import Pins
+from surefoot.runtime.planned import planned, step_templates
+from surefoot.runtime.selection import selected_anew
 from surefoot.runtime.services import RunServices, checked_services
+from surefoot.runtime.stages import stage_templates
 from surefoot.runtime.templates import Thinking, chosen_templates
-from surefoot.runtime.toolbox import bound_tools, catalogue_of, check_resolvers, known_of
+from surefoot.runtime.toolbox import bound_tools, known_of
 from surefoot.types.config import LoopConfig
-from surefoot.types.decisions import Allow, Deny
 from surefoot.types.endings import Cancelled, Completed
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     Attachment,
     CallEnded,
-    CallJudged,
     DoubtSettled,
     Event,
     RunEnded,
@@ -42,10 +45,12 @@ from surefoot.types.events import (
 )
 from surefoot.types.messages import CallMode, ModelSettings, Signal
 from surefoot.types.ports import JournalStore, Model, RunJournal, ServiceKey, Tool
-from surefoot.types.tools import Catalogue, ToolResult
+from surefoot.types.tools import ToolResult
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
+    from surefoot.tools.mcp.files import McpGiven
+    from surefoot.tools.mcp.servers import McpServers
 
 T = TypeVar("T")
 
@@ -56,10 +61,12 @@ class Agent:
 
     `model` is `provider:model` or any `Model`; for the reasoner `dual` also one for each role, `{"thinker": …, "actor":
     …}`, and so with `settings`. `tools` are functions or `Tool`s, with unique names; `services` is what they ask for by
-    type, objects or factories (`runtime/services.py` says which is which). `journal` is where runs are kept: a
-    `JournalStore`, a path for SQLite, or None for memory. `call_mode` "auto" takes the first that the model's wire can
-    carry. `fallback` answers while the circuit of a model that was given by name is open. `thinking` is how `mono` and
-    `dual` are asked to think (`runtime/templates.py`). `prompts` replaces templates, by call mode or "ROLE_MODE".
+    type, objects or factories (`runtime/services.py` says which is which). `mcp` are servers whose tools come besides:
+    a file, a mapping or server objects (docs/mcp.md); a run sees them as they are when it begins. `journal` is where
+    runs are kept: a `JournalStore`, a path for SQLite, or None for memory. `call_mode` "auto" takes the first that the
+    model's wire can carry. `fallback` answers while the circuit of a model that was given by name is open. `thinking`
+    is how `mono` and `dual` are asked to think (`runtime/templates.py`). `prompts` replaces templates, by call mode or
+    "ROLE_MODE".
     Raises `UsageError` for what cannot work.
     """
 
@@ -75,11 +82,10 @@ class Agent:
     thinking: Thinking = "auto"
     services: Mapping[ServiceKey, object] = field(default_factory=dict[ServiceKey, object], repr=False)
     prompts: Mapping[str, str] = field(default_factory=dict[str, str])
+    mcp: McpGiven | Sequence[McpGiven] | McpServers | None = field(default=None, repr=False)
     _cast: Cast = field(init=False, repr=False)
     _store: JournalStore = field(init=False, repr=False)
-    _tools: Mapping[str, Tool] = field(init=False, repr=False)
-    _catalogue: Catalogue = field(init=False, repr=False)
-    _selected: Sequence[Event] = field(init=False, repr=False)
+    _offers: Offers = field(init=False, repr=False)
     _prompts: Mapping[str, str] = field(init=False, repr=False)
     _services: Mapping[ServiceKey, object] = field(init=False, repr=False)
     _knowledge: KnowledgeBridge | None = field(init=False, repr=False)
@@ -89,19 +95,16 @@ class Agent:
             raise UsageError("instructions must be a text")
         if self.reasoner not in CHOICES:
             raise UsageError(f"there is no reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")
-        models, settings = by_role(self.reasoner, self.model, self.settings, self.fallback)
+        models, settings = by_role(self.reasoner, self.model, self.settings, self.fallback, judge_of(self.config.guard))
         parts = cast_of(self.reasoner, models, settings, self.call_mode)
         services = checked_services(self.services)
         known, own = known_of(self.config)
-        tools = bound_tools((*self.tools, *own), services)
-        catalogue = catalogue_of(tools)
-        check_resolvers(self.config, catalogue)
+        store = store_of(self.journal)
+        offers = Offers(bound_tools((*self.tools, *own), services), self.config, self.mcp, Pins.beside(store))
         for name, value in (
             ("_cast", parts),
-            ("_store", store_of(self.journal)),
-            ("_tools", tools),
-            ("_catalogue", catalogue),
-            ("_selected", selection(catalogue, self.config)),
+            ("_store", store),
+            ("_offers", offers),
             ("_services", services),
             ("_knowledge", known),
             ("_prompts", chosen_templates(self.reasoner, self.thinking, parts.thinks, self.prompts)),
@@ -113,9 +116,12 @@ class Agent:
 
         `watch` gets every event, and with `stream` the pieces of replies too. Cancelling leaves the run resumable.
         """
+        offered = await self._offers.now()
+        asked = planned(task, self.reasoner, offered.catalogue)
         journal = await self._store.open(run_id or new_run_id(), create=True)
         async with _Opened(journal):
-            return await self._drive(journal, self._started(journal.run_id, task), watch, stream=stream)
+            first = self._started(journal.run_id, asked, offered)
+            return await self._drive(journal, first, watch, stream=stream, offered=offered)
 
     def run_sync(self, task: str | Task, *, run_id: str = "", watch: Watch | None = None, stream: bool = False) -> Run:
         """`run` for scripts. Must not be called where an event loop is running."""
@@ -153,20 +159,24 @@ class Agent:
     ) -> Run:
         """Go on with a run that was interrupted, paused or ended, from where its journal stands.
 
-        A completed run is given back as it is. Resuming approves nothing. `config` replaces the limits that ended it.
+        A completed run is given back as it is. Resuming approves nothing. `config` replaces the limits that ended it,
+        and the tool profile: one without a profile lifts it.
         """
         journal = await self._store.open(run_id)
         async with _Opened(journal):
             state = fold(await journal.read())
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
+            if standing(state) and (late := expired(state, (await self._store.read_recorded(run_id))[0])):
+                await journal.append(late, "written")
+                state = fold(late, state)
             if isinstance(state.ending, Completed) or (standing(state) and not next_moves(state)):
                 return Run.of(state)
             first: list[Event] = []
             if state.run_id != run_id:  # it was forked, and died before it could say so
                 first.append(RunForked(run_id, state.run_id, state.seen))
             changes = self._cast.changes(state)
-            first += (RunResumed(by or "resume", changes, config), *selection(state.tools, config or state.config))
+            first += (RunResumed(by or "resume", changes, config), *selected_anew(state, config))
             first += self._cast.remembered(_other_models(changes, state))
             return await self._drive(journal, first, watch, stream=stream, state=state)
 
@@ -189,16 +199,17 @@ class Agent:
         `config` replaces that of the parent. Raises `UsageError` for an unknown run or a record that it does not have.
         """
         records, _ = await self._store.read_recorded(run_id)
-        if records[:at]:
-            self._cast.changes(fold(record.event for record in records[:at]))  # what cannot be driven is not made
+        state = fold(record.event for record in records[:at])
+        changes, selected = dict[str, Speaker](), tuple[Event, ...]()
+        if state.task is not None:  # what cannot be driven is not made
+            changes, selected = self._cast.changes(state), selected_anew(state, config)
         forked = new_id or new_run_id()
         await self._store.fork(run_id, at, forked)
         journal = await self._store.open(forked)
         async with _Opened(journal):
-            state = fold(await journal.read())
-            changes = self._cast.changes(state)
-            first: list[Event] = [RunForked(forked, run_id, at, changes, config)]
-            first += selection(state.tools, config) if config else ()
+            first: list[Event] = [RunForked(forked, run_id, at, changes, config), *selected]
+            if state.gate is None and state.task is not None:  # it was cut off before the words were read
+                first += anchor(state.task, state.config)
             first += self._cast.remembered(_other_models(changes, state))
             return await self._drive(journal, first, watch, stream=stream, state=state)
 
@@ -210,16 +221,20 @@ class Agent:
         if len(result) > most:
             raise UsageError(f"the result has {len(result)} characters; give at most {most}")
         told = ToolResult(result, source=by, trust="trusted") if result else None
-        return await self._speak(run_id, call_id, by, "in_doubt", lambda: DoubtSettled(call_id, outcome, by, told))
+        return await self._speak(
+            run_id, call_id, by, "in_doubt", lambda _state, _call: (DoubtSettled(call_id, outcome, by, told),)
+        )
 
     async def approve(self, run_id: str, call_id: str, *, by: str) -> Run:
-        """Allow a call that waits for a person. `by` is their name."""
-        return await self._speak(run_id, call_id, by, "approval", lambda: CallJudged(call_id, Allow(), "person", by))
+        """Allow a call that waits for a person, exactly as it is. `by` is their name.
+
+        A question that has waited too long is refused in place of that (`GuardConfig.approval_timeout_s`).
+        """
+        return await self._speak(run_id, call_id, by, "approval", lambda state, call: approval(state, call, by))
 
     async def refuse(self, run_id: str, call_id: str, *, by: str, reason: str = "") -> Run:
         """Refuse a call that waits for a person; the model reads the reason."""
-        why = f"refused by {by}" + (f": {reason}" if reason else "")
-        return await self._speak(run_id, call_id, by, "approval", lambda: CallJudged(call_id, Deny(why), "person", by))
+        return await self._speak(run_id, call_id, by, "approval", lambda _state, call: refusal(call, by, reason))
 
     async def cancel(self, run_id: str, *, by: str) -> Run:
         """End a run that nobody drives. One that is driven is stopped by cancelling its task.
@@ -241,6 +256,7 @@ class Agent:
     async def aclose(self) -> None:
         """Give back connections and files. The agent can be used again afterwards."""
         await self._cast.aclose()
+        await self._offers.aclose()
         if self._knowledge is not None:
             await self._knowledge.aclose()
         await self._store.aclose()
@@ -260,7 +276,12 @@ class Agent:
         raise UsageError("an event loop is running here: await `run` or `resume` in place of their `_sync` forms")
 
     async def _speak(
-        self, run_id: str, call_id: str, by: str, about: Literal["approval", "in_doubt"], word: Callable[[], Event]
+        self,
+        run_id: str,
+        call_id: str,
+        by: str,
+        about: Literal["approval", "in_doubt"],
+        word: Callable[[State, Call], Sequence[Event]],
     ) -> Run:
         """Put a person's word on record, if it answers what the call waits for."""
         _check_name(by)
@@ -272,9 +293,10 @@ class Agent:
             if call is None or waits_for != about:
                 why = f"waits for {waits_for}, which is another question" if call else "does not wait for a person"
                 raise UsageError(f"run {run_id}: call {call_id!r} {why}")
-            event = word()
-            await journal.append((event,), "written")
-            return Run.of(fold((event,), state))
+            late = expired(state, (await self._store.read_recorded(run_id))[0])
+            said = late or word(state, call)
+            await journal.append(said, "written")
+            return Run.of(fold(said, state))
 
     async def _drive(
         self,
@@ -284,13 +306,15 @@ class Agent:
         *,
         stream: bool,
         state: State = EMPTY,
+        offered: Offered | None = None,
     ) -> Run:
         """Put on record how somebody takes it up, then drive on from `state`."""
+        tools = offered.tools if offered else await self._offers.tools_of(state.tools)
         await journal.append(first)
         async with RunServices(self._services) as services:
             hands = LiveHands(
                 self._cast,
-                self._tools,
+                tools,
                 journal,
                 services,
                 watch,
@@ -301,18 +325,18 @@ class Agent:
             hands.announced(first)
             return Run.of(await drive(journal, hands, fold(first, state)))
 
-    def _started(self, run_id: str, task: str | Task) -> tuple[Event, ...]:
+    def _started(self, run_id: str, asked: Task, offered: Offered) -> tuple[Event, ...]:
         started = RunStarted(
             run_id,
-            task if isinstance(task, Task) else Task(task),
+            asked,
             self._cast.speakers,
-            self._catalogue,
-            self._prompts,
+            offered.catalogue,
+            {**self._prompts, **step_templates(asked), **stage_templates(self.config.guard)},
             self.instructions,
             self.reasoner,
             self.config,
         )
-        return (started, *self._selected, *self._cast.remembered(ROLES[self.reasoner]))
+        return (started, *anchor(asked, self.config), *offered.selected, *self._cast.remembered(ROLES[self.reasoner]))
 
 
 def _other_models(changes: Mapping[str, Speaker], state: State) -> list[str]:

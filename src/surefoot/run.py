@@ -9,8 +9,9 @@ from surefoot.core.moves import next_moves, standing
 from surefoot.core.parse.deliverable import Deliverable, parts_of
 from surefoot.core.roles import rounds
 from surefoot.core.state import Call, State
+from surefoot.core.tracked import questions
 from surefoot.types.decisions import Ask
-from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Status
+from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Status, Stopped
 from surefoot.types.events import models_line
 from surefoot.types.messages import Usage
 
@@ -20,7 +21,8 @@ class Run:
     """What came of a run, as far as it has gone.
 
     `answer` is the answer, or "" when there is none. `status` is the ending's name, or `paused` or `interrupted`;
-    `reason` says why, `detail` what to do about it. `waiting` are the calls for which a person has to speak.
+    `reason` says why, `detail` what to do about it. `waiting` are the calls for which a person has to speak,
+    and limits of progress in the form of calls.
     `elapsed_s`: seconds in which it was driven. `models` are by role, `rounds` replies of the role that leads.
     """
 
@@ -41,7 +43,8 @@ class Run:
     def of(cls, state: State) -> Run:
         """The run that a state tells of."""
         status, answer, reason, detail = _standing(state)
-        waiting = tuple(c for c in state.calls if c.is_open and (not c.is_waiting or isinstance(c.decision, Ask)))
+        calls = tuple(c for c in state.calls if c.is_open and (not c.is_waiting or isinstance(c.decision, Ask)))
+        waiting = (*calls, *questions(state))
         return cls(
             state.run_id,
             status,
@@ -73,6 +76,6 @@ def _standing(state: State) -> tuple[Status, str, str, str]:
     if ending is None:
         reason = standing(state) if not next_moves(state) else ""
         return ("paused" if reason else "interrupted"), "", reason, ""
-    answer = ending.answer if isinstance(ending, Completed | CompletedPartial) else ""
+    answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
     reason = "" if isinstance(ending, Completed) else ending.by if isinstance(ending, Cancelled) else ending.reason
     return ending.kind, answer, reason, getattr(ending, "detail", "")

@@ -65,6 +65,14 @@ def test_a_file_is_imported_whole_or_not_at_all(knowledge: Command, tmp_path: Pa
     assert knowledge("import", "facts.jsonl").output == "1 entry in the store now, of 2 lines\n"
 
 
+def test_a_file_may_begin_with_a_byte_order_mark_and_its_texts_hold_any_line_end(
+    knowledge: Command, tmp_path: Path
+) -> None:
+    row = json.dumps({"subject": "a\u2028b", "predicate": "is", "object": "x"}, ensure_ascii=False)
+    (tmp_path / "facts.jsonl").write_bytes(f"{row}\r\n".encode("utf-8-sig"))
+    assert knowledge("import", "facts.jsonl").output == "1 entry in the store now, of 1 line\n"
+
+
 def test_what_cannot_be_meant_is_said(knowledge: Command, tmp_path: Path) -> None:
     for arguments, words in (
         (("search", "x"), "there is no knowledge store at"),

@@ -152,7 +152,9 @@ def test_replay_says_that_all_is_alike_or_where_it_differs(surefoot: Command, fi
     assert "Sent." in differs.out
 
 
-@pytest.mark.parametrize(("word", "result"), [((), "sent to Bob"), (("--refuse", "--reason", "not him"), "not him")])
+@pytest.mark.parametrize(
+    ("word", "result"), [(("--yes",), "sent to Bob"), (("--deny", "--note", "not him"), "not him")]
+)
 def test_a_call_waits_for_a_person(surefoot: Command, tmp_path: Path, word: tuple[str, ...], result: str) -> None:
     events = recorded()
     keep(tmp_path / ".surefoot" / "journal.db", "r1", [*events[:2], CallJudged("1.0", Ask("it leaves"), "ask_first")])
@@ -164,11 +166,14 @@ def test_a_call_waits_for_a_person(surefoot: Command, tmp_path: Path, word: tupl
         assert surefoot("resume", "r1", *options).code == 6  # resuming approves nothing
         assert surefoot("approve", "r1", "1.0").code == 2
         assert surefoot("approve", "r1", "9.9", "--by", "Ada").code == 2
+        unread = surefoot("approve", "r1", "1.0", "--by", "Ada")  # no terminal: nobody reads the question
+        assert "nobody said yes" in unread.out
+        assert "paused (approval)" in unread.out
         assert "surefoot resume r1" in surefoot("approve", "r1", "1.0", "--by", "Ada", *word).out
         done = surefoot("resume", "r1")
     assert (done.code, done.out) == (0, "Done.\n")
     assert result in texts(chat.bodies[0], "tool")[0]
-    assert ("allowed by Ada" in surefoot("show", "r1").out) is (not word)
+    assert ("allowed by Ada" in surefoot("show", "r1").out) is (word == ("--yes",))
 
 
 def test_settle_says_what_nobody_else_knows(surefoot: Command, tmp_path: Path) -> None:

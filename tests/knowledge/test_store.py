@@ -2,11 +2,12 @@
 
 import sqlite3
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from surefoot.knowledge.store import KnowledgeStore
+from surefoot.knowledge.store import MOST_ON_TOPIC, KnowledgeStore
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.knowledge import Knowledge, KnowledgeError
 
@@ -90,10 +91,51 @@ def test_a_model_cannot_change_what_a_person_vouched_for(store: KnowledgeStore) 
     assert (kept.id, kept.confidence, kept.verified_by) == ("1", 0.9, "Ada")
 
 
-def test_who_adds_what_a_model_stored_vouches_for_it(store: KnowledgeStore) -> None:
-    store.add([Knowledge("use tabs", confidence=0.1, run_id="r")], by="")
-    (kept,) = store.add([Knowledge("use tabs", confidence=0.9)], by="Ada")
-    assert (kept.id, kept.confidence, kept.verified_by, kept.run_id) == ("1", 0.9, "Ada", "r")
+def test_who_adds_what_a_model_stored_vouches_for_the_own_words_alone(store: KnowledgeStore) -> None:
+    theirs = Knowledge("use\n\ntabs\n", "for", "money", confidence=0.1, source="model", run_id="r", call_id="1.0")
+    store.add([theirs], by="")
+    mine = Knowledge("use tabs for money", confidence=0.9, source="operator")
+    (kept,) = store.add([mine], by="Ada")
+    assert kept == replace(mine, verified_by="Ada", id="1", created_at=kept.created_at)
+    assert [entry.id for entry in store.search("tabs money", 5)] == ["1"]
+
+
+def test_a_blank_name_vouches_for_nothing(store: KnowledgeStore) -> None:
+    (kept,) = store.add([fact("use tabs", scope=".")], by=" ")
+    assert (kept.verified, kept.verified_by) == (False, "")
+    assert not Knowledge("use tabs", verified_by=" ").verified
+    assert store.on_topic(["."], "tabs") == []
+
+
+def test_what_nobody_vouches_for_takes_no_place_on_a_topic(store: KnowledgeStore) -> None:
+    store.add((fact(f"query of a database {at}", scope="src") for at in range(MOST_ON_TOPIC + 1)), by="")
+    store.add([fact("a database query uses parameters", scope="src")], by="Ada")
+    assert [match.number for match in store.on_topic(["src"], "database")] == [MOST_ON_TOPIC + 2]
+    store.verify("1", by="Ada")
+    assert [match.number for match in store.on_topic(["src"], "database")] == [1, MOST_ON_TOPIC + 2]
+
+
+def test_the_surest_of_many_on_a_topic_comes_first(store: KnowledgeStore) -> None:
+    store.add((Knowledge(f"logging rule {at}", scope=".", confidence=0.1) for at in range(300)), by="Ada")
+    store.add([Knowledge("log with the logging rule", scope=".", confidence=1.0)], by="Ada")
+    assert store.on_topic(["."], "logging")[0].number == 301
+
+
+def test_what_nobody_vouches_for_makes_no_word_a_language(store: KnowledgeStore) -> None:
+    store.add([fact("a note", language="testing")], by="")
+    assert not store.knows_language("testing")
+    store.verify("1", by="Ada")
+    assert store.knows_language("testing")
+
+
+def test_a_row_that_cannot_be_meant_is_an_error_of_the_store(store: KnowledgeStore, tmp_path: Path) -> None:
+    store.add([fact("use tabs")], by="Ada")
+    store.close()
+    with sqlite3.connect(tmp_path / "knowledge.db") as db:
+        db.execute("UPDATE entry SET type='Rule'")
+    db.close()
+    with pytest.raises(KnowledgeError, match="entry 1 cannot be read"):
+        store.search("tabs", 5)
 
 
 def test_a_person_verifies_by_name_and_only_what_is_there(store: KnowledgeStore) -> None:

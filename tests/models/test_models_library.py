@@ -15,6 +15,7 @@ from surefoot.models.plugin_litellm import litellm_model
 from surefoot.types.errors import ConfigError, ModelError, ModelRefused, ModelTimeout, ModelUnreachable, TraitRefused
 from surefoot.types.messages import CallPreview, ModelSettings, ModelSignal, NativeCall, TextDelta
 from surefoot.types.ports import Model
+from surefoot.types.tools import Catalogue
 
 pytestmark = pytest.mark.anyio
 KEY = "sk-very-secret-0123456789"
@@ -47,6 +48,21 @@ async def test_litellm_is_asked_for_one_try() -> None:
         "model": "openai/m", "num_retries": 0, "max_retries": 0, "stream": None,
     }  # fmt: skip
     assert [message["role"] for message in plain_messages(asked[0])] == ["system", "user", "assistant", "tool", "tool"]
+
+
+async def test_earlier_calls_are_texts_where_no_tool_may_be_declared() -> None:
+    asked: list[Json] = []
+
+    async def acompletion(**fields: object) -> Json:
+        asked.append(fields)
+        return completion("words")
+
+    bare = replace(ASK, tools=Catalogue(), bare=True)
+    await litellm_model("anthropic/m", ModelSettings(), acompletion=acompletion).send(bare)
+    said = plain_messages(asked[0])
+    assert [message["role"] for message in said] == ["system", "user", "assistant", "user", "user"]
+    assert "tools" not in asked[0]
+    assert not any("tool_calls" in message for message in said)
 
 
 def plain_messages(fields: Json) -> list[Json]:

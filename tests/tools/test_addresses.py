@@ -4,7 +4,14 @@ from ipaddress import ip_address
 
 import pytest
 
-from surefoot.tools.addresses import host_refusal, is_metadata, literal_address, plain_host, refusal
+from surefoot.tools.addresses import (
+    host_refusal,
+    is_metadata,
+    is_this_machine,
+    literal_address,
+    plain_host,
+    refusal,
+)
 
 
 @pytest.mark.parametrize(
@@ -108,3 +115,18 @@ def test_closed_names(host: str) -> None:
 
 def test_open_names() -> None:
     assert host_refusal("example.com") == host_refusal("mylocalhost") == ""
+
+
+@pytest.mark.parametrize(
+    ("host", "is_it"),
+    [
+        *(
+            (each, True)
+            for each in ("localhost", "x.localhost", "127.0.0.1", "127.255.0.1", "127.1", "2130706433", "::1")
+        ),
+        *((each, False) for each in ("localhost.org", "notlocalhost", "10.0.0.1", "0.0.0.0", "fe80::1", "8.8.8.8")),
+        *((each, False) for each in ("", "1.2.3.4.5", "::g")),
+    ],
+)
+def test_which_hosts_are_this_machine(host: str, is_it: bool) -> None:
+    assert is_this_machine(host) is is_it

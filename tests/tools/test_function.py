@@ -86,6 +86,7 @@ class TestDeclaration:
             idempotent=True,
             polling=True,
             finish=True,
+            verified=True,
             timeout_s=5,
             name="看",
             description="Looks.",
@@ -96,6 +97,7 @@ class TestDeclaration:
         assert spec.idempotent
         assert spec.polling
         assert spec.finish
+        assert spec.verified
         assert spec.has_probe
 
     def test_reads_are_idempotent(self) -> None:

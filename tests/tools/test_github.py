@@ -361,6 +361,23 @@ def test_a_base_url_is_checked_and_shows_no_password(base_url: str) -> None:
     assert "secret" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    "host", ["api.github.com", "example.org:8080", "10.0.0.5:80", "localhost.example.org:80", "[fd00::1]:80"]
+)
+def test_a_token_does_not_go_over_http_to_another_machine(host: str) -> None:
+    with pytest.raises(ConfigError, match="over https only") as told:
+        github_tools("acme/logs", token=TOKEN, base_url=f"http://{host}")
+    assert told.value.field == "base_url"
+    assert TOKEN not in str(told.value)
+    assert github_tools("acme/logs", token=TOKEN, base_url=f"https://{host}")[0].spec.name == "github_issue"
+    assert github_tools("acme/logs", base_url=f"http://{host}")[0].spec.name == "github_issue"
+
+
+@pytest.mark.parametrize("host", ["localhost:3000", "127.0.0.1:3000", "127.1:3000", "[::1]:3000", "hub.localhost:3000"])
+def test_a_token_may_go_over_http_to_this_machine(host: str) -> None:
+    assert github_tools("acme/logs", token=TOKEN, base_url=f"http://{host}")[0].spec.name == "github_issue"
+
+
 @pytest.mark.parametrize("token", [f"{TOKEN}\n", f"{TOKEN} x", f"{TOKEN}é"])
 def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(ConfigError, match="token") as told:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from surefoot.cli import doctor, knowledge, model, run, runs
+from surefoot.cli import check, doctor, knowledge, mcp_servers, model, run, runs
 from surefoot.cli.checks import installed
 from surefoot.cli.exits import HELP
 
@@ -43,6 +43,7 @@ for command in (
     runs.show,
     run.resume,
     run.fork,
+    check.check,
     runs.replay,
     runs.approve,
     runs.settle,
@@ -51,4 +52,5 @@ for command in (
 ):
     app.command(epilog=HELP if command in (run.run, run.resume, run.fork) else None)(command)
 app.add_typer(knowledge.app, name="knowledge")
+app.add_typer(mcp_servers.app, name="mcp")
 app.add_typer(model.app, name="model")

@@ -113,7 +113,8 @@ def import_(
     root: RootOption = None,
 ) -> None:
     """Keep all entries of a file, or none when one of them is wrong. What is there already is not kept twice."""
-    entries = [_entry(at, text) for at, text in enumerate(file.read_text("utf-8").splitlines(), 1) if text.strip()]
+    lines = file.read_text("utf-8-sig").split("\n")  # JSON may hold other line ends, such as U+2028
+    entries = [_entry(at, text) for at, text in enumerate(lines, 1) if text.strip()]
 
     async def added(bridge: KnowledgeBridge) -> tuple[Knowledge, ...]:
         return await bridge.add(entries, by=_name(by))

@@ -57,10 +57,19 @@ class OnStuck(StrEnum):
     SkipStep = "SkipStep"
     AbortTask = "AbortTask"
     Escalate = "Escalate"
+    Replan = "Replan"
     AnswerNow = "AnswerNow"
 
 
-_MODEL, _TOOLS, _LIMITS = "Model", "Tools", "Limits"
+class GuardMode(StrEnum):
+    """What the gate does about a call that it objects to."""
+
+    off = "off"
+    observe = "observe"
+    enforce = "enforce"
+
+
+_MODEL, _TOOLS, _GUARD, _LIMITS = "Model", "Tools", "Guard", "Limits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +135,10 @@ class Options:
         list[Path] | None,
         typer.Option(metavar="FILE.py", help="Python file; each @tool in it. Repeatable.", rich_help_panel=_TOOLS),
     ] = None
+    mcp: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE.json", help="MCP servers, as {mcpServers: …}. Repeatable.", rich_help_panel=_TOOLS),
+    ] = None
     no_builtin: Annotated[bool, typer.Option("--no-builtin", help="No built-in tools.", rich_help_panel=_TOOLS)] = False
     no_tools: Annotated[bool, typer.Option("--no-tools", help="No tools at all.", rich_help_panel=_TOOLS)] = False
     include: Annotated[
@@ -150,6 +163,20 @@ class Options:
             show_default=False,
             rich_help_panel=_TOOLS,
         ),
+    ] = None
+    guard: Annotated[
+        GuardMode | None,
+        typer.Option(
+            help="What the gate does about odd calls: nothing, note them, ask or refuse.", rich_help_panel=_GUARD
+        ),
+    ] = None
+    rules: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.toml", help="Rules about calls; turns the gate on.", rich_help_panel=_GUARD),
+    ] = None
+    cedar: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.cedar", help="Cedar policies; turns the gate on.", rich_help_panel=_GUARD),
     ] = None
     max_steps: Annotated[int | None, typer.Option(help="Model requests.", rich_help_panel=_LIMITS)] = None
     max_rounds: Annotated[

@@ -50,8 +50,9 @@ class Chosen:
 class Recipe:
     """Where a run's models and tools come from, and how it reasons.
 
-    `models` are by role; `use` are built-in tools, `tools` and `root` absolute paths. `settings` is the settings file
-    that the run was started with, "" for none: it is not read again, and closed to the run's tools.
+    `models` are by role; `use` are built-in tools, `tools`, `mcp` and `root` absolute paths. `settings` is the settings
+    file that the run was started with, "" for none: it is not read again, and closed to the run's tools. So are
+    `guard_files`, the rules and policies of the gate.
     """
 
     models: Mapping[str, Chosen]
@@ -59,12 +60,14 @@ class Recipe:
     use: tuple[str, ...]
     allow_hosts: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+    mcp: tuple[str, ...] = ()
     reasoner: str = "react"
     thinking: Thinking = "auto"
     call_mode: str = "auto"
     temperature: float | None = None
     seed: int | None = None
     settings: str = ""
+    guard_files: tuple[str, ...] = ()
 
 
 def recipes_folder() -> Path:
@@ -122,6 +125,6 @@ def recipe_of(journal: Path, run_id: str) -> Recipe | None:
         raise ConfigError(
             "recipe", str(path), f"cannot be read ({type(error).__name__}); remove it and give the run's options again"
         ) from error
-    if relative := [name for name in (recipe.root, *recipe.tools) if not Path(name).is_absolute()]:
+    if relative := [name for name in (recipe.root, *recipe.tools, *recipe.mcp) if not Path(name).is_absolute()]:
         raise ConfigError("recipe", str(path), f"names {relative[0]!r}, which is no absolute path; remove it")
     return recipe

@@ -18,7 +18,7 @@ from surefoot.cli.lines import Line, visible
 from surefoot.cli.live import JsonLines, Progress, Showing, put, stderr
 from surefoot.cli.options import JournalOption, JsonOption, Options, RunArgument, takes_options
 from surefoot.cli.recipes import keep_recipe, recipe_of
-from surefoot.cli.settings import SettingsOption, changed, config_in, settings_path
+from surefoot.cli.settings import SettingsOption, changed, config_in, guard_files, settings_path
 from surefoot.cli.setup import (
     agent_from,
     check_tools,
@@ -55,7 +55,8 @@ def run(
     given = Task(_task_text(task), tuple(_attached(path) for path in attach or ()))
     settings = settings_path(config)
     by_file = config_in(settings) if settings else LoopConfig()
-    recipe = replace(recipe_from(options), settings=str(settings or ""))
+    closed = guard_files(settings, options)
+    recipe = replace(recipe_from(options), settings=str(settings or ""), guard_files=closed)
     path = journal_path(journal)
     tools = tools_of(recipe, path)
     store = opened(path, make=True)
@@ -88,7 +89,9 @@ def resume(
     state = found.state
     recipe = recipe_from(options, recipe_of(path, found.run_id), state)
     tools = tools_of(recipe, path)
-    check_tools(state, tools)
+    check_tools(state, tools, recipe)
+    if options.guard or options.rules or options.cedar:
+        raise UsageError(f"run {found.run_id} keeps the gate that it was started with; start a new run with another")
     config = changed(options, state.config)
     if options.prefetch is not None and (state.found or state.turn or state.done):
         raise UsageError(f"run {found.run_id} is past its prefetching; start a new run with what you want about it")
@@ -124,7 +127,7 @@ def fork(
     state = fold(record.event for record in found.records[:at])
     recipe = recipe_from(options, recipe_of(path, found.run_id), state)
     tools = tools_of(recipe, path)
-    check_tools(state, tools)
+    check_tools(state, tools, recipe)
     agent = agent_from(recipe, tools, store, instructions=state.instructions)
     forked = new_run_id()
     keep_recipe(path, forked, recipe)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TextIO, TypeVar
 
 import typer
 
@@ -21,6 +22,8 @@ from surefoot.cli.passwords import without_password
 from surefoot.cli.screen import Teller
 from surefoot.cli.setup import journal_hint, journal_path, opened, speaker
 from surefoot.cli.standing import closing, ending_lines, header, listing
+from surefoot.cli.why import question_of
+from surefoot.cli.why import why as why_lines
 from surefoot.core.replay import replay as replayed
 from surefoot.core.state import EMPTY
 from surefoot.journal.sqlite import SqliteJournal
@@ -57,12 +60,16 @@ def show(
     run_id: RunArgument,
     events: Annotated[bool, typer.Option("--events", help="The raw records, one JSON object a line.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run ends.")] = False,
+    why: Annotated[str, typer.Option(metavar="CALL", help="Only this call: what each policy said, each value.")] = "",
     journal: JournalOption = None,
 ) -> None:
     """Tell a run step by step. Of a damaged journal, what can be read, and then the bad record."""
 
     async def shown(store: SqliteJournal) -> int:
         found = await find(store, run_id)
+        if why:
+            put(stdout(), why_lines(found.records, why))
+            return DONE
         told = _Told(found, as_events=events)
         for record in found.records:
             told.tell(record)
@@ -100,20 +107,44 @@ def approve(
     run_id: RunArgument,
     call: CallArgument,
     by: ByOption,
-    refuse: Annotated[bool, typer.Option("--refuse", help="Say no.")] = False,
-    reason: Annotated[str, typer.Option(help="Why not; the model reads it.")] = "",
+    refuse: Annotated[bool, typer.Option("--refuse", "--deny", help="Say no.")] = False,
+    reason: Annotated[str, typer.Option("--reason", "--note", help="Why not; the model reads it.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Say yes without being asked, as a script must.")] = False,
     journal: JournalOption = None,
 ) -> None:
-    """Allow a call that waits for a person, or refuse it. `resume` then goes on with the run."""
+    """Show the question about a call that waits for a person, and take the answer. `resume` then goes on.
+
+    No is the default: without a terminal, and with anything but yes, the call is not allowed. A "no" is put on record;
+    with no answer it goes on waiting.
+    """
+    if refuse and yes:
+        raise UsageError("--refuse and --yes contradict each other; leave one of them out")
     if reason and not refuse:
         raise UsageError("--reason goes with --refuse")
 
-    async def spoken(agent: Agent, found: str) -> Run:
-        if refuse:
-            return await agent.refuse(found, call, by=by, reason=reason)
-        return await agent.approve(found, call, by=by)
+    async def spoken(agent: Agent, found: Found) -> Run:
+        waiting = next((one for one in Run.of(found.state).waiting if one.id == call), None)
+        answer = "no" if refuse else "yes"
+        if waiting is not None:  # else the agent says what is wrong
+            put(stdout(), question_of(found.records, waiting))
+            answer = answer if refuse or yes else answer_on(sys.stdin)
+        if answer == "yes":
+            return await agent.approve(found.run_id, call, by=by)
+        if answer == "no":
+            return await agent.refuse(found.run_id, call, by=by, reason=reason)
+        put(stdout(), [Line("not allowed: nobody said yes, and the call goes on waiting", "warn")])
+        return Run.of(found.state)
 
     _speak(run_id, journal, spoken)
+
+
+def answer_on(stream: TextIO) -> Literal["yes", "no", ""]:
+    """What a person types on a terminal; "" for nothing, for anything else, and where there is no terminal."""
+    if not stream.isatty():
+        return ""
+    print("Allow exactly this? Type yes or no: ", end="", flush=True)
+    said = stream.readline().strip().casefold()
+    return "yes" if said == "yes" else "no" if said in ("no", "n") else ""
 
 
 def settle(
@@ -132,8 +163,8 @@ def settle(
         raise UsageError("--result goes with --done")
     outcome: Literal["done", "not_done"] = "done" if done else "not_done"
 
-    async def spoken(agent: Agent, found: str) -> Run:
-        return await agent.settle(found, call, outcome, by=by, result=result)
+    async def spoken(agent: Agent, found: Found) -> Run:
+        return await agent.settle(found.run_id, call, outcome, by=by, result=result)
 
     _speak(run_id, journal, spoken)
 
@@ -141,8 +172,8 @@ def settle(
 def cancel(run_id: RunArgument, by: ByOption, journal: JournalOption = None) -> None:
     """End a run that nobody drives."""
 
-    async def spoken(agent: Agent, found: str) -> Run:
-        return await agent.cancel(found, by=by)
+    async def spoken(agent: Agent, found: Found) -> Run:
+        return await agent.cancel(found.run_id, by=by)
 
     _speak(run_id, journal, spoken)
 
@@ -177,9 +208,9 @@ class _Told:
             put(self._console, [*ending_lines(state), Line(""), *closing(Run.of(state), hint)])
 
 
-def _speak(given: str, journal: Path | None, word: Callable[[Agent, str], Coroutine[object, object, Run]]) -> None:
+def _speak(given: str, journal: Path | None, word: Callable[[Agent, Found], Coroutine[object, object, Run]]) -> None:
     async def spoken(store: SqliteJournal) -> Run:
-        return await word(speaker(store), (await find(store, given)).whole().run_id)
+        return await word(speaker(store), (await find(store, given)).whole())
 
     put(stdout(), closing(_with(journal, spoken), journal_hint(journal)))
 

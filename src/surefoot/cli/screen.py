@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import assert_never
 
 from rich.cells import cell_len
 
+from surefoot.cli.judged import grounds_lines, intent_line, question_lines, stage_lines
 from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, written
 from surefoot.cli.passwords import without_password
+from surefoot.cli.steps import step_lines
 from surefoot.core.fold import fold
+from surefoot.core.gate.judge import asked_of
 from surefoot.core.moves import next_moves
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.roles import ACTOR, SOLO, TAGGED
 from surefoot.core.state import Call, State, Turn
+from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
     CallEnded,
@@ -24,6 +29,7 @@ from surefoot.types.events import (
     ConventionsRead,
     DoubtSettled,
     Event,
+    IntentAnchored,
     ModelFailed,
     ModelReplied,
     ModelTraitLearnt,
@@ -36,10 +42,13 @@ from surefoot.types.events import (
     Speaker,
     StepLimitReached,
     ToolsSelected,
+    ValuesEndorsed,
     models_line,
 )
+from surefoot.types.guard_events import GuardEvent, JudgementMade, PerceptionSanitised
 from surefoot.types.messages import ToolProgress
 from surefoot.types.moves import Think
+from surefoot.types.step_events import OfStep
 from surefoot.types.tools import ToolResult
 
 _SHOWN_LINES = 20
@@ -94,6 +103,13 @@ class Teller:
                 return [Line(f"! {tried}: {visible(message)}", "bad")]
             case CallJudged():
                 return self._judged(event)
+            case IntentAnchored(anchor):
+                return [self._one(intent_line(anchor), "dim", 2), *self._stage(event)]
+            case PerceptionSanitised() | JudgementMade():
+                return self._stage(event)
+            case ValuesEndorsed(call_id, values, by):
+                told = f"{visible(by)} took {count(len(values), 'value')} of {self._what(call_id)} for the user's own"
+                return [self._one(told, "dim", 2)]
             case CallReused(call_id, known):
                 what = self._result(call_id, self._call(call_id).result)
                 return [self._one(f"= {self._what(call_id)}  known from call {known}", "call", 2), *what]
@@ -110,11 +126,14 @@ class Teller:
                 return [self._one(f"references to fetch: {len(calls)}", "dim", 2)] if calls else []
             case PreHydrationComplete():
                 return self._fetched(event)
-            case ConventionsRead(directory, files, error=error):
-                told = ", ".join(path for path, _ in files) or error
-                return [self._one(f"conventions of {directory}: {told}", "dim", 2)] if told else []
+            case ConventionsRead(directory, files, error=error, scope=scope):
+                told = "; ".join(filter(None, (", ".join(path for path, *_ in files), error)))
+                what = f"of {scope or directory}" if self.state.turn else "read before the first model call"
+                return [self._one(f"conventions {what}: {told}", "dim", 2)] if told else []
             case StepLimitReached(attempts=attempts, reason=reason, action=action):
                 return [self._one(f"! {visible(reason)}  ({attempts}; {action})", "warn", 2)]
+            case OfStep():
+                return [self._one(text, style) for text, style in step_lines(event, self.state)]
             case RunEnded():
                 return []
             case _:
@@ -157,7 +176,21 @@ class Teller:
             return [Line(visible(part), style) for part in said]
         return [self._one(f"{_whose(turn.role)}{' · '.join(said)}".rstrip(), style)] if said or turn.calls else []
 
+    def _stage(self, event: IntentAnchored | GuardEvent) -> list[Line]:
+        """What a stage of the guard found; that it failed stands out."""
+        has_failed = event.asking is not None and bool(event.asking.failure)
+        return [self._one(line, "warn" if has_failed else "dim", 2) for line in stage_lines(event)]
+
     def _judged(self, event: CallJudged) -> list[Line]:
+        """The verdict; below it what it rests on, and of a question what a person has to look at."""
+        verdict = self._verdict(event)
+        call = self._call(event.call_id)
+        asked = asked_of(self.state, call)
+        if lines := question_lines(call, event, others=asked.aim.evidence if asked else ()):
+            return verdict + [Line(visible(line), "dim", 4) for line in lines]  # all of it: a person answers for it
+        return verdict + [self._one(line, "dim", 4) for line in grounds_lines(event, every=self._detail)]
+
+    def _verdict(self, event: CallJudged) -> list[Line]:
         rule = f" [{event.rule}]" if event.rule and event.rule != "person" else ""
         match event.decision:
             case Allow():
@@ -174,6 +207,7 @@ class Teller:
     def _result(self, call_id: str, result: ToolResult | None, took_s: float | None = None) -> list[Line]:
         if result is None:
             return []
+        result = replace(result, content=_shown(call_id, result.content))
         style: Style = "bad" if result.is_error else "result"
         whose = f"{visible(self._call(call_id).name)}: " if len(self.state.calls) > 1 else ""
         kind = "" if result.kind in ("ok", "error") else f"{result.kind}: "
@@ -209,6 +243,8 @@ class Teller:
         if self._detail:
             lines.append(Line(visible(", ".join(event.visible)) or "none", "dim", 2))
             lines += [Line(visible(f"- {name}  {stage}: {detail}"), "dim", 2) for name, stage, detail in event.dropped]
+            lines += [Line(visible(f"+ {name}  first seen: pin {pin}"), "dim", 2) for name, pin in event.pinned.items()]
+        lines += [self._one(f"? {name}: {why}", "warn", 2) for name, why in event.doubted.items()]
         return lines + [self._one(f"! {warning}", "warn", 2) for warning in event.warnings]
 
     def _fetched(self, event: PreHydrationComplete) -> list[Line]:
@@ -229,7 +265,8 @@ class Teller:
 
     def _what(self, call_id: str) -> str:
         call = self._call(call_id)
-        return f"{written(call)}  #{call_id}" if self._detail else written(call)
+        told = _shown(call_id, written(call))
+        return f"{told}  #{call_id}" if self._detail else told
 
 
 def said_of(turn: Turn, *, is_tagged: bool) -> list[str]:
@@ -268,6 +305,11 @@ def progress(state: State, told: ToolProgress) -> str:
     name = f"{call.name}: " if call and len(_running(state)) > 1 else ""
     total = "" if told.total is None else f" of {told.total:g}"
     return f"{name}{told.text}" + ("" if told.done is None else f" {told.done:g}{total}")
+
+
+def _shown(call_id: str, text: str) -> str:
+    """A text of a call; what a task refers to may hold credentials, so those calls show none."""
+    return redacted(text) if call_id.startswith("0.") else text
 
 
 def _running(state: State) -> list[str]:

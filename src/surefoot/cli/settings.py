@@ -16,9 +16,11 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from surefoot.cli.guarding import FIELDS, FILES, guard_from, guard_said
 from surefoot.cli.options import Options
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.profile import ToolProfile
@@ -43,8 +45,9 @@ Table = Mapping[str, object]
 class _Kind:
     """A table: the defaults of its fields, and what makes something of those that are given."""
 
-    default: Any  # one of the six configurations; its fields are read by name
+    default: Any  # one of the seven configurations; its fields are read by name
     make: Callable[[Table], Any]  # gives the same class
+    fields: tuple[str, ...] = ()  # where they are other than those of the class
 
 
 _KINDS: Mapping[str, _Kind] = {
@@ -53,6 +56,7 @@ _KINDS: Mapping[str, _Kind] = {
     "tool_profile": _Kind(ToolProfile(), ToolProfile.from_json),
     "step_iteration": _Kind(StepIterationConfig(), StepIterationConfig.from_json),
     "pre_hydration": _Kind(PreHydrationConfig(), PreHydrationConfig.from_json),
+    "guard": _Kind(GuardConfig(), guard_from, FIELDS),
     "conventions": _Kind(ConventionsConfig("."), lambda given: ConventionsConfig(**{"root": ".", **given})),  # pyright: ignore[reportArgumentType]  # it checks
 }
 
@@ -108,6 +112,8 @@ def changed(options: Options, config: LoopConfig) -> LoopConfig | None:
     if options.on_stuck is not None:  # who says what is to happen wants it to happen
         stuck = config.step_iteration or StepIterationConfig()
         said["step_iteration"] = replace(stuck, on_limit_reached=options.on_stuck.value, enabled=True)
+    if guard := guard_said(options, config.guard):
+        said["guard"] = guard
     if options.prefetch is not None:
         said["pre_hydration"] = (config.pre_hydration or PreHydrationConfig()) if options.prefetch else None
     return replace(config, **said) if said else None
@@ -131,7 +137,7 @@ def _read(path: Path) -> Table:
 def _made(path: Path, name: str, table: Table) -> object:
     """What a table gives. A field that is unknown is named without its value, which could be a key."""
     kind = _KINDS[name]
-    known = [one.name for one in fields(kind.default) if name != "loop" or one.name not in _KINDS]
+    known = list(kind.fields) or [o.name for o in fields(kind.default) if name != "loop" or o.name not in _KINDS]
     for field in table:
         if field in _KINDS and name == "loop":
             raise UsageError(f"{path}: [loop] has no field {field!r}; it is a table of its own: [{field}]")
@@ -139,13 +145,28 @@ def _made(path: Path, name: str, table: Table) -> object:
             raise UsageError(f"{path}: [{name}] has no field {field!r}; there are {_listed(known)}")
     try:
         for field, value in table.items():
-            _check_shape(field, value, getattr(kind.default, field))
-        return kind.make(table)
+            _check_shape(field, value, getattr(kind.default, field, None))
+        return kind.make(_with_places(path, table) if name == "guard" else table)
     except OverflowError as error:
         raise UsageError(f"{path}: [{name}] holds a number that is too large; give a smaller one") from error
     except ConfigError as error:
         hint = " (TOML has no None: leave the field out for its default)" if "None" in error.message else ""
         raise ConfigError(f"{path}: [{name}] {error.field}", error.value, error.message + hint) from error
+
+
+def _with_places(path: Path, table: Table) -> Table:
+    """The table with the files that it names where they are: seen from the folder of the settings file."""
+    named = {name: str(path.parent / file) for name in FILES if isinstance(file := table.get(name), str)}
+    return {**table, **named}
+
+
+def guard_files(path: Path | None, options: Options) -> tuple[str, ...]:
+    """The files of rules and policies that a settings file and the options name, as absolute paths."""
+    named: Table = {}
+    if path and isinstance(table := _read(path).get("guard"), Mapping):
+        named = _with_places(path, cast("Table", table))  # the keys of a TOML table are text
+    said = [*(named.get(name) for name in FILES), options.rules, options.cedar]
+    return tuple(os.path.abspath(str(file)) for file in said if file)  # noqa: PTH100  # also of a link as it is named
 
 
 def _check_shape(field: str, value: object, default: object) -> None:

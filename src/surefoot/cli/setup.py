@@ -66,18 +66,21 @@ def recipe_from(options: Options, earlier: Recipe | None = None, state: State = 
     models = chosen_models(options, reasoner, earlier, state)
     base = earlier or Recipe(models, str(Path.cwd()), READING)
     tools = base.tools if options.tools is None else tuple(str(path.absolute()) for path in options.tools)
+    mcp = base.mcp if options.mcp is None else tuple(str(path.absolute()) for path in options.mcp)
     return Recipe(
         models=models,
         root=base.root if options.root is None else str(options.root.absolute()),
         use=_use(options, base.use),
         allow_hosts=base.allow_hosts if options.allow_host is None else tuple(options.allow_host),
         tools=() if options.no_tools else tools,
+        mcp=() if options.no_tools else mcp,
         reasoner=reasoner,
         thinking=base.thinking if options.thinking is None else options.thinking.value,
         call_mode=base.call_mode if options.call_mode is None else options.call_mode.value,
         temperature=base.temperature if options.temperature is None else options.temperature,
         seed=base.seed if options.seed is None else options.seed,
         settings=base.settings,
+        guard_files=base.guard_files,
     )
 
 
@@ -102,6 +105,7 @@ def agent_from(
         reasoner=recipe.reasoner,
         call_mode=_call_mode(recipe.call_mode),
         thinking=recipe.thinking,
+        mcp=recipe.mcp or None,
     )
 
 
@@ -109,7 +113,8 @@ def tools_of(recipe: Recipe, journal: Path) -> tuple[Tool, ...]:
     """The tools of a recipe, built-in ones first. Raises `UsageError` for what is not there or cannot be loaded."""
     chosen: list[Tool] = []
     if recipe.use:
-        workspace = _Unbelieved(recipe.root, journal, (*recipe.tools, *filter(None, (recipe.settings,))))
+        believed = (*recipe.tools, *recipe.mcp, *filter(None, (recipe.settings,)), *recipe.guard_files)
+        workspace = _Unbelieved(recipe.root, journal, believed)
         offered = {tool.spec.name: tool for tool in builtin_tools(workspace, allow_hosts=recipe.allow_hosts)}
         if unknown := [name for name in recipe.use if name not in offered]:
             raise UsageError(f"--use {', '.join(unknown)}: no such built-in tool; there are {', '.join(offered)}")
@@ -119,14 +124,18 @@ def tools_of(recipe: Recipe, journal: Path) -> tuple[Tool, ...]:
     return tuple(chosen)
 
 
-def check_tools(state: State, tools: Sequence[Tool]) -> None:
-    """Raise `UsageError` when a run cannot go on with these because it had others, too."""
+def check_tools(state: State, tools: Sequence[Tool], recipe: Recipe) -> None:
+    """Raise `UsageError` when a run cannot go on with these because it had others, too.
+
+    What MCP servers offer now is not known yet; a tool that is gone from there says so when it is called.
+    """
     have = {tool.spec.name for tool in tools}
+    have.update(spec.name for spec in state.tools.tools if spec.server and recipe.mcp)
     lacking = [name for name in state.tools.names if name not in have and name != READ_RESULT]
     if lacking:
         raise UsageError(
             f"run {state.run_id} has tools that were not given now: {', '.join(lacking)}; "
-            "name them again with --use and --tools"
+            "name them again with --use, --tools and --mcp"
         )
 
 
@@ -189,7 +198,7 @@ class _NoModel:
 def _use(options: Options, before: tuple[str, ...]) -> tuple[str, ...]:
     """The built-in tools, each once."""
     if options.no_tools:
-        said = [name for name in ("write", "web", "use", "tools") if getattr(options, name)]
+        said = [name for name in ("write", "web", "use", "tools", "mcp") if getattr(options, name)]
         if said:
             raise UsageError(f"--no-tools and --{said[0]} contradict each other; leave one of them out")
         return ()

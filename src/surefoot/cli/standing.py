@@ -12,6 +12,7 @@ from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.deliverable import PARTS
 from surefoot.core.roles import SOLO
 from surefoot.core.state import Call, State
+from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run
 from surefoot.types.endings import Completed
 
@@ -32,7 +33,7 @@ def header(state: State, run: Run, started_at: str, events: int) -> list[Line]:
     """What `show` says before the steps."""
     lines = [Line(f"run {visible(state.run_id)} · {status_line(run)}", "head")]
     if state.task:
-        lines += [Line(f"task: {visible(state.task.text)}")]
+        lines += [Line(f"task: {visible(redacted(state.task.text))}")]
         lines += [
             Line(f"with: {visible(one.name)} ({len(one.text):,} characters)", "dim") for one in state.task.attachments
         ]

@@ -7,15 +7,24 @@ from it. Source of the rules: spec/react.md, sections 7, 9 and 10.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import assert_never
 
+from surefoot.core.context import window_of
+from surefoot.core.gate.judge import REASONING_STEP
+from surefoot.core.guarded import anchored, endorsed, selected, with_answer, with_stage, with_start, with_verdict
 from surefoot.core.modes import mode_for
-from surefoot.core.pager import READ_RESULT
+from surefoot.core.plan.record import PlanRecord
+from surefoot.core.plan.steps import taken_up, with_step
+from surefoot.core.reasoners.shown import droppable, fit_of
+from surefoot.core.replied import calls_of, outcome_of
 from surefoot.core.roles import PREFETCH, rounds_to_tell
+from surefoot.core.running import guidance
 from surefoot.core.state import EMPTY, Call, Known, Outcome, SpeakerState, State, Turn, changed, subset
-from surefoot.core.tracked import anew, limited, with_reply, with_result, with_settled
+from surefoot.core.touched import ROOT
+from surefoot.core.tracked import anew, answered, limited, with_reply, with_result, with_settled
+from surefoot.core.window import Fit, limit_in, stretched
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
     CallEnded,
@@ -25,6 +34,7 @@ from surefoot.types.events import (
     ConventionsRead,
     DoubtSettled,
     Event,
+    IntentAnchored,
     ModelFailed,
     ModelReplied,
     ModelTraitLearnt,
@@ -37,9 +47,13 @@ from surefoot.types.events import (
     Speaker,
     StepLimitReached,
     ToolsSelected,
+    ValuesEndorsed,
 )
+from surefoot.types.guard_events import JudgementMade, PerceptionSanitised
 from surefoot.types.messages import ModelMessage
+from surefoot.types.moves import Think
 from surefoot.types.reply import Parsed
+from surefoot.types.step_events import OfStep
 from surefoot.types.tools import ToolResult
 
 PROBE = "probe"
@@ -47,6 +61,8 @@ PROBE = "probe"
 
 MOST_PROBED_ATTEMPTS = 3
 """Attempts of one call after which a probe that says "not done" no longer lets it run again."""
+
+_ENDLESS = 10**12
 
 
 def fold(events: Iterable[Event], start: State = EMPTY) -> State:
@@ -65,7 +81,11 @@ def _apply(state: State, event: Event) -> State:
         case CallStarted(call_id, attempt):
             call = state.call(call_id)
             origin = (call.origin if call else "") or state.run_id
-            return _with_call(state, call_id, attempts=attempt, doubt="", origin=origin)
+            return with_start(_with_call(state, call_id, attempts=attempt, doubt="", origin=origin), call_id)
+        case IntentAnchored():
+            return anchored(state, event)
+        case ValuesEndorsed():
+            return endorsed(state, event)
         case CallEnded():
             return _ended(state, event)
         case CallReused(call_id, known_id):
@@ -74,7 +94,8 @@ def _apply(state: State, event: Event) -> State:
         case RunStarted():
             return _started(state, event)
         case ToolsSelected(visible):
-            return changed(state, seen=state.seen + 1, offered=subset(state.tools, visible), heads={})
+            offered = subset(state.tools, visible)
+            return selected(changed(state, seen=state.seen + 1, offered=offered, heads={}), event)
         case ModelTraitLearnt():
             return _learnt(state, event)
         case ModelFailed():
@@ -87,15 +108,14 @@ def _apply(state: State, event: Event) -> State:
             return _found(state, event)
         case PreHydrationComplete():
             return changed(state, seen=state.seen + 1, turn=None, hydrated=event, heads={})
-        case ConventionsRead(message=message):
-            state = changed(state, seen=state.seen + 1, conventions=(*state.conventions, event), heads={})
-            turn = state.turn
-            if turn is None or not message:
-                return state
-            told = f"{turn.conventions}\n\n{message}".strip()
-            return changed(state, turn=changed(turn, conventions=told, _memo={}))
+        case ConventionsRead():
+            return _conventions(state, event)
         case StepLimitReached():
             return limited(state, event)
+        case OfStep():
+            return with_step(state, event)
+        case PerceptionSanitised() | JudgementMade():
+            return with_stage(state, event)
         case RunEnded(ending):
             return changed(state, seen=state.seen + 1, ending=ending)
         case _:
@@ -115,6 +135,7 @@ def _started(state: State, event: RunStarted) -> State:
         instructions=event.instructions,
         reasoner=event.reasoner,
         config=event.config,
+        plan=PlanRecord(event.task.steps) if event.task.steps else None,
         heads={},
     )
 
@@ -130,14 +151,16 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
         seen=state.seen + 1,
         run_id=event.run_id if isinstance(event, RunForked) else state.run_id,
         speakers={role: _goes_on(kept, event.speakers.get(role)) for role, kept in state.speakers.items()},
-        config=event.config or state.config,
+        config=replace(event.config, guard=state.config.guard) if event.config else state.config,
         failure=None,
+        plan=taken_up(state.plan),
         ending=None,
     )
     turn = taken.turn
     if turn is not None and turn.outcome == "refused":  # whoever takes it up wants it asked again
         taken = changed(taken, turn=changed(turn, outcome="empty", _memo={}))
-    return anew(_ask_probes_again(taken))
+    taken = _ask_probes_again(taken)
+    return anew(taken) if state.ending is not None and state.stuck else taken
 
 
 def _goes_on(kept: SpeakerState, speaker: Speaker | None) -> SpeakerState:
@@ -188,13 +211,24 @@ def _found(state: State, event: ReferencesFound) -> State:
     return changed(state, seen=state.seen + 1, found=event, turn=spoken if calls else None, elapsed_s=elapsed_s)
 
 
+def _conventions(state: State, event: ConventionsRead) -> State:
+    """What was told of the root stands before the task and is replaced there; the rest goes with the turn."""
+    told, turn = state.conventions, state.turn
+    state = changed(state, seen=state.seen + 1, conventions=(*told, event), heads={})
+    if told and event.scope == ROOT and event.message:
+        root = replace(told[0], files=event.files, message=event.message)  # the root is read first
+        return changed(state, conventions=(root, *told[1:], replace(event, files=(), message="")))
+    if turn is None or not event.message:
+        return state
+    message = f"{turn.conventions}\n\n{event.message}".strip()
+    return changed(state, turn=changed(turn, conventions=message, _memo={}))
+
+
 def _failed(state: State, event: ModelFailed) -> State:
     speaker = state.speakers[event.role]
     spent = speaker.usage + event.usage
     if event.kind == "context_overflow":
-        # a quarter of the steps that are still shown, oldest first, so that two tries make real room
-        dropped = min(len(state.done), speaker.dropped + max(1, (state.steps - speaker.dropped) // 4))
-        speaker = changed(speaker, usage=spent, overflows=speaker.overflows + 1, dropped=dropped)
+        speaker = changed(speaker, usage=spent, overflows=speaker.overflows + 1, fit=_overflown(state, event))
     else:
         speaker = changed(speaker, usage=spent)
     return changed(
@@ -207,15 +241,39 @@ def _failed(state: State, event: ModelFailed) -> State:
     )
 
 
+def _overflown(state: State, event: ModelFailed) -> Fit:
+    """What is shown after an overflow: less by a known window, else a quarter less of the turns, oldest first."""
+    speaker = state.speakers[event.role]
+    fit = replace(speaker.fit, limit=_limit(speaker.fit, event))
+    if (window := window_of(_with_fit(state, event.role, fit), event.role)) is None:
+        dropped = fit.dropped + max(1, (state.steps - fit.dropped) // 4)  # so that two tries make real room
+        return replace(fit, dropped=max(fit.dropped, min(droppable(state, event.role), dropped)), counted=0, turns=0)
+    before = _with_fit(state, event.role, replace(fit, limit=speaker.fit.limit or _ENDLESS))
+    sent = fit_of(before, Think(state.steps + 1, event.role, event.want)).request
+    return replace(fit, stretch=max(fit.stretch, window / sent))
+
+
+def _with_fit(state: State, role: str, fit: Fit) -> State:
+    return changed(state, speakers={**state.speakers, role: changed(state.speakers[role], fit=fit)})
+
+
+def _limit(fit: Fit, event: ModelFailed) -> int | None:
+    """The least window that a server has named in its complaints."""
+    limits = [limit for limit in (fit.limit, limit_in(event.message)) if limit]
+    return min(limits, default=None)
+
+
 def _replied(state: State, event: ModelReplied) -> State:
     outcome = outcome_of(state, event)
-    calls, ids = _calls(state, event)
+    calls, ids = calls_of(state, event)
     speaker = state.speakers[event.role]
+    fit = fit_of(state, Think(event.step, event.role, event.want))
+    step, told = state.running_step, guidance(state)
     state = changed(
         state,
         seen=state.seen + 1,
         done=(*state.done, state.turn) if state.turn else state.done,
-        speakers={**state.speakers, event.role: _having_said(speaker, event, outcome)},
+        speakers={**state.speakers, event.role: _having_said(speaker, event, outcome, fit)},
         wire_ids=state.wire_ids | ids if ids else state.wire_ids,
         usage=state.usage + event.message.usage,
         requests=state.requests + event.requests,
@@ -225,14 +283,16 @@ def _replied(state: State, event: ModelReplied) -> State:
     )
     left = rounds_to_tell(state, event.role)
     turn = Turn(event.step, event.message, event.parsed, event.mode, event.want, event.role, outcome, calls, left)
+    if step is not None:
+        turn = changed(turn, step_id=step.step_id, guidance=told)
     return with_reply(changed(state, turn=turn), turn)
 
 
-def _having_said(speaker: SpeakerState, event: ModelReplied, outcome: Outcome) -> SpeakerState:
+def _having_said(speaker: SpeakerState, event: ModelReplied, outcome: Outcome, fit: Fit) -> SpeakerState:
     parsed, message = event.parsed, event.message
     is_fault = outcome == "fault" or (outcome == "calls" and not parsed.calls)
     is_good = outcome in ("answer", "instruction", "refused") or (outcome == "calls" and not is_fault)
-    is_leak = event.mode == "native" and bool(parsed.calls) and not message.calls
+    is_leak = event.mode == "native" and event.want == "any" and bool(parsed.calls) and not message.calls
 
     def running(counted: int, *, more: bool) -> int:
         return 0 if is_good else counted + more  # kinds of trouble may take turns: none hides another
@@ -250,80 +310,19 @@ def _having_said(speaker: SpeakerState, event: ModelReplied, outcome: Outcome) -
         leaks=speaker.leaks + is_leak,
         calls_natively=speaker.calls_natively or bool(message.calls),
         overflows=0,
+        fit=stretched(fit, message.usage, event.requests, message.attempts),
     )
-
-
-def outcome_of(state: State, event: ModelReplied) -> Outcome:
-    """What a reply was. Decided by what stands in it, never by `finish_reason` alone (spec/react.md, section 7.6)."""
-    parsed, message = event.parsed, event.message
-    if parsed.calls or parsed.errors:
-        return "fault" if event.want != "any" else "calls"
-    if parsed.instruction is not None:
-        return "instruction"
-    if message.finish_reason == "content_filter":
-        return "refused"
-    text = parsed.final if parsed.final is not None else None if parsed.error else parsed.content
-    if text is not None and text.strip():
-        if message.finish_reason == "length":
-            return "cut"
-        is_plain = parsed.final is None and event.mode == "native" and event.want == "any"
-        return "narrated" if is_plain and not state.calls_made and _announces_a_call(state, text) else "answer"
-    if parsed.error is None or parsed.error.kind == "empty":
-        return "empty"
-    return "no_step" if parsed.error.kind in ("no_step", "no_call") else "fault"
-
-
-_ANNOUNCING = re.compile(
-    r"\b(?:i will|i'll|i’ll|i need to|i am going to|i'm going to|let me|let's|i should|calling|using|use)\b"
-    r"|我将|我会|让我|我需要|调用|使用",
-    re.IGNORECASE,
-)
-
-
-def _announces_a_call(state: State, text: str) -> bool:
-    """Whether the text says that a tool is about to be called, and names it as a word of its own."""
-    if _ANNOUNCING.search(text) is None:
-        return False
-    names = (tool.name for tool in state.offered.tools if tool.name != READ_RESULT)
-    return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) for name in names)
-
-
-def _calls(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], frozenset[str]]:
-    """The calls of a reply in document order, faulty ones among them, each with an id that is new in this run."""
-    if event.want != "any":
-        return (), frozenset()
-    ids: set[str] = set()
-    short = state.speakers[event.role].traits.get("id_shape") == "alnum9"
-
-    def wire_id(received: str, position: int) -> str:
-        minted = f"call_{event.step}_{position}"
-        if short:
-            minted = f"c{event.step % 10**5:05d}{position % 10**3:03d}"
-        chosen = minted if not received or received in ids or received in state.wire_ids else received
-        while chosen in ids or chosen in state.wire_ids:
-            chosen += "_"
-        ids.add(chosen)
-        return chosen
-
-    found = [
-        Call(f"{event.step}.{c.position}", wire_id(c.id, c.position), c.name, c.arguments, state.tools.get(c.name))
-        for c in event.parsed.calls
-    ]
-    found += [
-        Call(f"{event.step}.{e.position}", wire_id(e.id, e.position), e.name, {}, None, e.error)
-        for e in event.parsed.errors
-    ]
-    if event.parsed.errors:
-        found.sort(key=lambda call: call.position)
-    return tuple(found), frozenset(ids)
 
 
 def _judged(state: State, event: CallJudged) -> State:
     decision = event.decision
     changes: dict[str, object] = {"decision": decision, "rule": event.rule}
+    if event.grounds.digest:
+        changes["digest"] = event.grounds.digest
     match decision:
         case Deny(reason):  # a refusal is a result that the model can read
-            changes["result"] = ToolResult(reason, kind="denied", source="gate", trust="trusted")
+            kind = "ReasoningStepViolation" if event.rule == REASONING_STEP else "denied"
+            changes["result"] = ToolResult(reason, kind, source="gate", trust="trusted")
         case Allow():
             call = next((c for c in state.calls if c.id == event.call_id), None)
             if call and call.spec and call.spec.finish:  # a finish tool does nothing but say that it is over
@@ -332,8 +331,8 @@ def _judged(state: State, event: CallJudged) -> State:
             pass
         case _:
             assert_never(decision)
-    state = _with_call(state, event.call_id, **changes)
-    return anew(state) if event.by else state
+    state = with_verdict(_with_call(state, event.call_id, **changes), event)
+    return answered(state, event.call_id, is_refused=isinstance(decision, Deny)) if event.by else state
 
 
 def _ended(state: State, event: CallEnded) -> State:
@@ -360,7 +359,7 @@ def _settled(state: State, event: DoubtSettled) -> State:
 
 def _with_result(state: State, call_id: str, result: ToolResult) -> State:
     """The call has had its effect: it has a result, and what was known before may have changed."""
-    state = _with_call(state, call_id, result=result)
+    state = with_answer(_with_call(state, call_id, result=result), call_id)
     call = next((c for c in state.calls if c.id == call_id), None)
     if call is None or (state.turn is not None and state.turn.role == PREFETCH):
         return state

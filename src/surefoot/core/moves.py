@@ -5,16 +5,21 @@ row here, an event, or a policy — never a branch in `runtime/drive.py`. Nothin
 second engine: an interrupted call is simply a call that was started, has not ended, and that nobody is running.
 
     ended                         → nothing more
+    something hidden in a result  → put on record that it is not shown
+    to be started, not as it was  → refuse it: another profile counts since it was allowed, or its arguments changed
     interrupted, may be repeated  → run it again
     interrupted, has a probe      → ask the probe
     interrupted otherwise         → stand still: in doubt, a person has to speak
-    a call not judged yet         → answer it from the journal if its result is known, else judge it
+    a call not judged yet         → answer it from the journal if its result is known, else judge it; ask a model first,
+                                    where one has a say
     calls allowed, time spent     → refuse the next of them
     calls allowed                 → run them, side by side if all of the reply are reads
     a question open, or something under way → wait
+    words or results not read yet → a model reads them for the guard, where that is wanted
     references to be fetched      → find them; once their calls have ended, lay out what came of them
     a directory not known yet     → read its conventions
-    a limit of progress reached   → put it on record; then end, if that is the action
+    a limit of progress reached   → put it on record; then end, or wait for a person, if that is the action
+    a plan was given              → its next step, or what the running one asks for (`core/plan/table.py`)
     otherwise                     → the reasoner says who speaks next, or that it is over
 """
 
@@ -23,14 +28,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
-from surefoot.core.gate.judge import judge, no_call_after_the_time, stuck
+from surefoot.core.gate.judge import (
+    digest_mismatch,
+    is_unheard,
+    judge,
+    no_call_after_the_time,
+    profile,
+    reasoning_step,
+    refused_since,
+    stuck,
+)
+from surefoot.core.gate.record import GateRecord
+from surefoot.core.guarded import unread
+from surefoot.core.plan.table import step_move
+from surefoot.core.reasoners.dual import proposed
 from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.roles import PREFETCH
+from surefoot.core.running import tools_now
 from surefoot.core.state import Call, State
 from surefoot.core.touched import unread_directory
 from surefoot.core.tracked import RULE, config_of
-from surefoot.types.decisions import Allow, Ask
-from surefoot.types.endings import Stopped
+from surefoot.types.decisions import Allow, Ask, Deny
+from surefoot.types.endings import Completed, CompletedPartial, Stopped
 from surefoot.types.events import (
     CallJudged,
     CallReused,
@@ -40,21 +59,28 @@ from surefoot.types.events import (
     RunEnded,
     StepLimitReached,
 )
+from surefoot.types.guard_events import PerceptionSanitised
 from surefoot.types.moves import (
     Act,
     End,
     Find,
     Hydrate,
     Judge,
+    JudgeCall,
     Learn,
+    MakeAnchor,
     Move,
     Probe,
     ReadConventions,
     Reuse,
+    Sanitise,
     TellLimit,
+    TellPerception,
+    TellStep,
     Think,
 )
 from surefoot.types.ports import Durability
+from surefoot.types.prehydration import NEEDS_APPROVAL
 from surefoot.types.progress import LimitAction
 
 NONE_UNDER_WAY: frozenset[Move] = frozenset()
@@ -69,32 +95,67 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     if state.ending is not None or state.task is None:
         return ()
     calls = state.calls
+    if state.gate is not None and state.gate.hidden:
+        call_id, stripped = state.gate.hidden[0]
+        return (TellPerception(PerceptionSanitised(call_id, stripped)),)
     if still_open := [c for c in calls if c.is_open]:
-        if interrupted := _interrupted(still_open, under_way):
-            if again := tuple(Act(c.id) for c in interrupted if c.spec and c.spec.may_repeat):
-                return again
+        interrupted = _interrupted(still_open, under_way)
+        again = [c for c in interrupted if c.spec and c.spec.may_repeat]
+        for call in (*again, *(c for c in still_open if c.is_waiting and c.decision is not None)):
+            for check in (profile, digest_mismatch, refused_since):
+                if (refusal := check(state, call)) != Allow():
+                    return (Judge(call.id, refusal, check.__name__),)
+        if again:
+            return tuple(Act(c.id) for c in again)
+        if interrupted:
             return tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubt)
         for call in still_open:
             if call.decision is None:  # one by one: each sees the verdicts before it
                 if _twin_is_open(still_open, call):
                     break
-                return (_verdict(state, call),)
+                move = _verdict(state, call)
+                return () if move in under_way else (move,)
         waiting = [c for c in still_open if c.is_waiting]
         if waiting and (late := no_call_after_the_time(state, waiting[0])) != Allow():
             return (Judge(waiting[0].id, late, no_call_after_the_time.__name__),)
         return _side_by_side(state, calls, waiting, len(still_open) - len(waiting))
     if under_way:
         return ()
-    if state.config.pre_hydration is not None and state.hydrated is None and not _has_spoken(state):
+    if state.gate is not None and (staged := _staged(state, state.gate)):
+        return staged
+    if state.hydrated is None and not _has_spoken(state) and (state.found or state.config.pre_hydration):
         return (Find(),) if state.found is None else (Hydrate(),)
     if (directory := unread_directory(state)) is not None:
         return (ReadConventions(directory),)
-    if state.limit_due is not None:
-        due = state.limit_due
+    if state.limit_due:
+        due = state.limit_due[0]
         return (TellLimit(due.step_id, due.attempts, due.decision, config_of(state).on_limit_reached),)
-    if state.stuck and config_of(state).on_limit_reached != LimitAction.AnswerNow:
-        return (End(Stopped(state.stuck)),)
+    if state.asked:
+        return ()
+    if state.stuck:
+        return (_when_stuck(state),)
+    if state.plan is not None:
+        return (step_move(state, state.plan),)
     return (REASONERS[state.reasoner].speaker(state),)
+
+
+def _when_stuck(state: State) -> Move:
+    """The end of a stuck run, with what there is of an answer; it may be asked for first. Never `completed`."""
+    if config_of(state).on_limit_reached != LimitAction.AnswerNow:
+        return End(Stopped(state.stuck, proposed(state)))
+    match REASONERS[state.reasoner].speaker(state):
+        case End(Completed(answer) | CompletedPartial(answer) | Stopped(_, answer)):
+            return End(Stopped(state.stuck, answer))
+        case move:
+            return move
+
+
+def _staged(state: State, gate: GateRecord) -> tuple[Move, ...]:
+    """What a stage of the guard has to see before anybody goes on: the user's words first, then each new result."""
+    config = gate.known.config
+    if config.anchor == "model" and not gate.is_read and not state.turns and state.found is None:
+        return (MakeAnchor(),)
+    return tuple(Sanitise(call_id) for call_id in unread(state))
 
 
 def _has_spoken(state: State) -> bool:
@@ -107,28 +168,30 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
         return ""
     if any(c.is_open and c.attempts and not c.is_waiting for c in state.calls):
         return "in_doubt"
-    if any(isinstance(c.decision, Ask) and c.is_open for c in state.calls):
+    if state.asked or any(isinstance(c.decision, Ask) and c.is_open for c in state.calls):
         return "approval"
     return ""
 
 
-def _verdict(state: State, call: Call) -> Judge | Reuse:
+def _verdict(state: State, call: Call) -> Judge | Reuse | JudgeCall:
     """A call whose result is known gets it; so does the twin of a call of the same reply, even if that one failed."""
     if state.turn is not None and state.turn.role == PREFETCH:
-        decision, rule = judge(state, call)
-        return Judge(call.id, decision, rule)
+        decision, rule, grounds = judge(state, call)  # nobody is asked before a run has begun
+        return Judge(call.id, Deny(NEEDS_APPROVAL) if isinstance(decision, Ask) else decision, rule, grounds)
+    if reasoning_step(state, call) != Allow():
+        return Judge(call.id, *judge(state, call))
     if (sign := stuck(state, call)) != Allow():
-        return Judge(call.id, sign, RULE)
+        decision, rule, grounds = judge(state, call)
+        return Judge(call.id, decision, rule, grounds) if isinstance(decision, Deny) else Judge(call.id, sign, RULE)
     is_polling = call.spec is not None and call.spec.polling
-    if call.spec is not None and not is_polling and state.offered.get(call.name):
+    if call.spec is not None and not is_polling and tools_now(state).get(call.name):
         twin = next((c for c in state.calls[: call.position] if c.result is not None and c.key == call.key), None)
         if twin is not None:
             return Reuse(call.id, twin.id)
         known = state.known.get(call.key)
         if known is not None and known.is_certain:
             return Reuse(call.id, known.call_id)
-    decision, rule = judge(state, call)
-    return Judge(call.id, decision, rule)
+    return JudgeCall(call.id) if is_unheard(state, call) else Judge(call.id, *judge(state, call))
 
 
 def _interrupted(still_open: list[Call], under_way: frozenset[Move]) -> list[Call]:
@@ -149,7 +212,7 @@ def _twin_is_open(still_open: list[Call], call: Call) -> bool:
 
 def _side_by_side(state: State, calls: tuple[Call, ...], waiting: list[Call], running: int) -> tuple[Act, ...]:
     """The calls to start now. Reads go side by side; as soon as one has an effect, all go one after another."""
-    if not waiting:
+    if not waiting or _is_paused(state):
         return ()
     if all(c.spec is not None and c.spec.effect == "read" for c in calls if c.fault is None):
         free = max(0, _most_at_once(state) - running)
@@ -157,6 +220,13 @@ def _side_by_side(state: State, calls: tuple[Call, ...], waiting: list[Call], ru
     if running or not isinstance(waiting[0].decision, Allow):
         return ()
     return (Act(waiting[0].id),)
+
+
+def _is_paused(state: State) -> bool:
+    """Whether a question of the gate holds up everything else: what has started ends, nothing new begins."""
+    if state.gate is None or state.gate.known.config.approvals != "pause":
+        return False
+    return any(c.is_open and isinstance(c.decision, Ask) for c in state.calls)
 
 
 def _most_at_once(state: State) -> int:
@@ -171,8 +241,8 @@ def announce(move: Move, state: State) -> tuple[Event, ...]:
         case Act(call_id):
             call = state.call(call_id)
             return (CallStarted(call_id, attempt=(call.attempts if call else 0) + 1),)
-        case Judge(call_id, decision, rule):
-            return (CallJudged(call_id, decision, rule),)
+        case Judge(call_id, decision, rule, grounds):
+            return (CallJudged(call_id, decision, rule, origin=_origin(state), grounds=grounds),)
         case Reuse(call_id, known):
             return (CallReused(call_id, known),)
         case Learn(role, trait, value, evidence):
@@ -191,12 +261,24 @@ def announce(move: Move, state: State) -> tuple[Event, ...]:
                     tuple(told.evidence),
                 ),
             )
+        case TellStep(event):
+            return (event,)
+        case TellPerception(event):
+            return (event,)
         case End(ending):
             return (RunEnded(ending),)
-        case Think() | Probe() | Find() | Hydrate() | ReadConventions():
+        case Think() | Probe() | Find() | Hydrate() | ReadConventions() | MakeAnchor() | Sanitise() | JudgeCall():
             return ()
         case _:
             assert_never(move)
+
+
+def _origin(state: State) -> Literal["model", "prefetch", "plan"]:
+    """Who has asked for the calls of the newest turn."""
+    if state.turn is not None and state.turn.role == PREFETCH:
+        return "prefetch"
+    step = state.running_step
+    return "plan" if step is not None and step.kind == "tool" else "model"
 
 
 def durability(move: Move, state: State) -> Durability:

@@ -12,6 +12,7 @@ from surefoot.core.parse.faults import tell
 from surefoot.core.roles import TAGGED, THINKER
 from surefoot.core.state import State, Turn
 from surefoot.types.events import Want
+from surefoot.types.messages import CallMode
 from surefoot.types.reply import Fault
 from surefoot.types.tools import Catalogue
 
@@ -32,15 +33,21 @@ _DELIVERABLE_FORM = (
 _REPORT = "No tool can be called in this reply. Report in words what you did and what came of it."
 _CONTINUE = "Your answer was cut off by the length limit. Go on exactly where it stopped, without repeating anything."
 _MORE_ROOM = "There is more room now, and tools can be called again. Go on with the task until it is done."
+_NO_WORDS = "Your reply held no words that can be used. Write the step's conclusion in prose; no tool can be called."
 _NARRATED = "You wrote about using a tool, but called none. If you need it, call it now; else give the answer alone."
 _WRAP_UP = "Rounds left: {left}. Wrap up: do only what is still needed, then finish."
 _NO_TOOLS = Catalogue()
 
 
+def form_in(state: State, mode: CallMode) -> Form:
+    """The form in which steps are written in that call mode."""
+    return "tags" if mode == "text" and state.reasoner in TAGGED else mode
+
+
 def ask_for(state: State, want: Want, form: Form) -> str:
     """What a request asks for besides the next step; "" when any step will do."""
     match want:
-        case "any":
+        case "any" | "reasoning" | "isolated":
             return ""
         case "no_calls":
             return _REPORT
@@ -62,6 +69,12 @@ def _lacked(state: State, turn: Turn, form: Form) -> str:
     if turn.want == "answer":
         return _MORE_ROOM if state.reasoner not in TAGGED or turn.outcome == "answer" else _fault(state, turn, form)
     match turn.outcome:
+        case "empty" | "fault" | "no_step" if turn.want in ("reasoning", "isolated"):
+            return (
+                _NO_WORDS
+                if turn.parsed.error is None or turn.parsed.error.kind != "invalid_output"
+                else _fault(state, turn, form)
+            )
         case "cut":
             return _CONTINUE
         case "narrated":

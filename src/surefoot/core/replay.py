@@ -3,8 +3,8 @@
 The table of moves is asked again after every record: what only records must come out of it as it stands in the journal,
 and what came from the world must answer a move that was under way. Replies are parsed anew, so a replay also shows
 whether today's parser reads them as they were read. What persons said is taken as given. `RunResumed` and `RunForked`
-mark where somebody took the run up, and a cancellation, with the calls that it settled, where somebody ended it:
-whatever was under way before is under way no longer.
+mark where somebody took the run up, `ToolsSelected` where its tools changed, and a cancellation, with the calls that it
+settled, where somebody ended it: whatever was under way before is under way no longer.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from surefoot.types.events import (
     ConventionsRead,
     DoubtSettled,
     Event,
+    IntentAnchored,
     ModelFailed,
     ModelReplied,
     ModelTraitLearnt,
@@ -33,8 +34,22 @@ from surefoot.types.events import (
     RunResumed,
     RunStarted,
     ToolsSelected,
+    ValuesEndorsed,
 )
-from surefoot.types.moves import Act, Find, Hydrate, Move, Probe, ReadConventions, Think
+from surefoot.types.guard_events import Asking, JudgementMade, PerceptionSanitised
+from surefoot.types.moves import (
+    Act,
+    Find,
+    Hydrate,
+    JudgeCall,
+    MakeAnchor,
+    Move,
+    Probe,
+    ReadConventions,
+    Sanitise,
+    Think,
+    WorldMove,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +70,10 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     due: list[Event] = []
     out: list[Event] = []
     given = _given(recorded)
+    is_opening = True
     for at, event in enumerate(recorded):
-        if isinstance(event, RunResumed | RunForked) or at in given:
+        is_opening = _is_opening(at, event, after_opening=is_opening)
+        if is_opening or isinstance(event, ToolsSelected) or at in given:
             under_way, due = frozenset(), []
         elif not due:
             under_way, due = _make(state, under_way)
@@ -70,12 +87,21 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     return Replayed(tuple(out), state)
 
 
+def _is_opening(at: int, event: Event, *, after_opening: bool) -> bool:
+    """Whether a record belongs to those with which a run is begun or taken up, before the table of moves is asked."""
+    if at == 0 or isinstance(event, RunResumed | RunForked):
+        return True
+    if at == 1 and isinstance(event, IntentAnchored):
+        return True
+    return after_opening and isinstance(event, ToolsSelected | ModelTraitLearnt)
+
+
 def _make(state: State, under_way: frozenset[Move]) -> tuple[frozenset[Move], list[Event]]:
     """The moves of the table, started: what they put on record, in order."""
     due: list[Event] = []
     for move in next_moves(state, under_way):
         due += announce(move, state)
-        if isinstance(move, Think | Act | Probe | Find | Hydrate | ReadConventions):
+        if isinstance(move, WorldMove):
             under_way |= {move}
     return under_way, due
 
@@ -102,12 +128,17 @@ def _again(
         case ConventionsRead(directory):
             move = ReadConventions(directory)
             return (event, under_way - {move}) if move in under_way else (None, under_way)
+        case JudgementMade(call_id) | PerceptionSanitised(call_id):
+            move = JudgeCall(call_id) if isinstance(event, JudgementMade) else Sanitise(call_id)
+            return (event, under_way - {move}) if move in under_way else (None, under_way)
+        case IntentAnchored(asking=Asking()):
+            return (event, under_way - {MakeAnchor()}) if MakeAnchor() in under_way else (None, under_way)
         case ReferencesFound() | PreHydrationComplete():
             move = Find() if isinstance(event, ReferencesFound) else Hydrate()
             return (event, under_way - {move}) if move in under_way else (None, under_way)
         case DoubtSettled(call_id):  # the attempt has come to nothing that anybody knows, and its probe has answered
             return event, under_way - {Act(call_id), Probe(call_id)}
-        case RunStarted() | RunResumed() | RunForked() | ToolsSelected():
+        case RunStarted() | RunResumed() | RunForked() | ToolsSelected() | IntentAnchored() | ValuesEndorsed():
             return event, under_way
         case CallJudged(by=by) if by:
             return event, under_way

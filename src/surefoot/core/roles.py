@@ -13,6 +13,8 @@ from surefoot.types.messages import CallMode
 SOLO = "solo"
 THINKER = "thinker"
 ACTOR = "actor"
+GUARD = "guard"
+"""The role of a model that is asked for the stages of the guard alone; without one the model that leads is asked."""
 PREFETCH = "prefetch"
 """The role of the turn in which calls are made before anybody has spoken."""
 
@@ -28,6 +30,11 @@ def prompt_name(role: str, mode: CallMode) -> str:
     if role == THINKER and mode == "native":
         mode = "text"
     return mode if role == SOLO else f"{role}_{mode}"
+
+
+def guard_role(state: State) -> str:
+    """The role whose model is asked for the stages of the guard."""
+    return GUARD if GUARD in state.speakers else ROLES[state.reasoner][0]
 
 
 def rounds(state: State) -> int:

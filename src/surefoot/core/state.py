@@ -9,16 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
+from surefoot.core.gate.record import GateRecord
+from surefoot.core.plan.record import PlanRecord
 from surefoot.core.stuck import NO_STEPS, Steps
 from surefoot.core.text import json_text
 from surefoot.core.trail import NO_TRAIL, Trail
+from surefoot.core.window import NO_FIT, Fit, message_tokens
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
-from surefoot.types.events import ConventionsRead, ModelFailed, PreHydrationComplete, ReferencesFound, Task, Want
+from surefoot.types.events import (
+    ConventionsRead,
+    ModelFailed,
+    PreHydrationComplete,
+    ReferencesFound,
+    StepLimitReached,
+    Task,
+    Want,
+)
 from surefoot.types.messages import CallMode, ModelMessage, Usage
+from surefoot.types.plan import PlanStep
 from surefoot.types.progress import StepDecision
 from surefoot.types.reply import Fault, Parsed
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
@@ -66,6 +78,7 @@ class Call:
     origin: str = ""
     doubt: Literal["", "not_done", "unknown"] = ""
     known: str = ""
+    digest: str = ""
     result: ToolResult | None = None
 
     @property
@@ -89,11 +102,19 @@ class Call:
         return f"{self.name}\0{json_text(self.arguments, sort_keys=True)}"
 
 
+class Rendered(NamedTuple):
+    """What a turn is shown as, and how many tokens that is by estimate."""
+
+    messages: tuple[ModelMessage, ...]
+    tokens: int
+
+
 @dataclass(frozen=True)
 class Turn:
     """One reply and its calls, in the order of the reply. `wrap_up`: how few rounds were left (0: many).
 
     `progress_note` is what is told of a circle that it is part of, `conventions` those of directories that it came to.
+    `step_id` is the step of a plan that it belongs to, `guidance` what was told of that step before it.
     """
 
     step: int
@@ -107,18 +128,18 @@ class Turn:
     wrap_up: int = 0
     progress_note: str = ""
     conventions: str = ""
-    _memo: dict[str, tuple[ModelMessage, ...]] = field(
-        default_factory=dict[str, tuple[ModelMessage, ...]], init=False, repr=False, compare=False
-    )
+    step_id: str = ""
+    guidance: str = ""
+    _memo: dict[str, Rendered] = field(default_factory=dict[str, Rendered], init=False, repr=False, compare=False)
 
-    def rendered(self, form: str) -> tuple[ModelMessage, ...] | None:
-        """The messages that were kept for this turn, if they were made before."""
+    def rendered(self, form: str) -> Rendered | None:
+        """What was kept of this turn in that form, if it was made before."""
         return self._memo.get(form)
 
-    def keep(self, form: str, messages: tuple[ModelMessage, ...]) -> tuple[ModelMessage, ...]:
+    def keep(self, form: str, messages: tuple[ModelMessage, ...]) -> Rendered:
         """Keep the messages of a settled turn, which cannot change any more."""
-        self._memo[form] = messages
-        return messages
+        made = self._memo[form] = Rendered(messages, sum(map(message_tokens, messages)))
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +167,7 @@ class SpeakerState:
 
     `learnt` are the traits that were learnt since the run was taken up, with their values. `rounds` are the replies but
     those for which the answer was asked. Counters ending in `_running` are in a row: no good step came between. `leaks`
-    counts replies with calls as text although tools were sent, `dropped` the oldest turns that are not shown any more
-    since the context overflowed.
+    counts replies with calls as text although tools were sent. `fit` is what was still shown of the turns last.
     """
 
     model: str
@@ -166,7 +186,7 @@ class SpeakerState:
     leaks: int = 0
     calls_natively: bool = False
     overflows: int = 0
-    dropped: int = 0
+    fit: Fit = NO_FIT
 
 
 @dataclass(frozen=True)
@@ -175,11 +195,12 @@ class State:
 
     `speakers` are the models by role. `done` are the settled turns and `turn` the newest. `tools` are all tools of the
     run, `offered` those that may be called now. `known` maps the key of a call to its result, as long as nothing has
-    happened that may change it. `trail` and `tried` tell whether the run gets anywhere, `limit_due` the limit that is
-    to be put on record next, and `stuck` why the run has to end ("": it need not). `seen` counts the events folded.
+    happened that may change it. `trail` and `tried` tell whether the run gets anywhere, `limit_due` the limits
+    that are to be put on record next, `asked` those about which a person is asked, and `stuck` why the run has to end
+    ("": it need not). `seen` counts the events folded.
     `found` and `hydrated` are what the task refers to and what was fetched of it; while that is fetched, its calls are
     in a turn of the role "prefetch", which nobody spoke. `heads` keeps what `core/view.py` derives from the fields that
-    `RunStarted` sets, once for each role and mode; it is no part of the value.
+    `RunStarted` sets, once for each role and mode; it is no part of the value. `plan` is how far a given plan has come.
     """
 
     seen: int = 0
@@ -204,10 +225,13 @@ class State:
     has_cut_result: bool = False
     trail: Trail = NO_TRAIL
     tried: Steps = NO_STEPS
-    limit_due: DueLimit | None = None
+    limit_due: tuple[DueLimit, ...] = ()
+    asked: tuple[StepLimitReached, ...] = ()
     found: ReferencesFound | None = None
     hydrated: PreHydrationComplete | None = None
     conventions: tuple[ConventionsRead, ...] = ()
+    gate: GateRecord | None = None
+    plan: PlanRecord | None = None
     stuck: str = ""
     ending: Ending | None = None
     heads: dict[str, tuple[str, ModelMessage]] = field(
@@ -223,6 +247,29 @@ class State:
     def calls(self) -> tuple[Call, ...]:
         """The calls of the newest turn; no other call can be open."""
         return self.turn.calls if self.turn else ()
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """All turns, the newest last."""
+        return (*self.done, self.turn) if self.turn else self.done
+
+    @property
+    def running_step(self) -> PlanStep | None:
+        """The step of a plan that runs now."""
+        return self.plan.running if self.plan is not None else None
+
+    @property
+    def current_step_is_reasoning(self) -> bool:
+        """Whether the running step is one in which no tool may be called. Source: spec/guard.md, section 2."""
+        step = self.running_step
+        return self.plan is not None and step is not None and self.plan.is_reasoning(step.step_id)
+
+    @property
+    def output_schema(self) -> Mapping[str, object] | None:
+        """The shape that words have now: of a plan only the last step gives an answer that may have one."""
+        step = self.running_step
+        is_answer = self.plan is None or step is None or step is self.plan.steps[-1]
+        return self.config.output_schema if is_answer else None
 
     def call(self, call_id: str) -> Call | None:
         """The call of that id, also from an older turn."""

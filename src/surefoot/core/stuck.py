@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from surefoot.core.similar import likeness, normal
-from surefoot.core.trail import NO_TRAIL, Entry, SeenCall, Trail, add, digest, given, shown, standing, turn
+from surefoot.core.trail import NO_TRAIL, Entry, SeenCall, Trail, add, digest, given, repeated, shown, standing, turn
 from surefoot.types.progress import CONTINUE, StepDecision, StepIterationConfig
 
 _LEAST_PERIOD_OF_FAILURES = 2
@@ -101,7 +101,7 @@ def record_and_check(
         decision = (
             _same_again(step, failure, config, step_id)
             or _limit_reached(tried, config, step_id)
-            or standing(tried.failures, config, who=_called(step_id), least_period=_LEAST_PERIOD_OF_FAILURES)
+            or _circle(tried, config, step_id)
         )
     return _decided(steps, step_id, tried, decision)
 
@@ -113,6 +113,25 @@ def check(steps: Steps, config: StepIterationConfig, step_id: str) -> tuple[Step
         return steps, step.stop
     limit = _limit_reached(step, config, step_id) if config.enabled else None
     return (steps, CONTINUE) if limit is None else _decided(steps, step_id, step, limit)
+
+
+def ahead(steps: Steps, config: StepIterationConfig, step_id: str) -> StepDecision:
+    """What there is against one more attempt: the stop of the step, its limit, or that its errors come in a circle."""
+    _, decision = check(steps, config, step_id)
+    if decision.decision == "stop" or not config.enabled:
+        return decision
+    sign = _circle(steps.by_id.get(step_id, _NEW), config, step_id)
+    return replace(sign, decision="block") if sign.strictness else CONTINUE
+
+
+def denied(steps: Steps, config: StepIterationConfig, step_id: str, *, number: int = 0) -> tuple[Steps, StepDecision]:
+    """An attempt was refused because of `ahead`: a circle of errors it continues by one; a limit is told of it."""
+    step = steps.by_id.get(step_id, _NEW)
+    failures = repeated(step.failures, config, number, least_period=_LEAST_PERIOD_OF_FAILURES)
+    if step.stop is not None or failures is step.failures:
+        return check(steps, config, step_id)
+    step = replace(step, failures=failures)
+    return _decided(steps, step_id, step, _circle(step, config, step_id))
 
 
 def observe(
@@ -141,6 +160,10 @@ def _same_again(step: Step, failure: Failure, config: StepIterationConfig, step_
     percent, least = f"{alike * 100:.0f}%", f"{config.similarity_threshold * 100:.0f}%"
     reason = f"{_called(step_id)} appears stuck: consecutive errors are {percent} similar (threshold: {least})"
     return StepDecision("stop", "stuck", "similar", reason, given((last.number, failure.number)), similarity=alike)
+
+
+def _circle(step: Step, config: StepIterationConfig, step_id: str) -> StepDecision:
+    return standing(step.failures, config, who=_called(step_id), least_period=_LEAST_PERIOD_OF_FAILURES)
 
 
 def _limit_reached(step: Step, config: StepIterationConfig, step_id: str) -> StepDecision | None:

@@ -8,13 +8,16 @@ spec/react.md, section 4, and spec/reasoners.md, section 3.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import cast
 
+from surefoot.core.gate.perception import NO_FRAME, Frame, key_of
 from surefoot.core.notes import Form
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.faults import tell
 from surefoot.core.parse.labels import DEFAULT_LABELS, label_pattern
 from surefoot.core.parse.visible import REASONING_TAGS
-from surefoot.core.state import Call
+from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
 from surefoot.types.tools import Catalogue, ToolResult
 
@@ -31,19 +34,25 @@ _LABEL = label_pattern(DEFAULT_LABELS)
 _BREAK = "\u200b"
 _REUSED = "(You have made this call already and it is not run again. Its result was the following; use it.)\n"
 
+DIGEST_CHARS = 150
+"""Characters of a folded text that are still shown."""
 
-def told(call: Call, offered: Catalogue, form: Form) -> str:
-    """The outcome of one call, as text."""
+LONGEST_ARGUMENT = 400
+"""Characters up to which a text in the arguments of an old call is never folded."""
+
+
+def told(call: Call, offered: Catalogue, form: Form, frame: Frame = NO_FRAME) -> str:
+    """The outcome of one call, as text; `frame` is how that of a tool is shown."""
     if call.fault is not None:
         return tell(call.fault, offered, form)
     if call.result is None:  # a fork, or a cancelled run, can leave a call that nobody will run any more
         return "cancelled: not run"
-    return (_REUSED if call.known else "") + shown(call.result, call.known or call.id)
+    return (_REUSED if call.known else "") + shown(call.result, call.known or call.id, frame, call.name)
 
 
-def shown(result: ToolResult, call_id: str) -> str:
+def shown(result: ToolResult, call_id: str, frame: Frame = NO_FRAME, name: str = "") -> str:
     """A result as data; what is cut says how to read on."""
-    text = plain(result.content)
+    text = framed(result.content, result, frame, name)
     if result.is_error and not text.startswith(result.kind):
         text = f"{result.kind}: {text}"
     if result.blob is None:
@@ -52,6 +61,67 @@ def shown(result: ToolResult, call_id: str) -> str:
     return (
         f'{text}\n[cut: {read} of {result.size} characters; {READ_RESULT}(call_id="{call_id}", start={read}) goes on]'
     )
+
+
+def is_ours(result: ToolResult) -> bool:
+    """Whether the text of a result is surefoot's own."""
+    return result.trust == "trusted" and result.source in ("gate", "surefoot")
+
+
+def frame_of(state: State, call: Call) -> Frame:
+    """How the outcome of a call is shown; without a guard, and for what surefoot says itself, in no frame."""
+    gate, result = state.gate, call.result
+    if gate is None or result is None or is_ours(result):
+        return NO_FRAME
+    return Frame(gate.nonce, gate.masks.get(key_of(result.content), ()) if gate.masks else ())
+
+
+def framed(text: str, result: ToolResult, frame: Frame, name: str) -> str:
+    """A text of a result as data, in its frame."""
+    data = plain(frame.cleaned(text, is_error=result.is_error))
+    return frame.around(data, attribute(result.source or name), result.trust) if frame.nonce else data
+
+
+def digest(call: Call, whole: str, frame: Frame = NO_FRAME) -> str:
+    """What stands for the outcome of an old call, and how to read it again; the outcome itself where that is short."""
+    result = call.result
+    if result is None or len(whole) <= DIGEST_CHARS:
+        return whole
+    call_id, start = call.known or call.id, 0
+    if call.name == READ_RESULT and not result.is_error:  # the same piece again is the same call again
+        call_id, start = attribute(str(call.arguments.get("call_id"))), call.arguments.get("start")
+    kind = f"{result.kind}: " if result.is_error else ""
+    again = f'{READ_RESULT}(call_id="{call_id}", start={start}) reads it again'
+    source = attribute(result.source or call.name)
+    made = folded_text(
+        kind + frame.cleaned(result.content),
+        max(result.size, len(result.content)),
+        again,
+        lambda text: frame.around(text, source, result.trust),
+    )
+    return made if len(made) < len(whole) else whole
+
+
+def folded_text(text: str, size: int, again: str, around: Callable[[str], str] = str) -> str:
+    """The beginning of a text as data on one line; how long it is, and how it can be read again."""
+    beginning = " ".join(text[: 4 * DIGEST_CHARS].split())[:DIGEST_CHARS]
+    return f"{around(f'{plain(beginning)} …')}\n[folded: {size} characters{'; ' if again else ''}{again}]"
+
+
+def shortened(value: object) -> object:
+    """A JSON value with the beginning alone of each long text in it; the same object where there is none."""
+    if isinstance(value, str):
+        long = len(value) > LONGEST_ARGUMENT
+        return f"{value[:DIGEST_CHARS]} … [folded: {len(value)} characters]" if long else value
+    if isinstance(value, Mapping):
+        members = cast("Mapping[str, object]", value)  # decoded JSON
+        short = {name: shortened(one) for name, one in members.items()}
+        return short if any(short[name] is not one for name, one in members.items()) else members
+    if isinstance(value, list):
+        items = cast("list[object]", value)  # the same
+        parts = [shortened(one) for one in items]
+        return parts if any(a is not b for a, b in zip(parts, items, strict=True)) else items
+    return value
 
 
 def plain(text: str) -> str:

@@ -1,8 +1,11 @@
-"""Which directories a run has touched whose conventions were not read yet. Source: spec/primitives.md, 4.5."""
+"""Which places a run has touched whose conventions were not read yet. Source: spec/primitives.md, 4.5."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from surefoot.core.state import Call, State
+from surefoot.types.events import ConventionsRead
 
 ROOT = "."
 MOST_DIRECTORIES = 50
@@ -13,25 +16,50 @@ _PATHS = ("path", "directory", "file", "folder")
 
 
 def unread_directory(state: State) -> str | None:
-    """The next directory whose conventions are to be read: the workspace itself, then those that calls touched."""
-    config = state.config.conventions
-    if config is None or not config.files or len(state.conventions) >= MOST_DIRECTORIES:
+    """The next place whose conventions are to be read: the workspace itself, then those that calls touched.
+
+    A file stands for its directory; which of the two a place is, only the disk knows, and the event says. A place is
+    read again after a call that changed something there, and when a file of conventions itself is touched.
+    What the task names is read together with the workspace itself, before a model is asked: `runtime/conventions.py`.
+    """
+    config, told = state.config.conventions, state.conventions
+    if config is None or not config.files or len({one.scope for one in told}) >= MOST_DIRECTORIES:
         return None
-    read = {one.directory for one in state.conventions}
-    touched = (directory for call in state.calls for directory in _directories(call))
-    return next((directory for directory in (ROOT, *touched) if directory not in read), None)
+    if not told:
+        return ROOT
+    step = state.turn.step if state.turn else 0
+    read = {key for one in told for key in _keys(one)}
+    read_now = {key for one in told if one.step == step for key in _keys(one)}
+    for call in state.calls:
+        is_changed = call.spec is not None and call.spec.effect != "read"
+        for place in _places(call):
+            is_again = is_changed or _name(place) in config.files
+            if {place, _key(place)}.isdisjoint(read_now if is_again else read):
+                return place
+    return None
 
 
-def _directories(call: Call) -> list[str]:
+def _places(call: Call) -> Iterator[str]:
     if call.result is None or call.result.is_error:
-        return []
-    named = (call.arguments.get(name) for name in _PATHS)
-    return [_directory_of(place) for place in named if isinstance(place, str) and place.strip()]
+        return
+    for name in _PATHS:
+        place = call.arguments.get(name)
+        if isinstance(place, str) and place.strip():
+            yield place.replace("\\", "/").rstrip("/") or ROOT
 
 
-def _directory_of(place: str) -> str:
-    """The directory that a place is, or is in: what has an extension is a file."""
-    plain = place.replace("\\", "/").rstrip("/") or ROOT
-    head, slash, last = plain.rpartition("/")
-    is_file = "." in last.strip(".")
-    return (head or (slash and "/") or ROOT) if is_file else plain
+def _keys(one: ConventionsRead) -> set[str]:
+    """What is known to be read with a place: where it was a file, the files beside it that are named alike."""
+    is_file = _name(one.scope).casefold() != _name(one.directory).casefold()
+    return {one.directory, _key(one.directory)} if is_file else {one.directory}
+
+
+def _key(place: str) -> str:
+    """The same for the files of one directory that have the same extension."""
+    head, _, name = place.rpartition("/")
+    stem, dot, extension = name.rpartition(".")
+    return f"{head}/*.{extension}" if stem and dot and extension else place
+
+
+def _name(place: str) -> str:
+    return place.rpartition("/")[2]

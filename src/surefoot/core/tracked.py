@@ -6,11 +6,13 @@ Source: spec/primitives.md, 2.4 and 2.5.
 
 from __future__ import annotations
 
-from surefoot.core.state import Call, DueLimit, State, Turn, changed
-from surefoot.core.stuck import NO_STEPS, count, record_and_check
-from surefoot.core.text import json_text
+from dataclasses import replace
+
+from surefoot.core.state import Call, DueLimit, Known, State, Turn, changed
+from surefoot.core.stuck import NO_STEPS, Steps, ahead, count, denied, record_and_check, reset
 from surefoot.core.trail import (
     NO_TRAIL,
+    SeenCall,
     Trail,
     blocked,
     call_digest,
@@ -21,6 +23,7 @@ from surefoot.core.trail import (
     standing,
     turn,
 )
+from surefoot.types.decisions import Ask, Deny
 from surefoot.types.events import StepLimitReached
 from surefoot.types.progress import CONTINUE, LimitAction, StepDecision, StepIterationConfig
 from surefoot.types.tools import ToolResult
@@ -31,6 +34,8 @@ RULE = "stuck"
 RUN = "run"
 """The step that the run is as a whole: what goes in circles, or only talks."""
 
+_LONGEST_NAME = 64
+_DIGITS = 12
 _DEFAULT = StepIterationConfig()
 
 
@@ -40,40 +45,40 @@ def config_of(state: State) -> StepIterationConfig:
 
 
 def step_of(call: Call) -> str:
-    """The step that a call is, in a run without a plan."""
-    return f"{call.name}({json_text(call.arguments, sort_keys=True)})"
+    """The step that a call is, in a run without a plan: its tool, and what tells its arguments from others."""
+    return f"{call.name[:_LONGEST_NAME]}-{call_digest(call.name, call.arguments).hex()[:_DIGITS]}"
 
 
 def with_reply(state: State, made: Turn) -> State:
     """After a reply: one with neither a call nor an answer is counted, and its model told when there are too many."""
-    silences = ("fault", "empty", "no_step", "narrated")
-    if made.want != "any" or not (made.outcome in silences or (made.outcome == "calls" and not made.parsed.calls)):
+    if made.want != "any":
         return state
-    return _traced(state, silent(state.trail, state.seen - 1))
+    silences = ("fault", "empty", "no_step", "narrated")
+    if made.outcome in silences or (made.outcome == "calls" and not made.parsed.calls):
+        return _traced(state, silent(state.trail, state.seen - 1))
+    return _not_silent(state)
 
 
 def with_settled(state: State) -> State:
-    """After the last call of a turn has its result: the turn is one entry of the trail."""
+    """After the last call of a turn has its result: the turn is one entry of the trail.
+
+    A turn with a failure of infrastructure is none, so that nobody is called stuck for it.
+    """
     made, config = state.turn, config_of(state)
-    if made is None:
+    if made is None or made.want != "any":  # calls in a step without tools are counted there
         return state
     asked = [call for call in made.calls if call.fault is None]
-    if any(call.rule == RULE for call in asked):
-        digests = [call_digest(call.name, call.arguments) for call in asked]
-        return _traced(state, blocked(state.trail, config, digests, state.seen - 1))
-    ended = [
-        seen(
-            call.name,
-            call.arguments,
-            ok=not call.result.is_error,
-            result=call.result.content,
-            polling=call.spec is not None and call.spec.polling,
-            whole=call.result.blob,
-        )
-        for call in asked
-        if call.result is not None and not call.result.infrastructure
-    ]
-    return _traced(state, turn(state.trail, config, ended, state.seen - 1))
+    is_blocked = False
+    for call in asked:
+        if call.rule == RULE:
+            is_blocked = True
+            step_id = step_of(call)
+            state = _decided(state, step_id, *denied(state.tried, config, step_id, number=state.seen - 1))
+    if any(call.result is not None and call.result.infrastructure for call in asked):
+        return _not_silent(state)
+    ended = [_seen(call, call.result) for call in asked if call.result is not None]
+    is_blocked = is_blocked and all(isinstance(call.decision, Deny) for call in asked)
+    return _traced(state, (blocked if is_blocked else turn)(state.trail, config, ended, state.seen - 1))
 
 
 def with_result(state: State, call: Call, result: ToolResult) -> State:
@@ -91,9 +96,7 @@ def with_result(state: State, call: Call, result: ToolResult) -> State:
         infrastructure=result.infrastructure,
         number=state.seen - 1,
     )
-    if decision.decision != "stop" or not decision.first:
-        return changed(state, tried=tried)
-    return changed(state, tried=tried, limit_due=DueLimit(step_id, count(tried, step_id), decision))
+    return _decided(state, step_id, tried, decision)
 
 
 _CIRCLES = ("repeat", "cycle", "monologue")
@@ -101,20 +104,41 @@ _CIRCLES = ("repeat", "cycle", "monologue")
 
 def limited(state: State, event: StepLimitReached) -> State:
     """A limit is on record. A run that goes in circles ends, whatever is done about a single step."""
-    ends = event.pattern in _CIRCLES or event.action in (
-        LimitAction.AbortTask,
-        LimitAction.Replan,
-        LimitAction.AnswerNow,
+    due = tuple(one for one in state.limit_due if one.step_id != event.step_id)
+    state = changed(state, seen=state.seen + 1, limit_due=due)
+    if event.action == LimitAction.Escalate:
+        return changed(state, asked=(*state.asked, event))
+    if event.pattern not in _CIRCLES and event.action == LimitAction.SkipStep:
+        return state
+    return changed(state, stuck=_reason(event))
+
+
+def questions(state: State) -> tuple[Call, ...]:
+    """The limits about which a person is asked, in the form of calls that wait, each with the id of its step."""
+    return tuple(
+        Call(one.step_id, "", "go on", {"although": one.reason}, decision=Ask(one.reason)) for one in state.asked
     )
-    reason = ("stuck" if event.kind == "stuck" else "step limit") if ends else ""
-    return changed(state, seen=state.seen + 1, limit_due=None, stuck=reason)
+
+
+def answered(state: State, call_id: str, *, is_refused: bool) -> State:
+    """A person has spoken about a call or a limit: its step begins anew, and what came round before is no sign now.
+
+    A limit that stands by a person's word leaves its step stopped, and ends a run that goes in circles.
+    """
+    meant = next((one for one in state.asked if one.step_id == call_id), None)
+    state = changed(state, trail=NO_TRAIL, asked=tuple(one for one in state.asked if one is not meant))
+    if meant is not None and is_refused:
+        return changed(state, stuck=_reason(meant)) if meant.pattern in _CIRCLES else state
+    call = state.call(call_id)
+    step_id = step_of(call) if meant is None and call is not None else call_id
+    due = tuple(one for one in state.limit_due if one.step_id != step_id)
+    return changed(state, tried=reset(state.tried, step_id), limit_due=due, known=_without_failures(state))
 
 
 def anew(state: State) -> State:
-    """After somebody has spoken: what came before is no sign any more."""
-    if state.trail is NO_TRAIL and state.tried is NO_STEPS and state.limit_due is None and not state.stuck:
-        return state
-    return changed(state, trail=NO_TRAIL, tried=NO_STEPS, limit_due=None, stuck="")
+    """After somebody has taken up a run that ended because it was stuck: what came before is no sign any more."""
+    known = _without_failures(state)
+    return changed(state, trail=NO_TRAIL, tried=NO_STEPS, limit_due=(), asked=(), stuck="", known=known)
 
 
 def verdict(state: State, call: Call) -> StepDecision:
@@ -122,22 +146,59 @@ def verdict(state: State, call: Call) -> StepDecision:
     config = config_of(state)
     if not config.enabled:
         return CONTINUE
-    tried = state.tried.by_id.get(step_of(call)) if state.tried.by_id else None
-    if tried is not None and tried.stop is not None:
-        return tried.stop
+    if state.tried.by_id or not config.max_reattempts_per_step:
+        sign = ahead(state.tried, config, step_of(call))
+        if sign.decision != "continue":
+            return sign
     if not state.trail.entries:
         return CONTINUE
     return proposed(state.trail, config, [call_digest(c.name, c.arguments) for c in state.calls if c.fault is None])
 
 
+def _without_failures(state: State) -> dict[str, Known]:
+    """What is known but failures that came twice, so that a call which begins anew does run."""
+    return {key: one for key, one in state.known.items() if not (one.may_repeat and one.result.is_error)}
+
+
+def _reason(event: StepLimitReached) -> str:
+    return "stuck" if event.kind == "stuck" else "step limit"
+
+
+def _seen(call: Call, result: ToolResult) -> SeenCall:
+    return seen(
+        call.name,
+        call.arguments,
+        ok=not result.is_error,
+        result="" if call.rule == RULE else result.content,  # that refusal counts, and so never reads the same
+        polling=call.spec is not None and call.spec.polling,
+        whole=result.outcome or result.blob,
+    )
+
+
+def _not_silent(state: State) -> State:
+    return changed(state, trail=replace(state.trail, silent=())) if state.trail.silent else state
+
+
+def _decided(state: State, step_id: str, tried: Steps, decision: StepDecision) -> State:
+    """A step's limit is due once, when it is reached; the model is told once that errors come round."""
+    state = changed(state, tried=tried)
+    if decision.decision == "correct" and state.turn is not None:
+        return changed(state, turn=changed(state.turn, progress_note=progress_note(decision), _memo={}))
+    if decision.decision != "stop" or not decision.first:
+        return state
+    return changed(state, limit_due=(*state.limit_due, DueLimit(step_id, count(tried, step_id), decision)))
+
+
 def _traced(state: State, trail: Trail) -> State:
+    """With the trail as it is now. A circle is told once, when it is noticed: what a role sees only grows."""
     config = config_of(state)
     sign = standing(trail, config)
     if sign.decision == "continue":
         return changed(state, trail=trail)
     made = state.turn
-    noted = changed(made, progress_note=progress_note(trail, config), _memo={}) if made is not None else None
+    if made is not None and standing(state.trail, config).decision == "continue":
+        made = changed(made, progress_note=progress_note(sign), _memo={})
     due = state.limit_due
-    if sign.decision == "stop" and due is None and not state.stuck:
-        due = DueLimit(RUN, len(sign.evidence), sign)
-    return changed(state, trail=trail, turn=noted, limit_due=due)
+    if sign.decision == "stop" and not state.stuck and not any(one.step_id == RUN for one in (*due, *state.asked)):
+        due = (*due, DueLimit(RUN, len(sign.evidence), sign))
+    return changed(state, trail=trail, turn=made, limit_due=due)

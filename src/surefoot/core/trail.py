@@ -146,13 +146,15 @@ def turn(trail: Trail, config: StepIterationConfig, calls: Sequence[SeenCall], n
     return add(trail, config, Entry(proposal(call.asked for call in distinct), tuple(distinct), number))
 
 
-def blocked(trail: Trail, config: StepIterationConfig, calls: Iterable[bytes], number: int = 0) -> Trail:
-    """The trail after a turn that was denied because it continues a block: it counts as that repeat."""
-    asked = proposal(calls)
-    if not (signs := [sign for sign in _continued(trail, config, asked) if sign[0].strictness]):
-        return add(trail, config, Entry(asked, number=number))
-    period = max(signs, key=lambda sign: sign[0].strictness)[1]
-    return add(trail, config, replace(trail.entries[-period], number=number))
+def blocked(trail: Trail, config: StepIterationConfig, calls: Sequence[SeenCall], number: int = 0) -> Trail:
+    """The trail after a turn all of which was denied: when it would continue a block, it counts as that repeat."""
+    signs = _continued(trail, config, proposal(call.asked for call in calls))
+    return _again(trail, config, signs, number) or turn(trail, config, calls, number)
+
+
+def repeated(trail: Trail, config: StepIterationConfig, number: int = 0, *, least_period: int = 1) -> Trail:
+    """The trail after one more entry of the circle that it is in; as it is when it is in none."""
+    return _again(trail, config, _signs(trail, config, "", least_period), number) or trail
 
 
 def silent(trail: Trail, number: int = 0) -> Trail:
@@ -174,12 +176,7 @@ def standing(trail: Trail, config: StepIterationConfig, *, who: str = "the run",
     """What the trail as it is gives cause for: the strictest sign, of those the shortest block."""
     if not config.enabled:
         return CONTINUE
-    signs = [_silence(trail.silent, who)]
-    signs += [
-        _sign(trail, config, period, streak, who)
-        for period, streak in enumerate(trail.streaks, 1)
-        if period >= least_period and streak
-    ]
+    signs = [_silence(trail.silent, who), *(sign for sign, _ in _signs(trail, config, who, least_period))]
     return max(signs, key=lambda sign: sign.strictness)
 
 
@@ -199,11 +196,8 @@ def proposed(trail: Trail, config: StepIterationConfig, calls: Iterable[bytes]) 
     )
 
 
-def progress_note(trail: Trail, config: StepIterationConfig) -> str:
-    """What a model is told while it goes in circles, else "". It names calls and counts, and quotes no result."""
-    sign = standing(trail, config)
-    if sign.decision == "continue":
-        return ""
+def progress_note(sign: StepDecision) -> str:
+    """What a model is told when it goes in circles. It names calls and counts, and quotes no result."""
     return f"[PROGRESS_NOTE] {sign.reason[0].upper()}{sign.reason[1:]}. It will not be different next time. {REMEDY}"
 
 
@@ -216,6 +210,21 @@ def shown(name: str) -> str:
 def given(numbers: Iterable[int]) -> tuple[int, ...]:
     """The numbers of records that are known; 0, where every journal starts, stands for none."""
     return tuple(number for number in numbers if number)
+
+
+def _again(
+    trail: Trail, config: StepIterationConfig, signs: Iterable[tuple[StepDecision, int]], number: int
+) -> Trail | None:
+    """The trail with the next entry of the circle that the strictest of the signs (each with its period) tells of."""
+    found = max((sign for sign in signs if sign[0].strictness), key=lambda sign: sign[0].strictness, default=None)
+    return None if found is None else add(trail, config, replace(trail.entries[-found[1]], number=number))
+
+
+def _signs(trail: Trail, config: StepIterationConfig, who: str, least: int) -> Iterator[tuple[StepDecision, int]]:
+    """The sign of each period that comes round at least once, and the period."""
+    for period, streak in enumerate(trail.streaks, 1):
+        if period >= least and streak:
+            yield _sign(trail, config, period, streak, who), period
 
 
 def _continued(trail: Trail, config: StepIterationConfig, asked: bytes) -> Iterator[tuple[StepDecision, int]]:

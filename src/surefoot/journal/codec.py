@@ -1,7 +1,8 @@
 """Events to bytes and back, and the hash that chains the records of a run.
 
 A record's body is the event as JSON. The tools of a run can be hundreds of kilobytes and are shared by thousands of
-runs, so `RunStarted` holds the SHA-256 of its catalogue in their place, and the journal keeps those bytes once.
+runs, so `RunStarted` holds the SHA-256 of its catalogue in their place, and the journal keeps those bytes once. Of a
+configuration only what differs from the defaults is written.
 
 The chain: the hash of a record is SHA-256 over the hash before it, the record's form, its time and its body; the first
 one starts from the run's id. So a record cannot be altered, moved, left out or dated back without notice. What a chain
@@ -22,8 +23,9 @@ import orjson
 
 from surefoot.journal.upgrade import Record, upgrade
 from surefoot.types.errors import JournalError, UsageError
-from surefoot.types.events import Event, RunStarted
+from surefoot.types.events import Event, RunForked, RunResumed, RunStarted
 from surefoot.types.tools import Catalogue
+from surefoot.types.written import written
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -70,7 +72,9 @@ def encode(event: Event) -> tuple[bytes, Blob | None]:
     try:
         if isinstance(event, RunStarted):
             blob = event.tools.derived("journal", _catalogue_blob)
-            return _dump({**_plain_fields(event), "tools": {_BLOB: blob[0]}}), blob
+            return _dump({**_plain_fields(event), "tools": {_BLOB: blob[0]}, "config": written(event.config)}), blob
+        if isinstance(event, RunResumed | RunForked) and event.config is not None:
+            return _dump({**_plain_fields(event), "config": written(event.config)}), None
         return _dump(event), None
     except (TypeError, ValueError, RecursionError) as error:
         raise JournalError(

@@ -36,6 +36,11 @@ class SqliteJournal:
         self._path = Path(path)
         self._opened: _File | None = None
 
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._path
+
     async def open(self, run_id: str, *, create: bool = False) -> SqliteRun:
         """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
 

@@ -85,8 +85,13 @@ def _once(found: Sequence[tuple[int, ConventionFile | Match]]) -> list[Conventio
     """Nearest first, in the order given inside a level; of those that say the same the first."""
     kept: dict[bytes, ConventionFile | Match] = {}
     for _, one in sorted(found, key=lambda pair: pair[0]):
-        kept.setdefault(content_key(one.text) if isinstance(one, ConventionFile) else one.key, one)
+        kept.setdefault(_key(one) if isinstance(one, ConventionFile) else one.key, one)
     return list(kept.values())
+
+
+def _key(file: ConventionFile) -> bytes:
+    """What it says; of one that was cut nobody knows, so only its copies are the same."""
+    return file.digest.encode() if file.is_cut else content_key(file.text)
 
 
 def _of_file(file: ConventionFile) -> Knowledge:

@@ -66,10 +66,22 @@ class Directories:
     def inside(self, path: str) -> str | None:
         """The real path of something in the workspace, links followed; None when it leads outside."""
         try:
-            real = os.path.realpath(os.path.join(self.root, path))
+            real = os.path.realpath(os.path.join(self.root, self.on_disk(path)))
         except (OSError, ValueError):  # a name that this system cannot have
             return None
         return real if self._below(_parts(self.root), _parts(real)) is not None else None
+
+    def on_disk(self, path: str) -> str:
+        """A path as the disk has it: names that are not there in NFC may be there in NFD."""
+        found = ""
+        for name in () if path.isascii() else path.split("/"):
+            decomposed = os.path.join(found, unicodedata.normalize("NFD", name))
+            found = os.path.join(found, name)
+            if not os.path.lexists(os.path.join(self.root, found)) and os.path.lexists(
+                os.path.join(self.root, decomposed)
+            ):
+                found = decomposed
+        return found or path
 
     def _below(self, base: tuple[str, ...], path: tuple[str, ...]) -> tuple[str, ...] | None:
         """What leads from a directory down to a path, compared by whole names; None when it is not inside."""

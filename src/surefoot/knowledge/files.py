@@ -26,10 +26,11 @@ _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0
 
 @dataclass(frozen=True, slots=True)
 class FilesRead:
-    """The files that count for one directory, root first, and which could not be read."""
+    """The files that count for one directory, `scope`, root first, and which could not be read."""
 
     files: tuple[ConventionFile, ...] = ()
     errors: tuple[str, ...] = ()
+    scope: str = ROOT
 
 
 def read_files(directories: Directories, config: ConventionsConfig, scope: str) -> FilesRead:
@@ -53,7 +54,7 @@ def read_files(directories: Directories, config: ConventionsConfig, scope: str) 
             found.append(ConventionFile(path, level, text, size, sha256(data).hexdigest()))
             left -= found[-1].kept
             break
-    return FilesRead(tuple(reversed(found)), tuple(errors))
+    return FilesRead(tuple(reversed(found)), tuple(errors), scope)
 
 
 def files_message(files: Iterable[ConventionFile], mark: str) -> str:
@@ -86,6 +87,7 @@ def _read(directories: Directories, path: str, most: int) -> tuple[bytes, int] |
 
     A link may lead to another file of the workspace, but only to one of the same kind: not to one that holds keys.
     """
+    path = directories.on_disk(path)
     written = Path(directories.root, path)
     if not os.path.lexists(written):
         return None

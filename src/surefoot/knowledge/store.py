@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -24,7 +25,7 @@ from surefoot.core.text import clean
 from surefoot.knowledge.store_file import connect, told, transaction
 from surefoot.knowledge.words import all_of, any_of, asked, content_key, indexed
 from surefoot.types.errors import ConfigError, UsageError
-from surefoot.types.knowledge import Knowledge
+from surefoot.types.knowledge import Knowledge, KnowledgeError
 
 LONGEST_PART = 2_000
 """Characters of a subject, a predicate or an object."""
@@ -32,9 +33,12 @@ LONGEST_LANGUAGE = 64
 MOST_RANKED = 5_000
 """Entries that are ranked for one query."""
 MOST_MATCHES = 100
-"""Conventions of one level that are given, more than can be asked for: those that are left are counted up to here."""
-MOST_ON_TOPIC = 200
-"""Conventions of one level on a topic that are compared by confidence."""
+"""Conventions of one level that are given, and in all after which no further level is read.
+
+It is more than can be asked for: those that are left are counted up to about here.
+"""
+MOST_ON_TOPIC = 1_000
+"""Conventions of one level on a topic that are compared by confidence, the oldest."""
 
 _MOST_MARKS = 500
 """Entries that one statement loads; SQLite's own limit is somewhat higher."""
@@ -46,7 +50,11 @@ _FIELDS = (
 _INSERTED = (*_FIELDS[1:], "content", "verified", "key")
 _COLUMNS = ", ".join(_FIELDS)
 _INSERT = f"INSERT INTO entry ({', '.join(_INSERTED)}) VALUES (:{', :'.join(_INSERTED)})"  # noqa: S608  # our own names
-_VOUCH = "UPDATE entry SET type=:type, confidence=:confidence, verified=1, verified_by=:verified_by WHERE id=:id"
+_TOLD = (*_FIELDS[1:5], *_FIELDS[7:12], "content")  # all that a person sees of it or that says where it is from
+_VOUCH = f"UPDATE entry SET verified=1, {', '.join(f'{name}=:{name}' for name in _TOLD)} WHERE id=:id"  # noqa: S608  # our own names
+_SAME = "SELECT id, content, verified FROM entry WHERE scope=:scope AND language=:language AND key=:key"
+_WORDS = "INSERT INTO entry_text (rowid, content, place) VALUES (?, ?, ?)"
+_NO_WORDS = "INSERT INTO entry_text (entry_text, rowid, content, place) VALUES ('delete', ?, ?, ?)"
 _LEVEL = """SELECT * FROM (SELECT ? AS level, confidence, id, key FROM entry
 WHERE language=? AND scope=? AND verified=1 ORDER BY confidence DESC, id LIMIT ?)"""
 _TOPIC = """SELECT * FROM (SELECT ? AS level, confidence, id, key FROM
@@ -103,7 +111,11 @@ class KnowledgeStore:
             for row in self._db().execute(_loaded(len(numbers)), tuple(numbers)):
                 values: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))  # of the types that the table declares
                 values["id"] = str(values["id"])
-                found[row[0]] = Knowledge(**values)
+                try:
+                    found[row[0]] = Knowledge(**values)
+                except ConfigError as error:
+                    wrong = f"knowledge store {self._path}: entry {row[0]} cannot be read ({error}); delete that row"
+                    raise KnowledgeError(wrong) from error
         return found
 
     def search(self, query: str, limit: int) -> tuple[Knowledge, ...]:
@@ -116,15 +128,16 @@ class KnowledgeStore:
         return tuple(found[number] for number in numbers if number in found)
 
     def knows_language(self, language: str) -> bool:
-        """Whether an entry is for that language."""
+        """Whether a verified entry is for that language."""
         with told(self._path):
-            row = self._db().execute("SELECT 1 FROM entry WHERE language=? LIMIT 1", (language,)).fetchone()
-            return row is not None
+            one = "SELECT 1 FROM entry WHERE language=? AND verified=1 LIMIT 1"
+            return self._db().execute(one, (language,)).fetchone() is not None
 
     def of_language(self, scopes: Sequence[str], language: str) -> list[Match]:
         """Verified entries for that or any language at these scopes, nearest first, then those for the language alone.
 
-        Inside a level by confidence, then id. One query; it reads at most `MOST_MATCHES` of a level and language.
+        Inside a level by confidence, then id. One query; it gives at most `MOST_MATCHES` of a level and language, and
+        nothing of the levels behind the one with which there are so many.
         """
         places = [(at, one, scope) for at, scope in enumerate(scopes) for one in dict.fromkeys(("", language))]
         places.append((len(scopes), language, ""))
@@ -139,7 +152,7 @@ class KnowledgeStore:
         places = (*(_place(scope, "") for scope in scopes), _place("", "any"))
         values: list[object] = []
         for at, place in enumerate(places):
-            values += (at, f'{expression} AND place : "{place}"', MOST_ON_TOPIC, MOST_MATCHES)
+            values += (at, f'{expression} AND place : "{place}"', MOST_ON_TOPIC, MOST_MATCHES + 1)
         return self._matches(_TOPIC, len(places), values)
 
     def verify(self, entry_id: str, *, by: str) -> Knowledge:
@@ -148,10 +161,11 @@ class KnowledgeStore:
             raise UsageError("knowledge is verified by a person; give the name")
         db = self._db()
         number = int(entry_id) if _is_id(entry_id) else 0
-        if not self.load([number]):
+        if (known := self.load([number]).get(number)) is None:
             raise UsageError(f"there is no entry {entry_id!r} in the knowledge store {self._path}; a search shows ids")
+        row = _row(known, by)
         with transaction(db, self._path):
-            db.execute("UPDATE entry SET verified=1, verified_by=? WHERE id=?", (clean(by), number))
+            self._kept(db, row)
         return self.load([number])[number]
 
     def close(self) -> None:
@@ -167,15 +181,16 @@ class KnowledgeStore:
 
     def _kept(self, db: sqlite3.Connection, row: dict[str, object]) -> int:
         """The number of an entry that is in the file now."""
-        same = "SELECT id FROM entry WHERE scope=:scope AND language=:language AND key=:key"
-        found: tuple[int] | None = db.execute(same, row).fetchone()
-        if found is not None:
-            if row["verified"]:
-                db.execute(_VOUCH, {**row, "id": found[0]})
+        found: tuple[int, str, int] | None = db.execute(_SAME, row).fetchone()
+        if found is None:
+            number = db.execute(_INSERT, row).lastrowid or 0  # an insert has one
+        elif row["verified"]:
+            number, content, was_verified = found
+            db.execute(_NO_WORDS, _words(number, {**row, "content": content, "verified": was_verified}))
+            db.execute(_VOUCH, {**row, "id": number})
+        else:
             return found[0]
-        number = db.execute(_INSERT, row).lastrowid or 0  # an insert has one
-        words, place = indexed(str(row["content"])), _place(str(row["scope"]), str(row["language"]))
-        db.execute("INSERT INTO entry_text (rowid, content, place) VALUES (?, ?, ?)", (number, words, place))
+        db.execute(_WORDS, _words(number, row))
         return number
 
     def _found(self, words: Sequence[str], limit: int) -> list[int]:
@@ -207,9 +222,17 @@ class KnowledgeStore:
         return [number for (number,) in self._db().execute(statement, (expression, limit))]
 
     def _matches(self, part: str, parts: int, values: Sequence[object]) -> list[Match]:
-        """What a statement of so many parts gives, nearest first."""
-        with told(self._path):
-            rows = self._db().execute(" UNION ALL ".join([part] * parts), values).fetchall()
+        """What a statement of so many parts gives, nearest first. SQLite runs a part when its rows are asked for."""
+        rows: list[tuple[int, float, int, bytes]] = []
+        keys: set[bytes] = set()
+        with told(self._path), closing(self._db().execute(" UNION ALL ".join([part] * parts), values)) as found:
+            for row in found:
+                if len(keys) >= MOST_MATCHES and row[0] != rows[-1][0]:
+                    break
+                rows.append(row)
+                keys.add(row[-1])
+                if part is _TOPIC and len(keys) >= MOST_MATCHES and rows[-MOST_MATCHES][0] == row[0]:
+                    break  # `sqlite3` steps one row ahead: that is of this level still, so the next is not begun
         return [Match(level, number, key) for level, _, number, key in sorted(rows, key=_order)]
 
 
@@ -223,10 +246,16 @@ def _row(entry: Knowledge, by: str) -> dict[str, object]:
             raise ConfigError(name, f"{text[:40]}…", f"at most {LONGEST_PART:,} characters")
     if len(entry.language) > LONGEST_LANGUAGE:
         raise ConfigError("language", f"{entry.language[:40]}…", f"at most {LONGEST_LANGUAGE} characters")
-    kept = replace(entry, verified_by=by, created_at=entry.created_at or time.time())
+    kept = replace(entry, verified_by=by.strip(), created_at=entry.created_at or time.time())
     row = {name: getattr(kept, name) for name in _FIELDS[1:]}
     row |= {"content": kept.content, "verified": int(kept.verified), "key": content_key(kept.content)}
     return {name: clean(value) if isinstance(value, str) else value for name, value in row.items()}
+
+
+def _words(number: int, row: Mapping[str, object]) -> tuple[int, str, str]:
+    """What the index has of an entry. One that nobody vouches for has no place, so it takes none from those that do."""
+    place = _place(str(row["scope"]), str(row["language"])) if row["verified"] else ""
+    return number, indexed(str(row["content"])), place
 
 
 def _place(scope: str, language: str) -> str:

@@ -2,7 +2,7 @@
 
 A convention is found through `entry_lookup`: for one scope and one language it lists the verified entries in the order
 in which they are shown, so a lookup reads no more than it needs. `entry_text` holds words only, no text; `place` is one
-word that stands for the scope, so that the index finds "these words, at these levels" by itself.
+word that stands for the scope of a verified entry, so that the index finds "these words, at these levels" by itself.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import groupby
 
 from surefoot.models.forms import Forms, check_extra, kept_fields, stops_of
-from surefoot.models.history import arguments_text, with_opaque
+from surefoot.models.history import arguments_text, with_opaque, without_calls
 from surefoot.models.json_edge import Json, text, write
 from surefoot.models.step_schemas import closed
 from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings, Traits
@@ -72,15 +72,16 @@ class AnthropicBody:
         if request.system.strip():
             system = write({"type": "text", "text": request.system})
             pieces += (b',"system":[', _marked(system) if form.marks else system, b"]")
-        said = _said(request.messages, form)
+        messages = without_calls(request.messages) if request.bare else request.messages
+        said = _said(messages, form)
         if form.marks and request.messages and request.messages[-1].role != "assistant" and said:
             said[-1] = _marked(said[-1])
-        pieces += (b',"messages":[', *said, b"]}]" if said else b"]", *self._tail(request, form), b"}")
+        pieces += (b',"messages":[', *said, b"]}]" if said else b"]", *self._tail(request, messages, form), b"}")
         return b"".join(pieces)
 
-    def _tail(self, request: ModelRequest, form: _Form) -> list[bytes]:
+    def _tail(self, request: ModelRequest, messages: Sequence[ModelMessage], form: _Form) -> list[bytes]:
         tail: list[bytes] = []
-        if form.thinking and not (form.is_budget and self._calls_without_thinking(request.messages)):
+        if form.thinking and not (form.is_budget and self._calls_without_thinking(messages)):
             tail.append(form.thinking)
         output: Json = {"effort": form.effort} if form.effort else {}
         if request.mode == "schema" and request.schema is not None and request.traits.get("json_schema") != "no":
@@ -90,7 +91,7 @@ class AnthropicBody:
         if output:
             tail.append(b',"output_config":' + write(output))
         if request.mode == "native" and not request.tools.tools:
-            tail += _tools_of_the_past(request.messages)
+            tail += _tools_of_the_past(messages)
         return tail
 
     def _calls_without_thinking(self, messages: Sequence[ModelMessage]) -> bool:

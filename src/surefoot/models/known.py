@@ -43,6 +43,13 @@ _TABLE = (
     _Known(r"api\.deepseek\.com", "", {"json_schema": "no"}),
     _Known(r"api\.deepseek\.com", r"reasoner", {"reasoning_echo": "reasoning_content"}),
     _Known("", r"reasoner|(^|[/-])r1(-|$)|thinking|qwq|magistral", _OWN_REASONING),
+    # context windows as the makers' model pages give them; the least where models of a family differ
+    _Known("", r"(^|/)claude-(3|[a-z]+-\d)", {"context_tokens": "200000"}),
+    _Known("", r"(^|/)(gpt-4o|gpt-4-turbo|chatgpt-4o)", {"context_tokens": "128000"}),
+    _Known("", r"(^|/)gpt-4\.1", {"context_tokens": "1047576"}),
+    _Known("", r"(^|/)o[134](-|$)", {"context_tokens": "200000"}),
+    _Known("", r"(^|/)o1-(mini|preview)", {"context_tokens": "128000"}),
+    _Known("", r"(^|/)gemini-(1\.5-flash|2)", {"context_tokens": "1048576"}),
     _Known(r":11434$", "", {"json_schema": "yes"}),  # Ollama
     _Known("", r"(^|/)gemma-?[12]", {"system_role": "no", "native_tools": "no"}),
 )  # fmt: skip

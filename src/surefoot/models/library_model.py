@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from surefoot.models.endpoint_errors import Complaint, Endpoint, error_of
+from surefoot.models.history import without_calls
 from surefoot.models.json_edge import Json, mapping, read, text
 from surefoot.models.openai_body import BodyWriter
 from surefoot.models.openai_refusals import refused_trait
@@ -54,6 +56,8 @@ class LibraryModel:
             limit_s = min(limit_s, request.deadline_s)
         if limit_s <= 0:
             raise ModelTimeout(f"{self._label} was not asked: none of the run's time is left")
+        if request.bare:  # which wire the library takes it to, it alone knows
+            request = replace(request, messages=tuple(without_calls(request.messages)))
         body = self._writer.body(request)
         asked = mapping(read(body))
         asked.pop("stream", None)

@@ -55,13 +55,15 @@ Compile = Callable[[Mapping[str, object]], str]
 class LocalModel:
     """The embedded model as a `Model`. Several of them share one loaded copy; requests are answered one at a time.
 
-    `engine` generates; `to_grammar` writes a schema in its language. Use `from_default`.
+    `engine` generates; `to_grammar` writes a schema in its language; `context_tokens` is the engine's window. Use
+    `from_default`.
     """
 
-    def __init__(self, name: str, engine: Engine, to_grammar: Compile) -> None:
+    def __init__(self, name: str, engine: Engine, to_grammar: Compile, context_tokens: int = CONTEXT_TOKENS) -> None:
         self._name = name
         self._engine = engine
         self._to_grammar = to_grammar
+        self._traits = {**_TRAITS, "context_tokens": str(context_tokens)}
         self._grammars: dict[bytes, str] = {}
 
     @classmethod
@@ -85,7 +87,7 @@ class LocalModel:
                 "model", "local", f"its file is not at {path}: run `surefoot model pull`, or set {FILE_VARIABLE}"
             )
         engine = shared_engine(path, context_tokens, threads or physical_cores())
-        return cls(f"local:{QWEN_CODER.name}", engine, library.json_schema_to_grammar)
+        return cls(f"local:{QWEN_CODER.name}", engine, library.json_schema_to_grammar, context_tokens)
 
     @property
     def name(self) -> str:
@@ -97,7 +99,7 @@ class LocalModel:
 
     @property
     def traits(self) -> Traits:
-        return _TRAITS
+        return self._traits
 
     async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
         """One reply. Time spent waiting for other runs counts only against the deadline of the request.

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeGuard, get_args
 
 from surefoot.core.budget import seconds_left
+from surefoot.core.context import window_of
 from surefoot.core.fold import PROBE
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import Call, State
 from surefoot.core.text import clean
+from surefoot.core.trail import outcome
 from surefoot.runtime.line import Line
 from surefoot.tools.calling import ToolFailed, failure
 from surefoot.tools.function import FunctionTool
+from surefoot.tools.retried import retried
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, DoubtSettled, Event
 from surefoot.types.ports import Tool, ToolCallContext
@@ -44,7 +49,10 @@ async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
     try:
         with line:
             async with asyncio.timeout(limit_s):
-                result: object = await tool.call(call.arguments, context)
+                if _is_function(tool) and call.spec.may_repeat:  # others know best what may be sent again
+                    result: object = await retried(partial(tool.call, call.arguments, context), limit_s)
+                else:
+                    result = await tool.call(call.arguments, context)
     except TimeoutError:
         has_begun = not (_is_function(tool) and line.ended_waiting)  # of other tools nobody knows
         if has_begun and not call.spec.may_repeat:
@@ -140,23 +148,28 @@ async def _fitted(hands: LiveHands, given: object, call: Call, state: State) -> 
     kind = given.kind if given.kind in _KINDS else "error"
     source = given.source if given.source and isinstance(given.source, str) else call.name  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
     trust = "trusted" if given.trust == "trusted" else "untrusted"
+    given = ToolResult(content, kind, size, None, source, trust, bool(given.infrastructure), given.structured is True)
     if size <= limit:
-        return ToolResult(content, kind, size, None, source, trust, bool(given.infrastructure))
+        return given
     digest = await hands.journal.put_blob(content.encode())
-    return ToolResult(content[:limit], kind, size, digest, source, trust, bool(given.infrastructure))
+    return replace(given, content=content[:limit], blob=digest, structured=False, outcome=outcome(content).hex())
 
 
 async def _page(hands: LiveHands, call: Call, state: State) -> ToolResult:
-    """The next piece of a result that was cut."""
+    """A piece of an earlier result, whether it was cut, folded or neither; no larger than the window bears."""
     wanted, start = str(call.arguments.get("call_id", "")), call.arguments.get("start", 0)
-    cut = state.call(wanted)
-    if cut is None or cut.result is None or cut.result.blob is None or not isinstance(start, int):
-        return ToolResult(f"there is no cut result of a call {wanted!r}", "error", source="surefoot")
-    try:
-        text = (await hands.journal.get_blob(cut.result.blob)).decode()
-    except JournalError as error:
-        return ToolResult(str(error), "error", source="surefoot")
-    end = min(len(text), start + state.config.tool_result_chars)
+    earlier = state.call(wanted)
+    if earlier is None or earlier.result is None or not isinstance(start, int):
+        return ToolResult(f"there is no result of a call {wanted!r}", "error", source="surefoot")
+    text = earlier.result.content
+    if earlier.result.blob is not None:
+        try:
+            text = (await hands.journal.get_blob(earlier.result.blob)).decode()
+        except JournalError as error:
+            return ToolResult(str(error), "error", source="surefoot")
+    window = window_of(state, state.turn.role) if state.turn else None
+    limit = state.config.tool_result_chars
+    end = min(len(text), start + (limit if window is None else min(limit, window // 2)))
     piece = text[start:end]
     more = f"\n[characters {start} to {end} of {len(text)}]"
-    return ToolResult(piece + more, size=len(piece), source=cut.result.source, trust=cut.result.trust)
+    return ToolResult(piece + more, size=len(piece), source=earlier.result.source, trust=earlier.result.trust)

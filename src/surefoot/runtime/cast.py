@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from surefoot.core.roles import ROLES, THINKER
+from surefoot.core.roles import GUARD, ROLES, THINKER
 from surefoot.core.state import State
 from surefoot.models.providers import resolve
 from surefoot.runtime.traits import REMEMBERED, LearntTraits, traits_file
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ModelTraitLearnt, Speaker
+from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.ports import Model
 
@@ -78,12 +79,15 @@ class Cast:
 
     def changes(self, state: State) -> dict[str, Speaker]:
         """The parts that go on otherwise than the run has had them: another model, or a call mode that was chosen."""
-        if set(state.speakers) != set(self.parts):
+        if set(state.speakers) - {GUARD} != set(self.parts) - {GUARD}:
             has = " and ".join(state.speakers)
             raise UsageError(f"run {state.run_id} has the roles {has}: take it up with reasoner={state.reasoner!r}")
+        if GUARD in state.speakers and GUARD not in self.parts:
+            named = state.speakers[GUARD].model
+            raise UsageError(f"run {state.run_id} has {named} for its guard: name it as `judge` of GuardConfig again")
         changed: dict[str, Speaker] = {}
-        for role, part in self.parts.items():
-            kept = state.speakers[role]
+        for role, kept in state.speakers.items():
+            part = self.parts[role]
             is_other = part.model.name != kept.model
             if is_other or (part.call_mode not in ("auto", kept.start_mode)):
                 changed[role] = part.speaker()
@@ -122,12 +126,14 @@ def cast_of(
         if call_mode != "auto" and call_mode not in modes:
             raise UsageError(f"{models[role].name} cannot be spoken to in call mode {call_mode!r}; it has {modes}")
     path = traits_file()
-    return Cast(
-        {
-            role: Part(models[role], settings[role], call_mode, role != THINKER, LearntTraits(models[role], path))
-            for role in ROLES[reasoner]
-        }
-    )
+    parts = {
+        role: Part(models[role], settings[role], call_mode, role != THINKER, LearntTraits(models[role], path))
+        for role in ROLES[reasoner]
+    }
+    if GUARD in models:
+        guard = models[GUARD]
+        parts[GUARD] = Part(guard, settings[GUARD], "auto", calls_tools=False, learnt=LearntTraits(guard, path))
+    return Cast(parts)
 
 
 def by_role(
@@ -135,9 +141,13 @@ def by_role(
     model: str | Model | Mapping[str, str | Model],
     settings: ModelSettings | Mapping[str, ModelSettings],
     fallback: str | Model | None,
+    judge: str = "",
 ) -> tuple[dict[str, Model], dict[str, ModelSettings]]:
-    """Models and settings for each role; one that is given alone plays all of them."""
-    roles = ROLES[reasoner]
+    """Models and settings for each role; one that is given alone plays all of them.
+
+    The stages of the guard have a model of their own where `judge` names one, or one is given for the role "guard".
+    """
+    roles = (*ROLES[reasoner], GUARD)
     of_role = settings if isinstance(settings, Mapping) else dict.fromkeys(roles, settings)
     if unknown := [
         role for given in (model, settings) if isinstance(given, Mapping) for role in given if role not in roles
@@ -146,10 +156,21 @@ def by_role(
     chosen = {role: of_role.get(role, ModelSettings()) for role in roles}
     if isinstance(fallback, str):
         fallback = resolve(fallback, settings=chosen[roles[0]])
-    given = model if isinstance(model, Mapping) else {roles[0]: model}
+    given = model if isinstance(model, Mapping) else dict[str, str | Model]({roles[0]: model})
+    if judge and GUARD not in given:
+        given = {**given, GUARD: judge}
     models: dict[str, Model] = {}
     for role, one in given.items():
         if not isinstance(one, str) and fallback is not None:
             raise UsageError(f"a fallback goes with a model that is given by name, and {one.name} is given as it is")
         models[role] = resolve(one, settings=chosen[role], fallback=fallback) if isinstance(one, str) else one
-    return models if isinstance(model, Mapping) else dict.fromkeys(roles, models[roles[0]]), chosen
+    if not isinstance(model, Mapping):
+        models = {**dict.fromkeys(ROLES[reasoner], models[roles[0]]), **models}
+    return models, chosen
+
+
+def judge_of(guard: GuardConfig | None) -> str:
+    """The name of the model that is asked for the stages of the guard; "" where that is the run's own, or nobody."""
+    if guard is None or guard.mode == "off" or guard.judge == "self":
+        return ""
+    return guard.judge

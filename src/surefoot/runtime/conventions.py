@@ -2,31 +2,83 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from surefoot.core.state import State
 from surefoot.core.text import clean
-from surefoot.knowledge.files import files_message
+from surefoot.core.touched import ROOT
+from surefoot.knowledge.files import HEADING, files_message
+from surefoot.knowledge.prefetch.find import references_in
 from surefoot.knowledge.prefetch.frame import mark_for
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import ConventionsRead, Event
-from surefoot.types.knowledge import KnowledgeError
+from surefoot.types.knowledge import ConventionFile, KnowledgeError
+from surefoot.types.prehydration import PreHydrationConfig
 
 if TYPE_CHECKING:
+    from surefoot.knowledge.bridge import KnowledgeBridge
     from surefoot.runtime.hands import LiveHands
 
 
 async def read_conventions(hands: LiveHands, directory: str, state: State) -> Sequence[Event]:
-    """The files that count there and were not shown before. A place outside the workspace has none."""
-    if hands.knowledge is None:
-        return (ConventionsRead(directory),)
-    try:
-        found = await hands.knowledge.files(directory)
-    except (ConfigError, KnowledgeError) as error:
-        return (ConventionsRead(directory, error=clean(str(error))),)
-    known = {digest for one in state.conventions for _, digest in one.files}
-    new = [file for file in found.files if file.digest not in known]
+    """The files that count there and were not shown so before. A place outside the workspace has none.
+
+    With those of the workspace itself, which come before the first model call, come those of the places that the task
+    names: in the order of the task, and as many whole files as `max_bytes` takes. When one of these has changed by the
+    time that the run comes to the root again, all of them are told anew.
+    """
+    config = state.config.conventions
+    step = state.turn.step if state.turn else 0
+    if hands.knowledge is None or config is None:
+        return (ConventionsRead(directory, step=step),)
+    scope, found, errors = await _files(hands.knowledge, directory)
+    others, before = state.conventions, None
+    if scope == ROOT and state.conventions:
+        before, *others = state.conventions
+    if scope == ROOT:
+        folders = (path.rpartition("/")[0] for path, *_ in before.files) if before else await _named(state, config.root)
+        for place in filter(None, folders):
+            _, more, wrong = await _files(hands.knowledge, place)
+            found, errors = [*found, *more], [*errors, *wrong]
+    known = {path: (digest, kept) for one in others for path, digest, kept in one.files}  # the last counts
+    new: list[ConventionFile] = []
+    left = config.max_bytes
+    for file in found:
+        digest, kept = known.get(file.path, ("", 0))
+        if digest == file.digest and file.kept <= kept:
+            continue
+        if file.kept > left:  # it comes when a call touches its directory
+            errors.append(f"{file.path}: left out for now, the files before it fill max_bytes")
+            continue
+        known[file.path] = (file.digest, file.kept)
+        new.append(file)
+        left -= file.kept
+    shown = tuple((file.path, file.digest, file.kept) for file in new)
+    if before and shown == before.files:
+        return (ConventionsRead(directory, scope=scope, step=step),)
     mark = mark_for(f"{state.run_id}:conventions:{directory}", [file.text for file in new])
-    shown = tuple((file.path, file.digest) for file in new)
-    return (ConventionsRead(directory, shown, clean(files_message(new, mark)), clean("; ".join(found.errors))),)
+    message = files_message(new, mark) or (f"{HEADING}\n(there are none any more)" if before else "")
+    error = "; ".join(dict.fromkeys(errors))
+    return (ConventionsRead(directory, shown, clean(message), clean(error), scope, step),)
+
+
+async def _files(knowledge: KnowledgeBridge, place: str) -> tuple[str, list[ConventionFile], list[str]]:
+    """The directory that a place means, its files, and what is wrong with it; "" for one outside the workspace."""
+    try:
+        found = await knowledge.files(place)
+    except (ConfigError, KnowledgeError) as error:
+        return "", [], [str(error)]
+    return found.scope, list(found.files), list(found.errors)
+
+
+async def _named(state: State, root: str) -> tuple[str, ...]:
+    """The places below the root that the user's words name; those that are still to be made, too."""
+
+    def is_below(path: str) -> bool:
+        return "/" in path and os.path.isdir(os.path.join(root, os.path.dirname(path)))  # noqa: PTH112, PTH118, PTH120  # a Path raises for odd names
+
+    words = [state.task.text] if state.task else []
+    found = await references_in(words, PreHydrationConfig(), exists=is_below)
+    return tuple(one.value for one in found.references if one.type == "file")

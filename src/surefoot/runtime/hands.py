@@ -11,11 +11,24 @@ from typing import TYPE_CHECKING, assert_never
 from surefoot.core.state import State
 from surefoot.runtime.act import act, probe
 from surefoot.runtime.cast import Cast
+from surefoot.runtime.planned import log_step
 from surefoot.runtime.services import RunServices
+from surefoot.runtime.stages import stage
 from surefoot.runtime.think import think
 from surefoot.types.events import Event, ModelTraitLearnt
 from surefoot.types.messages import Signal
-from surefoot.types.moves import Act, Find, Hydrate, Probe, ReadConventions, Think, WorldMove
+from surefoot.types.moves import (
+    Act,
+    Find,
+    Hydrate,
+    JudgeCall,
+    MakeAnchor,
+    Probe,
+    ReadConventions,
+    Sanitise,
+    Think,
+    WorldMove,
+)
 from surefoot.types.ports import RunJournal, Tool
 
 if TYPE_CHECKING:
@@ -63,6 +76,8 @@ class LiveHands:
                 from surefoot.runtime.before import prepare  # noqa: PLC0415  # its patterns take 40 ms to compile
 
                 return await prepare(self, move, state)
+            case MakeAnchor() | Sanitise() | JudgeCall():
+                return await stage(self, move, state)
             case _:
                 assert_never(move)
 
@@ -71,6 +86,7 @@ class LiveHands:
         for event in events:
             if self.watch is not None:
                 self.tell(event)
+            log_step(event)
             if isinstance(event, ModelTraitLearnt):
                 self.cast.learn(event)
 

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from surefoot.core.gate.perception import Frame
 from surefoot.core.state import Call, State
 from surefoot.core.text import clean
+from surefoot.core.told import frame_of
 from surefoot.knowledge.prefetch.find import references_in
 from surefoot.knowledge.prefetch.hydrate import hydrated, items_of
 from surefoot.knowledge.prefetch.references import Extraction
-from surefoot.knowledge.prefetch.resolvers import lookups, planned
+from surefoot.knowledge.prefetch.resolvers import Lookup, examined, lookups, planned
 from surefoot.types.events import Event, PreHydrationComplete, ReferencesFound
 from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.reply import ParsedCall
@@ -29,23 +31,25 @@ async def find(hands: LiveHands, state: State) -> Sequence[Event]:
     """The references in the user's words, and the calls that resolve them."""
     config = _config(state)
     found = await references_in([state.task.text] if state.task else [], config)
-    plan = planned(found.references, lookups(config, state.tools))
-    calls = tuple(ParsedCall(at, call.tool, call.arguments) for at, call in enumerate(plan))
-    return (ReferencesFound(found.references, found.dropped, found.scan_truncated, calls, hands.elapsed_s),)
+    made = lookups(config, state.tools)
+    references = examined(found.references, made, state.tools)
+    calls = tuple(ParsedCall(call.place, call.tool, call.arguments) for call in planned(references, made))
+    return (ReferencesFound(references, found.dropped, found.scan_truncated, calls, hands.elapsed_s),)
 
 
 async def hydrate(hands: LiveHands, state: State) -> Sequence[Event]:
-    """What the model gets to read of the references, and what became of each."""
+    """What the model gets to read of the references, and what became of each.
+
+    What was found decides which calls there are; the configuration may be another one by now.
+    """
     config, told = _config(state), state.found
     assert told is not None  # noqa: S101  # the move was made from this state
     found = Extraction(told.references, told.dropped, told.scan_truncated)
-    made = lookups(config, state.tools)
+    made = {told.references[call.position].type: Lookup(call.name, "") for call in told.calls}
     outcomes = {
-        call.call_id: await _whole(hands, ours)
-        for call, ours in zip(planned(found.references, made), state.calls, strict=True)
-        if ours.result is not None
+        call.id: await _whole(hands, call, frame_of(state, call)) for call in state.calls if call.result is not None
     }
-    context = hydrated(found, made, outcomes, config, run_id=state.run_id)
+    context = hydrated(found, made, outcomes, config, run_id=state.run_id, prefix="0.")
     return (
         PreHydrationComplete(
             len(context.references),
@@ -62,13 +66,13 @@ async def hydrate(hands: LiveHands, state: State) -> Sequence[Event]:
     )
 
 
-async def _whole(hands: LiveHands, call: Call) -> ToolResult:
-    """The result of a call, whole where the journal keeps more than its beginning."""
+async def _whole(hands: LiveHands, call: Call, frame: Frame) -> ToolResult:
+    """The result of a call as it may be shown, whole where the journal keeps more than its beginning."""
     result = call.result
     assert result is not None  # noqa: S101  # asked only then
-    if result.blob is None:
-        return result
-    return replace(result, content=(await hands.journal.get_blob(result.blob)).decode())
+    content = result.content if result.blob is None else (await hands.journal.get_blob(result.blob)).decode()
+    shown = frame.cleaned(content)
+    return result if shown is result.content else replace(result, content=shown)
 
 
 def _config(state: State) -> PreHydrationConfig:

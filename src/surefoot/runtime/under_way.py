@@ -11,7 +11,7 @@ from surefoot.core.fold import fold
 from surefoot.core.moves import announce, durability, strictest
 from surefoot.core.state import State
 from surefoot.types.events import Event
-from surefoot.types.moves import Act, Find, Hydrate, Move, Probe, ReadConventions, Think, WorldMove
+from surefoot.types.moves import Move, WorldMove
 from surefoot.types.ports import RunJournal
 
 
@@ -61,7 +61,7 @@ class UnderWay:
             self._hands.announced(events)
             state = fold(events, state)
         for move in moves:
-            if isinstance(move, Think | Act | Probe | Find | Hydrate | ReadConventions):
+            if isinstance(move, WorldMove):
                 self.moves |= {move}
                 self._waiting.append((move, state))
         return state

@@ -26,6 +26,7 @@ from surefoot.models.providers import resolve
 from surefoot.run import Run
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import Watch
+from surefoot.runtime.offered import Offered
 from surefoot.runtime.services import RunServices
 from surefoot.testing.tape import Miss, PlayedHands, PlayedRun, PlayedStore
 from surefoot.types.errors import UsageError
@@ -193,12 +194,19 @@ class _RecordedAgent(Agent):
     __slots__ = ()
 
     async def _drive(
-        self, journal: RunJournal, first: Sequence[Event], watch: Watch | None, *, stream: bool, state: State = EMPTY
+        self,
+        journal: RunJournal,
+        first: Sequence[Event],
+        watch: Watch | None,
+        *,
+        stream: bool,
+        state: State = EMPTY,
+        offered: Offered | None = None,
     ) -> Run:
         recording = cast("_Recording", self._store)  # the cassette made both
         recording.driving += 1
         try:
-            return await super()._drive(journal, first, watch, stream=stream, state=state)
+            return await super()._drive(journal, first, watch, stream=stream, state=state, offered=offered)
         finally:
             recording.driving -= 1
             if not recording.driving:
@@ -228,7 +236,14 @@ class _PlayedAgent(Agent):
     __slots__ = ()
 
     async def _drive(
-        self, journal: RunJournal, first: Sequence[Event], watch: Watch | None, *, stream: bool, state: State = EMPTY
+        self,
+        journal: RunJournal,
+        first: Sequence[Event],
+        watch: Watch | None,
+        *,
+        stream: bool,
+        state: State = EMPTY,
+        offered: Offered | None = None,  # noqa: ARG002 - of the agent
     ) -> Run:
         run = cast("PlayedRun", journal)  # the cassette made the store that it comes from
         await run.append(first)

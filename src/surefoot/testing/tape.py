@@ -13,7 +13,7 @@ from typing import assert_never, cast
 from surefoot.core.fold import fold
 from surefoot.core.moves import next_moves
 from surefoot.core.reasoners.table import REASONERS
-from surefoot.core.state import EMPTY, State
+from surefoot.core.state import EMPTY, State, changed
 from surefoot.core.text import json_text
 from surefoot.journal.codec import encode
 from surefoot.journal.memory import MemoryJournal
@@ -28,6 +28,7 @@ from surefoot.types.events import (
     ConventionsRead,
     DoubtSettled,
     Event,
+    IntentAnchored,
     ModelFailed,
     ModelReplied,
     ModelTraitLearnt,
@@ -40,8 +41,20 @@ from surefoot.types.events import (
     Speaker,
     Task,
 )
+from surefoot.types.guard_events import GuardEvent
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, TextDelta
-from surefoot.types.moves import Act, Find, Hydrate, Probe, ReadConventions, Think, WorldMove
+from surefoot.types.moves import (
+    Act,
+    Find,
+    Hydrate,
+    JudgeCall,
+    MakeAnchor,
+    Probe,
+    ReadConventions,
+    Sanitise,
+    Think,
+    WorldMove,
+)
 from surefoot.types.ports import Durability, RunJournal
 from surefoot.types.tools import ToolSpec
 
@@ -269,12 +282,15 @@ class PlayedHands(LiveHands):
                     return ()  # nobody knew what came of it
             case Probe(call_id):
                 at = tape.find(lambda event: isinstance(event, DoubtSettled) and event.call_id == call_id)
-            case Find():
-                at = tape.find(lambda event: isinstance(event, ReferencesFound))
-            case Hydrate():
-                at = tape.find(lambda event: isinstance(event, PreHydrationComplete))
+            case Find() | Hydrate():
+                kind = ReferencesFound if isinstance(move, Find) else PreHydrationComplete
+                at = tape.find(lambda event: isinstance(event, kind))
             case ReadConventions(directory):
                 at = tape.find(lambda event: isinstance(event, ConventionsRead) and event.directory == directory)
+            case MakeAnchor():
+                at = tape.find(lambda event: isinstance(event, IntentAnchored) and event.asking is not None)
+            case Sanitise(call_id) | JudgeCall(call_id):
+                at = tape.find(lambda event: isinstance(event, GuardEvent) and event.call_id == call_id)
             case _:
                 assert_never(move)
         if at is None:
@@ -294,8 +310,10 @@ class PlayedHands(LiveHands):
         step = f"step {move.step} of {_named(tape)}"
         if not isinstance(event, ModelReplied | ModelFailed | ModelTraitLearnt):
             raise miss(f"in {step} a model is asked, where there was a {event.type}")
-        reasoner = REASONERS[state.reasoner]
-        if told := first_difference(reasoner.view(tape.state, move), reasoner.view(state, move)):
+        reasoner, then = REASONERS[state.reasoner], tape.state
+        if then.gate and state.gate:  # the marks around foreign text are of the run's id
+            then = changed(then, gate=replace(then.gate, nonce=state.gate.nonce))
+        if told := first_difference(reasoner.view(then, move), reasoner.view(state, move)):
             raise miss(f"what the model is shown in {step} is not what was recorded: {told}")
         if isinstance(event, ModelReplied):
             read = replace(event, parsed=reasoner.read(state, move, event.message))

@@ -74,13 +74,20 @@ def is_metadata(address: Address) -> bool:
     return (carried or address) in METADATA_ADDRESSES
 
 
+def is_this_machine(host: str) -> bool:
+    """Whether a host, as `plain_host` gives it, is a loopback address in any spelling, or a name of this machine."""
+    try:
+        address = literal_address(host)
+    except ValueError:
+        return False
+    return host == "localhost" or host.endswith(".localhost") if address is None else address.is_loopback
+
+
 def host_refusal(host: str) -> str:
     """Why a host name is refused before it is resolved; "" when it is not. `host` is as `plain_host` gives it."""
     if host in METADATA_NAMES:
         return "it is a metadata host of a cloud"
-    if host == "localhost" or host.endswith(".localhost"):
-        return "it is this machine"
-    return ""
+    return "it is this machine" if literal_address(host) is None and is_this_machine(host) else ""
 
 
 def plain_host(host: str) -> str:

@@ -108,7 +108,7 @@ def text_of_body(body: Body, content_type: str) -> str:
     """The text, HTML without its tags. Raises `ToolFailed` when it is not text in its declared charset."""
     kind = content_type.split(";", 1)[0].strip().lower()
     if not _TEXT.match(kind):
-        raise ToolFailed(f"The answer is not text ({kind[:80]}).")
+        raise ToolFailed(f"The answer is {kind[:80]}, not text. Only text, such as HTML, JSON or XML, can be fetched.")
     text = _decoded(body, content_type, is_html=kind in _HTML)
     if kind in _HTML or (not kind and text.lstrip()[:9].lower().startswith(("<!doctype", "<html"))):
         text = text_of_page(text)

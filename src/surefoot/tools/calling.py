@@ -12,10 +12,11 @@ import functools
 import inspect
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
+from email.message import Message
 from typing import cast
 
 from surefoot.types.tools import ToolResult
@@ -35,6 +36,8 @@ _NETWORK = frozenset(
         errno.ETIMEDOUT,
     }
 )
+_OVERLOADED = frozenset({408, 425, 429, *range(500, 600)})
+"""HTTP statuses of which the same call may succeed later."""
 
 
 class ToolFailed(Exception):
@@ -46,6 +49,13 @@ class ToolFailed(Exception):
     def __init__(self, message: str, *, infrastructure: bool = False) -> None:
         super().__init__(message)
         self.infrastructure = infrastructure
+
+
+@dataclass(frozen=True, slots=True)
+class Overloaded(ToolResult):
+    """A failure of infrastructure whose server said how long to wait, in seconds."""
+
+    retry_after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +97,13 @@ def failure(error: Exception) -> ToolResult:
     if isinstance(error, ToolFailed):
         return ToolResult(str(error)[:LONGEST_ERROR], kind="error", infrastructure=error.infrastructure)
     leaves = _leaves(error)
-    text = "; ".join(_told(leaf) for leaf in leaves[:10])
-    return ToolResult(
-        text[:LONGEST_ERROR], kind="error", infrastructure=all(_is_infrastructure(leaf) for leaf in leaves)
-    )
+    text = "; ".join(_told(leaf) for leaf in leaves[:10])[:LONGEST_ERROR]
+    if not all(_is_infrastructure(leaf) for leaf in leaves):
+        return ToolResult(text, kind="error")
+    waits = [wait_s for leaf in leaves if (wait_s := _retry_after_s(leaf)) is not None]
+    if waits:
+        return Overloaded(text, kind="error", infrastructure=True, retry_after_s=max(waits))
+    return ToolResult(text, kind="error", infrastructure=True)
 
 
 def _outcome(fn: Callable[..., object], keywords: Mapping[str, object]) -> object:
@@ -123,12 +136,45 @@ def _told(error: BaseException) -> str:
 
 
 def _is_infrastructure(error: BaseException) -> bool:
-    """Whether the error, or what caused it, is a matter of connections and time rather than of the call."""
-    cause: BaseException | None = error
+    """Whether the error, or what caused it, is a matter of connections, time and load rather than of the call."""
+    return any(_is_of_network(cause) or _status(cause) in _OVERLOADED for cause in _causes(error))
+
+
+def _is_of_network(error: BaseException) -> bool:
+    if isinstance(error, (ConnectionError, TimeoutError)):
+        return True
+    return isinstance(error, OSError) and (error.errno in _NETWORK or isinstance(error, socket.gaierror))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it came of, as far as that is told: clients wrap what the network says in words of theirs."""
+    cause: object = error
     for _ in range(5):
-        if isinstance(cause, (ConnectionError, TimeoutError)):
-            return True
-        if isinstance(cause, OSError) and (cause.errno in _NETWORK or isinstance(cause, socket.gaierror)):
-            return True
-        cause = cause.__cause__ if cause else None
-    return False
+        if not isinstance(cause, BaseException):
+            return
+        yield cause
+        cause = cause.__cause__ or _said(cause, "reason")
+
+
+def _status(error: BaseException) -> object:
+    """The HTTP status that an error tells of, as the usual clients do."""
+    found = (_said(error, "status_code"), _said(error, "code"), _said(_said(error, "response"), "status_code"))
+    return next((status for status in found if isinstance(status, int)), None)
+
+
+def _retry_after_s(error: BaseException) -> float | None:
+    """The seconds that a server asks to wait, in the headers of an error; a date there is not read."""
+    for cause in _causes(error):
+        headers = _said(cause, "headers") or _said(_said(cause, "response"), "headers")
+        asked: object = headers.get("Retry-After") if isinstance(headers, Mapping | Message) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # of anybody's
+        if isinstance(asked, str) and asked.strip().isdecimal():
+            return float(asked)
+    return None
+
+
+def _said(thing: object, name: str) -> object:
+    """What an attribute holds; None where there is none, or where foreign code raises."""
+    try:
+        return getattr(thing, name, None)
+    except Exception:  # noqa: BLE001  # a property may do anything
+        return None

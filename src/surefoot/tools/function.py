@@ -12,13 +12,14 @@ import inspect
 import math
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, ParamSpec, TypeVar, overload
 
 from surefoot.tools.attempts import Attempts, NotBegun
 from surefoot.tools.calling import called, failure, is_async
+from surefoot.tools.declared import Declared, Guarded
 from surefoot.tools.docstring import read_docstring
 from surefoot.tools.render import text_of
 from surefoot.tools.returns import returns_schema
@@ -34,6 +35,7 @@ from surefoot.tools.signature import (
     returned,
 )
 from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.guard import Role
 from surefoot.types.ports import ServiceKey, ToolCallContext, service_of
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
 
@@ -43,19 +45,6 @@ R = TypeVar("R")
 LONGEST_NAME = 64
 ALWAYS_KNOWN: frozenset[ServiceKey] = frozenset({ToolCallContext})
 """What a tool may ask for without registration."""
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """What the developer says of a tool beyond its function; `name` and `description` "" mean: take the function's."""
-
-    effect: Effect = "write"
-    idempotent: bool = False
-    polling: bool = False
-    finish: bool = False
-    timeout_s: float | None = None
-    name: str = ""
-    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +218,17 @@ class FunctionTool(Generic[P, R]):
             idempotent=said.idempotent or said.effect == "read",
             polling=said.polling,
             finish=said.finish,
+            verified=said.verified,
             has_probe=self._probe is not None,
             timeout_s=said.timeout_s,
             injected=tuple(each.name for each in self._written.parameters if each.name in hidden),
             returns=returns_schema(returned(self._fn, self._written, self._local_names)),
+            declared=said.guarded.declared,
+            egress=said.guarded.egress,
+            private=said.guarded.private,
+            roles=said.guarded.roles,
+            sensitive=said.guarded.sensitive,
+            trusted_fields=said.guarded.trusted_fields,
         )
         nulls = tuple(each.name for each in absent if each.default is REQUIRED)
         return _Contract(spec, arguments.converters, parameters.injected, nulls)
@@ -250,10 +246,16 @@ def tool(
     fn: Callable[P, R],
     /,
     *,
-    effect: Effect = ...,
+    effect: Effect | None = ...,
     idempotent: bool = ...,
     polling: bool = ...,
     finish: bool = ...,
+    verified: bool = ...,
+    egress: bool = ...,
+    private: bool = ...,
+    roles: Mapping[str, Role] = ...,
+    sensitive: Sequence[str] = ...,
+    trusted_fields: Sequence[str] = ...,
     timeout_s: float | None = ...,
     name: str = ...,
     description: str = ...,
@@ -262,10 +264,16 @@ def tool(
 @overload
 def tool(
     *,
-    effect: Effect = ...,
+    effect: Effect | None = ...,
     idempotent: bool = ...,
     polling: bool = ...,
     finish: bool = ...,
+    verified: bool = ...,
+    egress: bool = ...,
+    private: bool = ...,
+    roles: Mapping[str, Role] = ...,
+    sensitive: Sequence[str] = ...,
+    trusted_fields: Sequence[str] = ...,
     timeout_s: float | None = ...,
     name: str = ...,
     description: str = ...,
@@ -275,10 +283,16 @@ def tool(
     fn: Callable[P, R] | None = None,
     /,
     *,
-    effect: Effect = "write",
+    effect: Effect | None = None,
     idempotent: bool = False,
     polling: bool = False,
     finish: bool = False,
+    verified: bool = False,
+    egress: bool = False,
+    private: bool = False,
+    roles: Mapping[str, Role] = types.MappingProxyType({}),
+    sensitive: Sequence[str] = (),
+    trusted_fields: Sequence[str] = (),
     timeout_s: float | None = None,
     name: str = "",
     description: str = "",
@@ -287,16 +301,23 @@ def tool(
     """Make a function, method, partial or callable object a tool: `@tool`, `@tool(effect="read")`, `tool(fn)`.
 
     `effect` and `idempotent` are promises (see `ToolSpec`); unless said, a tool writes and is never run twice.
-    `polling`: its answer changes by itself. `finish`: its argument is the run's answer. `timeout_s` bounds a call.
+    `polling`: its answer changes by itself. `finish`: its argument is the run's answer. `verified`: whoever runs it has
+    looked at it, which is what `ToolProfile(require_verified=True)` asks for. `timeout_s` bounds a call.
+    For the gate: `egress`, a read that carries its arguments out of the house; `private`, its results are confidential;
+    `roles`, what parameters are to the effect (`{"to": "destination"}`); `sensitive`, further parameters whose values
+    need a good origin; `trusted_fields`, fields of its results that may be believed.
     `probe(…)` takes any of the tool's parameters, and says of an interrupted call whether it took effect: its result if
     so, None if not; it raises when it could not tell, and a person is asked then. Raises `UsageError` for a name or
     signature that no model can use, `ConfigError` for a value out of range.
     """
-    if effect not in typing.get_args(Effect):
+    if effect is not None and effect not in typing.get_args(Effect):
         raise ConfigError("effect", effect, f"must be one of {', '.join(typing.get_args(Effect))}")
+    if unknown := sorted(set(roles.values()) - set(typing.get_args(Role))):
+        raise ConfigError("roles", unknown, f"must be of {', '.join(typing.get_args(Role))}")
     if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s > 0):
         raise ConfigError("timeout_s", timeout_s, "must be a finite number of seconds above zero")
-    declared = Declared(effect, idempotent, polling, finish, timeout_s, name, description)
+    about = Guarded(effect is not None, egress, private, dict(roles), tuple(sensitive), tuple(trusted_fields))
+    declared = Declared(effect or "write", idempotent, polling, finish, verified, timeout_s, name, description, about)
     frame = inspect.currentframe()
     caller = frame.f_back if frame else None
     local_names = caller.f_locals if caller and caller.f_code.co_name != "<module>" else {}
@@ -332,7 +353,9 @@ async def _provided(wanted: Iterable[tuple[str, ServiceKey]], context: ToolCallC
 
 
 def _rendered(value: object) -> ToolResult:
-    return value if isinstance(value, ToolResult) else ToolResult(text_of(value))
+    if isinstance(value, ToolResult):
+        return value
+    return ToolResult(text_of(value), structured=value is not None and not isinstance(value, str | bytes))
 
 
 def _name_of(fn: Callable[..., object]) -> str:

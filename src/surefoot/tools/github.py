@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
+from surefoot.tools.addresses import is_this_machine, plain_host
 from surefoot.tools.body import MAX_WIRE_BYTES, read_body
 from surefoot.tools.calling import ToolFailed, called, failure
 from surefoot.tools.function import tool
@@ -68,13 +69,15 @@ def github_tools(
 
     A reference such as `owner/name#3` reads from any repository that `token` may read. The server must have a public
     address, or `base_url` must name its port, as in `http://localhost:3000`. `timeout_s` bounds a call with all its
-    requests. Raises `ConfigError`; no message holds the token.
+    requests. A token goes over https, or to this machine. Raises `ConfigError`; no message holds the token.
     """
     if not _REPOSITORY.fullmatch(repository):
         raise ConfigError("repository", repository, "give owner/name")
     if token and not _TOKEN.fullmatch(token):
         raise ConfigError("token", "(not shown)", "a token has no white space and nothing but ASCII")
     base = _base(base_url)
+    if token and base.scheme != "https" and not is_this_machine(plain_host(base.raw_host or "")):
+        raise ConfigError("base_url", base_url, "a token goes over https only, or to this machine; write https://")
     allowed = frozenset({allowed_host(base.raw_authority)} if base.explicit_port else ())
     api = _Api(repository, base, allowed, resolve, token, timeout_s)
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MAX_HOPS = 5
 """Redirects that are followed."""
 MAX_URL_CHARS = 2048
-_ODD = re.compile(r"[\x00-\x20\x7f\\\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+_ODD = re.compile(r"[\s\x00-\x1f\x7f-\x9f\\\u061c\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 """White space, control characters and backslashes, which parsers read differently; bidirectional controls."""
 REDIRECTS = (301, 302, 303, 307, 308)
 _PORTS = (80, 443)
@@ -70,7 +70,7 @@ def web_fetch_tool(
     """
     allowed = frozenset(map(allowed_host, allow_hosts))
 
-    @tool(effect="read", name="web_fetch", timeout_s=timeout_s + 1)
+    @tool(effect="read", egress=True, name="web_fetch", timeout_s=timeout_s + 1)
     async def web_fetch(url: str) -> ToolResult:
         """Fetch a web page or text file from the internet and give its text.
 
@@ -131,7 +131,8 @@ def parsed_url(text: str, base: URL | None) -> URL:
 
     url = None
     try:
-        if not (fault := "it holds white space, a backslash or control characters" if _ODD.search(text) else ""):
+        fault = "it holds white space, a backslash or characters that do not show" if _ODD.search(text) else ""
+        if not fault:
             url = URL(text) if base is None else base.join(URL(text))
             fault = _fault(url)
     except (ValueError, TypeError) as error:
@@ -144,6 +145,8 @@ def parsed_url(text: str, base: URL | None) -> URL:
 def _fault(url: URL) -> str:
     if url.scheme not in ("http", "https") or not url.raw_host:
         return "it does not begin with http:// or https:// and a host"
+    if "%" in url.raw_host and ":" not in url.raw_host:
+        return "its host is written with percent signs"
     return "it holds a user name or password" if url.user is not None or url.password is not None else ""
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from surefoot.types.checks import is_number, is_share, is_whole
 from surefoot.types.errors import ConfigError
+from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
 
 LEAST_RESULT_CHARS = 200
+LEAST_CONTEXT_TOKENS = 1_000
 
 
 _LEAST = {
@@ -36,10 +38,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What a run may use up. `None` means no limit; a limit that is reached ends the run with what it has.
@@ -58,18 +56,30 @@ class Budget:
     shares: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __post_init__(self) -> None:
+        if not isinstance(self.shares, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+            raise ConfigError("shares", self.shares, "give a share for each role that has one, or {} for none")
         for role, share in self.shares.items():
-            if not (_is_number(share) and 0 < share <= 1):
+            if not (isinstance(role, str) and is_share(share) and share > 0):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
                 raise ConfigError("shares", {role: share}, "give each role a share above 0 and up to 1")
         for name in ("max_steps", "max_tokens", "max_cost_usd", "max_seconds"):
             value = getattr(self, name)
-            if value is not None and not (_is_number(value) and value > 0):
+            if value is not None and not (is_number(value) and value > 0):
                 raise ConfigError(name, value, "give a number above 0, or None for no limit")
         for name in ("max_steps", "max_tokens"):
             if not isinstance(getattr(self, name), int | None):
                 raise ConfigError(name, getattr(self, name), "give a whole number, or None for no limit")
-        if not (_is_number(self.reserve) and 0 <= self.reserve < 1):
+        if not (is_share(self.reserve) and self.reserve < 1):
             raise ConfigError("reserve", self.reserve, "give a share from 0 up to, but not including, 1")
+
+
+_PARTS: Mapping[str, type] = {
+    "budget": Budget,
+    "tool_profile": ToolProfile,
+    "step_iteration": StepIterationConfig,
+    "pre_hydration": PreHydrationConfig,
+    "conventions": ConventionsConfig,
+    "guard": GuardConfig,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,9 @@ class LoopConfig:
     stuck; None is the defaults, and not "off". `pre_hydration`: what is fetched, before the first model call, of what a
     task refers to; None is nothing. `conventions`: where the workspace tells how its files are to be written, and what
     is known of it; None reads nothing and gives no knowledge tools.
+    `context_tokens`: the window of the models, for a request and its reply; old results are folded so that a run stays
+    inside. None is what is known of each model; where nothing is, nothing is folded before a server complains.
+    `guard`: how the gate judges calls; None is off, and then only what no run may do is refused.
     `output_schema`: a JSON Schema that the answer, or the deliverable's final output, has to fit as JSON.
     """
 
@@ -97,6 +110,7 @@ class LoopConfig:
     empty_replies: int = 2
     continuations: int = 1
     tool_result_chars: int = 16_000
+    context_tokens: int | None = None
     max_concurrent_tools: int = 16
     tool_timeout_s: float = 120.0
     finish_with_reads: bool = False
@@ -112,15 +126,25 @@ class LoopConfig:
     step_iteration: StepIterationConfig | None = None
     pre_hydration: PreHydrationConfig | None = None
     conventions: ConventionsConfig | None = None
+    guard: GuardConfig | None = None
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            if not is_whole(value, least):
                 raise ConfigError(name, value, f"give a whole number of at least {least}")
+        if self.context_tokens is not None and not is_whole(self.context_tokens, LEAST_CONTEXT_TOKENS):
+            least = f"give a whole number of at least {LEAST_CONTEXT_TOKENS}, or None for what is known of the model"
+            raise ConfigError("context_tokens", self.context_tokens, least)
         if self.output_schema is not None and not isinstance(self.output_schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
             raise ConfigError("output_schema", self.output_schema, "give a JSON Schema as a mapping, or None")
-        if not (_is_number(self.tool_timeout_s) and self.tool_timeout_s > 0):
+        if type(self.finish_with_reads) is not bool:
+            raise ConfigError("finish_with_reads", self.finish_with_reads, "give true or false")
+        for name, kind in _PARTS.items():
+            part = getattr(self, name)
+            if not isinstance(part, kind) and (part is not None or name == "budget"):
+                raise ConfigError(name, part, f"give a {kind.__name__}" + ("" if name == "budget" else ", or None"))
+        if not (is_number(self.tool_timeout_s) and self.tool_timeout_s > 0):
             raise ConfigError("tool_timeout_s", self.tool_timeout_s, "give seconds above 0")
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:

@@ -25,9 +25,10 @@ class CompletedPartial:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """surefoot or the model put an end to it; there is no answer."""
+    """surefoot or the model put an end to it; `answer` is what there was of one, "" for nothing."""
 
     reason: str
+    answer: str = ""
     kind: Literal["stopped"] = "stopped"
 
 

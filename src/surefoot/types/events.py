@@ -16,17 +16,22 @@ from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
 from surefoot.types.errors import ModelFailureKind
+from surefoot.types.guard import NO_GROUNDS, Grounds, IntentAnchor, Role
+from surefoot.types.guard_events import Asking, GuardEvent
 from surefoot.types.messages import CallMode, ModelMessage, Usage
+from surefoot.types.plan import PlanStep, check_steps
 from surefoot.types.prehydration import PreHydrationItem, Reference
 from surefoot.types.profile import Dropped
 from surefoot.types.progress import LimitAction
 from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.step_events import StepEvent
 from surefoot.types.tools import Catalogue, ToolResult
 
 VERSION = 1
 
-Want = Literal["any", "no_calls", "answer"]
-"""What a request asks for: any step, words without a call, or the answer alone. Only with "any" tools are offered."""
+Want = Literal["any", "no_calls", "answer", "reasoning", "isolated"]
+"""What a request asks for: any step, words without a call, or the answer alone; the words of a plan's step without
+tools, in which a call is a violation; or the same words out of fresh messages. Only with "any" tools are offered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +49,20 @@ class Task:
 
     Attempts at the same `operator` of the same `job` belong together: a job is a run with its children, an operator one
     step of a plan ("main" without a plan). Without a job a run stands for itself. Source: spec/reasoners.md, section 8.
+
+    `steps` is a plan that is run in its order, by the reasoner `react`; none leaves all to the model. Raises
+    `UsageError`.
     """
 
     text: str
     attachments: tuple[Attachment, ...] = ()
     job: str = ""
     operator: str = "main"
+    steps: tuple[PlanStep, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", tuple(self.steps))
+        check_steps(self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +132,9 @@ class ToolsSelected:
     """Which tools are offered from now on, in this order.
 
     `counts` says how many tools each stage of a profile dropped, `warnings` what the operator should hear, `dropped`
-    the first of them with stage and reason.
+    the first of them with stage and reason. For the gate: `doubted` are the tools about whose every call a person is
+    asked because of their names, and why; `pinned` are the foreign tools seen for the first time, by name with their
+    pin, which holds from now on.
     """
 
     visible: tuple[str, ...]
@@ -127,6 +142,8 @@ class ToolsSelected:
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     warnings: tuple[str, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    doubted: Mapping[str, str] = field(default_factory=dict[str, str])
+    pinned: Mapping[str, str] = field(default_factory=dict[str, str])
     type: Literal["ToolsSelected"] = "ToolsSelected"
 
 
@@ -176,13 +193,48 @@ class ModelFailed:
 
 @dataclass(frozen=True, slots=True)
 class CallJudged:
-    """The gate spoke about a call, by the policy `rule`; or a person did, and then `by` is their name."""
+    """The gate spoke about a call, by the policy `rule`; or a person did, and then `by` is their name.
+
+    `origin` is who asked for the call. A person may also speak about a limit: `call_id` is that of its step then.
+    `grounds` are what the decision rests on, where the gate is on.
+    """
 
     call_id: str
     decision: Decision
     rule: str = ""
     by: str = ""
+    origin: Literal["model", "prefetch", "plan"] = "model"
+    grounds: Grounds = NO_GROUNDS
     type: Literal["CallJudged"] = "CallJudged"
+
+
+@dataclass(frozen=True, slots=True)
+class IntentAnchored:
+    """What the user's words ask for, read before any other text; only a later word of the user extends it.
+
+    `today` is the day on which the run was begun, in ISO form. With `asking` a model has read the words too; `dropped`
+    counts what of its reply does not stand in them. Source: spec/guard.md, section 3.2.
+    """
+
+    anchor: IntentAnchor
+    today: str = ""
+    dropped: int = 0
+    asking: Asking | None = None
+    type: Literal["IntentAnchored"] = "IntentAnchored"
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesEndorsed:
+    """A person's yes to a call made these values, in their normal form, the user's for their roles in this run.
+
+    `tool` is the pin of the foreign tool that the yes accepts for the run, "" where there is none.
+    """
+
+    call_id: str
+    values: tuple[tuple[Role, str], ...]
+    by: str
+    tool: str = ""
+    type: Literal["ValuesEndorsed"] = "ValuesEndorsed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +283,11 @@ class DoubtSettled:
 
 @dataclass(frozen=True, slots=True)
 class ReferencesFound:
-    """What the user's words refer to, and the calls that fetch it, which have the ids "0.0", "0.1" and so on."""
+    """What the user's words refer to, and the calls that fetch it.
+
+    A call's position is the place of its reference, from 0, and its id "0." with that place. A reference without a call
+    says why in `refusal`, and has no credentials in its value.
+    """
 
     references: tuple[Reference, ...]
     dropped: int = 0
@@ -263,15 +319,19 @@ class PreHydrationComplete:
 
 @dataclass(frozen=True, slots=True)
 class ConventionsRead:
-    """A run has come to a directory: the files of conventions (path, SHA-256) that were not shown before, if any.
+    """A run has come to a place: the files of conventions (path, SHA-256, bytes shown) not shown so before, if any.
 
-    `message` is what the model reads of them, `error` why there are none. Source: spec/primitives.md, 4.5.
+    `directory` is the place as a call names it, `scope` the directory of the workspace that it means ("" outside), and
+    `step` the reply whose calls came there, 0 before the first. `message` is what the model reads of the files, `error`
+    why there are none. What is told of the root later stands in place of what was. Source: spec/primitives.md, 4.5.
     """
 
     directory: str
-    files: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, str, int], ...] = ()
     message: str = ""
     error: str = ""
+    scope: str = ""
+    step: int = 0
     type: Literal["ConventionsRead"] = "ConventionsRead"
 
 
@@ -310,7 +370,9 @@ Event = (
     | ModelTraitLearnt
     | ModelReplied
     | ModelFailed
+    | IntentAnchored
     | CallJudged
+    | ValuesEndorsed
     | CallReused
     | CallStarted
     | CallEnded
@@ -319,5 +381,7 @@ Event = (
     | PreHydrationComplete
     | ConventionsRead
     | StepLimitReached
+    | StepEvent
+    | GuardEvent
     | RunEnded
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal, cast, get_args
 
+from surefoot.types.checks import is_share, is_whole
 from surefoot.types.errors import ConfigError, SurefootError
 
 KnowledgeType = Literal["Fact", "Procedure", "Pattern", "Shared"]
@@ -57,7 +58,7 @@ class Knowledge:
             raise ConfigError("subject", self.subject, "there is nothing to know; give text")
         if self.type not in KNOWLEDGE_TYPES:
             raise ConfigError("type", self.type, f"choose one of {', '.join(KNOWLEDGE_TYPES)}")
-        if not _is_share(self.confidence):
+        if not is_share(self.confidence):
             raise ConfigError("confidence", self.confidence, "give a number from 0 to 1")
 
     @property
@@ -68,7 +69,7 @@ class Knowledge:
     @property
     def verified(self) -> bool:
         """Whether a person vouches for it; only then can it be a convention."""
-        return bool(self.verified_by)
+        return bool(self.verified_by.strip())
 
     @property
     def origin(self) -> str:
@@ -105,7 +106,7 @@ class ConventionFile:
 
 @dataclass(frozen=True, slots=True)
 class ConventionResult:
-    """Conventions, nearest first. `more`: how many there are beyond the limit, counted up to a hundred a level.
+    """Conventions, nearest first. `more`: how many there are beyond the limit; counting stops at about 100 in all.
 
     `errors` say which source could not be asked; then there may be others.
     """
@@ -146,23 +147,15 @@ class ConventionsConfig:
         for file in self.files:
             if not _is_plain_name(file):
                 raise ConfigError("files", file, "give plain file names, without folders")
-        if not _is_whole(self.max_bytes) or self.max_bytes < 0:
+        if not is_whole(self.max_bytes, 0):
             raise ConfigError("max_bytes", self.max_bytes, "give a whole number of at least 0")
 
 
 def checked_limit(limit: object) -> int:
     """A number of entries that can be asked for. Raises `ConfigError`."""
-    if not isinstance(limit, int) or not _is_whole(limit) or not LEAST_LIMIT <= limit <= MOST_LIMIT:
+    if not is_whole(limit, LEAST_LIMIT) or limit > MOST_LIMIT:
         raise ConfigError("limit", limit, f"give a whole number from {LEAST_LIMIT} to {MOST_LIMIT}")
     return limit
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1  # so not NaN either
 
 
 def _is_plain_name(name: object) -> bool:

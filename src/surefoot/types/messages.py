@@ -122,6 +122,8 @@ class ModelRequest:
 
     In mode "native" the `tools` go into the wire's own field; in "schema" the reply is held to `schema`; in "text" the
     system message already describes the tools, and `stop` ends a step. `deadline_s` is what is left of the run's time.
+    `bare`: no tool is declared, not even those of earlier calls; a wire that takes no history with calls then shows
+    them as texts.
     """
 
     system: str
@@ -134,6 +136,7 @@ class ModelRequest:
     traits: Traits = field(default_factory=dict[str, str])
     stream: bool = False
     deadline_s: float | None = None
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)

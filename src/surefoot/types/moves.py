@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
 from surefoot.types.events import Want
+from surefoot.types.guard import NO_GROUNDS, Grounds
+from surefoot.types.guard_events import PerceptionSanitised
 from surefoot.types.progress import LimitAction, StepDecision
+from surefoot.types.step_events import StepEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class Judge:
     call_id: str
     decision: Decision
     rule: str
+    grounds: Grounds = NO_GROUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,32 @@ class ReadConventions:
 
 
 @dataclass(frozen=True, slots=True)
+class MakeAnchor:
+    """Ask a model what the user's words ask for and forbid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sanitise:
+    """Ask a model which passages of the result of a call are not to be shown."""
+
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCall:
+    """Ask a model whether a call serves what the user asked."""
+
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TellPerception:
+    """Put on record what of a result is not shown."""
+
+    event: PerceptionSanitised
+
+
+@dataclass(frozen=True, slots=True)
 class Learn:
     """Put on record what the replies so far have shown about the model that plays `role`."""
 
@@ -88,13 +118,23 @@ class TellLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class TellStep:
+    """Put on record what happens to a step of a plan."""
+
+    event: StepEvent
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Put the end on record."""
 
     ending: Ending
 
 
-Move = Think | Judge | Reuse | Act | Probe | Find | Hydrate | ReadConventions | Learn | TellLimit | End
+StageMove = MakeAnchor | Sanitise | JudgeCall
+"""The moves in which a model is asked for a stage of the guard."""
 
-WorldMove = Think | Act | Probe | Find | Hydrate | ReadConventions
+WorldMove = Think | Act | Probe | Find | Hydrate | ReadConventions | StageMove
 """The moves that touch the world; the others only put something on record."""
+
+Move = WorldMove | Judge | Reuse | Learn | TellLimit | TellStep | TellPerception | End

@@ -14,7 +14,7 @@ LONGEST_TYPE = 64
 
 _TYPE = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,{LONGEST_TYPE - 1}}}")
 _SIGN = re.compile(
-    r"\\[0-7]{3}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?#[^)]*\)|\(\?(?:P?<[^>]*>|P=\w+\)|\(\w+\)|.)?|.", re.DOTALL
+    r"\\[0-7]{3}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?#[^)]*\)|\(\?(?:<[=!]|P?<\w*>|P=\w+\)|\(\w+\)|.)?|.", re.DOTALL
 )
 _BACK = re.compile(r"\\(?![0-7]{3})[1-9]|\(\?(?:P=|\()")
 """A sign that refers back to a group; a back-slash with three octal digits is a character."""

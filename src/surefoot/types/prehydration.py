@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal, cast
 
+from surefoot.types.checks import is_number, is_whole
 from surefoot.types.errors import ConfigError
 from surefoot.types.patterns import ReferencePattern
 from surefoot.types.tools import Trust
+from surefoot.types.written import written
 
 PathStyle = Literal["posix", "windows"]
 
@@ -19,6 +20,10 @@ MOST_PATTERNS = 32
 
 BUILT_IN_RESOLVERS: Mapping[str, str] = {"url": "web_fetch", "file": "file_read"}
 """Reference type -> the tool that resolves it, where nothing else is said and the catalogue has that tool."""
+
+TIMED_OUT = "Resolution timed out"
+NEEDS_APPROVAL = "needs approval"
+"""Why a reference is not resolved; a call is denied with these words."""
 
 _HOST_STYLE: PathStyle = "windows" if os.name == "nt" else "posix"
 
@@ -70,12 +75,12 @@ class PreHydrationConfig:
         object.__setattr__(self, "resolution_tools", _tools(self.resolution_tools))
         for name in ("timeout", "reference_timeout"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
+            if not (is_number(value) and value > 0):
                 raise ConfigError(name, value, "give seconds above 0")
         for name, least in _LEAST.items():
-            if not _is_count(getattr(self, name), least):
+            if not is_whole(getattr(self, name), least):
                 raise ConfigError(name, getattr(self, name), f"give a whole number of at least {least}")
-        if self.max_per_type is not None and not _is_count(self.max_per_type, 0):
+        if self.max_per_type is not None and not is_whole(self.max_per_type, 0):
             raise ConfigError("max_per_type", self.max_per_type, "give a whole number of at least 0, or None")
         if self.path_style not in ("posix", "windows"):
             raise ConfigError("path_style", self.path_style, "choose one of posix, windows")
@@ -103,17 +108,7 @@ class PreHydrationConfig:
 
     def to_json(self) -> dict[str, object]:
         """The fields that differ from their defaults, as JSON values."""
-        default = PreHydrationConfig()
-        plain: dict[str, object] = {
-            each.name: getattr(self, each.name)
-            for each in fields(self)
-            if getattr(self, each.name) != getattr(default, each.name)
-        }
-        if "custom_patterns" in plain:
-            plain["custom_patterns"] = [{"ref_type": p.ref_type, "pattern": p.pattern} for p in self.custom_patterns]
-        if "resolution_tools" in plain:
-            plain["resolution_tools"] = {kind: _plain(tool) for kind, tool in self.resolution_tools.items()}
-        return plain
+        return written(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +185,6 @@ class PreHydrationItem:
     call_id: str = ""
 
 
-def _is_count(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
 def _is_name(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
@@ -235,12 +226,6 @@ def _resolver(tool: object) -> str | Resolver:
     given = _object("resolution_tools", tool)
     _known("resolution_tools", given, ("tool", "argument"), required=("tool",))
     return Resolver(given["tool"], given.get("argument"))  # pyright: ignore[reportArgumentType]  # it checks
-
-
-def _plain(tool: str | Resolver) -> str | dict[str, str]:
-    if isinstance(tool, str):
-        return tool
-    return {"tool": tool.tool} if tool.argument is None else {"tool": tool.tool, "argument": tool.argument}
 
 
 def _object(name: str, value: object) -> Mapping[str, object]:

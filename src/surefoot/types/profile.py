@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Literal, cast
 
+from surefoot.types.checks import is_whole
 from surefoot.types.errors import ConfigError
+from surefoot.types.written import written
 
 TrustDescription = Literal["local", "all", "none"]
-ProfileStage = Literal["registration", "include", "exclude", "verified", "cap"]
-"""The stages of a profile, in their order."""
+ProfileStage = Literal["registration", "include", "exclude", "verified", "cap", "pin", "lookalike"]
+"""The stages of a profile, in their order, and those of the gate."""
 
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _TRUST: tuple[TrustDescription, ...] = ("local", "all", "none")
 
 
@@ -25,6 +29,8 @@ class ToolProfile:
     `max_tools=0`. `exclude` beats `include`. `max_tools` None is no cap, 0 is no tool; the cap keeps the survivors that
     `pinned` names (exact names), then the first others. `require_verified` keeps verified tools only;
     `trust_description` says whose own word `[verified]` counts for that: of tools of this process, of all, of none.
+    `digests` pins tools: name to what `digest_of_tool` gave for the tool as it was looked at ("sha256:" and 64 hex
+    digits). While it holds, the tool is verified; once it does not, nothing else makes it so, and a warning says so.
 
     Lists are kept as tuples. Raises `ConfigError` for a value that cannot be meant.
     """
@@ -35,11 +41,13 @@ class ToolProfile:
     require_verified: bool = False
     pinned: Sequence[str] = ()
     trust_description: TrustDescription = "local"
+    digests: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
 
     def __post_init__(self) -> None:
         for name in ("include", "exclude", "pinned"):
             object.__setattr__(self, name, _texts(name, getattr(self, name)))  # frozen for all others
-        if self.max_tools is not None and (type(self.max_tools) is not int or self.max_tools < 0):
+        object.__setattr__(self, "digests", _digests(self.digests))
+        if self.max_tools is not None and not is_whole(self.max_tools, 0):
             raise ConfigError("max_tools", self.max_tools, "give a whole number of at least 0, or None for no cap")
         if type(self.require_verified) is not bool:
             raise ConfigError("require_verified", self.require_verified, "give true or false")
@@ -69,7 +77,7 @@ class ToolProfile:
         """
         if not isinstance(value, Mapping):
             raise ConfigError("tool_profile", value, "give an object")
-        known = [field.name for field in fields(cls)]
+        known = [each.name for each in fields(cls)]
         members = cast("Mapping[str, object]", value)  # the keys of a JSON object are text; others are unknown fields
         for name, member in members.items():
             if name not in known:
@@ -78,13 +86,7 @@ class ToolProfile:
 
     def to_json(self) -> dict[str, object]:
         """The fields that differ from their default, as JSON values; `from_json` reads them back."""
-        permissive = ToolProfile()
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {
-            name: list(cast("tuple[str, ...]", value)) if isinstance(value, tuple) else value
-            for name, value in values.items()
-            if value != getattr(permissive, name)
-        }
+        return written(self)
 
 
 Dropped = tuple[str, ProfileStage, str]
@@ -110,6 +112,17 @@ class ProfileReport:
     def counts(self) -> dict[ProfileStage, int]:
         """How many tools each stage dropped; a stage that dropped none is left out."""
         return dict(Counter(stage for _name, stage, _detail in self.dropped))
+
+
+def _digests(value: object) -> dict[str, str]:
+    """A copy, so that nobody changes a profile that is in use."""
+    if not isinstance(value, Mapping):
+        raise ConfigError("digests", value, "give the digest of each pinned tool by its name, or {} for none")
+    pins = cast("Mapping[object, object]", value)  # what is in it is asked next
+    for name, digest in pins.items():
+        if not (isinstance(name, str) and isinstance(digest, str) and _DIGEST.fullmatch(digest)):
+            raise ConfigError("digests", {name: digest}, 'give "sha256:" and 64 hex digits for the name of a tool')
+    return dict(cast("Mapping[str, str]", pins))  # just asked
 
 
 def _texts(name: str, value: object) -> tuple[str, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, cast
 
+from surefoot.types.checks import is_share, is_whole
 from surefoot.types.errors import ConfigError
+from surefoot.types.written import written
 
 
 class LimitAction(StrEnum):
@@ -45,38 +46,34 @@ class StepIterationConfig:
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             value: object = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            if not is_whole(value, least):
                 raise ConfigError(name, value, f"give a whole number of at least {least}")
-        if not _is_share(self.similarity_threshold):
+        if not is_share(self.similarity_threshold):
             raise ConfigError("similarity_threshold", self.similarity_threshold, "give a number from 0 to 1")
         if self.on_limit_reached not in tuple(LimitAction):
             raise ConfigError("on_limit_reached", self.on_limit_reached, f"choose one of {', '.join(LimitAction)}")
         object.__setattr__(self, "on_limit_reached", LimitAction(self.on_limit_reached))  # a name will do
-        if self.enabled not in (True, False):
+        if type(self.enabled) is not bool:
             raise ConfigError("enabled", self.enabled, "give true or false")
         if self.window < (needed := self.repeats * self.max_period + 2):
             raise ConfigError("window", self.window, f"give at least repeats × max_period + 2, which is {needed}")
 
     @classmethod
-    def from_json(cls, data: Mapping[str, object]) -> StepIterationConfig:
+    def from_json(cls, data: object) -> StepIterationConfig:
         """The configuration of a JSON object. Raises `ConfigError`, also for a field that there is not."""
+        if not isinstance(data, Mapping):
+            raise ConfigError("step_iteration", data, "give an object")
         known = {field.name for field in fields(cls)}
-        for name, value in data.items():
+        given = cast("Mapping[str, object]", data)  # the keys of a JSON object are text; others are unknown fields
+        for name, value in given.items():
             if name not in known:
-                raise ConfigError(name, value, f"there is no such field; choose from {', '.join(sorted(known))}")
-        return cls(**data)  # pyright: ignore[reportArgumentType] - the constructor checks each value
+                raise ConfigError(str(name), value, f"there is no such field; choose from {', '.join(sorted(known))}")
+        return cls(**given)  # pyright: ignore[reportArgumentType] - the constructor checks each value
 
     def to_json(self) -> dict[str, object]:
         """A JSON object of what is not the default."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in given.items() if value != getattr(_DEFAULTS, name)}
+        return written(self)
 
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and 0 <= value <= 1
-
-
-_DEFAULTS = StepIterationConfig()
 
 Verdict = Literal["continue", "correct", "block", "stop"]
 LimitKind = Literal["max", "stuck"]

@@ -10,7 +10,9 @@ T = TypeVar("T")
 
 Effect = Literal["read", "write", "communicate", "transact", "delete"]
 Trust = Literal["trusted", "untrusted"]
-ResultKind = Literal["ok", "error", "timeout", "denied", "cancelled", "unknown_tool", "in_doubt"]
+ResultKind = Literal[
+    "ok", "error", "timeout", "denied", "cancelled", "unknown_tool", "in_doubt", "ReasoningStepViolation"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,11 @@ class ToolSpec:
     `returns` is the JSON Schema of a result that its declared type keeps free of free text (numbers, enumerations,
     identifiers of a pattern), None for every other; it is a promise of the function, so check a result against it
     before you rely on it. Source: spec/reasoners.md, sections 4 and 7.
+
+    For the gate (spec/guard.md, section 4.3): `declared` says that a person named the effect, `egress` that a read
+    carries its arguments out of the house, `private` that its results are confidential. `roles` says what parameters
+    are to the effect, `sensitive` which more of them need a good origin, `trusted_fields` which fields of its results
+    may be believed. `server` is where the tool comes from ("": this process), `output` the schema of its results.
     """
 
     name: str
@@ -40,6 +47,19 @@ class ToolSpec:
     origin: Literal["local", "remote"] = "local"
     injected: tuple[str, ...] = ()
     returns: Mapping[str, object] | None = None
+    declared: bool = False
+    egress: bool = False
+    private: bool = False
+    roles: Mapping[str, str] = field(default_factory=dict[str, str])
+    sensitive: tuple[str, ...] = ()
+    trusted_fields: tuple[str, ...] = ()
+    server: str = ""
+    output: Mapping[str, object] | None = None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is not a function of the developer's own: its name and texts are somebody else's words."""
+        return bool(self.server) or self.origin == "remote"
 
     @property
     def may_repeat(self) -> bool:
@@ -97,7 +117,9 @@ class ToolResult:
     `content` is at most `tool_result_chars` long; if the whole was longer, `size` is its length in characters and
     `blob` the digest under which the journal keeps it. `kind` other than "ok" means that the call failed, and
     `content` then says how, for the model to read. `infrastructure` marks failures
-    that are not the tool's own (connection, timeout, overload).
+    that are not the tool's own (connection, timeout, overload). `structured` says that `content` is the JSON of a value
+    that the tool gave as a value, and not a text that happens to parse. `outcome` is a digest of a whole that became a
+    blob, for which times, ids and the like do not count (`core/trail.py: outcome`).
     """
 
     content: str
@@ -107,6 +129,8 @@ class ToolResult:
     source: str = ""
     trust: Trust = "untrusted"
     infrastructure: bool = False
+    structured: bool = False
+    outcome: str = ""
 
     @property
     def is_error(self) -> bool:

@@ -3,28 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from surefoot.core.budget import spent_limit
+from surefoot.core.gate.asked import Asked
+from surefoot.core.gate.judgement import Judged, is_judged, tightened
+from surefoot.core.gate.limits import Started
+from surefoot.core.gate.record import GateRecord
+from surefoot.core.gate.verdict import asked_about, digest_of, judged
 from surefoot.core.roles import PREFETCH
+from surefoot.core.running import tools_now
 from surefoot.core.select.profile import refusal
 from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
-from surefoot.core.tracked import config_of, verdict
+from surefoot.core.tracked import verdict
 from surefoot.core.trail import REMEDY
 from surefoot.types.decisions import Allow, Ask, Decision, Deny
-from surefoot.types.progress import LimitAction
+from surefoot.types.guard import NO_GROUNDS, Grounds
+from surefoot.types.prehydration import TIMED_OUT
+from surefoot.types.tools import ToolSpec
+
+_CLOCK_S = 0.001
+"""What a timer may be early."""
 
 Policy = Callable[[State, Call], Decision]
 """Pure and small, named for what it forbids. It reads no clock, disk or model."""
+
+
+REASONING_STEP = "reasoning_step"
+"""Under which calls in a step without tools are refused."""
+
+
+def reasoning_step(state: State, call: Call) -> Decision:
+    """In a step of a plan that is for words alone no call runs, whatever else allows it (spec/guard.md, section 2)."""
+    if state.plan is None or state.turn is None or not state.plan.is_reasoning(state.turn.step_id):
+        return Allow()
+    return Deny(
+        f"This step is for thinking only, so the call to `{call.name or 'a tool'}` was not run. Write the step's "
+        "conclusion in your own words from what is already known. If something is missing, name it; a later step can "
+        "fetch it."
+    )
 
 
 def profile(state: State, call: Call) -> Decision:
     """A tool that is not offered does not run, even if the model knows its name (spec/primitives.md, section 1.6)."""
     if state.turn is not None and state.turn.role == PREFETCH:
         return Allow()  # the operator has named it for that, and it only reads
-    if state.offered.get(call.name) is None:
-        return Deny(refusal(call.name, state.offered.names))
-    return Allow()
+    offered = tools_now(state)
+    return Allow() if offered.get(call.name) else Deny(refusal(call.name, offered.names))
 
 
 def no_finish_before_results(state: State, call: Call) -> Decision:
@@ -48,33 +74,112 @@ def answer_of_finish(arguments: Mapping[str, object]) -> str:
 
 
 def stuck(state: State, call: Call) -> Decision:
-    """A call that has come to its limit, or goes on in a circle, does not run: a person may be asked in its place."""
+    """A call that has come to its limit, or goes on in a circle, does not run."""
     sign = verdict(state, call)
     if sign.decision not in ("block", "stop"):
         return Allow()
-    if config_of(state).on_limit_reached == LimitAction.Escalate:
-        return Ask(f"{sign.reason}. Shall it run all the same?")
     return Deny(f"refused: {sign.reason}. {REMEDY}")
 
 
 def no_call_after_the_time(state: State, _call: Call) -> Decision:
-    """A call that the time of the run no longer covers is not begun, so that it need not be broken off."""
+    """A call that the time of the run, or of its prefetch, no longer covers is not begun: it need not be broken off."""
     if spent_limit(state, reserve=True) == "time":
         return Deny("not run: the time limit of this run is reached")
+    found, config = state.found, state.config.pre_hydration
+    is_prefetch = state.turn is not None and state.turn.role == PREFETCH
+    if is_prefetch and found and config and state.elapsed_s + _CLOCK_S >= found.elapsed_s + config.timeout:
+        return Deny(TIMED_OUT)
     return Allow()
 
 
-POLICIES: tuple[Policy, ...] = (profile, no_finish_before_results, no_call_after_the_time)
+POLICIES: tuple[Policy, ...] = (reasoning_step, profile, no_finish_before_results, no_call_after_the_time)
 
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
 
-def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES) -> tuple[Decision, str]:
-    """The decision, and the name of the policy that made it ("" when all allow)."""
+def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES) -> tuple[Decision, str, Grounds]:
+    """The decision, the name of the policy that made it ("" when all allow), and what it rests on."""
     strictest: Decision = Allow()
     rule = ""
     for policy in policies:
         decision = policy(state, call)
         if _STRICTNESS[decision.kind] > _STRICTNESS[strictest.kind]:
             strictest, rule = decision, policy.__name__
-    return strictest, rule
+    if isinstance(strictest, Deny) or call.spec is None:
+        return strictest, rule, NO_GROUNDS
+    if state.gate is None:
+        config = state.config.guard
+        if config is not None and config.mode == "enforce":  # a fork may begin before the words were read
+            return Deny("refused: what the user asked for was not read before"), "unanchored", NO_GROUNDS
+        return strictest, rule, NO_GROUNDS
+    gate = replace(state.gate, started=_begun(state, state.gate))
+    said = judged(gate.known, call.spec, call.arguments, gate.started)
+    if not isinstance(said[0], Deny) and _is_for_the_judge(state, gate, call, call.spec):
+        said = tightened(gate, gate.judgements.get(call.id), said)
+    return _in_mode(gate, said)
+
+
+def is_unheard(state: State, call: Call) -> bool:
+    """Whether a model has still to be asked about a call; not about one that is refused anyway."""
+    gate = state.gate
+    if gate is None or not gate.known.config.judge or call.spec is None or call.id in gate.judgements:
+        return False
+    if any(isinstance(policy(state, call), Deny) for policy in POLICIES):
+        return False
+    said = judged(gate.known, call.spec, call.arguments, _begun(state, gate))
+    if any(isinstance(decision, Deny) for decision in (said[0], _in_mode(gate, said)[0])):
+        return False
+    return _is_for_the_judge(state, gate, call, call.spec)
+
+
+def _is_for_the_judge(state: State, gate: GateRecord, call: Call, spec: ToolSpec) -> bool:
+    """Whether a model has a say in a call. What the user's words refer to is fetched without."""
+    is_prefetch = state.turn is not None and state.turn.role == PREFETCH
+    return not is_prefetch and is_judged(gate, spec, call.arguments)
+
+
+def asked_of(state: State, call: Call) -> Asked | None:
+    """A call as the policies of the gate see it; None where there is no gate, or no such tool."""
+    if state.gate is None or call.spec is None:
+        return None
+    return asked_about(state.gate.known, call.spec, call.arguments, _begun(state, state.gate))
+
+
+def _begun(state: State, gate: GateRecord) -> tuple[Started, ...]:
+    """The calls that were started, and those of this reply that may run and come first: limits count them all."""
+    known = {one.call_id for one in gate.started}
+    first = (c for c in state.calls if c.is_waiting and c.decision == Allow() and c.id not in known)
+    return (*gate.started, *(gate.begun(c.id, c.spec, c.arguments, c.digest) for c in first if c.spec))
+
+
+def _in_mode(gate: GateRecord, said: Judged) -> Judged:
+    """The verdict of the gate in its mode; what a person has refused is refused again without a question."""
+    decision, rule, grounds = said
+    config = gate.known.config
+    if config.mode == "observe":
+        return Allow(), "", replace(grounds, would_be="" if decision == Allow() else f"{decision.kind}: {rule}")
+    if isinstance(decision, Ask):
+        if grounds.digest in gate.refused:
+            return Deny("refused: a person has already said no to exactly this"), rule, grounds
+        if gate.asks >= config.max_asks:
+            return Deny("refused: this run has asked as often as it may; finish without it, or say so"), rule, grounds
+        if config.approvals == "deny":
+            return Deny(f"refused, and nobody is asked: {decision.reason}"), rule, grounds
+    return decision, rule, grounds
+
+
+def refused_since(state: State, call: Call) -> Decision:
+    """What a person allowed is judged once more before it starts: a limit may have been reached since."""
+    if state.gate is None or call.spec is None or call.rule != "person" or state.gate.known.config.mode != "enforce":
+        return Allow()
+    decision, _, _ = judged(state.gate.known, call.spec, call.arguments, state.gate.started)
+    return decision if isinstance(decision, Deny) else Allow()
+
+
+def digest_mismatch(state: State, call: Call) -> Decision:
+    """What was judged is what runs: arguments that have changed since are refused (spec/guard.md, section 4.2)."""
+    if state.gate is None or call.spec is None or not call.digest:
+        return Allow()
+    if digest_of(call.spec, call.arguments) == call.digest:
+        return Allow()
+    return Deny("refused: the arguments have changed since the call was judged")

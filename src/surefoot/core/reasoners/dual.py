@@ -13,7 +13,7 @@ from surefoot.core.budget import reached_limit
 from surefoot.core.pager import without_pager
 from surefoot.core.parse.deliverable import DELIVERABLE
 from surefoot.core.parse.instruction import instruction_schema, read_instruction
-from surefoot.core.reasoners.dual_view import actor_messages, proposal_of, thinker_messages
+from surefoot.core.reasoners.dual_view import proposal_of
 from surefoot.core.reasoners.reading import read_delivering, shaped
 from surefoot.core.reasoners.shared import (
     after_failure,
@@ -25,9 +25,10 @@ from surefoot.core.reasoners.shared import (
     misshapen,
     think,
 )
+from surefoot.core.reasoners.shown import request
 from surefoot.core.roles import ACTOR, THINKER
 from surefoot.core.state import State, Turn, subset
-from surefoot.core.view import LOOK_FIRST, composed, fitting
+from surefoot.core.view import LOOK_FIRST, fitting
 from surefoot.types.endings import Completed, CompletedPartial, Failed, Stopped
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import End, Learn, Think
@@ -135,14 +136,14 @@ def proposed(state: State) -> str:
 def view(state: State, think: Think) -> ModelRequest:
     """What the role sees: its own turns as its own, everything else as told."""
     if think.role == ACTOR:
-        return composed(state, think, actor_messages(state))
+        return request(state, think)
     speaker = state.speakers[THINKER]
     may_end = speaker.replies > 0 or speaker.traits.get(LOOK_FIRST) != "yes"
     able = fitting(state, ACTOR, without_pager(state.offered))
     idle = _idle_tools(state) if speaker.mode == "schema" else frozenset[str]()
     if may_end and idle:
         able = subset(able, tuple(name for name in able.names if name not in idle))
-    return composed(state, think, thinker_messages(state), instruction_schema(able, may_end=may_end))
+    return request(state, think, instruction_schema(able, may_end=may_end))
 
 
 MOST_IDLE = 2

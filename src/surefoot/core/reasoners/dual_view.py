@@ -11,14 +11,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from surefoot.core.context import Show
 from surefoot.core.gate.judge import answer_of_finish
 from surefoot.core.parse.schema import properties_of
 from surefoot.core.privilege import handle, value_for_planner
 from surefoot.core.roles import ACTOR, THINKER
-from surefoot.core.state import Call, State, Turn
+from surefoot.core.state import Call, Rendered, State, Turn
 from surefoot.core.text import json_text
-from surefoot.core.told import attribute, plain, shown
-from surefoot.core.view import LONGEST_REMINDER, form_of, turn_messages
+from surefoot.core.told import attribute, folded_text, frame_of, framed, plain, shown
+from surefoot.core.turns import LONGEST_REMINDER, turn_messages
+from surefoot.core.view import form_of
 from surefoot.types.messages import ModelMessage
 from surefoot.types.reply import Instruction
 
@@ -32,56 +34,63 @@ _PROPOSAL = (
 _NO_REPORT = "The Actor gave no report."
 
 
-def actor_messages(state: State) -> list[ModelMessage]:
-    """The turns as the Actor sees them."""
-    messages: list[ModelMessage] = []
-    form = form_of(state, ACTOR)
-    turns = [*state.done, state.turn] if state.turn else []
-    instructed = [at for at, turn in enumerate(turns) if turn.parsed.instruction is not None]
-    dropped = min(state.speakers[ACTOR].dropped, *instructed[-1:], len(turns))  # never what it is to do now
-    for turn in turns[dropped:]:
+def actor_turns(state: State) -> Show:
+    """What the Actor is shown of the turns."""
+    turns, form = state.turns, form_of(state, ACTOR)
+
+    def show(at: int, level: int) -> Rendered:
+        turn = turns[at]
         if turn.role == ACTOR:
-            messages += turn_messages(state, turn, form)
-        elif turn.parsed.instruction is not None:
-            messages += _kept(turn, "instruction", _instructed(turn.parsed.instruction))
-    return messages
+            return turn_messages(state, turn, form, level)
+        told = turn.parsed.instruction
+        return turn.rendered("instruction") or _keep(turn, "instruction", _instructed(told) if told else "")
+
+    return show
 
 
-def thinker_messages(state: State) -> list[ModelMessage]:
-    """The turns as the Thinker sees them."""
-    messages: list[ModelMessage] = []
-    form = form_of(state, THINKER)
-    dropped = state.speakers[THINKER].dropped
-    known = [state.task.text] if state.task else []
-    has_read = state.task is not None and any(one.trust == "untrusted" for one in state.task.attachments)
-    turns = [*state.done, state.turn] if state.turn else []
-    for at, turn in enumerate(turns):
-        instruction = turn.parsed.instruction
+def undroppable(state: State) -> int:
+    """The place of the turn that says what the Actor is to do now; the number of turns when there is none."""
+    turns = state.turns
+    return next((at for at in range(len(turns) - 1, -1, -1) if turns[at].parsed.instruction is not None), len(turns))
+
+
+def thinker_turns(state: State) -> Show:
+    """What the Thinker is shown of the turns."""
+    turns, form = state.turns, form_of(state, THINKER)
+
+    def show(at: int, level: int) -> Rendered:
+        turn = turns[at]
         if turn.role == THINKER:
-            told = turn_messages(state, turn, form)
-        else:
-            is_last = at + 1 == len(turns) or turns[at + 1].role == THINKER
-            told, has_read = _told(state, turns[: at + 1], known, has_read=has_read, is_last=is_last)
-        if instruction is not None:
+            return turn_messages(state, turn, form)
+        is_last = at + 1 == len(turns) or turns[at + 1].role == THINKER
+        kept_as = f"report:{form}:{state.config.thinker_sees}:{is_last}:{level > 0}"
+        if (kept := turn.rendered(kept_as)) is not None:
+            return kept
+        known = _known(state, turns[:at])
+        has_read = _has_read(state, turns[: at + 1])
+        text = _reported(state, turn, known, has_read=has_read, is_last=is_last, is_folded=level > 0)
+        if text and is_last and form == "schema":
+            text += _reminder(state, turns[: at + 1], known)
+        return _keep(turn, kept_as, text)
+
+    return show
+
+
+def _known(state: State, turns: Sequence[Turn]) -> list[str]:
+    """The words of the user, and those of the Thinker in these turns."""
+    known = [state.task.text] if state.task else []
+    for turn in turns:
+        if (instruction := turn.parsed.instruction) is not None:
             known += (instruction.text, instruction.input)
-        messages += told if at >= dropped else ()
-    return messages
+    return known
 
 
-def _told(
-    state: State, turns: Sequence[Turn], known: Sequence[str], *, has_read: bool, is_last: bool
-) -> tuple[tuple[ModelMessage, ...], bool]:
-    """What the Thinker is told of the last of these turns, the Actor's; and whether that has read what others wrote."""
-    turn = turns[-1]
-    has_read = has_read or any(call.result is not None and call.result.trust != "trusted" for call in turn.calls)
-    form = form_of(state, THINKER)
-    kept_as = f"report:{form}:{state.config.thinker_sees}:{is_last}"
-    if (kept := turn.rendered(kept_as)) is not None:
-        return kept, has_read
-    text = _reported(state, turn, known, has_read=has_read, is_last=is_last)
-    if text and is_last and form == "schema":
-        text += _reminder(state, turns, known)
-    return _kept(turn, kept_as, text), has_read
+def _has_read(state: State, turns: Sequence[Turn]) -> bool:
+    """Whether the Actor has read what others wrote."""
+    if state.task is not None and any(one.trust == "untrusted" for one in state.task.attachments):
+        return True
+    results = (call.result for turn in turns for call in turn.calls)
+    return any(result is not None and result.trust != "trusted" for result in results)
 
 
 def _reminder(state: State, turns: Sequence[Turn], known: Sequence[str]) -> str:
@@ -93,11 +102,8 @@ def _reminder(state: State, turns: Sequence[Turn], known: Sequence[str]) -> str:
     return "\n".join(("", *lines, "If the results hold every value that it asks for, choose TASK_DONE now."))
 
 
-def _kept(turn: Turn, form: str, text: str) -> tuple[ModelMessage, ...]:
+def _keep(turn: Turn, form: str, text: str) -> Rendered:
     """The message that a turn is told in; made once, since an older turn never changes."""
-    kept = turn.rendered(form)
-    if kept is not None:
-        return kept
     return turn.keep(form, (ModelMessage("user", text),) if text else ())
 
 
@@ -108,17 +114,20 @@ def _instructed(instruction: Instruction) -> str:
     return f"{text}\n<input>\n{plain(instruction.input)}\n</input>" if instruction.input else text
 
 
-def _reported(state: State, turn: Turn, known: Sequence[str], *, has_read: bool, is_last: bool) -> str:
+def _reported(state: State, turn: Turn, known: Sequence[str], *, has_read: bool, is_last: bool, is_folded: bool) -> str:
     """One reply of the Actor, for the Thinker: its results, then its words."""
-    parts = [_result(state, call, known) for call in turn.calls if call.result is not None]
+    parts = [_result(state, call, known, is_folded=is_folded) for call in turn.calls if call.result is not None]
     words = _words(turn)
     if words:
         trust = "data" if has_read else "trusted"
-        parts.append(f'<actor_report trust="{trust}">\n{plain(words)}\n</actor_report>')
+        said = _folded(words, len(words), "", plain(words)) if is_folded else plain(words)
+        parts.append(f'<actor_report trust="{trust}">\n{said}\n</actor_report>')
     elif is_last and not parts:
         parts.append(_NO_REPORT)
     if proposal_of(turn):
         parts.append(_PROPOSAL)
+    if turn.progress_note:
+        parts.append(turn.progress_note)
     return "\n".join(parts)
 
 
@@ -143,7 +152,13 @@ def _words(turn: Turn) -> str:
     return text.replace("<action>", "").replace("</action>", "").strip()
 
 
-def _result(state: State, call: Call, known: Sequence[str]) -> str:
+def _folded(text: str, size: int, again: str, whole: str) -> str:
+    """The beginning of an old text, if that is shorter."""
+    short = folded_text(text, size, again)
+    return short if len(short) < len(whole) else whole
+
+
+def _result(state: State, call: Call, known: Sequence[str], *, is_folded: bool) -> str:
     result = call.result
     assert result is not None  # noqa: S101  # asked only then
     status = "FAILED" if result.is_error else "SUCCEEDED"
@@ -151,18 +166,23 @@ def _result(state: State, call: Call, known: Sequence[str]) -> str:
     head = f'call="{call.id}" name="{attribute(call.name)}" {_arguments(call, known)}status="{status}"'
     error = f' error="{result.kind}"' if result.is_error else ""
     source = f'source="{_source(call)}" trust="{trust}" size="{result.size}"'
-    return f"<function_call_result {head}{error} {source}>\n{_value(state, call)}\n</function_call_result>"
+    value = _value(state, call, is_folded=is_folded)
+    return f"<function_call_result {head}{error} {source}>\n{value}\n</function_call_result>"
 
 
-def _value(state: State, call: Call) -> str:
+def _value(state: State, call: Call, *, is_folded: bool) -> str:
     result = call.result
     assert result is not None  # noqa: S101  # asked only then
+    again = f"the Actor can read call {call.known or call.id} again"
     if (value := value_for_planner(call)) is not None:
-        return shown(replace(result, content=value), call.known or call.id)
+        whole = shown(replace(result, content=value), call.known or call.id)
+        return _folded(value, max(result.size, len(value)), again, whole) if is_folded else whole
     told = f"[{handle(call)}: {result.size:,} characters from {_source(call)}]"
     if state.config.thinker_sees == "data":
         return told
-    return f"{told}\n{plain(result.content[:LONGEST_RAW])}"
+    frame = frame_of(state, call)
+    raw = framed(result.content[:LONGEST_RAW], result, frame, call.name)
+    return f"{told}\n{_folded(frame.cleaned(result.content), result.size, again, raw) if is_folded else raw}"
 
 
 _SOURCE = re.compile(r"(?:https?://)?[\w.:-]{1,64}")

@@ -18,9 +18,9 @@ from surefoot.core.reasoners.shared import (
     misshapen,
     think,
 )
+from surefoot.core.reasoners.shown import request
 from surefoot.core.roles import SOLO
 from surefoot.core.state import State, Turn
-from surefoot.core.view import request
 from surefoot.types.endings import Completed, CompletedPartial, Stopped
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import End, Learn, Think

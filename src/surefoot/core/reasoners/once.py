@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from surefoot.core.reasoners.reading import read_step
+from surefoot.core.reasoners.shown import request
 from surefoot.core.state import State
-from surefoot.core.view import request
 from surefoot.types.endings import Completed, Failed
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import End, Think

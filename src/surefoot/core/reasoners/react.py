@@ -6,7 +6,7 @@ Source: seed 002 and spec/react.md, sections 1, 2, 7, 9 and 10.
 from __future__ import annotations
 
 from surefoot.core.budget import reached_limit
-from surefoot.core.reasoners.reading import read_step, shaped
+from surefoot.core.reasoners.reading import read_isolated, read_step, shaped
 from surefoot.core.reasoners.shared import (
     after_failure,
     finished,
@@ -18,9 +18,10 @@ from surefoot.core.reasoners.shared import (
     said,
     think,
 )
+from surefoot.core.reasoners.shown import request
 from surefoot.core.roles import SOLO
+from surefoot.core.running import isolated_request
 from surefoot.core.state import State, Turn
-from surefoot.core.view import request
 from surefoot.types.endings import Completed, CompletedPartial, Ending, Stopped
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import End, Learn, Think
@@ -47,11 +48,13 @@ def speaker(state: State) -> Think | Learn | End:
 
 def view(state: State, think: Think) -> ModelRequest:
     """What the model sees: the task, its own steps and their results."""
-    return request(state, think)
+    return isolated_request(state) if think.want == "isolated" else request(state, think)
 
 
 def read(state: State, think: Think, message: ModelMessage) -> Parsed:
     """The reply as calls, an answer or a fault. With no tool offered, a call in it is none that could run."""
+    if think.want == "isolated":
+        return read_isolated(message)
     return shaped(state, think, read_step(state, think, message))
 
 

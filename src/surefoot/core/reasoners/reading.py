@@ -13,13 +13,15 @@ import orjson
 from surefoot.core.notes import Form
 from surefoot.core.parse.deliverable import DELIVERABLE, PARTS, TASK_DONE, body_of, parts_of
 from surefoot.core.parse.reply import parse
+from surefoot.core.reasoners.shown import fit_of
 from surefoot.core.roles import ACTOR
+from surefoot.core.running import tools_now
 from surefoot.core.shape import shape_faults
 from surefoot.core.state import State
 from surefoot.core.view import form_of, must_deliver, offered_now
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Think
-from surefoot.types.reply import Fault, Parsed
+from surefoot.types.reply import Fault, Parsed, ReplyWarning
 
 _DIALECTS: dict[Form, str] = {"native": "native", "schema": "schema", "text": "react", "tags": "tags"}
 _NOTHING = frozenset({"none", "null", "nil", "n/a", "undefined", "无"})
@@ -32,15 +34,37 @@ def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
     form = form_of(state, think.role)
     parsed = _parsed(state, think, message, form)
     if form == "native" and not message.calls and (parsed.calls or parsed.errors):
-        is_caller = state.speakers[think.role].calls_natively
+        # where no tool is declared, a server may leave in the text what it would else have made a native call of
+        is_caller = state.speakers[think.role].calls_natively and think.want != "reasoning"
         if is_caller or _is_quoted(parsed, message):
             parsed = Parsed(content=message.content, format="native")
     if form == "schema" and parsed.final is not None and _says_nothing(parsed.final):
         return replace(parsed, final=None, error=Fault("empty_final", "the answer is not given in words"))
+    if think.want == "reasoning":
+        return _worded(parsed, message, form)
     if think.want != "any" and (parsed.calls or parsed.errors):
         told = "no tool can be called any more; nothing was run"
         return replace(parsed, calls=(), errors=(), error=Fault("calls_not_allowed", told))
     return parsed
+
+
+def _worded(parsed: Parsed, message: ModelMessage, form: Form) -> Parsed:
+    """A reply in a step without tools: its calls are told as they are, and words need no form."""
+    has_no_step = parsed.error is not None and parsed.error.kind in ("no_step", "no_call")
+    is_broken = form == "schema" and message.content.lstrip().startswith("{")
+    if parsed.calls or parsed.errors or not has_no_step or is_broken:
+        return parsed
+    return replace(parsed, error=None, content=parsed.content or message.content)
+
+
+def read_isolated(message: ModelMessage) -> Parsed:
+    """The words of a reply to an isolated call, in whatever form; calls in it are left out and told in a warning."""
+    parsed = parse(message.content, tool_calls=message.calls, finish_reason=message.finish_reason)
+    words = parsed.final if parsed.final is not None else parsed.content
+    has_calls = bool(parsed.calls or parsed.errors)
+    error = None if words and words.strip() else Fault("empty", "the reply holds no words")
+    warnings: frozenset[ReplyWarning] = frozenset({"action_dropped"} if has_calls else ())
+    return Parsed(content=words, error=error, warnings=warnings, format=parsed.format)
 
 
 def _says_nothing(final: str) -> bool:
@@ -84,7 +108,7 @@ def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed
 
 def shaped(state: State, think: Think, parsed: Parsed) -> Parsed:
     """The reply, unless it answers in another shape than was asked for. Reports before the end have no shape."""
-    schema = state.config.output_schema
+    schema = state.output_schema
     if schema is None or parsed.calls or parsed.errors or parsed.error or parsed.instruction:
         return parsed
     if think.role == ACTOR and think.want != "answer" and parsed.final is None:
@@ -97,9 +121,10 @@ def shaped(state: State, think: Think, parsed: Parsed) -> Parsed:
 
 def _parsed(state: State, think: Think, message: ModelMessage, form: Form) -> Parsed:
     config = state.config
-    offered = offered_now(state, think)
+    offered = offered_now(state, think, fit_of(state, think))
     # a tool that the profile hides is read like any other: the gate refuses it by name
-    tools = state.tools if offered.tools and len(state.offered.tools) < len(state.tools.tools) else offered
+    is_hiding = bool(offered.tools) and len(tools_now(state).tools) < len(state.tools.tools)
+    tools = state.tools if is_hiding or think.want == "reasoning" else offered
     return parse(
         message.content,
         tools,

@@ -24,6 +24,8 @@ def think(state: State, role: str, want: Want = "any") -> Think | End:
         return End(Stopped(limit))
     if state.turn is not None and limit_for(state, role) is not None:
         return Think(state.steps + 1, ROLES[state.reasoner][-1], "answer")
+    if want == "any" and state.current_step_is_reasoning:
+        want = "reasoning"
     return Think(state.steps + 1, role, want)
 
 
@@ -100,7 +102,8 @@ def joined(state: State, turn: Turn) -> str:
     """The answer of a reply, with the pieces before it that were cut by length. Trimmed once it is whole."""
     pieces = [said(turn)]
     for earlier in reversed(state.done) if not has_tagged_answer(turn) else ():
-        if earlier.outcome != "cut" or (earlier.role, earlier.want) != (turn.role, turn.want):
+        is_other = (earlier.role, earlier.want, earlier.step_id) != (turn.role, turn.want, turn.step_id)
+        if earlier.outcome != "cut" or is_other:
             break
         pieces.append(said(earlier))
     return "".join(reversed(pieces)).strip()

@@ -30,20 +30,19 @@ def apply(
     profile: ToolProfile,
     *,
     verified: Collection[str] = (),
-    pins: Mapping[str, str] | None = None,
     resolvers: Collection[str] = (),
 ) -> ProfileReport:
     """The tools that a profile leaves, in the order: registration, include, exclude, verified, cap.
 
-    `verified` are the names that the operator marked, `pins` the digests (`digest_of_tool`) that the operator pinned,
-    by name, and `resolvers` the tools that prefetch calls. The order of patterns makes no difference. Takes some
-    milliseconds for 10,000 tools and 20 patterns. Raises `ConfigError` when more pinned tools are left than the cap
-    lets through, and when a local tool has the name of another tool.
+    `verified` are names that the operator marked, besides the tools that are declared so, and `resolvers` the tools
+    that prefetch calls. The order of patterns makes no difference. Takes some milliseconds for 10,000 tools and 20
+    patterns. Raises `ConfigError` when more pinned tools are left than the cap lets through, and when a local tool has
+    the name of another tool.
     """
     registered, unregistered = register(tools.tools if isinstance(tools, Catalogue) else tools)
     names = [tool.name for tool in registered]
     matches = _matches((*profile.include, *profile.exclude), names)
-    doubts = unverified(registered, profile.trust_description, verified, pins or {})
+    doubts = unverified(registered, profile, verified)
     stages: tuple[tuple[ProfileStage, Reasons], ...] = (
         ("include", _not_included(names, profile, matches)),
         ("exclude", _excluded(profile, matches)),
@@ -79,7 +78,7 @@ def _drop(names: list[str], stage: ProfileStage, reasons: Reasons, dropped: list
     """The names that a stage leaves; the others go to `dropped`."""
     if not reasons:
         return names
-    dropped.extend((name, stage, reasons[name]) for name in names if name in reasons)
+    dropped.extend([(name, stage, reasons[name]) for name in names if name in reasons])
     return [name for name in names if name not in reasons]
 
 
@@ -93,7 +92,7 @@ def _not_included(names: Sequence[str], profile: ToolProfile, matches: Mapping[s
     if not profile.include:
         return {}
     included = frozenset[str]().union(*(matches[pattern] for pattern in profile.include))
-    return {name: "no include pattern matches it" for name in names if name not in included}
+    return dict.fromkeys([name for name in names if name not in included], "no include pattern matches it")
 
 
 def _excluded(profile: ToolProfile, matches: Mapping[str, frozenset[str]]) -> Reasons:
@@ -123,13 +122,16 @@ def _of_patterns(profile: ToolProfile, matches: Mapping[str, frozenset[str]], na
                 literal = "; [ and { stand for themselves" if "[" in pattern or "{" in pattern else ""
                 yield f"{field} pattern {shown(pattern)} matched no tool{literal}"
     known = frozenset(names)
-    for name in sorted(set(profile.pinned)):
+    for name in sorted({*profile.pinned, *profile.digests}):
         if canonical(name) not in known:
             yield f"pinned name {shown(name)} matched no tool"
 
 
 def _missed_by_case(profile: ToolProfile, visible: Sequence[str]) -> Iterable[str]:
     forms = {pattern: canonical(pattern).casefold() for pattern in sorted(set(profile.exclude))}
+    text = "".join((*visible, *forms))
+    if text.casefold() == text:  # soon asked, and mostly so: case cannot be what is missed
+        return
     folds = {name: name.casefold() for name in visible} if forms else {}
     changed = {name: fold for name, fold in folds.items() if fold != name}
     of_changed = matched(set(forms.values()), changed.values())  # where neither changes, a match would be an exclusion

@@ -8,10 +8,10 @@ Source: spec/primitives.md, section 1.4; what is one script: Unicode Technical S
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import groupby
 
 from surefoot.types.errors import ConfigError
@@ -42,18 +42,13 @@ Ways of writing that use several scripts count as one, as Unicode counts them.
 """
 
 
-_is_plain = re.compile(r"[!-~]+").fullmatch
-"""Whether a name is printable ASCII without a blank: it is in NFC, and of one script."""
-
-
 def register(tools: Sequence[ToolSpec]) -> tuple[tuple[ToolSpec, ...], tuple[Dropped, ...]]:
     """The tools that may be registered, their names in NFC, and those that may not, under the names they came with.
 
     Both in the order given. Raises `ConfigError` when a local tool has a name that another tool already has: that is a
     mistake in the program, or somebody else's tool in the place of ours.
     """
-    names = [tool.name for tool in tools]
-    if len(set(names)) == len(names) and all(map(_is_plain, names)):  # so it mostly is, and this is soon asked
+    if _are_plain([tool.name for tool in tools]):
         return tuple(tools), ()
     kept: dict[str, ToolSpec] = {}
     dropped: list[Dropped] = []
@@ -78,8 +73,10 @@ def canonical(text: str) -> str:
     """
     if text.isascii():
         return text
-    if any(mark and sum(1 for _ in run) > MOST_MARKS_IN_A_ROW for mark, run in groupby(text, _is_mark)):
-        return "\0"
+    if any(map(unicodedata.combining, text)):  # soon asked, and mostly none is
+        for mark, run in groupby(text, _is_mark):
+            if mark and sum(1 for _ in run) > MOST_MARKS_IN_A_ROW:
+                return "\0"
     return unicodedata.normalize("NFC", text)
 
 
@@ -88,11 +85,20 @@ def shown(text: str) -> str:
     return repr(f"{text[:MOST_SHOWN_CHARS]}…" if len(text) > MOST_SHOWN_CHARS else text)
 
 
+def _are_plain(names: Sequence[str]) -> bool:
+    """Whether all names are printable ASCII without a blank, which is in NFC and of one script, and no two the same.
+
+    So it mostly is, and this is soon asked.
+    """
+    text, unique = "".join(names), set(names)
+    return text.isascii() and text.isprintable() and " " not in text and len(unique) == len(names) and "" not in unique
+
+
 def _fault(name: str) -> str:
     """Why a name in NFC may not be registered; "" when it may."""
     if not name:
         return "the name is empty"
-    if not name.isprintable() or " " in name or not _SHOWS_NOTHING.isdisjoint(name):
+    if not name.isprintable() or " " in name or not (name.isascii() or _SHOWS_NOTHING.isdisjoint(name)):
         return "the name holds white space, or a character that shows nothing or steers how others are shown"
     if not name.isascii() and not _is_of_one_script(name):
         return "the letters of the name come from more than one script"
@@ -100,14 +106,18 @@ def _fault(name: str) -> str:
 
 
 def _is_of_one_script(name: str) -> bool:
-    scripts = {_script(letter) for letter in set(name) if letter.isalpha()}
+    scripts = set(map(_script, name)).difference(("",))
     systems = [_SYSTEMS.get(script, frozenset({script})) for script in scripts]
     return not systems or bool(systems[0].intersection(*systems))
 
 
-def _script(letter: str) -> str:
-    """The first word of a letter's name: its script. Letters that are named otherwise count as scripts of their own."""
-    return unicodedata.name(letter, letter).partition(" ")[0]
+@lru_cache(4096)
+def _script(character: str) -> str:
+    """The first word of a letter's name: its script; "" for other characters.
+
+    Letters that are named otherwise count as scripts of their own.
+    """
+    return unicodedata.name(character, character).partition(" ")[0] if character.isalpha() else ""
 
 
 def _is_mark(character: str) -> bool:

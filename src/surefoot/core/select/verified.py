@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from surefoot.core.select.registration import canonical
 from surefoot.core.text import json_text
-from surefoot.types.profile import TrustDescription
+from surefoot.types.profile import ToolProfile, TrustDescription
 from surefoot.types.tools import ToolSpec
 
 CLAIM = "[verified]"
@@ -22,28 +22,26 @@ UNVERIFIED = "nothing verifies the tool"
 
 
 def digest_of_tool(tool: ToolSpec) -> str:
-    """SHA-256 in hex over name (in NFC), description and parameters: what a pin of the tool holds."""
+    """What pins a tool: "sha256:" and the SHA-256 in hex over its name (in NFC), description and parameters."""
     told = json_text([canonical(tool.name), tool.description, dict(tool.parameters)], sort_keys=True)
-    return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"sha256:{sha256(told.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
-def unverified(
-    tools: Sequence[ToolSpec], trust: TrustDescription, verified: Collection[str], pins: Mapping[str, str]
-) -> dict[str, str]:
+def unverified(tools: Sequence[ToolSpec], profile: ToolProfile, verified: Collection[str]) -> dict[str, str]:
     """Of registered tools those that are not verified, by name, and why: one of the sentences above.
 
-    `verified`: the marked names; `pins`: name to digest. A pin that no longer holds outweighs a mark and a claim: what
-    was looked at is not what is here now.
+    `verified`: names marked besides the tools that are declared so. A digest of the profile that no longer holds
+    outweighs a mark and a claim: what was looked at is not what is here now.
     """
     marked = frozenset(map(canonical, verified))
-    digests = {canonical(name): digest for name, digest in pins.items()}
-    believed = _ORIGINS[trust]
+    digests = {canonical(name): digest for name, digest in profile.digests.items()}
+    believed = _ORIGINS[profile.trust_description]
     doubts: dict[str, str] = {}
     for tool in tools:
         if tool.name in digests:
             if digests[tool.name] != digest_of_tool(tool):
                 doubts[tool.name] = CHANGED
-        elif tool.name in marked:
+        elif tool.verified or tool.name in marked:
             continue
         elif CLAIM not in tool.description:
             doubts[tool.name] = UNVERIFIED

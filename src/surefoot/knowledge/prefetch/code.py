@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-MOST_MARKS = 50_000
+MOST_MARKS = 30_000
 """Runs of back-ticks and the like that are looked at; a text is read no further than to the last of them."""
 
 # Each way begins with a character of its own, which makes the search fast.

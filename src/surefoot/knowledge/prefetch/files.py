@@ -12,14 +12,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from surefoot.knowledge.prefetch.code import Code
-from surefoot.knowledge.prefetch.spans import CJK, MOST_SPANS, Found, Span
+from surefoot.knowledge.prefetch.spans import CJK, LONGEST_REFERENCE, MOST_SPANS, Found, Span
 from surefoot.types.prehydration import PathStyle
 
 FILE = "file"
 
 MOST_QUESTIONS = 50
 """Paths that are asked about in one text, whether they exist."""
-LONGEST_QUOTED = 2_048
+MOST_QUOTED = 20_000
+"""Texts in quotes that are looked at."""
 
 _BEFORE = rf"\s\"'`(\[{{<,;:=\u2018\u201c\u00ab\u201e\u2039{CJK}"
 _MARKS = "\u0300-\u036f"  # accents that stand as characters of their own
@@ -48,11 +49,11 @@ _QUOTED_SIGN = rf"[\w /+@%.\-\\{_MARKS}\u3001-\u3007\u3010-\u301f\uff00-\uffef]"
 _QUOTES = tuple(
     re.compile(
         rf"{opening}(?=[./~A-Za-z\\])"
-        rf"(?P<inner>[^{opening}{closing}\n {CJK}]*+[ {CJK}][^{opening}{closing}\n]*+){closing}"
+        rf"(?P<inner>[^{opening}{closing}\n {CJK}]*+[ {CJK}][^{opening}{closing}\n]*+)(?<=[A-Za-z0-9]){closing}"
     )
     for opening, closing in ('""', "''", "\u201c\u201d", "\u2018\u2019", "\u00ab\u00bb", "\u300c\u300d", "\u300e\u300f")
 )
-"""Quotes around a space or CJK; what holds neither is found without them."""
+"""Quotes around a space or CJK, and at their end an extension or a line; what holds neither is found without them."""
 _WHOLE = re.compile(
     r"(?:\.\.?/|\.(?=[^\W\d_])|~(?:[A-Za-z_][A-Za-z0-9_.\-]{0,63}+)?/|/(?!/)(?=[^\n]*[^\W\d_]))"
     rf"(?:{_QUOTED_SIGN})*?\.[A-Za-z0-9]{{1,16}}(?P<lines>{_LINES})?"
@@ -75,8 +76,8 @@ def files(text: str, style: PathStyle, code: Sequence[Code]) -> Found:
                 return Found(spans, cut=True)
             if not _goes_on_from_cjk(text, match.start(), spans[-1].end if spans else 0):
                 spans.append(_span(match, match.start(), style))
-    for start, inner in _quoted(text, code):
-        if len(spans) == MOST_SPANS:
+    for number, (start, inner) in enumerate(_quoted(text, code)):
+        if len(spans) == MOST_SPANS or number == MOST_QUOTED:
             return Found(spans, cut=True)
         if _SEVERAL.search(inner) or (style == "posix" and "\\" in inner):
             continue
@@ -92,7 +93,9 @@ def is_network_path(value: str) -> bool:
 
 
 def file_key(value: str, style: PathStyle) -> str:
-    """One spelling for one path."""
+    """One spelling for one path. A path too long to be read has only its own: to clean it may take seconds."""
+    if len(value) > LONGEST_REFERENCE:
+        return value
     return ntpath.normcase(ntpath.normpath(value)) if style == "windows" else posixpath.normpath(value)
 
 
@@ -103,7 +106,9 @@ def existing(text: str, style: PathStyle, is_free: Callable[[int, int], bool], e
     """
     answers: dict[str, bool] = {}
     spans: list[Span] = []
-    for match in _BARE.finditer(text):
+    for number, match in enumerate(_BARE.finditer(text)):
+        if number == MOST_SPANS:
+            return Found(spans, cut=True)
         value = match.group().rstrip(".")
         end = match.start() + len(value)
         if not ("." in value or "/" in value) or value.endswith("/") or not any(map(str.isalpha, value)):
@@ -147,6 +152,6 @@ def _quoted(text: str, code: Sequence[Code]) -> Iterator[tuple[int, str]]:
         for match in pattern.finditer(text):
             yield match.start("inner"), match["inner"]
     for part in code:
-        if 0 < part.inner_end - part.inner <= LONGEST_QUOTED:
+        if 0 < part.inner_end - part.inner <= LONGEST_REFERENCE:
             inner = text[part.inner : part.inner_end]
             yield part.inner + len(inner) - len(inner.lstrip(" ")), inner.strip(" ")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
-from surefoot.knowledge.prefetch.urls import without_secrets
+from surefoot.knowledge.prefetch.urls import redacted, without_secrets
 from surefoot.types.prehydration import FailedReference, Reference, ResolvedReference
 
 LONGEST_LINE = 200
@@ -17,6 +17,7 @@ MOST_FAILURES = 5
 """Failures that are named; all are counted."""
 LONGEST_ERROR = 100
 
+_LONGEST_READ = 10_000
 _MARK_DIGITS = 12
 _HEAD = (
     "[PRE_HYDRATED_CONTEXT]\n"
@@ -57,8 +58,9 @@ def shown_value(ref: Reference) -> str:
 
 
 def shown_error(ref: Reference, error: str) -> str:
-    """The beginning of an error on one line, without the credentials of the value that it may quote."""
-    return shortened(escaped(error.replace(ref.value, without_secrets(ref.value))), LONGEST_ERROR)
+    """The beginning of an error on one line, without the credentials of the value and of any url that it quotes."""
+    told = error[:_LONGEST_READ].replace(ref.value, without_secrets(ref.value))
+    return shortened(escaped(redacted(told)), LONGEST_ERROR)
 
 
 def escaped(text: str) -> str:

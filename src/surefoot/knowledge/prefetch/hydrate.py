@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import sha256
 
+from surefoot.core.text import clean
+from surefoot.core.told import plain
 from surefoot.knowledge.prefetch.budget import cut, shares, tokens_of
 from surefoot.knowledge.prefetch.frame import mark_for, message_of, shown_error, shown_value
 from surefoot.knowledge.prefetch.references import Extraction
@@ -12,7 +14,6 @@ from surefoot.knowledge.prefetch.resolvers import (
     EXHAUSTED,
     NO_RESULT,
     NOT_TEXT,
-    TIMED_OUT,
     Lookups,
     planned,
     refusal,
@@ -20,6 +21,7 @@ from surefoot.knowledge.prefetch.resolvers import (
 )
 from surefoot.types.decisions import Ask, Deny
 from surefoot.types.prehydration import (
+    TIMED_OUT,
     FailedReference,
     HydratedContext,
     PreHydrationConfig,
@@ -45,25 +47,25 @@ def hydrated(
     """What the model gets to read of references, and what became of each.
 
     `outcomes` go by call id, as `planned` gives them with the same `prefix`; contents must be whole, so read a result
-    that was cut from its blob. A call without an outcome has failed.
+    that was cut from its blob. A call without an outcome has failed. Contents are budgeted as a model is shown them,
+    with what could act in them broken (`core/told.py`).
     """
     refused = [FailedReference(ref, why) for ref in found.references if (why := refusal(ref, made))]
     failed: list[FailedReference] = []
-    good: list[tuple[str, Reference, ToolResult, bytes]] = []
+    good: list[tuple[str, Reference, ToolResult, str]] = []
     for call in planned(found.references, made, prefix=prefix):
         outcome = outcomes.get(call.call_id)
-        content = _content(outcome)
-        if isinstance(outcome, ToolResult) and content is not None:
-            good.append((call.call_id, call.ref, outcome, content))
+        if isinstance(outcome, ToolResult) and _is_text(outcome):
+            good.append((call.call_id, call.ref, outcome, plain(outcome.content)))
         else:
             failed.append(FailedReference(call.ref, _error(outcome), call.call_id))
-    given = shares([tokens_of(len(content)) for *_, content in good], config.max_context_tokens)
+    given = shares([tokens_of(len(shown.encode())) for *_, shown in good], config.max_context_tokens)
     resolved: list[ResolvedReference] = []
-    for (call_id, ref, result, content), tokens in zip(good, given, strict=True):
-        if content and not tokens:
+    for (call_id, ref, result, shown), tokens in zip(good, given, strict=True):
+        if shown and not tokens:
             failed.append(FailedReference(ref, EXHAUSTED, call_id))
         else:
-            resolved.append(_resolved(call_id, ref, result, content, tokens))
+            resolved.append(_resolved(call_id, ref, result, shown, tokens))
     return _context(found, resolved, [*refused, *failed], f"{run_id}:{prefix}")
 
 
@@ -82,14 +84,9 @@ def items_of(context: HydratedContext) -> tuple[PreHydrationItem, ...]:
     return tuple(items)
 
 
-def _content(outcome: Outcome | None) -> bytes | None:
-    """The text of a result in UTF-8; None when it failed or is no text."""
-    if not isinstance(outcome, ToolResult) or outcome.is_error or "\0" in outcome.content:
-        return None
-    try:
-        return outcome.content.encode()
-    except UnicodeEncodeError:
-        return None
+def _is_text(result: ToolResult) -> bool:
+    """Whether it is a success, and text that UTF-8 can carry."""
+    return not result.is_error and "\0" not in result.content and clean(result.content) == result.content
 
 
 def _error(outcome: Outcome | None) -> str:
@@ -100,20 +97,22 @@ def _error(outcome: Outcome | None) -> str:
             return told(outcome)
         case ToolResult(kind="ok"):
             return NOT_TEXT
-        case ToolResult(kind="cancelled"):
+        case ToolResult(kind="cancelled") | ToolResult(kind="timeout", infrastructure=True):
             return TIMED_OUT
+        case ToolResult(kind="denied", content=reason):
+            return told(Deny(reason))
         case ToolResult(content=text):
             return text
 
 
-def _resolved(call_id: str, ref: Reference, result: ToolResult, content: bytes, tokens: int) -> ResolvedReference:
-    kept = cut(result.content, tokens)
+def _resolved(call_id: str, ref: Reference, result: ToolResult, shown: str, tokens: int) -> ResolvedReference:
+    kept = cut(shown, tokens)
     return ResolvedReference(
         ref,
         kept,
         tokens_of(len(kept.encode())),
-        len(content),
-        sha256(content).hexdigest(),
+        len(shown.encode()),
+        sha256(result.content.encode()).hexdigest(),
         result.source,
         call_id,
     )

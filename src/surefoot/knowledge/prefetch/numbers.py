@@ -62,8 +62,8 @@ def pulls(text: str) -> Found:
 
 
 def _said(text: str, at: int) -> bool:
-    before = text[max(0, at - _LONGEST_WORD) : at].rstrip(" \t\r\n:([").lower()
-    if not before.endswith(_SAYS_ISSUE):
+    before = text[max(0, at - _LONGEST_WORD) : at].rstrip(" \t\r\n:([")
+    if not before[-1:].isalpha() or not (before := before.lower()).endswith(_SAYS_ISSUE):  # a text may be all colours
         return False
     word = max((word for word in _SAYS_ISSUE if before.endswith(word)), key=len)
     return not before[: -len(word)][-1:].isalpha()

@@ -6,24 +6,28 @@ Pure over the declarations of the tools. Source: spec/primitives.md, 3.1 and 3.5
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from surefoot.core.parse.schema import is_open, properties_of, required_of, types_of
+from surefoot.core.parse.validate import validate
 from surefoot.knowledge.prefetch.files import is_network_path
-from surefoot.knowledge.prefetch.urls import has_user_info
+from surefoot.knowledge.prefetch.spans import LONGEST_REFERENCE
+from surefoot.knowledge.prefetch.urls import has_user_info, without_secrets
 from surefoot.types.decisions import Ask, Deny
 from surefoot.types.errors import ConfigError
-from surefoot.types.prehydration import BUILT_IN_RESOLVERS, PreHydrationConfig, Reference, Resolver
+from surefoot.types.prehydration import (
+    BUILT_IN_RESOLVERS,
+    NEEDS_APPROVAL,
+    TIMED_OUT,
+    PreHydrationConfig,
+    Reference,
+    Resolver,
+)
 from surefoot.types.tools import Catalogue, ToolSpec
-
-LONGEST_REFERENCE = 2_048
-"""Characters of a value that is resolved."""
 
 NO_TOOL = "No resolution tool configured"
 NO_RESULT = "Resolution returned no correlated result"
-TIMED_OUT = "Resolution timed out"
-NEEDS_APPROVAL = "needs approval"
 NOT_TEXT = "not text"
 EXHAUSTED = "Token budget exhausted"
 
@@ -46,9 +50,10 @@ Lookups = Mapping[str, Lookup]
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call that resolves a reference; it goes the way of every other call, with origin `prefetch`."""
+    """A call that resolves the reference at `place`; it goes the way of every other call, with origin `prefetch`."""
 
     call_id: str
+    place: int
     ref: Reference
     tool: str
     arguments: Mapping[str, object]
@@ -72,15 +77,6 @@ def lookups(config: PreHydrationConfig, catalogue: Catalogue) -> Lookups:
     return made
 
 
-def hidden(made: Lookups, visible: Collection[str]) -> tuple[str, ...]:
-    """A warning for each tool that resolves references although the model is not offered it. It may: you named it."""
-    return tuple(
-        f"{lookup.tool} resolves references of type {ref_type}, and the tool profile hides it from the model"
-        for ref_type, lookup in made.items()
-        if lookup.tool not in visible
-    )
-
-
 def refusal(ref: Reference, made: Lookups) -> str:
     """Why a reference is not resolved, before any call; "" when it is to be."""
     if ref.refusal:
@@ -98,6 +94,22 @@ def refusal(ref: Reference, made: Lookups) -> str:
     return ""
 
 
+def examined(references: Sequence[Reference], made: Lookups, catalogue: Catalogue) -> tuple[Reference, ...]:
+    """The references as they are kept: one that is refused, also by its tool's schema, says why, not its secrets."""
+    return tuple(
+        replace(ref, value=without_secrets(ref.value), refusal=why)
+        if (why := refusal(ref, made) or _fault(ref, made[ref.type], catalogue))
+        else ref
+        for ref in references
+    )
+
+
+def _fault(ref: Reference, lookup: Lookup, catalogue: Catalogue) -> str:
+    spec = catalogue.get(lookup.tool)
+    errors = validate({lookup.argument: ref.value}, spec.parameters).errors if spec else ()
+    return f"refused: {'; '.join(f'{error.path}: {error.message}' for error in errors)}" if errors else ""
+
+
 def planned(references: Sequence[Reference], made: Lookups, *, prefix: str = "prehydrate_") -> tuple[PlannedCall, ...]:
     """The calls that resolve references, in their order; those that are refused have none.
 
@@ -105,7 +117,7 @@ def planned(references: Sequence[Reference], made: Lookups, *, prefix: str = "pr
     user takes another prefix.
     """
     return tuple(
-        PlannedCall(f"{prefix}{at}", ref, made[ref.type].tool, {made[ref.type].argument: ref.value})
+        PlannedCall(f"{prefix}{at}", at, ref, made[ref.type].tool, {made[ref.type].argument: ref.value})
         for at, ref in enumerate(references)
         if not refusal(ref, made)
     )
@@ -116,6 +128,8 @@ def told(decision: Ask | Deny) -> str:
     match decision:
         case Ask():
             return NEEDS_APPROVAL
+        case Deny(reason) if reason in (TIMED_OUT, NEEDS_APPROVAL):
+            return reason
         case Deny(reason):
             return f"denied by policy: {reason}"
 

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-MOST_SPANS = 10_000
+MOST_SPANS = 5_000
 """Stretches of one type that are read in one text; nobody means more, and each costs time."""
+
+LONGEST_REFERENCE = 2_048
+"""Characters of a value that is resolved."""
 
 CJK = (
     "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe10-\ufe1f\ufe30-\ufe4f\uff00-\uffef"

@@ -87,6 +87,16 @@ def has_user_info(value: str) -> bool:
     return "@" in re.split(r"[/?#\\]", value.partition("://")[2], maxsplit=1)[0]
 
 
+def redacted(text: str) -> str:
+    """A text in which each url is as it may be shown."""
+    parts: list[str] = []
+    at, found = 0, urls(text)
+    for span in found.spans:
+        parts += (text[at : span.start], without_secrets(span.value))
+        at = span.end
+    return "".join((*parts, redacted(text[at:]) if found.cut else text[at:]))
+
+
 def without_secrets(value: str) -> str:
     """A value as it may be shown and kept: user information and the values of telling names are left out.
 

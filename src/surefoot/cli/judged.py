@@ -1,0 +1,91 @@
+"""What the gate said, as lines for a person: the intent, each odd value with its source, the question.
+
+Source: spec/guard.md, sections 4.9 and 6. Values and foreign text are shown in full on one line, nothing hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from surefoot.core.gate.question import in_full, question
+from surefoot.core.state import Call
+from surefoot.types.decisions import Ask
+from surefoot.types.events import CallJudged, IntentAnchored
+from surefoot.types.guard import Evidence, IntentAnchor
+from surefoot.types.guard_events import Asking, GuardEvent, JudgementMade, PerceptionSanitised
+
+
+def intent_line(anchor: IntentAnchor) -> str:
+    """What the user's words ask for, in one line."""
+    asked = ", ".join(sorted(anchor.effects_asked))
+    named = ", ".join(in_full(entity.text) for entity in anchor.entities)
+    cues = f" · cues: {', '.join(sorted(anchor.cues))}" if anchor.cues else ""
+    limits = "".join(f" · {c.constraint_type}: {in_full(c.description)}" for c in anchor.constraints.constraints)
+    return f"intent: {asked}" + (f" · named: {named}" if named else "") + cues + limits
+
+
+def stage_lines(event: IntentAnchored | GuardEvent) -> list[str]:
+    """What a stage of the guard found, and why it failed; of an anchor what a model has added to the rules."""
+    lines: list[str] = []
+    match event:
+        case IntentAnchored(anchor, dropped=dropped, asking=Asking()):
+            steps = ", ".join(in_full(step.step_type) for step in anchor.sketch.steps) if anchor.sketch else "none"
+            lines.append(f"steps: {steps}" + (f" · not in the words, so dropped: {dropped}" if dropped else ""))
+        case IntentAnchored():
+            pass
+        case PerceptionSanitised(call_id, stripped, masks, ignored):
+            told = [f"{stripped} characters that do not show"] if stripped else []
+            told += [f"«{in_full(mask)}»" for mask in masks]
+            told += [f"{ignored} passages that it does not hold were ignored"] if ignored else []
+            if told:
+                lines.append(f"not shown of the result of call {call_id}: {', '.join(told)}")
+        case JudgementMade(call_id, verdict=verdict, reason=reason):
+            if verdict:
+                lines.append(f"the judge on call {call_id}: {verdict}" + (f", «{in_full(reason)}»" if reason else ""))
+        case _:
+            assert_never(event)
+    if event.asking is not None and event.asking.failure:
+        lines.append(f"! the guard's model failed: {in_full(event.asking.failure)}")
+    return lines
+
+
+def evidence_lines(evidence: Sequence[Evidence], *, kinds: bool = False) -> list[str]:
+    """Each value that matters, with its role, where it comes from, and the call whose result holds it.
+
+    With `kinds` also what the value looks like.
+    """
+    lines: list[str] = []
+    for one in evidence:
+        where = f", from call {one.source_id}" if one.source_id not in ("", "user", "config") else ""
+        form = f" ({one.form})" if one.form else ""
+        note = f" · {in_full(one.note)}" if one.note else ""
+        what = f"{one.role} ({one.kind})" if kinds else one.role
+        lines.append(f"{one.path} {what}: {in_full(one.value)}  {one.origin}{form}{where}{note}")
+    return lines
+
+
+def grounds_lines(event: CallJudged, *, every: bool) -> list[str]:
+    """What a decision rests on: of a question or a refusal always, of an allowed call with `every`."""
+    grounds = event.grounds
+    lines = [f"also: {', '.join(grounds.also)}"] if grounds.also else []
+    if grounds.would_be:
+        lines.append(f"would be: {grounds.would_be} (the gate only observes)")
+    if grounds.reason_person:
+        lines.append(in_full(grounds.reason_person))
+    if every or event.decision.kind != "allow" or grounds.would_be:
+        lines += evidence_lines(grounds.evidence)
+    return lines
+
+
+def question_lines(call: Call, event: CallJudged, asked_before: int = 0, others: Sequence[Evidence] = ()) -> list[str]:
+    """The question that a person answers, as the page and the API show it too; `others` are all values of the call."""
+    if not isinstance(event.decision, Ask) or call.spec is None or not event.grounds.digest:
+        return []
+    asked = question(call.spec, event.decision.reason, event.grounds, others, asked_before=asked_before)
+    lines = [f"{asked.on_yes}."]
+    for odd in asked.odd:
+        lines.append(f"{odd.path}: {odd.value}")
+        lines.append(f"  {odd.said}; {odd.source}; {odd.why}")
+    lines += [f"{path}: {value} ({origin})" for path, value, origin in asked.others]
+    return lines + ([f"questions of this run before: {asked.asked_before}"] if asked.asked_before else [])

@@ -1,0 +1,114 @@
+"""Normal forms: how a value is written before it is compared.
+
+A value is compared only whole: a name inside a longer word, a host inside a longer host prove nothing. Rewriting,
+encoding or splitting a value never makes it another's. Source: spec/guard.md, section 4.5.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from decimal import Decimal, InvalidOperation
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+
+
+def normal_text(text: str) -> str:
+    """A text as texts are compared: NFKC, no format characters, casefold, single spaces, outer quotes off."""
+    if not text.isascii():
+        text = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+    return " ".join(text.casefold().split()).strip("\"'`“”‘’「」『』《》 ")
+
+
+def holds(text: str, part: str) -> bool:
+    """Whether `part` stands in `text` in whole words; both in their normal form. Never inside a word."""
+    if not part:
+        return False
+    at = text.find(part)
+    while at >= 0:
+        end = at + len(part)
+        if _is_edge(text, at - 1, at) and _is_edge(text, end, end - 1):
+            return True
+        at = text.find(part, at + 1)
+    return False
+
+
+def _is_edge(text: str, outside: int, inside: int) -> bool:
+    """Whether a word ends between two neighbouring characters. Chinese has no such ends, so each character is one."""
+    if not 0 <= outside < len(text):
+        return True
+    out, ins = text[outside], text[inside]
+    if not (out.isalnum() or out == "_") or not (ins.isalnum() or ins == "_"):
+        return True
+    return bool(_CJK.match(out) or _CJK.match(ins))
+
+
+def email(text: str) -> str:
+    """An address without `mailto:`, casefolded, its domain in IDNA form. No dot or plus is folded."""
+    local, _, host = normal_text(text).removeprefix("mailto:").strip("<>").rpartition("@")
+    return f"{local}@{idna(host)}"
+
+
+def url(text: str) -> str:
+    """A URL without http and https, `www.`, default port, fragment and root slash; host in lower case and IDNA form.
+
+    Any other scheme stays, and a "://" that has none before it hides no host: "evil.example/://good.example".
+    """
+    scheme, rest = _scheme_and_rest(trimmed(text.strip()).partition("#")[0])
+    host, slash, path = rest.partition("/")
+    if not slash and "?" in host:
+        host, mark, query = host.partition("?")
+        path = mark + query
+    elif path:
+        path = "/" + path
+    host = unicodedata.normalize("NFKC", host).casefold().removeprefix("www.")
+    for port in (":80", ":443"):
+        host = host.removesuffix(port)
+    return scheme + idna(host) + ("" if path == "/" else path)
+
+
+def _scheme_and_rest(bare: str) -> tuple[str, str]:
+    """The scheme of a URL with its "://", "" for http and https, and what follows."""
+    scheme, found, rest = bare.partition("://")
+    if not found or not _SCHEME.fullmatch(scheme):
+        return "", bare
+    return ("" if scheme.casefold() in ("http", "https") else f"{scheme.casefold()}://"), rest
+
+
+def host_of(text: str) -> str:
+    """The host of a URL in its normal form."""
+    return re.split(r"[/?]", _scheme_and_rest(url(text))[1], maxsplit=1)[0].rpartition("@")[2].partition(":")[0]
+
+
+def has_user_info(text: str) -> bool:
+    """Whether a URL holds a name before its host, which makes it look like another's."""
+    _, found, rest = text.partition("://")
+    return bool(found) and "@" in re.split(r"[/?#]", rest, maxsplit=1)[0]
+
+
+def idna(host: str) -> str:
+    """A host in the form in which it is resolved; as it is where it has none."""
+    if host.isascii():
+        return host
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError:
+        return host
+
+
+def number(text: str) -> str:
+    """The exact decimal of a number, without currency and group marks: "1,200.50" is "1200.5"."""
+    digits = re.sub(r"[^0-9.eE+-]", "", re.sub(r"[A-Za-z]{3}$", "", text)) or text
+    try:
+        value = Decimal(digits).normalize()
+    except InvalidOperation:
+        return text
+    return format(value, "f") if abs(value.adjusted()) < 40 else str(value)  # noqa: PLR2004  # no longer written out
+
+
+def trimmed(text: str) -> str:
+    """A URL without the punctuation of the sentence behind it."""
+    while text and (text[-1] in ".,;:!?'\"*_~" or (text[-1] == ")" and text.count("(") < text.count(")"))):
+        text = text[:-1]
+    return text

@@ -1,0 +1,145 @@
+"""What stands in the result of a call, so that a later argument can be traced to it.
+
+A result is a set of records; a record has atoms (short fields, and its own key) and running text with hard tokens in
+it. Text that parses as JSON is a text, unless the tool gave it as a value. Built from the raw result, before anything
+of it is masked. Source: spec/guard.md, section 4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import orjson
+
+from surefoot.core.gate.forms import holds, normal_text
+from surefoot.core.gate.values import hard_tokens, norm_of
+
+LONGEST_ATOM = 128
+"""Characters up to which a field is a value of its own; what is longer is running text."""
+
+MOST_ATOMS = 20_000
+"""Fields of one result that are taken in; a value in what lies beyond is found nowhere, which never opens anything."""
+
+LONGEST_SENTENCE = 200
+
+Scalar = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A short field of a record, or a key. `field` is its path with every list index as `*`."""
+
+    field: str
+    text: str
+    norm: str
+    is_text: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Fields that belong together."""
+
+    atoms: tuple[Atom, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueIndex:
+    """The records of a result, its atoms by normal form, and the hard tokens of its running text with their sentence.
+
+    `is_one` says that the result is one record: no list, and no mapping of records. `text` is the running text in
+    normal form.
+    """
+
+    records: tuple[Record, ...] = ()
+    is_one: bool = True
+    atoms: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    tokens: Mapping[str, str] = field(default_factory=dict[str, str])
+    text: str = ""
+
+    def says(self, norm: str) -> bool:
+        """Whether the running text holds a text in whole words, and not only as a field."""
+        return norm in self.tokens or (norm.startswith("text:") and holds(self.text, norm[5:]))
+
+
+def index_of(content: str, *, structured: bool) -> ValueIndex:
+    """The index of a result. O(its size)."""
+    value: object = content
+    if structured:
+        try:
+            value = orjson.loads(content)
+        except orjson.JSONDecodeError:  # a value too long for one result was cut
+            value = content
+    if isinstance(value, str):
+        return _built([], is_one=True, prose=[value])
+    prose: list[str] = []
+    parts, is_one = _parts(value)
+    records: list[Record] = []
+    for key, part in parts:
+        atoms = [_atom("key", key)] if key else []
+        for path, leaf in _leaves(part, ""):
+            text = leaf if isinstance(leaf, str) else orjson.dumps(leaf).decode()
+            if len(text) <= LONGEST_ATOM:
+                atoms.append(_atom(path, leaf))
+            if isinstance(leaf, str) and (len(text) > LONGEST_ATOM or " " in text.strip()):
+                prose.append(text)
+            if len(atoms) >= MOST_ATOMS:
+                break
+        records.append(Record(tuple(atoms)))
+    return _built(records, is_one=is_one, prose=prose)
+
+
+def _built(records: Sequence[Record], *, is_one: bool, prose: Sequence[str]) -> ValueIndex:
+    where: dict[str, list[int]] = {}
+    for number, record in enumerate(records):
+        for atom in record.atoms:
+            at = where.setdefault(atom.norm, [])
+            if not at or at[-1] != number:
+                at.append(number)
+    tokens: dict[str, str] = {}
+    for text in prose:
+        for token in hard_tokens(text):
+            if token.norm not in tokens:
+                tokens[token.norm] = sentence_around(text, token.start, token.end)
+    text = normal_text("\n".join(prose))
+    return ValueIndex(tuple(records), is_one, {norm: tuple(at) for norm, at in where.items()}, tokens, text)
+
+
+def sentence_around(text: str, start: int, end: int) -> str:
+    """The words around a place in a text, at most 200 characters, on one line."""
+    room = max(0, LONGEST_SENTENCE - (end - start)) // 2
+    return " ".join(text[max(0, start - room) : end + room].split())[:LONGEST_SENTENCE]
+
+
+def _atom(path: str, leaf: Scalar) -> Atom:
+    text = leaf if isinstance(leaf, str) else orjson.dumps(leaf).decode()
+    return Atom(path, text, norm_of(leaf), isinstance(leaf, str))
+
+
+def _parts(value: object) -> tuple[list[tuple[str, object]], bool]:
+    """The records of a value, each with its key where it has one, and whether the value is one record."""
+    if isinstance(value, list):
+        return [("", one) for one in cast("list[object]", value)], False
+    if isinstance(value, dict):
+        entries = cast("dict[str, object]", value)
+        if entries and all(isinstance(one, dict | list) for one in entries.values()):
+            return list(entries.items()), False
+        is_flat = not any(isinstance(one, dict | list) for one in entries.values())
+        if is_flat and entries and any(" " in key for key in entries):  # keys that are data
+            return list(entries.items()), False
+    return [("", value)], True
+
+
+def _leaves(value: object, path: str) -> Iterator[tuple[str, Scalar]]:
+    """Every leaf that says something, in order, with its path."""
+    stack: list[tuple[object, str]] = [(value, path)]
+    while stack:
+        one, at = stack.pop()
+        if isinstance(one, dict):
+            entries = cast("dict[str, object]", one)
+            stack += [(inner, f"{at}.{key}" if at else key) for key, inner in reversed(entries.items())]
+        elif isinstance(one, list):
+            stack += [(inner, f"{at}.*" if at else "*") for inner in reversed(cast("list[object]", one))]
+        elif isinstance(one, str | int | float) and one != "":
+            yield at, one

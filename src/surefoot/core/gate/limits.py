@@ -1,0 +1,127 @@
+"""What the user, a configuration or a model has forbidden or limited, as predicates on a call.
+
+An allow never lifts a forbid, and no reading of a text lifts either. Source: spec/guard.md, section 5.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from surefoot.core.gate.forms import holds, normal_text
+from surefoot.core.gate.values import norm_of
+from surefoot.types.guard import Condition, Evidence, SecurityConstraint
+from surefoot.types.tools import Effect
+
+_TARGETS = ("destination", "object")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A call of this run that was started: what it was for, and which amounts it moved."""
+
+    call_id: str
+    name: str
+    effects: frozenset[Effect | None]
+    digest: str
+    amounts: tuple[str, ...] = ()
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A constraint that the call breaks, and whether that refuses it or only needs a person's word."""
+
+    constraint: SecurityConstraint
+    verdict: Literal["ask", "deny"]
+    why: str
+
+
+def limits(
+    constraints: Sequence[SecurityConstraint],
+    name: str,
+    effects: frozenset[Effect | None],
+    evidence: Sequence[Evidence],
+    started: Sequence[Started],
+) -> tuple[Broken, ...]:
+    """The constraints that a call breaks, the strongest first."""
+    found: list[Broken] = []
+    for constraint in sorted(constraints, key=lambda one: one.priority):
+        condition = constraint.condition
+        if _applies(condition, name, effects) and (broken := _broken(constraint, evidence, started)):
+            found.append(broken)
+    return tuple(found)
+
+
+def _applies(condition: Condition, name: str, effects: frozenset[Effect | None]) -> bool:
+    if condition.effect is not None and condition.effect not in effects:
+        return False
+    if condition.tool_name is not None and condition.tool_name != name:
+        return False
+    return condition.tool_name_pattern is None or fnmatchcase(name, condition.tool_name_pattern)
+
+
+def _broken(constraint: SecurityConstraint, evidence: Sequence[Evidence], started: Sequence[Started]) -> Broken | None:
+    condition = constraint.condition
+    targets = [e for e in evidence if e.role in _TARGETS]
+    said = constraint.violation_message or constraint.description
+    if _passes_its_limit(condition, evidence, started):
+        return Broken(constraint, "deny", said or f"more than {condition.max_amount:g} in this run")
+    if condition.max_count is not None and _count(condition, started) >= condition.max_count:
+        return Broken(constraint, "ask", said or f"more than {condition.max_count} such calls in this run")
+    allowed = condition.allowed_targets
+    if allowed and any(not _is_any(e, allowed) for e in targets):
+        return Broken(constraint, "ask", said or f"only {', '.join(allowed)} was allowed")
+    if constraint.constraint_type == "allow" or not _is_aimed_at(condition, targets):
+        return None
+    if condition.max_amount is not None or condition.max_count is not None or allowed:
+        return None  # it limits, and the limit is kept
+    return Broken(constraint, "deny" if constraint.constraint_type == "forbid" else "ask", said)
+
+
+def _is_aimed_at(condition: Condition, targets: Sequence[Evidence]) -> bool:
+    """Whether the call has a target that the condition is about; one without targets is about every call."""
+    meant = (*condition.forbidden_targets, *((condition.target,) if condition.target else ()))
+    if condition.except_targets:
+        return not targets or any(not _is_any(e, condition.except_targets) for e in targets)
+    if condition.target_pattern is not None:
+        return any(fnmatchcase(normal_text(e.value), normal_text(condition.target_pattern)) for e in targets)
+    return not meant or any(_is_any(e, meant) for e in targets)
+
+
+def _is_any(evidence: Evidence, names: Sequence[str]) -> bool:
+    """Whether a target is one of the names: the same value, or a text that holds the name in whole words."""
+    text = normal_text(evidence.value)
+    return any(
+        norm_of(evidence.value) == norm_of(name) or (evidence.kind == "text" and holds(text, normal_text(name)))
+        for name in names
+    )
+
+
+def _count(condition: Condition, started: Sequence[Started]) -> int:
+    return sum(_applies(condition, one.name, _may_be(condition, one)) for one in started)
+
+
+def _may_be(condition: Condition, one: Started) -> frozenset[Effect | None]:
+    """The effects of a call that was started; one of which nobody knows any may have the one that is limited."""
+    return frozenset({*one.effects, condition.effect}) if None in one.effects else one.effects
+
+
+def _passes_its_limit(condition: Condition, evidence: Sequence[Evidence], started: Sequence[Started]) -> bool:
+    if condition.max_amount is None:
+        return False
+    ours = [e.value for e in evidence if e.role == "amount"]
+    before = [a for one in started if _applies(condition, one.name, _may_be(condition, one)) for a in one.amounts]
+    total = sum((amount for text in (*ours, *before) if (amount := _amount(text)) is not None), Decimal(0))
+    return bool(ours) and total > Decimal(str(condition.max_amount))
+
+
+def _amount(text: str) -> Decimal | None:
+    try:
+        value = Decimal(norm_of(text, "number").removeprefix("number:"))
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() else None

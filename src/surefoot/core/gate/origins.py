@@ -1,0 +1,177 @@
+"""Where a value of an argument comes from: the best that it can prove.
+
+What text says never opens anything: a value is good only by the user's own words, by the developer's configuration, by
+a field of a record that the user named, or by a person's yes. Source: spec/guard.md, section 4.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+from surefoot.core.gate.forms import holds
+from surefoot.core.gate.known import Known
+from surefoot.core.gate.lookalike import is_twin
+from surefoot.core.gate.values import dates_of, kind_of, norm_of
+from surefoot.types.guard import Evidence, Origin, Role, ValueKind
+from surefoot.types.tools import ToolSpec
+
+GOOD: frozenset[Origin] = frozenset({"user", "config", "declared", "derived"})
+
+LEAST_UNQUOTED = 3
+LEAST_UNLABELLED = 100
+"""An object or a destination that is a smaller number needs a label in the words: "id 5"."""
+
+LONGEST_RELATIVE_DAYS = 31
+_LONGEST_SHOWN = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One value of a call's arguments: where it stands, what it is to the effect, and its normal form."""
+
+    path: tuple[str | int, ...]
+    value: object
+    role: Role
+    kind: ValueKind
+    norm: str
+
+    @classmethod
+    def of(cls, path: tuple[str | int, ...], value: object, role: Role) -> Leaf:
+        """The leaf, with its kind and normal form found."""
+        kind = kind_of(value)
+        return cls(path, value, role, kind, norm_of(value, kind))
+
+
+def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf) -> Evidence:
+    """Where one leaf of a call comes from: the best that it can prove."""
+    shown = str(leaf.value)[:_LONGEST_SHOWN]
+    origin = _by_words(known, leaf) or _by_schema(spec, leaf)
+    place = "/" + "/".join(str(part) for part in leaf.path)
+    plain = Evidence(place, leaf.role, leaf.kind, shown, origin or "invented")
+    if origin:
+        return replace(plain, source_id=origin)
+    found = _in_results(known, leaf)
+    if found is not None and found.origin in GOOD:
+        return replace(found, path=place)
+    if leaf.role == "time" and _is_relative(known, leaf.value):
+        return replace(plain, origin="derived", source_id="user")
+    return replace(found or plain, path=place, nearest=_nearest(known, leaf))
+
+
+def _by_words(known: Known, leaf: Leaf) -> Literal["user", ""]:
+    return "user" if (leaf.role, leaf.norm) in known.endorsed or is_of_user(known, leaf) else ""
+
+
+def is_of_user(known: Known, leaf: Leaf) -> bool:
+    """Whether the user's words hold the value, whole, as what it is."""
+    words = known.words
+    if leaf.norm in words.norms:
+        return True
+    if leaf.role == "time" and (days := dates_of(str(leaf.value))):
+        return any(_same_day(day, said) for day in days for said in words.anchor.dates)
+    if leaf.kind == "number":
+        exact = leaf.norm.removeprefix("number:")
+        if leaf.role in ("object", "destination") and _is_small(exact):
+            return False  # without a label it is any number; with one it is among the entities
+        return exact in words.anchor.numbers
+    if leaf.kind != "text":
+        return leaf.kind == "date" and holds(words.anchor.text, leaf.norm.removeprefix("date:"))
+    text = leaf.norm.removeprefix("text:")
+    if len(text) < LEAST_UNQUOTED:
+        return False
+    said = words.plain if leaf.role == "destination" else words.anchor.text
+    if holds(said, text):
+        return True
+    base, slash, name = text.rpartition("/")  # of a path, the folder and the name may be proved apart
+    is_path = bool(slash and name) and ".." not in text
+    return is_path and holds(said, name) and (not base or holds(said, base.strip("/.")))
+
+
+def _is_small(exact: str) -> bool:
+    try:
+        return abs(float(exact)) < LEAST_UNLABELLED
+    except ValueError:
+        return False
+
+
+def _same_day(one: tuple[int, int, int], said: tuple[int, int, int]) -> bool:
+    return one[:2] == said[:2] and (not said[2] or not one[2] or one[2] == said[2])
+
+
+def _by_schema(spec: ToolSpec | None, leaf: Leaf) -> Literal["config", ""]:
+    """Whether the developer's own schema gives the value, as its default or as one of an enumeration."""
+    if spec is None or spec.server or spec.origin == "remote" or not leaf.path:
+        return ""
+    properties = spec.parameters.get("properties")
+    about = cast("Mapping[str, object]", properties).get(str(leaf.path[0])) if isinstance(properties, Mapping) else None
+    if not isinstance(about, Mapping):
+        return ""
+    told = cast("Mapping[str, object]", about)
+    choices = told.get("enum")
+    is_choice = isinstance(choices, list) and leaf.value in cast("list[object]", choices)
+    is_default = "default" in told and len(leaf.path) == 1 and told["default"] == leaf.value
+    return "config" if is_choice or is_default else ""
+
+
+def _in_results(known: Known, leaf: Leaf) -> Evidence | None:
+    """The leaf in the results of the run: in an anchored record, else a field, else running text; newest first."""
+    found: Evidence | None = None
+    shown = str(leaf.value)[:_LONGEST_SHOWN]
+    for source in reversed(known.sources):
+        if (hit := source.atom(leaf.norm)) is None:
+            continue
+        atom, is_open = hit
+        told = Evidence("", leaf.role, leaf.kind, shown, "untrusted", source.call_id, "atom", note=atom.field)
+        if source.spec is not None and atom.field.rpartition(".")[2] in source.spec.trusted_fields:
+            return replace(told, origin="config")
+        if is_open:
+            return replace(told, origin="declared")
+        found = found or told
+    if found is not None:
+        return found
+    if leaf.role in _SAME_EITHER_WAY and leaf.kind == "text":
+        return None
+    for source in reversed(known.sources):
+        if source.index.says(leaf.norm):
+            sentence = source.index.tokens.get(leaf.norm, "")
+            return Evidence("", leaf.role, leaf.kind, shown, "untrusted", source.call_id, "prose", sentence=sentence)
+    return None
+
+
+_SAME_EITHER_WAY: frozenset[Role] = frozenset({"content", "selector", "option"})
+"""Roles to which it is the same whether running text holds a value or nothing does, so that nobody looks."""
+
+
+def _is_relative(known: Known, value: object) -> bool:
+    """Whether a date lies near a day that a relative date of the words may be counted from."""
+    if "relative_date" not in known.words.anchor.cues:
+        return False
+    days = [number for day in dates_of(str(value)) if (number := _day_number(day))]
+    starts = [number for day in known.days() if (number := _day_number(day))]
+    return any(abs(day - start) <= LONGEST_RELATIVE_DAYS for day in days for start in starts)
+
+
+def _day_number(day: tuple[int, int, int]) -> int:
+    """The number of a day in the Gregorian calendar, so that days can be counted; 0 for one without a year."""
+    month, of_month, year = day
+    if not year:
+        return 0
+    shifted = year - (month <= 2)  # noqa: PLR2004  # the year begins in March, so that a leap day stands last
+    of_year = (153 * ((month + 9) % 12) + 2) // 5 + of_month
+    return 365 * shifted + shifted // 4 - shifted // 100 + shifted // 400 + of_year
+
+
+def twin_of(known: Known, leaf: Leaf) -> str:
+    """The entity of the user's words that the value is drawn like without being it; "" when there is none."""
+    shown = str(leaf.value)
+    if shown.isascii() and all(e.text.isascii() for e in known.words.anchor.entities):
+        return ""
+    return next((e.text for e in known.words.anchor.entities if is_twin(shown, e.text)), "")
+
+
+def _nearest(known: Known, leaf: Leaf) -> str:
+    """The entity of the words that is of the value's kind, for the person to compare; "" when they named none."""
+    kind = "name" if leaf.kind == "text" else leaf.kind
+    return next((e.text for e in known.words.anchor.entities if e.kind == kind), "")

@@ -1,0 +1,175 @@
+"""What each value of a call's arguments is to its effect. Source: spec/guard.md, section 4.3, "Role of a leaf"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast, get_args
+
+from surefoot.core.gate import lexicon
+from surefoot.core.gate.stems import stem, stems, words_of_name
+from surefoot.core.gate.values import kind_of
+from surefoot.types.guard import Role
+from surefoot.types.tools import ToolSpec
+
+Path = tuple[str | int, ...]
+
+SENSITIVE: frozenset[Role] = frozenset({"destination", "object", "amount", "secret"})
+"""Roles whose values need a good origin in a call that changes something."""
+
+_NO_DESTINATION: frozenset[Role | None] = frozenset({"content", "selector", "secret"})
+_NO_TIME: frozenset[Role | None] = frozenset({"content", "secret"})
+_ROLES: frozenset[str] = frozenset(get_args(Role))
+_BY_WORD = {role: stems(words) for role, words in lexicon.ROLE_WORDS.items()}
+_IDS = stems("id ids uuid guid")
+_BOUNDS = stems(lexicon.BOUND_WORDS)
+_CURRENCIES = frozenset(lexicon.CURRENCIES.split())
+_PAIRED = stems(lexicon.PAIRED_WORDS)
+_MOST_REFERENCES = 8
+_NOTHING: Mapping[str, object] = {}
+
+
+def role_of(path: Path, value: object, spec: ToolSpec) -> Role:
+    """The role of a leaf by the first that applies: declared, its value's kind, a choice, its name, else its type."""
+    keys = [part for part in reversed(path) if isinstance(part, str)]  # the last key first, then those around it
+    for key in keys:
+        if (declared := spec.roles.get(key)) in _ROLES:
+            return cast("Role", declared)  # checked to be one on the line before
+    by_name = _by_names(keys)
+    match kind_of(value):
+        case "email" | "url" | "account" if by_name not in _NO_DESTINATION:
+            return "destination"
+        case "date" if by_name not in _NO_TIME:
+            return "time"
+        case _:
+            pass
+    is_own = not spec.server and spec.origin == "local"  # a foreign schema would make an option of whatever it lists
+    if isinstance(value, bool) or (is_own and _is_choice(schema_at(path, spec.parameters), spec.parameters)):
+        return "option"
+    if _is_currency(keys, value):
+        return "option"
+    if by_name == "selector" and spec.effect != "read" and _is_bound(keys, value):
+        return "amount"
+    if by_name is not None:
+        return by_name
+    return "amount" if isinstance(value, int | float) else "object"
+
+
+def _is_currency(keys: Sequence[str], value: object) -> bool:
+    """Whether a value is a currency's code as one of a pair (from, to): what is counted in, not where it goes."""
+    if not isinstance(value, str) or value not in _CURRENCIES or not keys:
+        return False
+    words = [word for word in words_of_name(keys[0]) if word not in ("currency", "code")]
+    return bool(words) and stem(words[-1]) in _PAIRED
+
+
+def _is_bound(keys: Sequence[str], value: object) -> bool:
+    """Whether a number is a limit that a call with an effect sets; in a read it only cuts the list."""
+    return kind_of(value) == "number" and any(not _BOUNDS.isdisjoint(stems(words_of_name(key))) for key in keys)
+
+
+def role_of_name(name: str) -> Role | None:
+    """What a parameter's name says, the last word first; None if nothing. A name that ends in id is an object."""
+    words = words_of_name(name)
+    if words and stem(words[-1]) in _IDS:
+        return "object"
+    for word in reversed(words):
+        for role in lexicon.ROLE_WORDS:
+            if stem(word) in _BY_WORD[role]:
+                return role
+    return None
+
+
+def _by_names(keys: Sequence[str]) -> Role | None:
+    for key in keys:
+        if role := role_of_name(key):
+            return role
+    return None
+
+
+def is_sensitive(role: Role, path: Path, spec: ToolSpec) -> bool:
+    """Whether a leaf needs a good origin: by its role, or because the declaration lists its parameter."""
+    return role in SENSITIVE or any(part in spec.sensitive for part in path)
+
+
+def leaves(arguments: Mapping[str, object], spec: ToolSpec | None = None) -> tuple[tuple[Path, object], ...]:
+    """Every value of the arguments that is no list and no mapping, with its path, in order; null and empty left out.
+
+    A key inside a mapping that the tool's schema does not name is data as well: it comes with the path of its mapping.
+    Without a spec every key below the parameters counts as such.
+    """
+    found: list[tuple[Path, object]] = []
+    open_ones: list[tuple[Path, object]] = [((name,), arguments[name]) for name in reversed(tuple(arguments))]
+    while open_ones:
+        path, value = open_ones.pop()
+        if isinstance(value, Mapping):
+            entries = cast("Mapping[object, object]", value)  # JSON: the keys are text
+            known = _properties(schema_at(path, spec.parameters), spec.parameters) if spec else _NOTHING
+            for key in reversed(tuple(entries)):
+                open_ones.append(((*path, str(key)), entries[key]))
+                if str(key) not in known and str(key).strip():
+                    open_ones.append((path, str(key)))
+        elif isinstance(value, list | tuple):
+            items = cast("Sequence[object]", value)
+            open_ones += [((*path, at), items[at]) for at in reversed(range(len(items)))]
+        elif value is not None and not (isinstance(value, str) and not value.strip()):
+            found.append((path, value))
+    return tuple(found)
+
+
+def schema_at(path: Path, root: Mapping[str, object]) -> Mapping[str, object]:
+    """The schema of the value at a path, references followed; empty where the schema says nothing of it."""
+    here = root
+    for part in path:
+        if isinstance(part, str):
+            here = _mapping(_properties(here, root).get(part))
+        else:
+            here = next((_mapping(s["items"]) for s in _branches(here, root) if "items" in s), _NOTHING)
+    return here
+
+
+def _properties(schema: Mapping[str, object], root: Mapping[str, object]) -> Mapping[str, object]:
+    found: dict[str, object] = {}
+    for branch in _branches(schema, root):
+        found |= _mapping(branch.get("properties"))
+    return found
+
+
+def _is_choice(schema: Mapping[str, object], root: Mapping[str, object]) -> bool:
+    """Whether the schema lets only listed values pass: an enumeration, a constant, a truth value."""
+    branches = [b for b in _branches(schema, root) if b.get("type") != "null"]
+    return bool(branches) and all("enum" in b or "const" in b or b.get("type") == "boolean" for b in branches)
+
+
+def _branches(schema: Mapping[str, object], root: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """The schemas without alternatives of which one is made, references followed; circles are left at a depth."""
+    found: list[Mapping[str, object]] = []
+    open_ones = [(schema, 0)]
+    while open_ones:
+        here, depth = open_ones.pop()
+        here = _resolved(here, root)
+        parts = [part for key in ("anyOf", "oneOf", "allOf") for part in _list(here.get(key))]
+        if parts and depth < _MOST_REFERENCES:
+            open_ones += [(_mapping(part), depth + 1) for part in parts]
+        if not parts or here.keys() & {"properties", "enum", "items"}:
+            found.append(here)
+    return found
+
+
+def _resolved(schema: Mapping[str, object], root: Mapping[str, object]) -> Mapping[str, object]:
+    for _ in range(_MOST_REFERENCES):
+        reference = schema.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return schema
+        target: object = root
+        for part in reference[2:].split("/"):
+            target = _mapping(target).get(part)
+        schema = _mapping(target)
+    return schema
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}  # a JSON object has text keys
+
+
+def _list(value: object) -> Sequence[object]:
+    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()  # JSON

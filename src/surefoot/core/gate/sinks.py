@@ -1,0 +1,188 @@
+"""What a call would do with its values: each leaf against its sink, and whether the call touches the user's words.
+
+Source: spec/guard.md, sections 4.7 and 4.8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from surefoot.core.gate.effects import Guess, guess
+from surefoot.core.gate.forms import has_user_info, holds, normal_text
+from surefoot.core.gate.known import Known, Source
+from surefoot.core.gate.origins import GOOD, Leaf, evidence_of, is_of_user, twin_of
+from surefoot.core.gate.roles import is_sensitive, leaves, role_of, role_of_name
+from surefoot.core.gate.stems import stems, words_of_name
+from surefoot.core.gate.values import MOST_TOKENS, hard_tokens
+from surefoot.core.gate.words import stem
+from surefoot.types.guard import Evidence
+from surefoot.types.tools import ToolSpec
+
+LEAST_ENTITY = 4
+LEAST_WORD = 4
+SHARE_OF_WORDS = 0.5
+SHARE_OF_PRIVATE = 0.3
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Aimed:
+    """A call with all that its sinks say: what it would do, where its leaves come from, which of them are odd.
+
+    `odd` are the leaves that need a person, `twins` those that must not pass, `bad` the sensitive leaves without a good
+    origin, `is_touching` whether it touches the user's words.
+    """
+
+    effect: Guess
+    evidence: tuple[Evidence, ...]
+    odd: tuple[Evidence, ...]
+    twins: tuple[Evidence, ...]
+    bad: tuple[Evidence, ...]
+    is_touching: bool
+
+    @property
+    def is_effectful(self) -> bool:
+        """Whether the call may change something; an unknown effect may."""
+        return self.effect.effect != "read"
+
+
+def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aimed:
+    """The leaves of a call against their sinks."""
+    effect = guess(spec, known.config.guess)
+    found: list[Evidence] = []
+    odd: list[Evidence] = []
+    twins: list[Evidence] = []
+    bad: list[Evidence] = []
+    is_touching = False
+    for path, value in leaves(arguments, spec):
+        leaf = Leaf.of(path, value, role_of(path, value, spec))
+        evidence = evidence_of(known, spec, leaf)
+        found.append(evidence)
+        if twin := twin_of(known, leaf):
+            twins.append(replace(evidence, nearest=twin, note="drawn like it, but other characters"))
+        elif leaf.kind == "url" and has_user_info(str(value)):
+            twins.append(replace(evidence, note="a name before the host makes it look like another's"))
+        if effect.effect == "read":
+            if known.config.fetch == "ask" and _leaves_the_house(effect, leaf, evidence):
+                odd.append(evidence)
+            continue
+        is_touching = is_touching or _touches(known, leaf, evidence)
+        if evidence.origin not in GOOD and is_sensitive(leaf.role, path, spec):
+            bad.append(evidence)
+        odd += _odd(known, spec, effect, leaf, evidence)
+    return Aimed(effect, tuple(found), tuple(odd), tuple(twins), tuple(bad), is_touching)
+
+
+def _leaves_the_house(effect: Guess, leaf: Leaf, evidence: Evidence) -> bool:
+    """Whether a read carries a value to a place that is not known to be good. A URL makes any read one that does."""
+    is_carried = (leaf.role == "destination" and effect.egress) or (leaf.kind == "url" and leaf.role != "content")
+    return is_carried and evidence.origin not in GOOD
+
+
+def _odd(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ...]:
+    """What of a leaf of a call with an effect a person has to look at."""
+    is_good = evidence.origin in GOOD
+    match leaf.role:
+        case "destination" | "object" if evidence.origin == "declared" and not _fits(known, leaf, evidence):
+            return (replace(evidence, note=f"{evidence.note}: another field of what you named"),)
+        case "destination":
+            is_price_table = effect.effect == "transact" and evidence.origin == "declared"
+            return () if is_good and not is_price_table else (evidence,)
+        case "secret":
+            return () if is_good and evidence.origin != "declared" else (evidence,)
+        case "object" | "amount":
+            return () if is_good else (evidence,)
+        case "time":
+            return (evidence,) if not is_good and known.words.anchor.dates else ()
+        case "content":
+            tokens = () if is_good else _odd_tokens(known, spec, leaf, evidence)
+            return tokens or _private(known, leaf, evidence)
+        case _:
+            return () if is_good or not is_sensitive(leaf.role, leaf.path, spec) else (evidence,)
+
+
+def _fits(known: Known, leaf: Leaf, evidence: Evidence) -> bool:
+    """Whether the field that a value comes from is one for this parameter: a record may hold fields of anybody's.
+
+    By its name, by what such a name stands for, or because the value is an address; and no field that is called just
+    like the parameter says something else. An element of a list and a key have no name of their own.
+    """
+    field, name = evidence.note.rpartition(".")[2], next((p for p in reversed(leaf.path) if isinstance(p, str)), "")
+    if field in ("", "*", "key", name):
+        return True
+    source = next((s for s in known.sources if s.call_id == evidence.source_id), None)
+    atoms = (a for n in source.opened for a in source.index.records[n].atoms) if source else ()
+    if any(atom.field.rpartition(".")[2] == name and atom.norm != leaf.norm for atom in atoms):
+        return False
+    if leaf.kind in ("email", "url", "account") or role_of_name(field) == leaf.role:
+        return True
+    return not stems(words_of_name(field)).isdisjoint(stems(words_of_name(name)))
+
+
+def _odd_tokens(known: Known, spec: ToolSpec, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ...]:
+    """The hard tokens of a text that goes out, each judged as if it stood alone."""
+    if known.config.content_tokens == "allow":
+        return ()
+    tokens = hard_tokens(str(leaf.value))
+    if len(tokens) >= MOST_TOKENS:  # what stands behind them was not looked at
+        return (replace(evidence, note="it holds more addresses and numbers than can be looked at"),)
+    found: list[Evidence] = []
+    for token in tokens:
+        alone = evidence_of(known, spec, Leaf(leaf.path, token.text, "content", token.kind, token.norm))
+        if alone.origin not in GOOD:
+            found.append(replace(alone, path=evidence.path))
+    return tuple(found)
+
+
+def _private(known: Known, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ...]:
+    """A text that quotes a confidential result which the words do not name."""
+    for source in known.sources:
+        if source.spec is None or not source.spec.private or source.is_named:
+            continue
+        if _quotes(str(leaf.value), source):
+            note = f"it quotes what {source.name} gave, which is confidential"
+            return (replace(evidence, source_id=source.call_id, note=note),)
+    return ()
+
+
+def _quotes(text: str, source: Source) -> bool:
+    if any(token.norm in source.index.tokens or token.norm in source.index.atoms for token in hard_tokens(text)):
+        return True
+    ours = _trigrams(normal_text(text))
+    if not ours:
+        return False
+    theirs = _trigrams(" ".join([source.index.text, *(a.norm[5:] for r in source.index.records for a in r.atoms)]))
+    return len(ours & theirs) / len(ours) >= SHARE_OF_PRIVATE
+
+
+def _trigrams(text: str) -> set[tuple[str, ...]]:
+    words = text.split()
+    return set(zip(words, words[1:], words[2:], strict=False))
+
+
+def _touches(known: Known, leaf: Leaf, evidence: Evidence) -> bool:
+    """Whether a leaf has to do with what the user said: it is theirs, or speaks of it."""
+    if leaf.role not in ("time", "option") and evidence.origin in ("user", "declared"):
+        return True
+    if leaf.role != "content":
+        return False
+    text = normal_text(str(leaf.value))
+    if any(len(name) >= LEAST_ENTITY and holds(text, name) for name in known.words.names):
+        return True
+    words = [word for word in _WORD.findall(text) if len(word) >= LEAST_WORD]
+    ours = sum(stem(word) in known.words.anchor.stems for word in words)
+    return bool(words) and ours >= SHARE_OF_WORDS * len(words)
+
+
+def is_located(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> bool:
+    """Whether all arguments of a fetch are good, and one of them says where what the user named stands."""
+    is_there = False
+    for path, value in leaves(arguments, spec):
+        leaf = Leaf.of(path, value, role_of(path, value, spec))
+        if evidence_of(known, spec, leaf).origin not in GOOD:
+            return False
+        if leaf.role in ("object", "destination") and is_of_user(known, leaf):
+            is_there = is_there or leaf.norm in known.words.locators
+    return is_there

@@ -1,0 +1,137 @@
+"""The gate's part of a state, folded from the events of a run. It exists from the moment the intent is anchored.
+
+Source: spec/guard.md, sections 3.2, 4.2, 4.9 and 4.11.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from surefoot.core.gate.known import Known, Words
+from surefoot.core.gate.perception import hidden_in, key_of, nonce_of
+from surefoot.core.gate.record import GateRecord
+from surefoot.core.gate.sources import having_read
+from surefoot.core.state import State, changed
+from surefoot.core.told import is_ours
+from surefoot.types.decisions import Ask, Deny
+from surefoot.types.events import CallJudged, IntentAnchored, ToolsSelected, ValuesEndorsed
+from surefoot.types.guard_events import Asking, GuardEvent, JudgementMade, PerceptionSanitised
+
+
+def anchored(state: State, event: IntentAnchored) -> State:
+    """The state with the user's words; a later word takes the place of the earlier, which it contains."""
+    words = Words.of(event.anchor)
+    config = state.config.guard
+    if state.gate is not None:
+        known = replace(state.gate.known, words=words)
+        gate = replace(state.gate, known=known, is_read=state.gate.is_read or event.asking is not None)
+    elif config is not None:
+        gate = GateRecord(Known(words, config, today=event.today), nonce=nonce_of(state.run_id))
+    else:
+        gate = None
+    return changed(_having_asked(state, event.asking), seen=state.seen + 1, gate=gate, heads={})
+
+
+def with_stage(state: State, event: GuardEvent) -> State:
+    """The state once a stage of the guard has found something."""
+    gate = state.gate
+    state = changed(_having_asked(state, event.asking), seen=state.seen + 1)
+    if gate is None:
+        return state
+    match event:
+        case JudgementMade(call_id):
+            return changed(state, gate=replace(gate, judgements={**gate.judgements, call_id: event}))
+        case PerceptionSanitised(call_id, asking=None):
+            return changed(state, gate=replace(gate, hidden=tuple(one for one in gate.hidden if one[0] != call_id)))
+        case PerceptionSanitised(call_id) if event.degraded:
+            known = replace(gate.known, degraded=gate.known.degraded | {call_id})
+            return changed(state, gate=replace(gate, known=known))
+        case PerceptionSanitised(call_id, masks=masks):
+            call = state.call(call_id)
+            if call is None or call.result is None:
+                return state
+            return changed(state, gate=replace(gate, masks={**gate.masks, key_of(call.result.content): masks}))
+        case _:
+            assert_never(event)
+
+
+def _having_asked(state: State, asking: Asking | None) -> State:
+    """The state with what a stage has cost; a request of a stage is no step of the run."""
+    if asking is None:
+        return state
+    speaker = state.speakers[asking.role]
+    speaker = changed(speaker, usage=speaker.usage + asking.usage)
+    return changed(
+        state,
+        speakers={**state.speakers, asking.role: speaker},
+        usage=state.usage + asking.usage,
+        elapsed_s=max(state.elapsed_s, asking.elapsed_s),
+    )
+
+
+def unread(state: State) -> tuple[str, ...]:
+    """The calls of the newest turn in whose results a model has still to look for orders, each content once."""
+    gate = state.gate
+    if gate is None or gate.known.config.sanitise != "model":
+        return ()
+    found: dict[str, str] = {}
+    for call in state.calls:
+        result = call.result
+        if result is None or result.trust == "trusted" or call.known or call.id in gate.known.degraded:
+            continue
+        if result.content.strip() and (key := key_of(result.content)) not in gate.masks:
+            found.setdefault(key, call.id)
+    return tuple(found.values())
+
+
+def endorsed(state: State, event: ValuesEndorsed) -> State:
+    """The state once a person has made values the user's."""
+    gate = state.gate
+    if gate is not None:
+        accepted = gate.known.accepted.union((event.tool,) if event.tool else ())
+        known = replace(gate.known, endorsed=gate.known.endorsed | frozenset(event.values), accepted=accepted)
+        gate = replace(gate, known=known)
+    return changed(state, seen=state.seen + 1, gate=gate)
+
+
+def selected(state: State, event: ToolsSelected) -> State:
+    """The state once it is known which of the offered tools look like others."""
+    gate = state.gate
+    if gate is None:
+        return state
+    return changed(state, gate=replace(gate, known=replace(gate.known, doubted=event.doubted)))
+
+
+def with_verdict(state: State, event: CallJudged) -> State:
+    """The state once the gate, or a person, has spoken: what was refused is refused again without a question."""
+    gate = state.gate
+    if gate is None:
+        return state
+    if isinstance(event.decision, Ask):
+        return changed(state, gate=replace(gate, asks=gate.asks + 1))
+    if event.by and isinstance(event.decision, Deny) and event.grounds.digest:
+        return changed(state, gate=replace(gate, refused=gate.refused | {event.grounds.digest}))
+    return state
+
+
+def with_start(state: State, call_id: str) -> State:
+    """The state once a call is about to run; a further attempt of it counts once."""
+    gate, call = state.gate, state.call(call_id)
+    if gate is None or call is None or call.spec is None or any(one.call_id == call_id for one in gate.started):
+        return state
+    started = gate.begun(call_id, call.spec, call.arguments, call.digest)
+    return changed(state, gate=replace(gate, started=(*gate.started, started)))
+
+
+def with_answer(state: State, call_id: str) -> State:
+    """The state once a call has given its result: its values are known, and where they come from."""
+    gate, call = state.gate, state.call(call_id)
+    if gate is None or call is None or call.spec is None or call.result is None:
+        return state
+    started = tuple(replace(one, is_open=False) if one.call_id == call_id else one for one in gate.started)
+    known = having_read(gate.known, call_id, call.spec, call.arguments, call.result)
+    hidden = gate.hidden
+    if not is_ours(call.result) and (number := hidden_in(call.result.content)):
+        hidden = (*hidden, (call_id, number))
+    return changed(state, gate=replace(gate, started=started, known=known, hidden=hidden))

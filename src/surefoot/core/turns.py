@@ -1,0 +1,175 @@
+"""One turn as messages, for the one who gave it: the reply, one result a call, and what the runtime says of it.
+
+A turn is rendered once in each form and level of folding, and kept. Source: spec/react.md, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+from surefoot.core.notes import Form, ask_for, form_in, note_for
+from surefoot.core.pager import without_pager
+from surefoot.core.parse.faults import tell_warnings
+from surefoot.core.privilege import handle, is_withheld
+from surefoot.core.roles import ACTOR, THINKER
+from surefoot.core.state import Call, Rendered, State, Turn, changed
+from surefoot.core.text import json_text
+from surefoot.core.told import LONGEST_ARGUMENT, digest, frame_of, observed, plain, shortened, tagged, told
+from surefoot.types.decisions import Deny
+from surefoot.types.messages import ModelMessage, NativeCall
+from surefoot.types.reply import Instruction
+
+_NAMELESS = "unnamed"
+
+LONGEST_REMINDER = 400
+"""Characters of a task that is repeated under each observation in schema mode."""
+
+_MOST_NAMES = 12
+"""Tools up to which those not called yet are named."""
+
+
+def turn_messages(state: State, turn: Turn, form: Form, level: int = 0) -> Rendered:
+    """One reply and what followed, for the one who gave it. All its calls are settled when a request is made.
+
+    `level` as `Fit.level` has it.
+    """
+    if level and not turn.calls:
+        level = 0
+    name = kept_as(form, level)
+    if (kept := turn.rendered(name)) is not None:
+        return kept
+    made = _native(state, turn, level) if form == "native" else _as_text(state, turn, form, level)
+    before = (ModelMessage("user", text) for text in (turn.guidance, ask_for(state, turn.want, form)) if text)
+    return turn.keep(name, (*before, *made))
+
+
+def kept_as(form: Form, level: int) -> str:
+    """Under which name a turn keeps its messages."""
+    return form + ":folded" * level
+
+
+def _native(state: State, turn: Turn, level: int) -> tuple[ModelMessage, ...]:
+    calls = tuple(NativeCall(c.wire_id, c.name or _NAMELESS, _sent_arguments(turn, c, level)) for c in turn.calls)
+    message = turn.message
+    # a leaked call is promoted: what stood in the text as a call now stands as one
+    content = message.content if message.calls or not calls else turn.parsed.content or ""
+    said = ModelMessage(
+        "assistant", content, calls, reasoning=message.reasoning, model=message.model, opaque=message.opaque
+    )
+    results = tuple(
+        ModelMessage("tool", text, call_id=call.wire_id, name=call.name or _NAMELESS)
+        for call, text in zip(turn.calls, _outcomes(state, turn, "native", level), strict=True)
+    )
+    note = note_for(state, turn, "native")
+    return (said, *results, ModelMessage("user", note)) if note else (said, *results)
+
+
+def _outcomes(state: State, turn: Turn, form: Form, level: int) -> list[str]:
+    """What is told of each call; behind the last, what of the reply was not used."""
+    outcomes = [told(call, state.offered, form, frame_of(state, call)) for call in turn.calls]
+    if level:
+        named = zip(turn.calls, outcomes, strict=True)
+        outcomes = [digest(call, text, frame_of(state, call)) for call, text in named]
+    if turn.role == ACTOR:  # what the Thinker does not get to read has a name that both know
+        named = zip(turn.calls, outcomes, strict=True)
+        outcomes = [f"[{handle(call)}]\n{text}" if is_withheld(call) else text for call, text in named]
+    if outcomes and turn.parsed.warnings and (unused := tell_warnings(turn.parsed.warnings)):
+        outcomes[-1] += f"\n({unused})"
+    return outcomes
+
+
+def _sent_arguments(turn: Turn, call: Call, level: int) -> str:
+    """The arguments as the model wrote them if that is a JSON object, since servers reject a history that is not."""
+    sent = _written_arguments(turn, call)
+    if level <= 1 or len(sent) <= LONGEST_ARGUMENT:
+        return sent
+    return json_text(shortened(orjson.loads(sent)))
+
+
+def _written_arguments(turn: Turn, call: Call) -> str:
+    natives = turn.message.calls
+    sent = natives[call.position].arguments if call.position < len(natives) else call.arguments
+    if not isinstance(sent, str):
+        return json_text(sent)
+    is_refused = isinstance(call.decision, Deny)  # perhaps unread, when its tool is hidden
+    if call.fault is None and call.name == natives[call.position].name and not is_refused:
+        return sent or "{}"
+    try:
+        return sent if isinstance(orjson.loads(sent), dict) else "{}"
+    except orjson.JSONDecodeError:
+        return "{}"
+
+
+def _as_text(state: State, turn: Turn, form: Form, level: int) -> tuple[ModelMessage, ...]:
+    message = turn.message
+    calls = [_with_short_arguments(call) for call in turn.calls] if level > 1 else turn.calls
+    words = own_words(state, turn, form, calls)
+    said = ModelMessage("assistant", words, reasoning=message.reasoning, model=message.model)
+    frame = tagged if form == "tags" or (turn.parsed.format == "tags" and form == "text") else observed
+    parts = [frame(call, text) for call, text in zip(calls, _outcomes(state, turn, form, level), strict=True)]
+    note = note_for(state, turn, form)
+    if note:
+        parts.append(note)
+    if parts and form == "schema" and turn.role != THINKER and (reminder := _reminder(state, turn)):
+        parts.append(reminder)
+    return (said, ModelMessage("user", "\n\n".join(parts))) if parts else (said,)
+
+
+def _with_short_arguments(call: Call) -> Call:
+    short = shortened(call.arguments)
+    return call if short is call.arguments else changed(call, arguments=short)
+
+
+def _reminder(state: State, turn: Turn) -> str:
+    """What a small model loses sight of: which tools it has called by then, which not, and the question.
+
+    In a step of a plan that is its goal alone, or the model goes on to what other steps are for.
+    """
+    if turn.step_id and state.plan is not None:
+        goal = next((step.instruction for step in state.plan.steps if step.step_id == turn.step_id), "")
+        return f"This step: {goal}\nOnce that is known, say what came of it, with the values." if goal else ""
+    called = {c.name for one in (*state.done[: turn.step - 1], turn) for c in one.calls if c.result is not None}
+    names = without_pager(state.offered).names
+    missing = [name for name in names if name not in called]
+    lines = [f"Tools called so far: {', '.join(name for name in names if name in called) or 'none'}."]
+    if missing and len(names) <= _MOST_NAMES:
+        lines[0] += f" Not called yet: {', '.join(missing)}."
+    instruction = _instruction_before(state, turn) if turn.role == ACTOR else None
+    if instruction is not None:
+        lines.append(f"Instruction: {plain(instruction.text)} {plain(instruction.input)}".strip())
+        lines.append("Once it is carried out, report what came of it.")
+    elif state.task and len(state.task.text) <= LONGEST_REMINDER:
+        lines.append(f"Question: {state.task.text}")
+    return "\n".join(lines)
+
+
+def _instruction_before(state: State, turn: Turn) -> Instruction | None:
+    """What the Thinker told the Actor to do in this turn."""
+    earlier = reversed(state.done[: turn.step - 1])
+    return next((one.parsed.instruction for one in earlier if one.parsed.instruction is not None), None)
+
+
+def own_words(state: State, turn: Turn, form: Form, calls: Sequence[Call]) -> str:
+    """The reply up to the end of its step; put into this form if it was given in another, or its calls are not as then.
+
+    `calls` are those of the turn as they are shown.
+    """
+    text, parsed = turn.message.content, turn.parsed
+    is_as_said = all(one is other for one, other in zip(calls, turn.calls, strict=True))
+    if not calls or (is_as_said and form_in(state, turn.mode) == form):
+        return text[: parsed.used] if parsed.used >= 0 else text
+    thought = parsed.content or ""
+    match form:
+        case "schema":
+            steps = ({"thought": thought, "action": call.name, "action_input": call.arguments} for call in calls)
+            return "\n".join(json_text(step) for step in steps)
+        case "tags":
+            bodies = (json_text({"name": call.name, "args": call.arguments}) for call in calls)
+            return "\n".join((thought, *(f"<function_call>{body}</function_call>" for body in bodies))).strip()
+        case _:
+            lines = [f"Thought: {thought}"] if thought else []
+            for call in calls:
+                lines += (f"Action: {call.name}", f"Action Input: {json_text(call.arguments)}")
+            return "\n".join(lines)

@@ -1,0 +1,31 @@
+"""`python -m surefoot.evals.siren [--asks perfect|refuse|accept|all] [--json]`: the suite, played and told."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from dataclasses import asdict
+from typing import get_args
+
+import orjson
+
+from surefoot.evals.siren.runner import Asks
+from surefoot.evals.siren.table import lines, measured
+
+
+def main() -> int:
+    """Print a table for each kind of answers, or all that was played as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m surefoot.evals.siren", description=__doc__)
+    parser.add_argument("--asks", choices=[*get_args(Asks), "all"], default="perfect", help="who answers questions")
+    parser.add_argument("--json", action="store_true", help="every case, and not the table")
+    chosen = parser.parse_args()
+    for asks in get_args(Asks) if chosen.asks == "all" else (chosen.asks,):
+        found = asyncio.run(measured(asks))
+        told = orjson.dumps(asdict(found)).decode() if chosen.json else "\n".join([*lines(found), ""])
+        sys.stdout.write(f"{told}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""The gate around a run: the user's intent is anchored before anything else, and a person's word is put on record.
+
+Source: spec/guard.md, sections 3.2 and 4.9.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from surefoot.core.gate.foreign import accepted_by
+from surefoot.core.gate.sources import endorsed_by
+from surefoot.core.gate.words import read_words
+from surefoot.core.state import Call, State
+from surefoot.types.config import LoopConfig
+from surefoot.types.decisions import Allow, Ask, Deny
+from surefoot.types.events import CallJudged, Event, IntentAnchored, Task, ValuesEndorsed
+from surefoot.types.guard import NO_GROUNDS, Grounds
+from surefoot.types.ports import Recorded
+
+EXPIRED = "the question was not answered in time"
+
+
+def anchor(task: Task, config: LoopConfig) -> tuple[Event, ...]:
+    """What the user's own words ask for, where the gate is on. Attachments are material and are not read."""
+    if config.guard is None or config.guard.mode == "off":
+        return ()
+    today = datetime.now().astimezone().date().isoformat()
+    return (IntentAnchored(read_words(task.text, config.guard.lexicon), today),)
+
+
+def approval(state: State, call: Call, by: str) -> tuple[Event, ...]:
+    """A person's yes to exactly this call, the values that it makes theirs, and the foreign tool that it accepts."""
+    allowed = CallJudged(call.id, Allow(), "person", by, grounds=_bound(call))
+    if state.gate is None or call.spec is None:
+        return (allowed,)
+    ours = {other.id for other in state.calls}  # what this reply has read since the question was not shown with it
+    known = replace(state.gate.known, sources=tuple(s for s in state.gate.known.sources if s.call_id not in ours))
+    values, tool = endorsed_by(known, call.spec, call.arguments), accepted_by(known.config, call.spec)
+    return (allowed, ValuesEndorsed(call.id, values, by, tool)) if values or tool else (allowed,)
+
+
+def refusal(call: Call, by: str, reason: str = "") -> tuple[Event, ...]:
+    """A person's no to exactly this call; the model reads the reason."""
+    why = f"refused by {by}" + (f": {reason}" if reason else "")
+    return (CallJudged(call.id, Deny(why), "person", by, grounds=_bound(call)),)
+
+
+def _bound(call: Call) -> Grounds:
+    return Grounds(digest=call.digest) if call.digest else NO_GROUNDS
+
+
+def expired(state: State, records: Sequence[Recorded], now_s: float | None = None) -> tuple[Event, ...]:
+    """The refusal of every open question that has waited longer than the gate lets it; no answer is a no."""
+    config = state.config.guard
+    if config is None or state.gate is None:
+        return ()
+    now = time.time() if now_s is None else now_s
+    asked = {
+        r.event.call_id: r.at for r in records if isinstance(r.event, CallJudged) and isinstance(r.event.decision, Ask)
+    }
+    waiting = [call for call in state.calls if call.is_open and isinstance(call.decision, Ask)]
+    late = [call for call in waiting if now - asked.get(call.id, now) > config.approval_timeout_s]
+    return tuple(
+        CallJudged(call.id, Deny(f"refused: {EXPIRED}"), "expired", "time limit", grounds=_bound(call)) for call in late
+    )

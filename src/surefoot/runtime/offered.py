@@ -1,0 +1,94 @@
+"""The tools of an agent for a run that begins or goes on: its own, and those of its MCP servers as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from surefoot.runtime.pins import NOTHING_PINNED, Pins
+from surefoot.runtime.selection import selection
+from surefoot.runtime.toolbox import catalogue_of, resolvers_of
+from surefoot.types.config import LoopConfig
+from surefoot.types.errors import UsageError
+from surefoot.types.events import Event
+from surefoot.types.plan import check_tool_name
+from surefoot.types.ports import Tool
+from surefoot.types.tools import Catalogue
+
+if TYPE_CHECKING:
+    from surefoot.tools.mcp.files import McpGiven
+    from surefoot.tools.mcp.servers import McpServers
+    from surefoot.tools.mcp.tool import McpTool
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What a run may use. Made once for all runs that find the same tools."""
+
+    tools: Mapping[str, Tool]
+    catalogue: Catalogue
+    selected: Sequence[Event]
+
+
+class Offers:
+    """The tools of one agent. Raises `UsageError` for servers, resolvers or a profile that cannot be meant."""
+
+    def __init__(
+        self,
+        own: Mapping[str, Tool],
+        config: LoopConfig,
+        mcp: McpGiven | Sequence[McpGiven] | McpServers | None,
+        pins: Pins | None = None,
+    ) -> None:
+        self._own = own
+        self._config = config
+        self._pins = pins or Pins(None)
+        self._pinned = NOTHING_PINNED
+        self._servers = None if mcp is None else _servers(mcp)
+        self._of: tuple[McpTool, ...] = ()
+        self._made = None if self._servers else self._offered(())
+
+    async def now(self) -> Offered:
+        """The tools as they are now. Connects to servers that are not connected; raises as `McpServers.tools` does.
+
+        Where the gate is on, the pins of foreign tools are asked each time, and first sights recorded.
+        """
+        served = await self._servers.tools() if self._servers else ()
+        guard, pinned = self._config.guard, NOTHING_PINNED
+        if guard is not None and guard.mode != "off":
+            pinned = self._pins.check((tool.spec for tool in (*self._own.values(), *served)), guard.pins)
+        if self._made is None or served is not self._of or pinned != self._pinned:
+            self._of, self._pinned = served, pinned
+            self._made = self._offered(served)
+        return self._made
+
+    async def tools_of(self, known: Catalogue) -> Mapping[str, Tool]:
+        """The tools for a run that goes on; one that its server has changed since it began refuses to be called."""
+        now = await self.now()
+        specs = ((tool, known.get(tool.spec.name)) for tool in self._of)
+        return {**now.tools, **{spec.name: tool.known_as(spec) for tool, spec in specs if spec is not None}}
+
+    async def aclose(self) -> None:
+        """End the connections to MCP servers; `now` opens them again."""
+        if self._servers is not None:
+            await self._servers.aclose()
+
+    def _offered(self, served: Sequence[Tool]) -> Offered:
+        tools = {**self._own, **{tool.spec.name: tool for tool in served}}
+        if len(tools) < len(self._own) + len(served):
+            twice = next(tool.spec.name for tool in served if tool.spec.name in self._own)
+            raise UsageError(f"a tool and a tool of an MCP server are both called {twice!r}; rename one of them")
+        for name in tools:
+            check_tool_name(name)
+        tools = {name: tool for name, tool in tools.items() if name not in self._pinned.hidden}
+        catalogue = catalogue_of(tools)
+        resolvers_of(self._config, catalogue)  # raises for one that cannot resolve
+        return Offered(tools, catalogue, selection(catalogue, self._config, self._pinned))
+
+
+def _servers(mcp: McpGiven | Sequence[McpGiven] | McpServers) -> McpServers:
+    from surefoot.tools.mcp.files import servers_of  # noqa: PLC0415  # pydantic loads when it is used
+    from surefoot.tools.mcp.servers import McpServers  # noqa: PLC0415  # as above
+
+    return mcp if isinstance(mcp, McpServers) else McpServers(servers_of(mcp))

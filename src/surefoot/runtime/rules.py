@@ -1,0 +1,74 @@
+"""Rules and policies of a person, read from files. Source: spec/guard.md, section 4.10.
+
+A file of rules is TOML with `[[rule]]` and `[[standing]]` tables; one of Cedar is text.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from surefoot.core.gate.cedar import check_cedar
+from surefoot.types.errors import ConfigError
+from surefoot.types.rules import Rule, StandingRule, rule_from, standing_from
+
+T = TypeVar("T", Rule, StandingRule)
+
+
+def rules_of(path: Path | str) -> tuple[tuple[Rule, ...], tuple[StandingRule, ...]]:
+    """The rules of a file, and its standing rules, in their order: for `GuardConfig(rules=…, standing=…)`.
+
+    Raises `ConfigError` that names the file and the rule for whatever cannot be read whole and as it is meant.
+    """
+    try:
+        told = tomllib.loads(_text(path))
+    except (ValueError, RecursionError) as error:
+        raise ConfigError("rules", str(path), f"this is no TOML: {error}") from error
+    for name in told:
+        if name not in ("rule", "standing"):
+            raise ConfigError(
+                name, str(path), "there is no such table in a file of rules; write [[rule]] or [[standing]]"
+            )
+    return _made(path, told, "rule", rule_from), _made(path, told, "standing", standing_from)
+
+
+def cedar_of(path: Path | str) -> str:
+    """The text of a file of Cedar policies, for `GuardConfig(cedar=…)`. Raises `ConfigError` if it is none."""
+    text = _text(path)
+    try:
+        check_cedar(text)
+    except ConfigError as error:
+        raise ConfigError(error.field, str(path), error.message) from error
+    return text
+
+
+def _text(path: Path | str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError("rules", str(path), f"the file cannot be read: {error}") from error
+
+
+def _made(
+    path: Path | str, told: Mapping[str, Any], kind: str, make: Callable[[Mapping[str, object]], T]
+) -> tuple[T, ...]:
+    """The rules of one kind. Any: of whatever type TOML gives; each is checked."""
+    tables: object = told.get(kind, [])
+    if not isinstance(tables, list):
+        raise ConfigError(kind, str(path), f"write [[{kind}]], with two brackets")
+    made: dict[str, T] = {}
+    for number, table in enumerate(cast("list[object]", tables), 1):
+        if not isinstance(table, Mapping):
+            raise ConfigError(kind, str(path), f"{kind} {number} is no table; write [[{kind}]]")
+        entries = cast("Mapping[str, object]", table)  # the keys of a TOML table are text
+        name = f"{path}: {kind} {entries.get('id', number)!r}"
+        try:
+            rule = make(entries)
+        except ConfigError as error:
+            raise ConfigError(f"{name}: {error.field}", error.value, error.message) from error
+        if rule.id in made:
+            raise ConfigError(f"{name}: id", rule.id, "there is another one of this id")
+        made[rule.id] = rule
+    return tuple(made.values())

@@ -1,0 +1,283 @@
+"""One connection to an MCP server, from its opening to its end.
+
+It lives in a task of its own, because the client of the `mcp` package has to be left in the task that entered it, and
+because a call that is cancelled must not take along a connection that others use. Whoever opens a link ends it with
+`aclose`; what ends by itself (the process died, the connection broke) is then `is_lost`, and stays so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+from surefoot.tools.mcp.declared import McpServer
+from surefoot.tools.mcp.offers import MOST_TOOLS, Listing, listing_of
+from surefoot.tools.mcp.stderr import LastWords
+from surefoot.tools.mcp.watched import Watched
+
+if TYPE_CHECKING:
+    from mcp.client.client import Client
+    from mcp.client.session import IncomingMessage
+    from mcp_types import CallToolResult, InputRequiredResult, Tool
+    from pydantic import TypeAdapter
+
+_LOG = logging.getLogger("surefoot")
+
+MOST_PAGES = 100
+LONGEST_CLOSING_S = 10.0
+"""A process gets 2 seconds to end by itself and 2 more after SIGTERM; then it is killed."""
+
+_LONGEST_LISTENING_PAUSE_S = 60.0
+
+_REFUSED = ("Session terminated", "Server returned an error response")
+"""The client's own words for an answer of HTTP that is none of MCP: a gateway that is down, a session that is gone."""
+_FORGOTTEN = (400, 404, 410)
+"""The HTTP statuses with which servers say that they do not know the session (any more); MCP asks for 404."""
+
+
+class Progress(Protocol):
+    """Is told how far a call is. MUST NOT raise."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+
+class LinkLost(Exception):
+    """The connection was lost while an answer was waited for: whether the call took effect is not known."""
+
+
+class Link:
+    """A connection that is being made, then stands, then is over. `mode`: how the version is agreed on.
+
+    `listing` is what the server offers now; `settled` says that no change of it is still to be read.
+    """
+
+    def __init__(self, server: McpServer, mode: Literal["auto", "legacy"]) -> None:
+        self.server = server
+        self.is_lost = False
+        self.listing = Listing()
+        self.failure = ""
+        self._mode: Literal["auto", "legacy"] = mode
+        self._words = LastWords()
+        self._status = 0
+        self._client: Client | None = None
+        self._wake = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._is_stale = False
+        self._is_closing = False
+        self._ready: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        # In a context of its own, so that it keeps nothing of the run that happened to need it first.
+        self._task = asyncio.create_task(self._live(), name=f"mcp {server.name}", context=Context())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it stands."""
+        return self._ready.done() and not self.is_lost
+
+    async def opened(self) -> bool:
+        """Wait until it stands, or does not: then `failure` says why. Shared by all who wait."""
+        return await asyncio.shield(self._ready)
+
+    async def settled(self) -> None:
+        """Wait until what the server said of changes was read again, or the link is over."""
+        await self._settled.wait()
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, object], on_progress: Progress
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool by the server's own name, once. Cancelling it tells the server so.
+
+        Raises `LinkLost`, `MCPError` for a refusal by the server, `ValidationError` for an answer that is none.
+        """
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # the extra `mcp` loads late
+        from mcp_types import CallToolRequest, CallToolRequestParams  # noqa: PLC0415  # as above
+
+        assert self._client is not None  # noqa: S101  # only a link that stands is called
+
+        request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=dict(arguments)))
+        try:  # not its `call_tool`, which would check results by patterns of the server's choice
+            return await self._client.session.send_request(request, _answers(), progress_callback=on_progress)
+        except MCPError as error:
+            if self._is_end(error):
+                raise LinkLost(f"HTTP status {self._status}" if error.message in _REFUSED else "") from error
+            raise
+
+    async def aclose(self) -> None:
+        """End it: the session is closed, the process ended. Waits `LONGEST_CLOSING_S`, then no more."""
+        self._is_closing = True
+        self._wake.set()
+        if not self._ready.done():
+            self._task.cancel()
+        try:
+            _, late = await asyncio.wait((self._task,), timeout=LONGEST_CLOSING_S)
+            if late:
+                _LOG.warning("the MCP server %s did not close within %g s", self.server.name, LONGEST_CLOSING_S)
+        finally:
+            self._task.cancel()  # does nothing to one that has ended
+
+    def _is_end(self, error: Any) -> bool:  # Any: an `MCPError`, whose module loads late
+        """Whether an error is that of a lost connection. Servers use the same code for errors of their own."""
+        from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415  # the extra `mcp` loads late
+
+        if self.server.url and error.message in _REFUSED:
+            if self._status in _FORGOTTEN:
+                self._lost()
+            return True
+        return error.code == CONNECTION_CLOSED and (self.is_lost or bool(self.server.url))
+
+    async def _live(self) -> None:
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                self._client = await self._entered(stack)
+                self.listing = await self._listed()
+                self._settled.set()
+                self._ready.set_result(True)
+                listening = asyncio.create_task(self._listen(self._client))
+                stack.push_async_callback(_ended, listening)
+                await self._keep()
+        except Exception as error:  # noqa: BLE001  # the client raises whatever its transports do, in groups
+            _LOG.debug("the connection to the MCP server %s", self.server.name, exc_info=error)
+            self.failure = self._told(error)
+        finally:
+            self._lost()
+            self._settled.set()
+            if not self._ready.done():
+                self._ready.set_result(False)
+
+    async def _entered(self, stack: contextlib.AsyncExitStack) -> Client:
+        from mcp.client.client import Client  # noqa: PLC0415  # the extra `mcp` takes a second to load
+        from mcp_types import Implementation  # noqa: PLC0415  # as above
+
+        logging.getLogger("mcp").addHandler(logging.NullHandler())  # else garbage of a server lands on our stderr
+        transport = self._over_http() if self.server.url else self._over_pipes()
+        return await stack.enter_async_context(
+            Client(
+                transport,
+                mode=self._mode,
+                client_info=Implementation(name="surefoot", version="1"),
+                message_handler=self._heard,
+                cache=None,  # a listing is always asked for: pins are only as good as it is new
+            )
+        )
+
+    @contextlib.asynccontextmanager
+    async def _over_pipes(self) -> AsyncGenerator[Any]:  # Any: the streams, whose types load late
+        from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415  # the extra `mcp` loads late
+
+        server = self.server
+        env = dict(server.env) or None
+        started = StdioServerParameters(command=server.command, args=list(server.args), env=env, cwd=server.cwd)
+        with contextlib.ExitStack() as until_started:
+            words = until_started.enter_context(self._words.pipe())
+            async with stdio_client(started, errlog=words) as (read, write):
+                until_started.close()  # the process has its own end now; when that closes, the reading ends
+                yield Watched(read, self._lost), write
+
+    @contextlib.asynccontextmanager
+    async def _over_http(self) -> AsyncGenerator[Any]:  # Any: the streams, whose types load late
+        import httpx2  # noqa: PLC0415  # the extra `mcp` loads late
+        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415  # as above
+
+        async def seen(response: httpx2.Response) -> None:
+            self._status = response.status_code
+
+        limit = httpx2.Timeout(self.server.connect_timeout_s, read=None)  # the limit of an answer is that of its call
+        async with (
+            httpx2.AsyncClient(
+                headers=dict(self.server.headers), timeout=limit, event_hooks={"response": [seen]}
+            ) as client,
+            streamable_http_client(self.server.url, http_client=client) as (read, write),
+        ):
+            yield Watched(read, self._lost), write
+
+    async def _listed(self) -> Listing:
+        """All pages of the server's list. Raises `TimeoutError`, or what the client does."""
+        assert self._client is not None  # noqa: S101  # it was just entered
+        tools: list[Tool] = []
+        async with asyncio.timeout(self.server.connect_timeout_s):
+            cursor: str | None = None
+            for _ in range(MOST_PAGES):
+                page = await self._client.list_tools(cursor=cursor)
+                tools += page.tools
+                if page.next_cursor is None or page.next_cursor == cursor or len(tools) > MOST_TOOLS:
+                    break
+                cursor = page.next_cursor
+        return listing_of(self.server, tools)
+
+    async def _keep(self) -> None:
+        """Hold it open, and read the list again as often as it changes, until it is lost or closed."""
+        while not (self._is_closing or self.is_lost):
+            if self._is_stale:
+                self._is_stale = False
+                self.listing = await self._listed()
+                continue
+            self._settled.set()
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _listen(self, client: Client) -> None:
+        """From version 2026-07-28 on, changes are told on a stream that has to be asked for, and may end."""
+        from mcp.client.subscriptions import SubscriptionLost  # noqa: PLC0415  # the extra `mcp` loads late
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # as above
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS  # noqa: PLC0415  # as above
+
+        tools = client.server_capabilities.tools
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not (tools and tools.list_changed):
+            return
+        pause_s = 1.0
+        while not self.is_lost:
+            try:
+                async with client.listen(tools_list_changed=True) as changes:
+                    async for _ in changes:
+                        self._changed()
+            except MCPError as error:
+                _LOG.debug("the MCP server %s does not tell of changes: %s", self.server.name, error)
+                return
+            except SubscriptionLost:
+                pass  # what was missed meanwhile is read below
+            await asyncio.sleep(pause_s)
+            pause_s = min(_LONGEST_LISTENING_PAUSE_S, pause_s * 2)
+            self._changed()
+
+    async def _heard(self, message: IncomingMessage) -> None:
+        from mcp_types import ToolListChangedNotification  # noqa: PLC0415  # the extra `mcp` loads late
+
+        if isinstance(message, ToolListChangedNotification):
+            self._changed()
+
+    def _changed(self) -> None:
+        self._is_stale = True
+        self._settled.clear()
+        self._wake.set()
+
+    def _lost(self) -> None:
+        self.is_lost = True
+        self._wake.set()
+
+    def _told(self, error: BaseException) -> str:
+        """Why it failed, in one line, without secrets: what was raised, the HTTP status, the process's last words."""
+        while isinstance(error, BaseExceptionGroup):
+            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+        parts = [f"{type(error).__name__}: {error}" if str(error) else type(error).__name__]
+        if self._status >= 400:  # noqa: PLR2004  # refusals of HTTP begin there
+            parts.append(f"HTTP status {self._status}")
+        if words := self._words.text:
+            parts.append(f"its last words: {' '.join(words.split())[-300:]}")
+        return self.server.without_secrets("; ".join(parts))
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait((task,))
+
+
+@functools.cache
+def _answers() -> TypeAdapter[CallToolResult | InputRequiredResult]:
+    from mcp_types import CallToolResult, InputRequiredResult  # noqa: PLC0415  # the extra `mcp` loads late
+    from pydantic import TypeAdapter  # noqa: PLC0415  # loads late as well
+
+    return TypeAdapter(CallToolResult | InputRequiredResult)

@@ -1,0 +1,143 @@
+"""What a server lists, made into declarations that may be shown to a model; and the pin of each.
+
+Every word here comes from outside. Texts lose what does not show (control, bidirectional, zero-width and tag
+characters) and are cut; hints of the server may raise an effect, never lower one; what the developer declares stands.
+Source: spec/guard.md, sections 3.3, 4.3 and 4.4.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+from surefoot.core.pager import READ_RESULT
+from surefoot.core.pins import pin_of
+from surefoot.tools.mcp.declared import Declared, McpServer
+from surefoot.tools.mcp.names import name_of
+from surefoot.types.plan import RESERVED
+from surefoot.types.tools import ToolSpec
+
+if TYPE_CHECKING:
+    from mcp_types import Tool
+
+MOST_DESCRIPTION_CHARS = 600
+MOST_TOOLS = 1_000
+"""Tools of one server; what it lists beyond is dropped."""
+
+_UNDECLARED = Declared()
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0").union(
+    map(chr, range(0x180B, 0x1810)), map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
+)
+"""Letters and marks that show nothing although Unicode does not count them as format characters."""
+_SAID = ("description", "title", "$comment")
+"""Keys of a JSON Schema that only speak to the reader."""
+_VALUES = ("const", "default", "enum", "examples", "required", "pattern")
+"""Keys of a JSON Schema that hold values, in which nothing is a subschema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One tool as it is offered: its declaration, the server's own name for it, and its pin."""
+
+    remote: str
+    spec: ToolSpec
+    pin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a server offers, by our names; `dropped`: the server's names of what is left out, and why."""
+
+    offers: Mapping[str, Offer] = field(default_factory=lambda: MappingProxyType({}))
+    dropped: tuple[tuple[str, str], ...] = ()
+
+
+def listing_of(server: McpServer, tools: Iterable[Tool]) -> Listing:
+    """The offers among what a server lists, in its order. Pure."""
+    offers: dict[str, Offer] = {}
+    dropped: list[tuple[str, str]] = []
+    seen: set[str] = set()
+    for tool in tools:
+        made = offer_of(server, tool)
+        if why := _fault(server, tool, made, seen, offers):
+            dropped.append((shown(tool.name, 100), why))
+        else:
+            offers[made.spec.name] = made
+        seen.add(tool.name)
+    dropped += [(name, "declared, but the server does not list it") for name in server.tools if name not in seen]
+    return Listing(offers, tuple(dropped))
+
+
+def _fault(server: McpServer, tool: Tool, made: Offer, seen: set[str], offers: Mapping[str, Offer]) -> str:
+    if tool.name in seen or made.spec.name in offers:
+        return "the server lists another tool of this name"
+    if tool.name in RESERVED or made.spec.name in RESERVED:
+        return "its name is reserved for steps of a plan"
+    if tool.name == READ_RESULT:
+        return "its name is that of surefoot's own pager"
+    if not server.takes(tool.name):
+        return "left out by include and exclude"
+    if made.spec.parameters.get("type", "object") != "object":
+        return "its parameters are no object"
+    return "the server lists too many tools" if len(offers) >= MOST_TOOLS else ""
+
+
+def offer_of(server: McpServer, tool: Tool) -> Offer:
+    """One listed tool as an offer. The one place where a `ToolSpec` is filled from outside."""
+    said = server.tools.get(tool.name, _UNDECLARED)
+    hints = tool.annotations
+    is_destructive = hints is not None and hints.destructive_hint is True and hints.read_only_hint is not True
+    is_open = hints is not None and hints.open_world_hint is True
+    title = tool.title or (hints.title if hints else None)
+    spec = ToolSpec(
+        name=name_of(server.name, tool.name),
+        description=shown(tool.description or title or "", MOST_DESCRIPTION_CHARS),
+        parameters=_shown_schema({"type": "object", **tool.input_schema}),
+        effect=said.effect or ("delete" if is_destructive else "write"),
+        idempotent=said.idempotent or said.effect == "read",
+        polling=said.polling,
+        verified=said.verified,
+        timeout_s=said.timeout_s or server.timeout_s,
+        origin="remote",
+        declared=said.effect is not None,
+        egress=said.egress or (is_open and said.effect is None),
+        private=said.private,
+        roles=said.roles,
+        sensitive=said.sensitive,
+        trusted_fields=said.trusted_fields,
+        server=server.name,
+        output=None if tool.output_schema is None else _shown_schema(tool.output_schema),
+    )
+    return Offer(tool.name, spec, pin_of(spec))
+
+
+def shown(text: str, most: int) -> str:
+    """A text from outside without characters that do not show, of at most `most` characters."""
+    plain = "".join(c for c in text if c in "\n\t" or (c.isascii() and c.isprintable()) or _shows(c)).strip()
+    return plain if len(plain) <= most else f"{plain[: most - 1]}…"
+
+
+def _shows(character: str) -> bool:
+    return unicodedata.category(character) not in _HIDDEN_CATEGORIES and character not in _FILLERS
+
+
+def _shown_schema(schema: Mapping[str, object]) -> dict[str, object]:
+    """A schema as given, its descriptions made fit to be shown: they reach a model like any other."""
+    return {
+        key: shown(value, MOST_DESCRIPTION_CHARS) if key in _SAID and isinstance(value, str) else _below(key, value)
+        for key, value in schema.items()
+    }
+
+
+def _below(key: str, value: object) -> object:
+    if key in _VALUES:
+        return value
+    if isinstance(value, dict):
+        return _shown_schema(cast("dict[str, object]", value))  # of a JSON object
+    if isinstance(value, list):
+        return [_below("", item) for item in cast("list[object]", value)]  # of a JSON list
+    return value

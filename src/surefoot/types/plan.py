@@ -1,0 +1,151 @@
+"""The steps of a plan, and what came of them. Source: spec/guard.md, section 2; spec/planning.md, section 2."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from surefoot.types.errors import UsageError
+from surefoot.types.tools import Trust
+
+StepKind = Literal["tool", "agent", "reasoning", "response", "skip"]
+"""One call that surefoot makes · a loop with tools · words without tools · the answer, without tools · left out."""
+
+RESERVED: Mapping[str, StepKind] = {
+    "__no_tool_call__": "reasoning",
+    "__internal_reasoning__": "reasoning",
+    "__response__": "response",
+    "__step_skip__": "skip",
+}
+"""What stands for a kind as the whole value of a tool's name, and nowhere else; no tool may be called so."""
+
+WITHOUT_TOOLS: frozenset[StepKind] = frozenset({"reasoning", "response"})
+"""The kinds of steps in which no tool may be called."""
+
+StepErrorClass = Literal["parameter", "tool", "transient", "timeout", "server", "external", "denied", "violation"]
+
+_ID = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def check_tool_name(name: str) -> None:
+    """Raise `UsageError` for a tool that is called by a reserved name."""
+    if name in RESERVED:
+        raise UsageError(f"a tool cannot be called {name!r}: the name stands for a {RESERVED[name]} step of a plan")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One step of a plan.
+
+    `tool_id` and `parameters` belong to a tool step, `instruction` to every other: the goal of an agent, reasoning or
+    response step, the reason of a skip. `allowed_tools` are those of an agent step (none: all of the run).
+    `dependencies` are the steps whose outputs it uses. Only a step that is not `required` may be skipped by a model. A
+    reserved name as `tool_id` is read as the kind that it stands for. Raises `UsageError` for fields that do not fit.
+    """
+
+    step_id: str
+    step_name: str = ""
+    kind: StepKind = "tool"
+    tool_id: str = ""
+    instruction: str = ""
+    allowed_tools: tuple[str, ...] = ()
+    parameters: Mapping[str, object] = field(default_factory=dict[str, object])
+    dependencies: tuple[str, ...] = ()
+    required: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.step_id, str) or _ID.fullmatch(self.step_id) is None:  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+            raise UsageError(f"step_id={self.step_id!r}: use letters, digits, _ and - alone")
+        for name in ("allowed_tools", "dependencies"):
+            given = getattr(self, name)
+            if isinstance(given, str) or not all(isinstance(one, str) for one in given):
+                raise UsageError(f"step {self.step_id!r}: {name} must be names, such as ('a', 'b')")
+            object.__setattr__(self, name, tuple(given))
+        meant = RESERVED.get(self.tool_id)
+        if meant is not None and self.kind in ("tool", meant):
+            object.__setattr__(self, "kind", meant)
+            object.__setattr__(self, "tool_id", "")
+        if fault := self._fault():
+            raise UsageError(f"step {self.step_id!r}: {fault}")
+
+    def _fault(self) -> str:
+        if self.kind not in get_args(StepKind):
+            return f"there is no kind {self.kind!r}; choose one of {', '.join(get_args(StepKind))}"
+        is_tool = self.kind == "tool"
+        if is_tool != bool(self.tool_id):
+            return "a tool step names its tool_id" if is_tool else f"a step of kind {self.kind} has no tool_id"
+        if is_tool == bool(self.instruction.strip()):
+            if is_tool:
+                return "a tool step has parameters, and no instruction"
+            return "a skip says why in its instruction" if self.kind == "skip" else "say in its instruction what to do"
+        if self.parameters and not is_tool:
+            return f"a step of kind {self.kind} has no parameters"
+        return "only an agent step has allowed_tools" if self.allowed_tools and self.kind != "agent" else ""
+
+    @property
+    def title(self) -> str:
+        """What it is called: its name, or else its id."""
+        return self.step_name or self.step_id
+
+
+@dataclass(frozen=True, slots=True)
+class StepError:
+    """Why a step failed: a class and a stable word; the message is for a person."""
+
+    cls: StepErrorClass
+    code: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepExecutionResult:
+    """What came of a step; a skipped one has neither output nor error.
+
+    `sources` are where all that its output was made of came from: ids of calls, or names of what came with the task.
+    It is untrusted if any of these is.
+    """
+
+    step_id: str
+    kind: StepKind
+    output: str = ""
+    error: StepError | None = None
+    sources: tuple[str, ...] = ()
+    trust: Trust = "trusted"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether it has an output that other steps can use."""
+        return self.error is None and self.kind != "skip"
+
+
+def faults_of(steps: Sequence[PlanStep]) -> tuple[str, ...]:
+    """What is wrong with steps that are run in their order, each as CODE:STEP or CODE:STEP:OTHER; none for none."""
+    found: list[str] = []
+    before: dict[str, PlanStep] = {}
+    ids = {step.step_id for step in steps}
+    for at, step in enumerate(steps):
+        if step.step_id in before:
+            found.append(f"duplicate_step_id:{step.step_id}")
+        for needed in step.dependencies:
+            if needed not in ids:
+                found.append(f"unknown_dependency:{step.step_id}:{needed}")
+            elif needed not in before:
+                found.append(f"dependency_not_before:{step.step_id}:{needed}")
+            elif before[needed].kind == "skip":  # a skip satisfies no dependent that needs its output
+                found.append(f"skipped_dependency:{step.step_id}:{needed}")
+        if step.kind == "response" and any(later.kind != "skip" for later in steps[at + 1 :]):
+            found.append(f"response_not_last:{step.step_id}")
+        before[step.step_id] = step
+    if steps and all(step.kind == "skip" for step in steps):
+        found.append("empty_plan")
+    return tuple(found)
+
+
+def check_steps(steps: Sequence[PlanStep]) -> None:
+    """Raise `UsageError` with all faults of a plan at once."""
+    if not all(isinstance(step, PlanStep) for step in steps):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+        raise UsageError("steps must be PlanStep(…) values")
+    if faults := faults_of(steps):
+        raise UsageError(f"the plan cannot be run: {'; '.join(faults)}")

@@ -1,0 +1,224 @@
+"""Rules about calls that a person wrote: those that tighten, and those that always allow one thing.
+
+Source: spec/guard.md, sections 4.9 and 4.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import date
+from typing import Literal, cast, get_args
+
+from surefoot.types.checks import is_number, is_whole
+from surefoot.types.errors import ConfigError
+from surefoot.types.origins import Origin, Role
+from surefoot.types.tools import Effect
+
+StepKind = Literal["tool", "agent", "reasoning", "response", "skip"]
+
+Value = str | int | float | bool
+
+LONGEST_STANDING_DAYS = 90
+
+COVERED = ("intent", "provenance", "touch", "foreign", "repetition", "conformance")
+"""Rules whose question a standing rule may answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueTest:
+    """What is asked of a value of a call's arguments: of parameter `arg`, at any depth, or of a role, or of both.
+
+    All that is given has to hold of one value: `equals` it or `in_` a list, in the normal form of its kind; `matches`
+    and `not_matches` a pattern in which `*` is any text and `?` one character; `above` and `below` a number; `origin`,
+    where it comes from, is one of these. With none of these it is enough that such a value is there.
+    """
+
+    arg: str | None = None
+    role: Role | None = None
+    equals: Value | None = None
+    in_: tuple[Value, ...] = ()
+    matches: str | None = None
+    not_matches: str | None = None
+    above: float | None = None
+    below: float | None = None
+    origin: tuple[Origin, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.arg and self.role is None:
+            raise ConfigError("arg", self.arg, "name the parameter, or give a role")
+        _check_choice("role", self.role, get_args(Role))
+        for name in ("arg", "matches", "not_matches"):
+            if not isinstance(getattr(self, name), str | None):
+                raise ConfigError(name, getattr(self, name), "give a text")
+        for name in ("above", "below"):
+            if getattr(self, name) is not None and not is_number(getattr(self, name)):
+                raise ConfigError(name, getattr(self, name), "give a number")
+        for origin in self.origin:
+            _check_choice("origin", origin, get_args(Origin))
+        for name, value in (("equals", self.equals), *(("in", one) for one in self.in_)):
+            if not isinstance(value, str | int | float | None):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+                raise ConfigError(name, value, "give a text, a number, true or false")
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """The calls that a rule is about: all that is given has to hold. `tool` may hold `*` and `?`.
+
+    `count_above` holds from the call on that is one more than so many of this run, counted by tool and effect.
+    """
+
+    tool: str | None = None
+    effect: Effect | None = None
+    server: str | None = None
+    step_kind: StepKind | None = None
+    value: ValueTest | None = None
+    count_above: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("tool", "server"):
+            if not isinstance(getattr(self, name), str | None) or getattr(self, name) == "":
+                raise ConfigError(name, getattr(self, name), "give a name")
+        _check_choice("effect", self.effect, get_args(Effect))
+        _check_choice("step_kind", self.step_kind, get_args(StepKind))
+        if self.count_above is not None and not is_whole(self.count_above, 0):
+            raise ConfigError("count_above", self.count_above, "give a whole number of at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of a person. It only tightens: there is no "allow", and what no rule objects to is left to the others."""
+
+    id: str
+    when: When
+    then: Literal["deny", "ask"]
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        _check_text("id", self.id)
+        if self.then not in ("deny", "ask"):
+            raise ConfigError("then", self.then, "choose deny or ask; a rule cannot allow")
+
+
+@dataclass(frozen=True, slots=True)
+class StandingRule:
+    """What a person always allows: exactly this tool under exactly this pin (64 hex digits), while all of `when` holds.
+
+    It answers the questions of the rules in `covers`, until the day `expires_at` (ISO) and never for more than 90 days
+    ahead. It is checked when it is used. `by` is who says so.
+    """
+
+    id: str
+    tool: str
+    pin: str
+    by: str
+    expires_at: str
+    covers: tuple[str, ...]
+    when: tuple[ValueTest, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("id", "tool", "pin", "by"):
+            _check_text(name, getattr(self, name))
+        if "*" in self.tool or "?" in self.tool:
+            raise ConfigError("tool", self.tool, "name exactly one tool; what is always allowed takes no patterns")
+        if len(self.pin) != _PIN_CHARS or not set(self.pin) <= set("0123456789abcdef"):
+            raise ConfigError("pin", self.pin, "give the 64 hex digits of the tool's pin")
+        if not self.covers:
+            raise ConfigError("covers", self.covers, f"name what it answers: {', '.join(COVERED)}")
+        for rule in self.covers:
+            _check_choice("covers", rule, COVERED)
+        try:
+            date.fromisoformat(self.expires_at)
+        except (TypeError, ValueError):
+            raise ConfigError("expires_at", self.expires_at, "give a day as 2027-01-31") from None
+
+    def holds_on(self, today: str) -> bool:
+        """Whether it holds on a day in ISO form: not past its end, nor more than 90 days before; "" is never."""
+        try:
+            left = (date.fromisoformat(self.expires_at) - date.fromisoformat(today[:_DAY_CHARS])).days
+        except ValueError:
+            return False
+        return 0 <= left <= LONGEST_STANDING_DAYS
+
+
+_PIN_CHARS = 64
+_DAY_CHARS = 10
+
+Table = Mapping[str, object]
+_LEAF_KEYS = ("arg", "role", "equals", "in", "matches", "not_matches", "above", "below", "origin")
+
+
+def rule_from(table: Table) -> Rule:
+    """A rule of a table as TOML gives it. Raises `ConfigError` for an unknown key, operator or value."""
+    given = _taken(table, ("id", "when", "then", "reason"), needed=("id", "when", "then"))
+    when = _table("when", given.pop("when"))
+    about = _taken(when, ("tool", "effect", "server", "step_kind", "count_above", *_LEAF_KEYS))
+    leaf = {key: about.pop(key) for key in _LEAF_KEYS if key in about}
+    if not when:
+        raise ConfigError("when", when, "say what the rule is about")
+    value = value_test_from(leaf) if leaf else None
+    return Rule(when=When(**about, value=value), **given)  # pyright: ignore[reportArgumentType]  # they check
+
+
+def standing_from(table: Table) -> StandingRule:
+    """A standing rule of a table as TOML gives it; `when` is a list of tables. Raises as `rule_from`."""
+    names = tuple(one.name for one in fields(StandingRule))
+    given = _taken(table, names, needed=names[:-1])
+    given["covers"] = _texts("covers", given["covers"])
+    tests = given.get("when", ())
+    if not isinstance(tests, list | tuple):
+        raise ConfigError("when", tests, "give a list of tables")
+    given["when"] = tuple(value_test_from(_table("when", one)) for one in cast("list[object]", tests))
+    if isinstance(given["expires_at"], date):  # TOML has days of its own
+        given["expires_at"] = given["expires_at"].isoformat()
+    return StandingRule(**given)  # pyright: ignore[reportArgumentType]  # it checks
+
+
+def value_test_from(table: Table) -> ValueTest:
+    """A test of a table as TOML gives it: `in` for `in_`; `origin` may be one text. Raises as `rule_from`."""
+    given = _taken(table, _LEAF_KEYS)
+    if "in" in given:
+        listed = given.pop("in")
+        values = cast("list[object]", listed) if isinstance(listed, list) else []
+        if not values:
+            raise ConfigError("in", values, "give a list of values")
+        given["in_"] = tuple(values)
+    if "origin" in given:
+        given["origin"] = _texts("origin", given["origin"])
+    return ValueTest(**given)  # pyright: ignore[reportArgumentType]  # it checks
+
+
+def _taken(table: Table, keys: tuple[str, ...], needed: tuple[str, ...] = ()) -> dict[str, object]:
+    for key in table:
+        if key not in keys:
+            raise ConfigError(key, table[key], f"there is no such key; there are {', '.join(keys)}")
+    for key in needed:
+        if key not in table:
+            raise ConfigError(key, None, "it is missing")
+    return dict(table)
+
+
+def _table(name: str, value: object) -> Table:
+    if not isinstance(value, Mapping):
+        raise ConfigError(name, value, "give a table")
+    return cast("Table", value)  # the keys of a TOML table are text
+
+
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    values = cast("list[object]", value) if isinstance(value, list) else []
+    texts = tuple(one for one in values if isinstance(one, str))
+    if not texts or len(texts) != len(values):
+        raise ConfigError(name, values, "give a text or a list of texts")
+    return texts
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigError(name, value, "give a text")
+
+
+def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
+    if value is not None and value not in choices:
+        raise ConfigError(name, value, f"choose one of {', '.join(map(str, choices))}")

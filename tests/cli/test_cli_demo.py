@@ -1,0 +1,57 @@
+"""The demo's tasks that need what is brought before the first model call, with a model that says what a good one would.
+
+The demo is run as `make demo` runs it; the model is a scripted server that it is pointed to by the environment.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_world import Json, calls, chat_server, says
+
+DEMO = Path(__file__).parent.parent.parent / "examples" / "demo.py"
+
+
+def played(number: int, model: str, monkeypatch: pytest.MonkeyPatch) -> subprocess.CompletedProcess[str]:
+    monkeypatch.setenv("SUREFOOT_MODEL", model)
+    command = [sys.executable, str(DEMO), str(number)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def first_request(bodies: list[Json]) -> str:
+    return json.dumps(bodies[0]["messages"])
+
+
+def entry(text: str) -> Json:
+    return calls(("file_write", {"path": "./log/tuesday.md", "text": text}))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_right"), [("KAR-7: The ferry is closed.\n", True), ("The ferry is closed.", False)]
+)
+def test_an_entry_has_to_follow_the_convention_of_its_folder(
+    text: str, monkeypatch: pytest.MonkeyPatch, *, is_right: bool
+) -> None:
+    with chat_server(entry(text), says("Written.")) as server:
+        done = played(4, server.model, monkeypatch)
+    assert "KAR-7" in first_request(server.bodies)
+    assert "conventions read before the first model call: log/AGENTS.md" in done.stdout
+    assert ("✓ right" in done.stdout, done.returncode == 0) == (is_right, is_right), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_right"), [("4 tickets at 17 francs: 68", True), ("68 or 72", False), ("It is 4.", False)]
+)
+def test_a_page_and_a_file_are_fetched_before_the_question_is_asked(
+    answer: str, monkeypatch: pytest.MonkeyPatch, *, is_right: bool
+) -> None:
+    with chat_server(calls(("arithmetic", {"expression": "4 * 17"})), says(answer)) as server:
+        done = played(5, server.model, monkeypatch)
+    asked = first_request(server.bodies)
+    assert "costs 17 francs" in asked
+    assert "order 4 tickets" in asked
+    assert "web_fetch" not in json.dumps(server.bodies[0]["tools"]), "nothing is left to fetch"
+    assert "fetched before the first model call: 2 of 2 references" in done.stdout
+    assert ("✓ right" in done.stdout, done.returncode == 0) == (is_right, is_right), done.stdout + done.stderr

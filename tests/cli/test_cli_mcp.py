@@ -1,0 +1,69 @@
+"""`mcp list` and `--mcp`: servers of a file in the command line."""
+
+import json
+import sys
+from pathlib import Path
+
+from cli_world import Command, calls, chat_server, run_id_in, says
+
+HOSTILE = Path(__file__).parent.parent / "tools" / "mcp_hostile.py"
+
+
+def file_in(folder: Path, **more: object) -> str:
+    entry = {"command": sys.executable, "args": [str(HOSTILE), str(folder / "log")], **more}
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"h": entry}}), encoding="utf-8")
+    return "mcp.json"
+
+
+def test_mcp_list_shows_tools_effects_and_pins(surefoot: Command, tmp_path: Path) -> None:
+    file = file_in(tmp_path, tools={"echo": {"effect": "read"}}, exclude=["die"])
+    done = surefoot("mcp", "list", file)
+    assert done.code == 0, done.err
+    lines = {line.split()[0]: line for line in done.out.splitlines() if line.startswith("  h__")}
+    assert "read (declared)" in lines["h__echo"]
+    assert "delete (taken for delete)" in lines["h__wipe"]
+    assert "write +egress (taken for unknown)" in lines["h__surf"]
+    assert "pin " in lines["h__wipe"]
+    assert "  - die: left out by include and exclude" in done.out
+    rows = [json.loads(line) for line in surefoot("mcp", "list", file, "--json").out.splitlines()]
+    assert {row["remote"] for row in rows} >= {"echo", "files/read all"}
+    assert all(len(row["pin"]) == 64 and row["spec"]["server"] == "h" for row in rows)
+
+
+def test_mcp_list_says_what_is_wrong_with_a_file(surefoot: Command, tmp_path: Path) -> None:
+    done = surefoot("mcp", "list", file_in(tmp_path, comand="x"))
+    assert done.code == 2
+    assert "mcpServers.h.comand: there is no such key" in done.err
+
+
+def test_a_run_uses_the_tools_of_its_servers(surefoot: Command, tmp_path: Path) -> None:
+    with chat_server(calls(("h__echo", {"text": "from afar"})), says("They said it.")) as chat:
+        done = surefoot("run", "--model", chat.model, "--mcp", file_in(tmp_path), "Say it.")
+        assert done.code == 0, done.err
+        assert done.out.strip() == "They said it."
+        assert "from afar" in json.dumps(chat.bodies[1])
+
+
+def test_a_run_whose_server_cannot_start_says_so(surefoot: Command, tmp_path: Path) -> None:
+    with chat_server(says("unused")) as chat:
+        done = surefoot("run", "--model", chat.model, "--mcp", file_in(tmp_path, command="no-such-command"), "x")
+        assert done.code == 2
+        assert "the MCP server h cannot be reached" in done.err
+        assert chat.bodies == []
+
+
+def test_tools_cannot_write_the_file_that_says_which_servers_there_are(surefoot: Command, tmp_path: Path) -> None:
+    with chat_server(calls(("file_write", {"path": "mcp.json", "text": "{}"})), says("no")) as chat:
+        surefoot("run", "--model", chat.model, "--write", "--mcp", file_in(tmp_path), "x")
+        assert "is closed to tools" in json.dumps(chat.bodies[1])
+
+
+def test_a_resumed_run_has_its_servers_back(surefoot: Command, tmp_path: Path) -> None:
+    with chat_server(calls(("h__echo", {"text": "one"})), 401) as chat:
+        failed = surefoot("run", "--model", chat.model, "--mcp", file_in(tmp_path), "Say it.")
+        run_id = run_id_in(failed.err)
+        chat.script += [calls(("h__echo", {"text": "two"})), says("Done.")]
+        assert surefoot("resume", run_id, "--no-tools").code == 2
+        done = surefoot("resume", run_id)
+    assert done.code == 0, done.err
+    assert (tmp_path / "log").read_text(encoding="utf-8").count("tools/call echo") == 2

@@ -1,0 +1,284 @@
+"""What a person wrote down about calls: rules that tighten, and rules that always allow one thing."""
+
+from dataclasses import replace
+
+import pytest
+from gate_world import CONTACTS, DELETE, EVENT, PAY, READ, SEND, TEXT, Run, tool
+
+from surefoot.core.pins import pin_of
+from surefoot.types.errors import ConfigError
+from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
+from surefoot.types.rules import Rule, StandingRule, rule_from, standing_from
+
+RENT = "Pay 50 to DE89370400440532013000 and mail the receipt to ann@example.org and to bob@other.example."
+ACCOUNT = "DE89370400440532013000"
+RECEIPT = {"subject": "receipt", "body": "the receipt"}
+TODAY = "2026-11-22"
+
+
+def rule(then: str = "deny", **when: object) -> Rule:
+    return rule_from({"id": "r", "when": when, "then": then, "reason": "Not here."})
+
+
+def run(*rules: Rule, words: str = RENT) -> Run:
+    return Run(words, GuardConfig(rules=rules))
+
+
+IN_HOUSE = rule(effect="communicate", role="destination", not_matches="*@example.org")
+
+
+def test_mail_that_stays_in_house_runs_and_other_mail_does_not() -> None:
+    its = run(IN_HOUSE)
+    assert its.verdict(SEND, to=["ann@example.org"], **RECEIPT) == "allow"
+    decision, name, grounds = its.judged(SEND, to=["ann@example.org", "bob@other.example"], **RECEIPT)
+    assert (decision.kind, name, grounds.reason_person) == ("deny", "user_rules", "Not here.")
+    assert [e.value for e in grounds.evidence] == ["bob@other.example"]
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "bob@other.example, ann@example.org",
+        "bob@other.example <ann@example.org>",
+        "bob@other.example\n@example.org",
+        "ann@example.org.other.example",
+        "ann@sub.example.org",
+        {"bob@other.example": "ann@example.org"},
+    ],
+)
+def test_an_address_hides_in_no_other_from_a_rule(to: object) -> None:
+    assert run(IN_HOUSE).judged(SEND, to=to, **RECEIPT)[1] in ("user_rules", "provenance")
+    assert run(IN_HOUSE).verdict(SEND, to=to, **RECEIPT) == "deny"
+
+
+@pytest.mark.parametrize(
+    ("when", "fits"),
+    [
+        ({"tool": "pay"}, True),
+        ({"tool": "p*"}, True),
+        ({"tool": "send_*"}, False),
+        ({"effect": "transact"}, True),
+        ({"effect": "delete"}, False),
+        ({"server": "bank"}, False),
+        ({"step_kind": "tool"}, True),
+        ({"step_kind": "agent"}, False),
+        ({"arg": "amount", "above": 49.99}, True),
+        ({"arg": "amount", "above": 50}, False),
+        ({"arg": "amount", "below": 50.5}, True),
+        ({"role": "amount", "above": 40, "below": 60}, True),
+        ({"role": "amount", "above": 51, "below": 60}, False),
+        ({"arg": "recipient", "equals": "de89 3704 0044 0532 0130 00"}, True),
+        ({"arg": "recipient", "in": ["GB29NWBK60161331926819", ACCOUNT]}, True),
+        ({"arg": "recipient", "in": ["GB29NWBK60161331926819"]}, False),
+        ({"arg": "amount", "equals": 50.0}, True),
+        ({"role": "destination", "matches": "de89*"}, True),
+        ({"role": "destination", "matches": "DE89*"}, True),
+        ({"role": "destination", "matches": "GB*"}, False),
+        ({"role": "destination", "origin": "user"}, True),
+        ({"role": "destination", "origin": ["untrusted", "invented"]}, False),
+        ({"arg": "note"}, False),
+        ({"arg": "recipient"}, True),
+        ({"arg": "recipient", "role": "amount"}, False),
+        ({"count_above": 0}, True),
+        ({"count_above": 1}, False),
+        ({"tool": "pay", "arg": "amount", "above": 10, "effect": "transact"}, True),
+    ],
+)
+def test_all_that_is_given_has_to_hold(when: dict[str, object], fits: bool) -> None:
+    for then in ("deny", "ask"):
+        its = run(rule(then, **when))
+        assert its.verdict(PAY, recipient=ACCOUNT, amount=50) == (then if fits else "allow")
+
+
+def test_the_fourth_call_of_a_kind_is_counted_with_those_before() -> None:
+    its = run(rule("ask", tool="send_mail", count_above=3))
+    for number in range(3):
+        call = {"to": ["ann@example.org"], "subject": "receipt", "body": f"the receipt {'again ' * number}"}
+        assert its.verdict(SEND, **call) == "allow"
+        its.yes(SEND, **call)
+    assert its.judged(SEND, to=["ann@example.org"], subject="receipt", body="last receipt")[1] == "user_rules"
+    assert its.verdict(PAY, recipient=ACCOUNT, amount=50) == "allow"
+
+
+def test_a_value_that_is_no_number_is_no_way_around_a_limit() -> None:
+    its = run(rule(arg="amount", above=100))
+    assert its.verdict(PAY, recipient=ACCOUNT, amount="five thousand") == "deny"
+    assert its.verdict(PAY, recipient=ACCOUNT, amount=50) == "allow"
+
+
+def test_a_rule_about_sending_meets_a_tool_of_which_nobody_knows_what_it_does() -> None:
+    its = run(rule(effect="communicate"))
+    unknown = tool("frobnicate", None, to=TEXT)
+    assert its.judged(unknown, to="ann@example.org")[1] == "user_rules"
+
+
+def test_a_rule_that_asks_lifts_no_refusal() -> None:
+    its = run(rule("ask", tool="*"), words="Read the news.")
+    assert its.judged(DELETE, name="old.txt")[1] == "two_faults"
+
+
+# --- what always holds ---
+
+STANDING: dict[str, object] = {
+    "id": "rent",
+    "tool": "pay",
+    "pin": pin_of(PAY),
+    "by": "Ada",
+    "expires_at": "2026-12-31",
+    "covers": ["intent", "provenance", "touch"],
+    "when": [{"arg": "recipient", "equals": ACCOUNT}, {"arg": "amount", "below": 1000}],
+}
+FREE = GuardConfig(two_faults="ask", standing=(standing_from(STANDING),))
+
+
+def standing(config: GuardConfig = FREE, changed: dict[str, object] | None = None, *, today: str = TODAY) -> Run:
+    if changed:
+        config = replace(config, standing=(standing_from({**STANDING, **changed}),))
+    return Run("Pay the bill of last month.", config, today=today)
+
+
+def test_what_a_person_always_allows_is_not_asked_again_and_their_name_is_on_record() -> None:
+    decision, name, grounds = standing().judged(PAY, recipient=ACCOUNT, amount=900)
+    assert (decision.kind, name) == ("allow", "standing")
+    assert "Ada" in grounds.reason_person
+    assert "provenance" in grounds.also
+    assert Run("Pay the bill of last month.").verdict(PAY, recipient=ACCOUNT, amount=900) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changed"),
+    [
+        ({"recipient": "GB29NWBK60161331926819", "amount": 900}, {}),
+        ({"recipient": ACCOUNT, "amount": 1000}, {}),
+        ({"recipient": ACCOUNT, "amount": "all of it"}, {}),
+        ({"recipient": [ACCOUNT, "GB29NWBK60161331926819"], "amount": 900}, {}),
+        ({"recipient": f"{ACCOUNT} GB29NWBK60161331926819", "amount": 900}, {}),
+        ({"recipient": ACCOUNT, "amount": 900, "note": "see https://evil.example/"}, {}),
+        ({"recipient": ACCOUNT}, {}),
+        ({"recipient": ACCOUNT, "amount": 900}, {"expires_at": "2026-11-21"}),
+        ({"recipient": ACCOUNT, "amount": 900}, {"expires_at": "2027-11-21"}),
+        ({"recipient": ACCOUNT, "amount": 900}, {"pin": "0" * 64}),
+        ({"recipient": ACCOUNT, "amount": 900}, {"tool": "pay_out"}),
+        ({"recipient": ACCOUNT, "amount": 900}, {"covers": ["intent"]}),
+        ({"recipient": ACCOUNT, "amount": 900}, {"when": [{"arg": "amount", "below": 1000}]}),
+        ({"recipient": ACCOUNT, "amount": 900}, {"when": [{"arg": "recipient", "equals": ACCOUNT}]}),
+        ({"recipient": ACCOUNT, "amount": 900}, {"when": [{"arg": "recipient", "matches": "DE*"}]}),
+        ({"recipient": ACCOUNT, "amount": 900}, {"when": []}),
+    ],
+)
+def test_a_standing_rule_opens_nothing_beside_what_it_names(
+    arguments: dict[str, object], changed: dict[str, object]
+) -> None:
+    assert standing(changed=changed).verdict(PAY, **arguments) != "allow"
+
+
+def test_a_standing_rule_holds_on_its_last_day_and_without_a_day_never() -> None:
+    assert standing(changed={"expires_at": TODAY}).verdict(PAY, recipient=ACCOUNT, amount=900) == "allow"
+    assert standing(today="").verdict(PAY, recipient=ACCOUNT, amount=900) == "ask"
+
+
+def test_a_changed_description_ends_a_standing_rule() -> None:
+    changed = replace(PAY, description="Pays twice.")
+    assert standing().verdict(changed, recipient=ACCOUNT, amount=900) == "ask"
+
+
+def test_a_standing_rule_lifts_no_refusal() -> None:
+    allowed = {"recipient": ACCOUNT, "amount": 900}
+    denied = replace(FREE, rules=(rule(tool="pay"),))
+    assert standing(denied).judged(PAY, **allowed)[1] == "user_rules"
+    two_faults = Run("Read the news.", replace(FREE, two_faults="deny"))
+    assert two_faults.judged(PAY, **allowed)[1] == "two_faults"
+
+
+def test_a_standing_rule_answers_no_question_that_a_person_ordered() -> None:
+    allowed = {"recipient": ACCOUNT, "amount": 900}
+    for config in (
+        replace(FREE, rules=(rule("ask", tool="pay"),)),
+        replace(FREE, constraints=(SecurityConstraint("c", "require_confirmation", "money", Condition("transact")),)),
+        replace(FREE, constraints=(SecurityConstraint("c", "allow", "once", Condition("transact", max_count=0)),)),
+    ):
+        assert standing(config).verdict(PAY, **allowed) == "ask"
+
+
+def test_a_standing_rule_answers_no_question_that_took_the_place_of_a_refusal() -> None:
+    its = Run("Do the tasks in 'todo.txt'.", replace(FREE, two_faults="deny"))
+    its.read(READ, f"Pay 900 to {ACCOUNT}", name="todo.txt")
+    assert its.judged(PAY, recipient=ACCOUNT, amount=900)[1] == "adoption"
+
+
+def test_with_nobody_to_ask_a_standing_rule_is_the_answer() -> None:
+    its = Run("Pay the bill of last month. The account is in my contacts.", replace(FREE, strict=True))
+    its.read(CONTACTS, [{"name": "house", "iban": ACCOUNT}])
+    assert its.judged(PAY, recipient=ACCOUNT, amount=900)[1] == "standing"
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"tool": "*"}, "tool"),
+        ({"tool": "pay_?"}, "tool"),
+        ({"tool": ""}, "tool"),
+        ({"pin": "sha"}, "pin"),
+        ({"covers": []}, "covers"),
+        ({"covers": ["adoption"]}, "covers"),
+        ({"covers": ["user_rules"]}, "covers"),
+        ({"by": " "}, "by"),
+        ({"expires_at": "soon"}, "expires_at"),
+        ({"when": [{"equals": 1}]}, "arg"),
+        ({"when": {"arg": "x"}}, "when"),
+        ({"scope": "all"}, "scope"),
+    ],
+)
+def test_a_standing_rule_that_could_mean_more_than_it_says_is_refused(changed: dict[str, object], field: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        standing_from({**STANDING, **changed})
+    assert told.value.field == field
+
+
+@pytest.mark.parametrize("missing", ["id", "tool", "pin", "by", "expires_at", "covers"])
+def test_a_standing_rule_is_whole(missing: str) -> None:
+    with pytest.raises(ConfigError, match="it is missing"):
+        standing_from({key: value for key, value in STANDING.items() if key != missing})
+
+
+NO_RULES: list[tuple[dict[str, object], str]] = [
+    ({"id": "r", "when": {"tool": "x"}, "then": "allow"}, "then"),
+    ({"id": "r", "when": {"tool": "x"}}, "then"),
+    ({"id": "", "when": {"tool": "x"}, "then": "deny"}, "id"),
+    ({"id": "r", "when": {}, "then": "deny"}, "when"),
+    ({"id": "r", "when": "x", "then": "deny"}, "when"),
+    ({"id": "r", "when": {"tools": "x"}, "then": "deny"}, "tools"),
+    ({"id": "r", "when": {"arg": "x", "like": "y"}, "then": "deny"}, "like"),
+    ({"id": "r", "when": {"equals": "y"}, "then": "deny"}, "arg"),
+    ({"id": "r", "when": {"effect": "destroy"}, "then": "deny"}, "effect"),
+    ({"id": "r", "when": {"step_kind": "x"}, "then": "deny"}, "step_kind"),
+    ({"id": "r", "when": {"role": "place"}, "then": "deny"}, "role"),
+    ({"id": "r", "when": {"role": "time", "origin": "me"}, "then": "deny"}, "origin"),
+    ({"id": "r", "when": {"role": "time", "origin": []}, "then": "deny"}, "origin"),
+    ({"id": "r", "when": {"arg": "x", "in": []}, "then": "deny"}, "in"),
+    ({"id": "r", "when": {"arg": "x", "in": [{}]}, "then": "deny"}, "in"),
+    ({"id": "r", "when": {"arg": "x", "equals": []}, "then": "deny"}, "equals"),
+    ({"id": "r", "when": {"arg": "x", "above": "1"}, "then": "deny"}, "above"),
+    ({"id": "r", "when": {"arg": "x", "matches": 1}, "then": "deny"}, "matches"),
+    ({"id": "r", "when": {"tool": ""}, "then": "deny"}, "tool"),
+    ({"id": "r", "when": {"count_above": -1}, "then": "deny"}, "count_above"),
+    ({"id": "r", "when": {"tool": "x"}, "then": "deny", "unless": {}}, "unless"),
+]
+
+
+@pytest.mark.parametrize(("table", "field"), NO_RULES)
+def test_a_rule_that_cannot_be_meant_is_refused_by_its_field(table: dict[str, object], field: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        rule_from(table)
+    assert told.value.field == field
+
+
+def test_a_write_with_guests_counts_as_sending() -> None:
+    its = Run("Add an event with ann@example.org", GuardConfig(rules=(rule(effect="communicate"),)))
+    assert its.verdict(EVENT, title="event", guests=["ann@example.org"]) == "deny"
+    assert its.verdict(EVENT, title="event") == "allow"
+
+
+def test_a_standing_rule_is_a_value() -> None:
+    assert isinstance(FREE.standing[0], StandingRule)
+    assert FREE.standing[0].holds_on("2026-12-31T10:00:00")

@@ -1,0 +1,94 @@
+"""Rules in files: whatever cannot be read as it is meant stops what would have used it."""
+
+from pathlib import Path
+
+import pytest
+
+from surefoot.core.pins import pin_of
+from surefoot.runtime.rules import cedar_of, rules_of
+from surefoot.types.errors import ConfigError
+from surefoot.types.rules import Rule, ValueTest, When
+from surefoot.types.tools import ToolSpec
+
+MAIL = """
+[[rule]]
+id = "mail-stays-in-house"
+when = { effect = "communicate", role = "destination", not_matches = "*@example.org" }
+then = "deny"
+reason = "Mail goes to our own domain only."
+"""
+PAY = ToolSpec("pay", "Pays.", {"type": "object"})
+RENT = f"""
+[[standing]]
+id = "rent"
+tool = "pay"
+pin = "{pin_of(PAY)}"
+by = "Ada"
+expires_at = 2026-12-31
+covers = ["provenance"]
+when = [{{ arg = "to", equals = "DE89370400440532013000" }}]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "rules.toml"
+
+
+def test_a_file_gives_its_rules_in_order(file: Path) -> None:
+    file.write_text(MAIL + RENT)
+    rules, standing = rules_of(file)
+    test = ValueTest(role="destination", not_matches="*@example.org")
+    when = When(effect="communicate", value=test)
+    assert rules == (Rule("mail-stays-in-house", when, "deny", "Mail goes to our own domain only."),)
+    assert [(one.tool, one.expires_at, one.when[0].arg) for one in standing] == [("pay", "2026-12-31", "to")]
+
+
+def test_an_empty_file_has_no_rules(file: Path) -> None:
+    file.write_text("")
+    assert rules_of(str(file)) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("[[rule]", "this is no TOML"),
+        ("x = [" + "[" * 5000, "this is no TOML"),
+        ("[rule]\nid = 'a'", "write [[rule]], with two brackets"),
+        ("rule = ['a']", "rule 1 is no table"),
+        ("[[rules]]\nid = 'a'", "there is no such table in a file of rules"),
+        (MAIL + MAIL, "rule 'mail-stays-in-house': id='mail-stays-in-house': there is another one"),
+        (MAIL.replace('"deny"', '"allow"'), "rule 'mail-stays-in-house': then='allow': choose deny or ask"),
+        (
+            MAIL.replace("not_matches", "unlike"),
+            "rule 'mail-stays-in-house': unlike='*@example.org': there is no such key",
+        ),
+        (MAIL + "[[rule]]\nwhen = { tool = 'x' }\nthen = 'ask'", "rule 2: id=None: it is missing"),
+        (RENT.replace('tool = "pay"', 'tool = "*"'), "standing 'rent': tool='*': name exactly one tool"),
+    ],
+)
+def test_what_cannot_be_meant_names_the_file_and_the_rule(file: Path, written: str, said: str) -> None:
+    file.write_text(written)
+    with pytest.raises(ConfigError) as told:
+        rules_of(file)
+    assert str(file) in str(told.value)
+    assert said in str(told.value)
+
+
+def test_a_file_that_is_not_there_or_no_text_is_told(file: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        rules_of(file)
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        rules_of(file)
+
+
+def test_a_file_of_policies_is_looked_at_before_it_is_used(tmp_path: Path) -> None:
+    file = tmp_path / "policies.cedar"
+    file.write_text("permit(principal, action, resource);")
+    assert cedar_of(file) == "permit(principal, action, resource);"
+    for broken in ("permit(principal);", ""):
+        file.write_text(broken)
+        with pytest.raises(ConfigError) as told:
+            cedar_of(file)
+        assert str(file) in str(told.value)

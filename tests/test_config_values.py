@@ -1,0 +1,151 @@
+"""What no configuration takes: each bad value is a `ConfigError` when it is built. Source: spec/primitives.md, D1."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from surefoot.types.config import Budget, LoopConfig
+from surefoot.types.errors import ConfigError
+from surefoot.types.guard import GuardConfig
+from surefoot.types.knowledge import ConventionsConfig
+from surefoot.types.patterns import ReferencePattern
+from surefoot.types.prehydration import PreHydrationConfig, Resolver
+from surefoot.types.profile import ToolProfile
+from surefoot.types.progress import StepIterationConfig
+
+Values = tuple[object, ...]
+Kind = type[Any]
+"""One of the configurations; its fields are given by name."""
+
+HUGE, NAN, INF = 10**400, float("nan"), float("inf")
+COUNT: Values = (-1, 1.5, True, "3", [], HUGE, NAN)
+SECONDS: Values = (0, -1.0, True, "3", [], HUGE, NAN, INF, None)
+SHARE: Values = (-0.1, 1.1, True, "1", [], HUGE, NAN, None)
+FLAG: Values = (None, 0, 1, "yes", [])
+TEXTS: Values = (None, "a", 3, {"a": 1}, [None], [1], [["a"]])
+MAPPING: Values = (None, "a", 3, [], [("a", "b")])
+WORD: Values = (None, 3, "", [], {})
+
+BAD: Mapping[Kind, Mapping[str, Values]] = {
+    Budget: {
+        "max_steps": (0, *COUNT),
+        "max_tokens": (0, *COUNT),
+        "max_cost_usd": SECONDS[:-1],
+        "max_seconds": SECONDS[:-1],
+        "reserve": (1, *SHARE),
+        "shares": (*MAPPING, {"thinker": 0}, {"thinker": None}, {"thinker": HUGE}, {1: 0.5}),
+    },
+    LoopConfig: {
+        "budget": (None, 3, {}, {"max_steps": 3}),
+        "parse_faults": (0, None, *COUNT),
+        "nudges": (None, *COUNT),
+        "empty_replies": (0, None, *COUNT),
+        "continuations": (None, *COUNT),
+        "tool_result_chars": (199, None, *COUNT),
+        "max_concurrent_tools": (0, None, *COUNT),
+        "tool_timeout_s": SECONDS,
+        "finish_with_reads": FLAG,
+        "on_conflict": ("last", *WORD),
+        "repair": ("all", *WORD),
+        "max_rounds": (0, None, *COUNT),
+        "deliverable": ("never", *WORD),
+        "actor_steps": (0, None, *COUNT),
+        "early_deliverable": ("never", *WORD),
+        "thinker_sees": ("nothing", *WORD),
+        "context_tokens": (0, *COUNT),
+        "output_schema": ("{}", 3, []),
+        "tool_profile": ({}, ["web_*"], "web_*"),
+        "step_iteration": ({}, 3, False),
+        "pre_hydration": ({}, True, 3),
+        "conventions": ({}, ".", 3),
+        "guard": ({}, "enforce", True),
+    },
+    ToolProfile: {
+        **dict.fromkeys(("include", "exclude", "pinned"), TEXTS),
+        "max_tools": COUNT,
+        "require_verified": FLAG,
+        "trust_description": ("remote", *WORD),
+        "digests": (*MAPPING, {"a": None}, {"a": "0" * 64}, {"a": f"sha256:{'0' * 63}"}, {1: f"sha256:{'0' * 64}"}),
+    },
+    StepIterationConfig: {
+        "max_reattempts_per_step": (None, *COUNT),
+        "similarity_threshold": SHARE,
+        "on_limit_reached": ("Skip", *WORD),
+        "window": (0, 19, None, *COUNT),
+        "max_period": (0, None, *COUNT),
+        "repeats": (1, None, *COUNT),
+        "enabled": FLAG,
+    },
+    PreHydrationConfig: {
+        "custom_patterns": (None, "a", 3, {"a": "b"}, [None], ["[A-Z]"], [{"ref_type": "a", "pattern": "b"}]),
+        "resolution_tools": (*MAPPING, {"url": None}, {"url": 3}, {"url": ""}, {"": "a"}, {1: "a"}),
+        "timeout": SECONDS,
+        "reference_timeout": SECONDS,
+        "max_references": (None, *COUNT),
+        "max_context_tokens": (None, *COUNT),
+        "max_per_type": COUNT,
+        "max_concurrency": (0, None, *COUNT),
+        "max_input_chars": (None, *COUNT),
+        "path_style": ("vms", *WORD),
+    },
+    ReferencePattern: {
+        "ref_type": ("1a", "a b", "a" * 65, *WORD),
+        "pattern": (*WORD, "(", "*", r"(a)\1", "(a+)+", "a" * 1001, "a{99999999999}"),
+    },
+    Resolver: {"tool": WORD, "argument": WORD[1:]},
+    GuardConfig: {
+        **dict.fromkeys(("mode", "two_faults", "content_tokens", "fetch", "guess", "pins"), ("maybe", *WORD)),
+        **dict.fromkeys(("approvals", "anchor", "sanitise"), ("maybe", *WORD)),
+        "strict": FLAG,
+        **dict.fromkeys(("approval_timeout_s", "stage_timeout_s"), SECONDS),
+        **dict.fromkeys(("max_asks", "reasoning_retries"), (None, *COUNT)),
+        "lexicon": (*MAPPING, {"ping": ("a",)}, {"write": "a"}, {"write": (3,)}, {"write": ("",)}),
+        **dict.fromkeys(("constraints", "rules", "standing"), (None, "a", 3, {}, (None,), ("a",))),
+        **dict.fromkeys(("cedar", "judge"), (None, 3, [], {})),
+    },
+    ConventionsConfig: {
+        "root": ("a\0b", *WORD),
+        "files": (*TEXTS, ["a/b"], [""], [".."], {"AGENTS.md"}),
+        "max_bytes": (None, *COUNT),
+        "store": WORD[1:],
+    },
+}
+NEEDED: Mapping[Kind, Mapping[str, object]] = {
+    ReferencePattern: {"ref_type": "jira", "pattern": "a"},
+    Resolver: {"tool": "jira_get"},
+    ConventionsConfig: {"root": "."},
+}
+
+CASES = [
+    pytest.param(kind, name, value, id=f"{kind.__name__}.{name}={ascii(value)[:30]}")
+    for kind, rows in BAD.items()
+    for name, values in rows.items()
+    for value in values
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), CASES)
+def test_a_bad_value_is_told_by_its_field_when_it_is_built(kind: Kind, name: str, value: object) -> None:
+    with pytest.raises(ConfigError) as told:
+        kind(**{**NEEDED.get(kind, {}), name: value})
+    assert told.value.field.split(".")[0] == name
+    assert told.value.message
+
+
+@pytest.mark.parametrize("kind", BAD, ids=lambda kind: kind.__name__)
+def test_what_is_needed_alone_is_enough_and_frozen(kind: Kind) -> None:
+    config = kind(**NEEDED.get(kind, {}))
+    assert {field.name for field in fields(config)} == {*BAD[kind]}, "every field has bad values"
+    with pytest.raises(AttributeError):
+        setattr(config, next(iter(BAD[kind])), 3)
+
+
+@pytest.mark.parametrize("kind", [ToolProfile, StepIterationConfig, PreHydrationConfig], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("data", [None, 3, "x", [], [1], {"nope": 1}, {1: 2}, {None: None}], ids=repr)
+def test_json_of_another_shape_or_with_an_unknown_field_is_refused(
+    kind: type[ToolProfile] | type[StepIterationConfig] | type[PreHydrationConfig], data: object
+) -> None:
+    with pytest.raises(ConfigError):
+        kind.from_json(data)

@@ -1,0 +1,344 @@
+"""Limits of progress in a run: who is asked, what begins anew, and what a crash leaves. Source: primitives, 2.5."""
+
+from collections.abc import Callable, Mapping
+from itertools import count
+from unicodedata import normalize
+
+import pytest
+
+from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
+from surefoot.core.replay import replay
+from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.types.events import CallJudged, Event, ModelReplied, StepLimitReached
+from surefoot.types.messages import CallMode, ModelRequest
+from surefoot.types.profile import ToolProfile
+from surefoot.types.progress import LimitAction, StepIterationConfig
+
+pytestmark = pytest.mark.anyio
+
+NOTE = "[PROGRESS_NOTE]"
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran() -> None:
+    ran.clear()
+
+
+@tool(effect="read")
+async def look(q: str) -> str:
+    """Look something up."""
+    ran.append(q)
+    return f"about {q}"
+
+
+@tool(effect="read")
+async def load(path: str) -> str:
+    """Load a file."""
+    ran.append(path)
+    raise OSError(f"cannot lock file {path}")
+
+
+@tool
+async def fetch(url: str) -> str:
+    """Have a page fetched, which is not tried again by itself."""
+    ran.append(url)
+    raise ConnectionError("connection reset")
+
+
+@tool
+async def shell(command: str) -> str:
+    """Run a command."""
+    ran.append(command)
+    return "ran"
+
+
+def config(action: LimitAction = LimitAction.SkipStep, most: int = 2, profile: ToolProfile | None = None) -> LoopConfig:
+    limits = StepIterationConfig(max_reattempts_per_step=most, on_limit_reached=action)
+    return LoopConfig(
+        Budget(max_steps=60), parse_faults=9, empty_replies=9, nudges=9, step_iteration=limits, tool_profile=profile
+    )
+
+
+def model(reply: Callable[[int], Scripted], mode: CallMode = "native") -> FunctionModel:
+    steps = count()
+    return FunctionModel(lambda _: reply(next(steps)), modes=(mode,))
+
+
+def agent(
+    store: MemoryJournal, reply: Callable[[int], Scripted] | FunctionModel | ScriptedModel, limits: LoopConfig
+) -> Agent:
+    made = model(reply) if callable(reply) else reply
+    return Agent(made, [look, load, fetch, shell], journal=store, config=limits)
+
+
+async def events_of(store: MemoryJournal, run_id: str) -> list[Event]:
+    records, wrong = await store.read_recorded(run_id)
+    events = [record.event for record in records]
+    assert wrong == ""
+    assert replay(events).differs_at is None
+    return events
+
+
+def limits_of(events: list[Event]) -> list[StepLimitReached]:
+    return [event for event in events if isinstance(event, StepLimitReached)]
+
+
+def loading(*paths: str, times: int = 2, then: Scripted = "done") -> Callable[[int], Scripted]:
+    return lambda step: calls(*(("load", {"path": path}) for path in paths)) if step < times else then
+
+
+async def test_a_step_that_has_stopped_waits_for_a_person_whose_answer_begins_it_anew() -> None:
+    store = MemoryJournal()
+    one = agent(store, loading("x", times=3), config(LimitAction.Escalate))
+    run = await one.run("go")
+    assert (run.status, run.reason, ran) == ("paused", "approval", ["x", "x"])
+    (limit,) = limits_of(await events_of(store, run.id))
+    assert [waiting.id for waiting in run.waiting] == [limit.step_id]
+    assert (await one.resume(run.id)).status == "paused"  # taking it up approves nothing
+    await one.approve(run.id, limit.step_id, by="Ada")
+    run = await one.resume(run.id)
+    assert (run.status, ran) == ("completed", ["x", "x", "x"])
+    await events_of(store, run.id)
+
+
+async def test_a_limit_that_a_person_lets_stand_stays() -> None:
+    store = MemoryJournal()
+    one = agent(store, loading("x", times=3), config(LimitAction.Escalate))
+    run = await one.run("go")
+    await one.refuse(run.id, run.waiting[0].id, by="Ada")
+    run = await one.resume(run.id)
+    assert (run.status, ran) == ("completed", ["x", "x"])
+    await events_of(store, run.id)
+
+
+@pytest.mark.parametrize(("reply", "mode"), [(calls(("look", {"q": "a"})), "native"), ("Thought: I think.", "text")])
+@pytest.mark.parametrize("is_refused", [False, True])
+async def test_a_circle_or_a_monologue_waits_for_a_person_too(
+    reply: Scripted, mode: CallMode, *, is_refused: bool
+) -> None:
+    store = MemoryJournal()
+    done = "done" if mode == "native" else "Final Answer: done"
+    one = agent(store, model(lambda step: reply if step < 5 else done, mode), config(LimitAction.Escalate))
+    run = await one.run("go")
+    assert (run.status, [waiting.id for waiting in run.waiting]) == ("paused", ["run"])
+    assert len(limits_of(await events_of(store, run.id))) == 1
+    await (one.refuse if is_refused else one.approve)(run.id, "run", by="Ada")
+    run = await one.resume(run.id)
+    assert (run.status, run.reason) == (("stopped", "stuck") if is_refused else ("completed", ""))
+    await events_of(store, run.id)
+
+
+async def test_no_answer_about_a_limit_runs_a_tool_that_the_profile_hides() -> None:
+    store = MemoryJournal()
+    limits = config(LimitAction.Escalate, profile=ToolProfile(include=["look"]))
+    one = agent(store, lambda step: calls(("shell", {"command": "rm"})) if step < 9 else "done", limits)
+    run = await one.run("go")
+    while run.status == "paused":
+        await one.approve(run.id, run.waiting[0].id, by="Ada")
+        run = await one.resume(run.id)
+    assert (run.status, ran) == ("completed", [])
+    judged = [event for event in await events_of(store, run.id) if isinstance(event, CallJudged) and not event.by]
+    assert {event.rule for event in judged} == {"profile"}
+
+
+async def test_an_answer_about_one_step_leaves_the_others_stopped() -> None:
+    store = MemoryJournal()
+    one = agent(store, loading("x", "y", times=3), config(LimitAction.Escalate))
+    run = await one.run("go")
+    assert len(run.waiting) == len(limits_of(await events_of(store, run.id))) == 2
+    for number, waiting in enumerate(run.waiting):
+        await (one.refuse if number else one.approve)(run.id, waiting.id, by="Ada")
+    run = await one.resume(run.id)
+    assert (run.status, ran) == ("completed", ["x", "y", "x", "y", "x"])
+
+
+async def test_two_steps_that_stop_in_one_turn_are_both_told() -> None:
+    store = MemoryJournal()
+    run = await agent(store, loading("x", "y"), config()).run("go")
+    assert (run.status, len(limits_of(await events_of(store, run.id)))) == ("completed", 2)
+
+
+async def journal_until(store: MemoryJournal, run_id: str, at: int) -> MemoryJournal:
+    """A journal as a crash left it: the first records alone, and nobody has taken the run up."""
+    events = await events_of(store, run_id)
+    crashed = MemoryJournal()
+    journal = await crashed.open(run_id, create=True)
+    await journal.append(events[:at])
+    await journal.release()
+    return crashed
+
+
+def place_of(events: list[Event], kind: type[Event], number: int = 0) -> int:
+    return [at for at, event in enumerate(events) if isinstance(event, kind)][number]
+
+
+async def test_a_stop_holds_after_a_crash() -> None:
+    store = MemoryJournal()
+    run = await agent(store, loading("x"), config()).run("go")
+    crashed = await journal_until(store, run.id, place_of(await events_of(store, run.id), StepLimitReached))
+    ran.clear()
+    run = await agent(crashed, loading("x", times=1), config()).resume(run.id)
+    assert (run.status, ran) == ("completed", [])
+    assert len(limits_of(await events_of(crashed, run.id))) == 1
+
+
+async def test_a_circle_is_not_forgotten_by_crashes_but_by_one_who_takes_up_a_stuck_run() -> None:
+    store = MemoryJournal()
+    run = await agent(store, lambda _: calls(("look", {"q": "a"})), config()).run("go")
+    events = await events_of(store, run.id)
+    crashed = await journal_until(store, run.id, place_of(events, ModelReplied, 3))
+    again = await agent(crashed, lambda _: calls(("look", {"q": "a"})), config()).resume(run.id)
+    assert (again.status, again.reason, again.requests) == ("stopped", "stuck", 5)
+    assert (await agent(store, lambda _: "done", config()).resume(run.id)).status == "completed"
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+async def test_a_call_allowed_before_a_crash_does_not_run_when_the_profile_hides_it_now(*, has_begun: bool) -> None:
+    store = MemoryJournal()
+    run = await agent(store, lambda step: "done" if step else calls(("look", {"q": "a"})), config()).run("go")
+    at = place_of(await events_of(store, run.id), CallJudged) + 1
+    crashed = await journal_until(store, run.id, at + has_begun)
+    ran.clear()
+    hidden = config(profile=ToolProfile(exclude=["look"]))
+    run = await agent(crashed, lambda _: "done", hidden).resume(run.id, config=hidden)
+    assert (run.status, ran) == ("completed", [])
+    assert [event.rule for event in await events_of(crashed, run.id) if isinstance(event, CallJudged)] == [
+        "",
+        "profile",
+    ]
+
+
+async def test_a_denied_sibling_hides_no_progress() -> None:
+    store = MemoryJournal()
+    told = count()
+
+    @tool(effect="read", polling=True)
+    async def status() -> str:
+        """How far it is."""
+        return f"{next(told)} of 40 done"
+
+    def reply(step: int) -> Scripted:
+        return calls(("load", {"path": "x"}), ("status", {})) if step < 20 else "done"
+
+    run = await Agent(model(reply), [load, status], journal=store, config=config()).run("go")
+    assert (run.status, ran.count("x")) == ("completed", 2)
+
+
+async def test_a_turn_with_a_failure_of_infrastructure_is_never_called_stuck() -> None:
+    store = MemoryJournal()
+    one = agent(
+        store, lambda step: calls(("look", {"q": "a"}), ("fetch", {"url": "u"})) if step < 12 else "done", config()
+    )
+    assert not limits_of(await events_of(store, (await one.run("go")).id))
+
+
+async def test_a_thinker_that_stumbles_and_recovers_each_round_is_no_monologue() -> None:
+    store = MemoryJournal()
+    rounds = count()
+
+    def think(_: ModelRequest) -> Scripted:
+        step = next(rounds)
+        if step == 20:
+            return "TASK_DONE"
+        return f"<instruction>Say {step}.</instruction>" if step % 2 else ""
+
+    acting = FunctionModel(lambda _: "said", modes=("native",))
+    parts = {"thinker": FunctionModel(think, modes=("text",)), "actor": acting}
+    limits = LoopConfig(Budget(max_steps=60), max_rounds=40, step_iteration=StepIterationConfig())
+    run = await Agent(parts, [look], reasoner="dual", journal=store, config=limits).run("go")
+    assert not limits_of(await events_of(store, run.id))
+
+
+async def test_a_thinker_is_told_that_its_actor_goes_in_circles() -> None:
+    thinking = FunctionModel(lambda _: "<instruction>Look up a.</instruction>", modes=("text",))
+    acting = FunctionModel(
+        lambda request: calls(("look", {"q": "a"})) if request.tools.tools else "nothing", modes=("native",)
+    )
+    run = await Agent({"thinker": thinking, "actor": acting}, [look], reasoner="dual", config=LoopConfig()).run("go")
+    assert (run.status, run.reason) == ("stopped", "stuck")
+    assert any(NOTE in message.content for message in thinking.requests[-1].messages)
+
+
+async def test_a_step_that_is_not_to_be_tried_is_not_started() -> None:
+    store = MemoryJournal()
+    run = await agent(store, loading("x", times=1), config(most=0)).run("go")
+    (limit,) = limits_of(await events_of(store, run.id))
+    assert (run.status, ran, limit.kind, limit.attempts) == ("completed", [], "max", 0)
+
+
+async def test_a_stop_by_the_limit_ends_with_the_answer_that_there_is() -> None:
+    def reply(request: ModelRequest) -> Scripted:
+        return calls(("load", {"path": "x"})) if request.tools.tools else "it is locked"
+
+    limits = config(LimitAction.AnswerNow, most=1)
+    run = await agent(MemoryJournal(), FunctionModel(reply), limits).run("go")
+    assert (run.status, run.reason, run.answer) == ("stopped", "step limit", "it is locked")
+
+
+async def test_a_circle_of_errors_of_one_step_is_told_denied_and_stopped() -> None:
+    store = MemoryJournal()
+    built = count()
+
+    @tool(effect="read")
+    async def build(part: str) -> str:
+        """Build a part."""
+        raise ValueError(f"{part}: missing header" if next(built) % 2 else "unknown symbol: link the library first")
+
+    def reply(step: int) -> Scripted:
+        return calls(("build", {"part": "a"}), ("look", {"q": f"{step}"})) if step < 8 else "done"
+
+    made = model(reply)
+    run = await Agent(made, [build, look], journal=store, config=config(most=20)).run("go")
+    events = await events_of(store, run.id)
+    rules = [event.rule for event in events if isinstance(event, CallJudged) and event.call_id.endswith(".0")]
+    assert (run.status, rules) == ("stopped", [""] * 6 + ["stuck"] * 2)
+    (limit,) = limits_of(events)
+    assert (limit.step_id[:6], limit.pattern) == ("build-", "cycle")
+    assert sum(message.content.count(NOTE) for message in made.requests[-1].messages) == 1
+
+
+async def test_a_step_is_its_call_however_that_is_written_and_its_id_is_short() -> None:
+    store = MemoryJournal()
+    name = "café" * 50_000
+    forms: list[Mapping[str, object]] = [{"path": normalize("NFC", name)}, {"path": normalize("NFD", name)}]
+    run = await agent(store, lambda step: calls(("load", forms[step])) if step < 2 else "done", config()).run("go")
+    (limit,) = limits_of(await events_of(store, run.id))
+    assert len(limit.step_id) < 90
+
+
+async def test_one_circle_is_told_once() -> None:
+    @tool(effect="read", polling=True)
+    async def status() -> str:
+        """How far it is."""
+        return "running"
+
+    made = model(lambda _: calls(("status", {})))
+    await Agent(made, [status], config=config()).run("go")
+    notes = [sum(message.content.count(NOTE) for message in request.messages) for request in made.requests]
+    assert notes == [0] * 10 + [1] * 20
+    assert "status with the same arguments came 10 times" in made.requests[10].messages[-1].content
+
+
+async def test_a_long_result_whose_clock_alone_changes_is_the_same() -> None:
+    store = MemoryJournal()
+    times = count(10)
+
+    @tool(effect="read", polling=True)
+    async def log() -> str:
+        """The log."""
+        return "nothing new\n" * 2_000 + f"\n09:14:{next(times)} ready"
+
+    run = await Agent(model(lambda _: calls(("log", {}))), [log], journal=store, config=config()).run("go")
+    assert (run.status, run.reason) == ("stopped", "stuck")
+
+
+async def test_a_proposal_on_hand_is_not_lost_when_the_task_is_given_up() -> None:
+    rounds = count()
+    thinking = FunctionModel(lambda _: "<instruction>Go on.</instruction>" if next(rounds) < 1 else "", modes=("text",))
+    parts = "<task_objective>o</task_objective><final_output>it is 42</final_output>"
+    acting = ScriptedModel([f"<deliverable>{parts}</deliverable>"], modes=("text",))
+    limits = config(LimitAction.AbortTask)
+    models = {"thinker": thinking, "actor": acting}
+    run = await Agent(models, [look], reasoner="dual", config=limits).run("go")
+    assert (run.status, run.reason, run.deliverable.output) == ("stopped", "stuck", "it is 42")

@@ -1,0 +1,420 @@
+"""Tools of MCP servers, against a server that misbehaves and one in its place."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any  # Any: fields of a dataclass by name
+
+import pytest
+
+from surefoot import Agent
+from surefoot.runtime.offered import Offers
+from surefoot.testing.models import ScriptedModel
+from surefoot.tools.mcp.connection import Connection
+from surefoot.tools.mcp.declared import Declared, McpServer
+from surefoot.tools.mcp.offers import pin_of
+from surefoot.tools.mcp.servers import McpServers
+from surefoot.tools.mcp.tool import McpTool
+from surefoot.types.config import LoopConfig
+from surefoot.types.errors import UsageError
+from surefoot.types.events import CallEnded
+from surefoot.types.messages import ToolProgress
+from surefoot.types.ports import ServiceKey, ToolCallContext
+
+pytestmark = pytest.mark.anyio
+
+HOSTILE = Path(__file__).parent / "mcp_hostile.py"
+
+Tools = Mapping[str, McpTool]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def server(log: Path) -> McpServer:
+    return McpServer("h", command=sys.executable, args=(str(HOSTILE), str(log)), connect_timeout_s=20)
+
+
+@asynccontextmanager
+async def started(*servers: McpServer) -> AsyncGenerator[McpServers]:
+    async with McpServers(servers, backoff_s=0.001) as made:
+        yield made
+
+
+async def tools_of(servers: McpServers) -> Tools:
+    return {tool.spec.name: tool for tool in await servers.tools()}
+
+
+def lines_of(log: Path) -> list[str]:
+    return log.read_text(encoding="utf-8").splitlines()
+
+
+def calls_in(log: Path, name: str) -> int:
+    return lines_of(log).count(f"tools/call {name}")
+
+
+CONTEXT = ToolCallContext("run", "call", "key")
+
+
+async def test_what_a_server_lists_is_made_fit_for_a_model(server: McpServer) -> None:
+    async with started(server) as servers:
+        tools = await tools_of(servers)
+        (dropped,) = (listing.dropped for listing in (await servers.listings()).values())
+    assert [name for name in tools if not name.startswith("h__a_name")][:5] == [
+        "h__echo",
+        "h__hidden",
+        "h__files_read_all_b6df1b07",
+        "h_____bcd6771e",
+        "h__picky",
+    ]
+    assert all(len(name) <= 64 and name.replace("_", "").replace("-", "").isalnum() for name in tools)
+    assert dropped == (("echo", "the server lists another tool of this name"),)
+    hidden = tools["h__hidden"].spec
+    assert hidden.description.startswith("Reads a file. xxx")
+    assert len(hidden.description) == 600
+    assert hidden.parameters["properties"] == {"text": {"type": "string", "description": "A text."}}
+    echo = tools["h__echo"].spec
+    assert (echo.effect, echo.declared, echo.idempotent, echo.origin, echo.server) == (
+        "write",
+        False,
+        False,
+        "remote",
+        "h",
+    )
+
+
+async def test_hints_may_only_tighten_and_a_declaration_stands(server: McpServer) -> None:
+    declared = {"wipe": Declared("write", idempotent=True), "surf": Declared("read", roles={"url": "destination"})}
+    async with started(server) as servers:
+        tools = await tools_of(servers)
+        assert tools["h__wipe"].spec.effect == "delete"
+        assert (tools["h__surf"].spec.effect, tools["h__surf"].spec.egress) == ("write", True)
+        pins = {name: tool.pin for name, tool in tools.items()}
+    async with started(replace(server, tools=declared)) as servers:
+        tools = await tools_of(servers)
+        assert (tools["h__wipe"].spec.effect, tools["h__wipe"].spec.may_repeat) == ("write", True)
+        surf = tools["h__surf"].spec
+        assert (surf.effect, surf.egress, surf.declared, surf.roles) == ("read", False, True, {"url": "destination"})
+        assert {name: tool.pin for name, tool in tools.items()} == pins
+
+
+async def test_only_what_is_let_in_is_offered_and_a_declaration_for_nothing_is_told(server: McpServer) -> None:
+    async with started(replace(server, include=("e*", "b*"), exclude=("boom",), tools={"eco": Declared()})) as servers:
+        assert list(await tools_of(servers)) == ["h__echo"]
+        (listing,) = (await servers.listings()).values()
+        assert ("boom", "left out by include and exclude") in listing.dropped
+        assert ("eco", "declared, but the server does not list it") in listing.dropped
+
+
+async def test_results_are_untrusted_text(server: McpServer) -> None:
+    async with started(server) as servers:
+        tools = await tools_of(servers)
+        told = await tools["h__echo"].call({"text": "你好"}, CONTEXT)
+        assert (told.content, told.kind, told.trust, told.source) == ("你好", "ok", "untrusted", "mcp:h")
+        assert (await tools["h__parts"].call({}, CONTEXT)).content.splitlines() == [
+            "one",
+            "[image, image/png, 5 bytes]",
+            "[audio, audio/wav, 2 bytes]",
+            "[link to a resource: file:///a.txt, text/plain, 7 bytes]",
+            "[resource mem://b, text/plain, 6 characters]",
+            "inside",
+            "[resource mem://c, unknown type, 5 bytes]",
+        ]
+        assert (await tools["h__nothing"].call({}, CONTEXT)).content == "(the tool gave no content)"
+        assert (await tools["h__garbage"].call({}, CONTEXT)).content == "garbage"  # after lines that are no JSON
+
+
+async def test_a_structured_result_is_json_and_fits_its_schema(server: McpServer) -> None:
+    async with started(server) as servers:
+        number = (await tools_of(servers))["h__number"]
+        good = await number.call({"text": "5"}, CONTEXT)
+        assert (good.content, good.structured) == ('{"n":5}', True)
+        bad = await number.call({"text": "five"}, CONTEXT)
+        assert (bad.kind, bad.structured) == ("error", False)
+        assert "The call was made" in bad.content
+        assert "'five' is not of type 'integer'" in bad.content
+        none = await number.call({"text": "0"}, CONTEXT)
+        assert (none.content, none.structured) == ("as text", False)
+
+
+async def test_errors_of_the_server_are_results(server: McpServer) -> None:
+    async with started(server) as servers:
+        tools = await tools_of(servers)
+        for name, text in (
+            ("boom", "it went wrong"),
+            ("refuse", "no, I will not"),
+            ("invalid", "The call was made, but its answer is not one that MCP allows."),
+        ):
+            told = await tools[f"h__{name}"].call({}, CONTEXT)
+            assert (told.content, told.kind, told.infrastructure, told.trust) == (text, "error", False, "untrusted")
+        assert (await tools["h__echo"].call({"text": "still there"}, CONTEXT)).content == "still there"
+
+
+async def test_arguments_are_checked_by_rules_that_our_own_validator_lacks(server: McpServer, log: Path) -> None:
+    async with started(server) as servers:
+        picky = (await tools_of(servers))["h__picky"]
+        told = await picky.call({"card": "1"}, CONTEXT)
+        assert (told.kind, told.content) == (
+            "error",
+            "the arguments do not fit: $: 'address' is a dependency of 'card'",
+        )
+        assert calls_in(log, "picky") == 0
+        assert (await picky.call({"who": 7, "card": "1", "address": "here"}, CONTEXT)).kind == "ok"
+
+
+async def test_a_huge_result_is_cut(server: McpServer) -> None:
+    async with started(server) as servers:
+        told = await (await tools_of(servers))["h__huge"].call({"chars": 9_000_000}, CONTEXT)
+    assert len(told.content) < 4_000_100
+    assert told.content.endswith("[cut: the result had 9000000 characters]")
+
+
+class _Line:
+    """Who watches a call: `begun` is set when its server says that it works on it."""
+
+    cancelled = False
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.told: list[ToolProgress] = []
+
+    def tell(self, signal: ToolProgress) -> None:
+        self.told.append(signal)
+        self.begun.set()
+
+    async def service(self, key: ServiceKey) -> object:
+        raise LookupError(key)
+
+
+async def test_cancelling_a_call_tells_the_server_and_harms_no_other(server: McpServer, log: Path) -> None:
+    line = _Line()
+    async with started(server) as servers:
+        tools = await tools_of(servers)
+        hanging = asyncio.ensure_future(tools["h__hang"].call({}, replace(CONTEXT, _line=line)))
+        async with asyncio.timeout(20):
+            await line.begun.wait()
+        assert line.told == [ToolProgress("call", "begun", 1, 2)]
+        hanging.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await hanging
+        assert (await tools["h__echo"].call({"text": "on"}, CONTEXT)).content == "on"
+    assert any(line.startswith("notifications/cancelled") for line in lines_of(log))
+
+
+async def test_a_call_whose_server_dies_is_not_sent_again(server: McpServer, log: Path) -> None:
+    async with started(server) as servers:
+        tools = await tools_of(servers)
+        told = await tools["h__die"].call({}, CONTEXT)
+        assert (told.kind, told.infrastructure) == ("error", True)
+        assert "was lost. Whether it took effect is not known" in told.content
+        assert calls_in(log, "die") == 1
+        assert (await tools["h__echo"].call({"text": "back"}, CONTEXT)).content == "back"  # on a new process
+
+
+async def test_a_call_that_may_be_repeated_is_sent_once_more(server: McpServer, log: Path) -> None:
+    async with started(replace(server, tools={"die": Declared("write", idempotent=True)})) as servers:
+        told = await (await tools_of(servers))["h__die"].call({}, CONTEXT)
+        assert (told.kind, told.infrastructure) == ("error", True)
+        assert calls_in(log, "die") == 2
+
+
+async def test_all_calls_in_flight_fail_when_the_server_dies(server: McpServer) -> None:
+    line = _Line()
+    async with started(server) as servers:
+        tools = await tools_of(servers)
+        hanging = asyncio.ensure_future(tools["h__hang"].call({}, replace(CONTEXT, _line=line)))
+        async with asyncio.timeout(20):
+            await line.begun.wait()
+            await tools["h__die"].call({}, CONTEXT)
+            assert (await hanging).infrastructure
+
+
+async def test_a_server_that_died_while_idle_is_started_again(server: McpServer) -> None:
+    async with started(server) as servers:
+        tools = await tools_of(servers)
+        pid = int((await tools["h__pid"].call({}, CONTEXT)).content)
+        os.kill(pid, 9)
+        link = await tools["h__echo"].connection.ready()
+        async with asyncio.timeout(20):
+            while not link.is_lost:  # until its end was seen
+                await asyncio.to_thread(os.getpid)
+        told = await tools["h__echo"].call({"text": "back"}, CONTEXT)
+        assert (told.content, told.kind) == ("back", "ok")
+
+
+async def test_concurrent_runs_share_one_process(server: McpServer, log: Path) -> None:
+    async with started(server) as servers:
+        async with asyncio.TaskGroup() as group:
+            found = [group.create_task(tools_of(servers)) for _ in range(8)]
+        pids = await asyncio.gather(*(one.result()["h__pid"].call({}, CONTEXT) for one in found))
+        assert len({told.content for told in pids}) == 1
+    assert sum(line.startswith("initialize") for line in lines_of(log)) == 1
+
+
+async def test_tools_that_appear_are_for_later_runs(server: McpServer) -> None:
+    async with started(server) as servers:
+        before = await servers.tools()
+        assert await servers.tools() is before
+        by_name = {tool.spec.name: tool for tool in before}
+        assert (await by_name["h__grow"].call({}, CONTEXT)).content == "grow"
+        after = await tools_of(servers)
+        assert "h__late" not in by_name
+        assert (await after["h__late"].call({}, CONTEXT)).content == "late"
+        assert (await by_name["h__echo"].call({"text": "same"}, CONTEXT)).content == "same"
+        await after["h__fewer"].call({}, CONTEXT)
+        gone = await after["h__late"].call({}, CONTEXT)
+        assert (gone.kind, gone.infrastructure) == ("error", False)
+        assert "does not offer this tool any more" in gone.content
+
+
+async def test_a_changed_tool_is_not_called_under_its_old_pin(server: McpServer, log: Path) -> None:
+    async with started(server) as servers:
+        tools = await tools_of(servers)
+        await tools["h__change"].call({}, CONTEXT)
+        told = await tools["h__echo"].call({"text": "no"}, CONTEXT)
+        assert told.kind == "error"
+        assert "has changed this tool since the run began" in told.content
+        assert calls_in(log, "echo") == 0
+        now = (await tools_of(servers))["h__echo"]
+        assert now.pin != tools["h__echo"].pin
+        assert (await now.call({"text": "yes"}, CONTEXT)).content == "yes"
+        assert (await now.known_as(tools["h__echo"].spec).call({"text": "no"}, CONTEXT)).kind == "error"
+        assert now.known_as(now.spec) is now
+
+
+async def test_a_run_that_goes_on_cannot_call_a_tool_that_changed_since(server: McpServer) -> None:
+    offers = Offers({}, LoopConfig(), server)
+    try:
+        known = (await offers.now()).catalogue
+        await (await offers.tools_of(known))["h__change"].call({}, CONTEXT)
+        going_on = await offers.tools_of(known)
+        assert (await going_on["h__echo"].call({"text": "x"}, CONTEXT)).kind == "error"
+        assert (await going_on["h__pid"].call({}, CONTEXT)).kind == "ok"
+        assert (await (await offers.now()).tools["h__echo"].call({"text": "x"}, CONTEXT)).kind == "ok"
+    finally:
+        await offers.aclose()
+
+
+async def test_a_pin_follows_what_a_model_reads_and_nothing_else(server: McpServer) -> None:
+    async with started(server) as servers:
+        spec = (await tools_of(servers))["h__number"].spec
+    assert pin_of(spec) == pin_of(replace(spec, effect="read", verified=True, timeout_s=3, roles={"a": "object"}))
+    changes: dict[str, Any] = {"description": "x", "parameters": {}, "output": None, "name": "x", "server": "x"}
+    assert len({pin_of(spec), *(pin_of(replace(spec, **{key: value})) for key, value in changes.items())}) == 6
+
+
+async def test_a_server_that_ends_when_asked_for_its_version_is_spoken_to_as_before(
+    server: McpServer,
+) -> None:
+    async with started(replace(server, args=(*server.args, "strict"))) as servers:
+        assert "h__echo" in await tools_of(servers)
+
+
+async def test_a_server_that_cannot_start_says_why_without_secrets(server: McpServer) -> None:
+    dead = replace(server, args=(*server.args, "dead"), env={"TOKEN": "hunter2"})
+    async with started(dead) as servers:
+        with pytest.raises(UsageError, match=r"MCP server h cannot be reached: .*no key: \*\*\*"):
+            await servers.tools()
+    async with started(replace(server, command="no-such-command-anywhere")) as servers:
+        with pytest.raises(UsageError, match="No such file or directory: 'no-such-command-anywhere'"):
+            await servers.tools()
+
+
+async def test_an_optional_server_may_be_missing(server: McpServer, caplog: pytest.LogCaptureFixture) -> None:
+    dead = replace(server, name="dead", args=(*server.args, "dead"), optional=True)
+    async with started(server, dead) as servers:
+        assert {tool.spec.server for tool in await servers.tools()} == {"h"}
+        assert set(await servers.listings()) == {"h"}
+    assert "the run begins without" in caplog.text
+
+
+async def test_connecting_has_a_limit_and_a_call_keeps_its_own(server: McpServer) -> None:
+    mute = replace(server, args=(*server.args, "mute"), connect_timeout_s=0.3)
+    async with started(mute) as servers:
+        with pytest.raises(UsageError, match=r"was not ready within 0\.3 s"):
+            await servers.tools()
+    async with started(server) as servers:
+        echo = (await tools_of(servers))["h__echo"]
+    connection = Connection(mute)
+    told = await McpTool(echo.offer, connection).call({"text": "x"}, replace(CONTEXT, deadline_s=0.1))
+    assert (told.kind, told.infrastructure) == ("error", True)
+    assert told.content == "Not called: the MCP server h was not ready within 0.08 s"
+    await connection.aclose()
+
+
+async def test_closing_ends_the_process_and_a_later_need_starts_it_anew(server: McpServer) -> None:
+    async with started(server) as servers:
+        first = (await tools_of(servers))["h__pid"]
+        pid = int((await first.call({}, CONTEXT)).content)
+        await servers.aclose()
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+        again = int((await (await tools_of(servers))["h__pid"].call({}, CONTEXT)).content)
+        assert again != pid
+
+
+def test_a_program_that_closes_nothing_ends_all_the_same(server: McpServer) -> None:
+    code = f"""
+import asyncio
+from surefoot.runtime.offered import Offers
+from surefoot.tools.mcp.connection import Connection
+from surefoot.tools.mcp.declared import McpServer
+from surefoot.tools.mcp.servers import McpServers
+from surefoot.types.ports import ToolCallContext
+
+async def main():
+    servers = McpServers([McpServer("h", command={server.command!r}, args={server.args!r})])
+    tools = {{tool.spec.name: tool for tool in await servers.tools()}}
+    print((await tools["h__pid"].call({{}}, ToolCallContext("r", "c", "k"))).content)
+
+asyncio.run(main())
+"""
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stderr == ""
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(ended.stdout), 0)
+
+
+def test_an_agent_uses_the_tools_of_a_server(server: McpServer) -> None:
+    replies = ['Action: h__echo\nAction Input: {"text": "from afar"}', "Final Answer: done"]
+    model = ScriptedModel([*replies, *replies], modes=("text",))
+    agent = Agent(model, mcp=server)
+    for _ in range(2):  # each in an event loop of its own
+        seen: list[object] = []
+        assert agent.run_sync("Say it.", watch=seen.append).answer == "done"
+        (told,) = (event.result for event in seen if isinstance(event, CallEnded))
+        assert (told.content, told.trust, told.source) == ("from afar", "untrusted", "mcp:h")
+
+
+def test_a_call_that_is_out_of_time_is_cancelled_and_in_doubt_unless_it_may_be_repeated(
+    server: McpServer, log: Path
+) -> None:
+    limited = replace(server, timeout_s=0.3)
+    for tools, status in (({}, "paused"), ({"hang": Declared("read")}, "completed")):
+        model = ScriptedModel(["Action: h__hang\nAction Input: {}", "Final Answer: done"], modes=("text",))
+        run = Agent(model, mcp=replace(limited, tools=tools)).run_sync("Wait.")
+        assert run.status == status
+    assert sum(line.startswith("notifications/cancelled") for line in lines_of(log)) == 2
+
+
+def test_an_agent_without_its_server_does_not_start(server: McpServer) -> None:
+    agent = Agent(ScriptedModel([]), mcp=replace(server, command="no-such-command-anywhere"))
+    with pytest.raises(UsageError, match="no-such-command-anywhere"):
+        agent.run_sync("Say it.")
+
+
+def test_importing_surefoot_or_making_an_agent_without_servers_loads_no_client() -> None:
+    made = "surefoot.Agent('http://127.0.0.1:9/v1#m')"
+    code = f"import sys, surefoot; {made}; print(any(m.startswith('mcp') for m in sys.modules))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "False\n"

@@ -1,0 +1,276 @@
+"""What `web_fetch` must not reach, asked for in every way there is. Source: spec/primitives.md, 3.6.
+
+Two local servers stand for the web and for what is inside. What the process really connects to and looks up is heard
+from the interpreter itself (its audit events), so that a refusal that comes too late is noticed.
+"""
+
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from aiohttp import web
+from yarl import URL
+
+from surefoot.tools.calling import ToolFailed
+from surefoot.tools.web import MAX_HOPS, Resolve, checked_hop, web_fetch_tool
+from surefoot.types.tools import ToolResult
+
+pytestmark = pytest.mark.anyio
+Call = Callable[..., Awaitable[ToolResult]]
+
+HOSTS: Mapping[str, tuple[str, ...]] = {
+    "private": ("10.0.0.5", "172.16.0.1", "172.31.255.255", "192.168.1.1"),
+    "loopback": ("127.0.0.1", "127.255.255.254", "[::1]"),
+    "link-local": ("169.254.1.1", "[fe80::1]", "[fe80::1%25lo]"),
+    "metadata": ("169.254.169.254", "[fd00:ec2::254]", "100.100.100.200", "168.63.129.16", "metadata.google.internal"),
+    "unique-local": ("[fc00::1]", "[fd12:3456::1]"),
+    "shared": ("100.64.0.1", "100.127.255.255"),
+    "multicast": ("224.0.0.1", "239.255.255.250", "[ff02::1]"),
+    "reserved": ("240.0.0.1", "255.255.255.255", "192.0.2.1", "198.18.0.1", "[2001:db8::1]", "[100::1]", "[4000::1]"),
+    "unspecified": ("0.0.0.0", "0.1.2.3", "[::]"),
+    "mapped": ("[::ffff:127.0.0.1]", "[::ffff:a00:5]", "[::ffff:168.63.129.16]", "[::127.0.0.1]"),
+    "nat64": ("[64:ff9b::10.0.0.5]", "[64:ff9b::a9fe:a9fe]", "[64:ff9b:1::8.8.8.8]"),
+    "6to4": ("[2002:a00:5::]", "[2002:7f00:1::1]", "[2002:a9fe:a9fe::]"),
+    "teredo": ("[2001:0:4136:e378:8000:63bf:3fff:fdd2]",),
+    "decimal": ("2130706433", "167772165", "2852039166", "0"),
+    "octal": ("017700000001", "0177.0.0.01", "012.0.0.5"),
+    "hexadecimal": ("0x7f000001", "0x7f.0.0.1", "0XA9FEA9FE", "0x0"),
+    "short": ("127.1", "127.0.1", "10.5", "169.16689662"),
+    "dot at the end": ("127.0.0.1.", "localhost.", "metadata.google.internal.", "2130706433."),
+    "wide digits": ("１２７.０.０.１", "①②⑦.0.0.1", "２１３０７０６４３３", "²130706433"),
+    "wide dots": ("127。0。0。1", "127．0｡0.1"),
+    "idna": ("ⓛocalhost", "localhoſt", "ｌｏｃａｌｈｏｓｔ", "ｍetadata.google.internal"),
+    "name": ("localhost", "LOCALHOST", "x.localhost", "metadata.goog"),
+    "decoy": ("127.0.0.1#@8.8.8.8", "127.0.0.1?@8.8.8.8", "127.0.0.1/@8.8.8.8", "localhost:80#.example.com"),
+    "user info": ("user@8.8.8.8", "user:word@8.8.8.8", "8.8.8.8@127.0.0.1", "8.8.8.8:80@127.0.0.1", ":@8.8.8.8"),
+    "no address": ("256.1.1.1", "1.2.3.4.5", "4294967296", "127.0.0.1..", "[::1", "१२७.0.0.1", "127%2e0%2e0%2e1"),
+    "odd signs": ("8.8.8.8\\@127.0.0.1", "8.8.8.8/\u202e", "8.8.8.8/\u061c", "8.8.8.8/\x9b", "8.8.8.8/\u3000"),
+    "port": ("8.8.8.8:8080", "8.8.8.8:22", "8.8.8.8:0", "8.8.8.8:65535", "8.8.8.8:99999"),
+}  # fmt: skip
+TARGETS = [
+    *(pytest.param(f"http://{host}/x", id=f"{kind}-{ascii(host)[1:-1]}") for kind in HOSTS for host in HOSTS[kind]),
+    *(
+        pytest.param(url, id=f"scheme-{url}")
+        for url in ("file:///etc/passwd", "ftp://8.8.8.8/", "gopher://8.8.8.8/", "data:text/plain,x")
+    ),
+]
+ADDRESSES = [
+    pytest.param(host.strip("[]").replace("%25", "%"), id=f"{kind}-{host}")
+    for kind in ("private", "loopback", "link-local", "metadata", "unique-local", "shared", "multicast", "reserved",
+                 "unspecified", "mapped", "nat64", "6to4", "teredo")
+    for host in HOSTS[kind]
+    if host[0] in "[0123456789"
+]  # fmt: skip
+THIS_MACHINE = (
+    *("127.0.0.1", "127.1", "127.0.1", "2130706433", "017700000001", "0177.0.0.1", "0x7f000001", "0x7f.1"),
+    *("127.0.0.1.", "１２７.０.０.１", "①②⑦.0.0.1", "127。0。0。1"),
+)
+"""Ways to write one address, at which a server listens in these tests."""
+
+_ears: list[list[str]] = []
+
+
+def _hear(event: str, facts: tuple[object, ...]) -> None:
+    if _ears and event == "socket.connect":
+        _ears[0].append(f"connect {facts[1]}")
+    elif _ears and event in ("socket.getaddrinfo", "socket.gethostbyname"):
+        _ears[0].append(f"look up {facts[0]!r}")
+
+
+sys.addaudithook(_hear)  # for as long as the process lives; there is no way to take it back
+
+
+@pytest.fixture
+def heard() -> Iterator[list[str]]:
+    """What the process connected to and looked up since the test began."""
+    _ears.append([])
+    yield _ears[0]
+    _ears.clear()
+
+
+@dataclass
+class Site:
+    """A local server: `/to?where=…` leads on, `/count?n=…` leads on so many times, all else is its secret."""
+
+    port: int = 0
+    asked: list[str] = field(default_factory=list[str])
+
+    @property
+    def pair(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def connection(self) -> str:
+        return f"connect ('127.0.0.1', {self.port})"
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.asked.append(request.path)
+        match request.path:
+            case "/to":
+                return web.Response(status=302, headers={"Location": request.query["where"]})
+            case "/count" if (left := int(request.query["n"])) > 0:
+                return web.Response(status=307, headers={"Location": f"/count?n={left - 1}"})
+            case _:
+                return web.Response(text=f"the secret of {self.port}")
+
+
+@asynccontextmanager
+async def listening() -> AsyncGenerator[Site]:
+    site = Site()
+    runner = web.ServerRunner(web.Server(site.answer), shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    site.port = int(runner.addresses[0][1])
+    yield site
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    """What may be fetched from."""
+    async with listening() as site:
+        yield site
+
+
+@pytest.fixture
+async def inside() -> AsyncIterator[Site]:
+    """What may not."""
+    async with listening() as site:
+        yield site
+
+
+async def never(host: str, port: int) -> Sequence[str]:
+    raise AssertionError(f"{host}:{port} was looked up")
+
+
+def answering(*answers: Sequence[str]) -> tuple[Resolve, list[str]]:
+    """A resolver that gives one answer after the other, and what it was asked."""
+    asked: list[str] = []
+
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        asked.append(f"{host}:{port}")
+        return answers[len(asked) - 1]
+
+    return resolve, asked
+
+
+def leading_to(site: Site, target: str) -> str:
+    return str(URL(f"http://{site.pair}/to").with_query(where=target))
+
+
+def assert_refused(result: ToolResult) -> None:
+    assert result.kind == "error"
+    assert not result.infrastructure, "it would be tried again"
+    assert "Error:" not in result.content, "it is told in words, not as an exception"
+    assert "secret" not in result.content
+
+
+@pytest.mark.parametrize("url", TARGETS)
+async def test_asked_for_it_connects_to_nothing(call: Call, heard: list[str], url: str) -> None:
+    assert_refused(await call(web_fetch_tool(resolve=never, timeout_s=2), url=url))
+    assert_refused(await call(web_fetch_tool(resolve=never, timeout_s=2), url=url.replace("http:", "https:")))
+    assert heard == []
+
+
+@pytest.mark.parametrize("url", TARGETS)
+async def test_led_to_it_by_a_page_it_stays_there(call: Call, site: Site, heard: list[str], url: str) -> None:
+    fetch = web_fetch_tool(allow_hosts=[site.pair], resolve=never, timeout_s=2)
+    assert_refused(await call(fetch, url=leading_to(site, url)))
+    assert (heard, site.asked) == ([site.connection], ["/to"])
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_a_name_with_such_an_address_is_refused_whatever_others_it_has(
+    call: Call, site: Site, heard: list[str], address: str
+) -> None:
+    for answer in ([address], ["8.8.8.8", address], [address, "2606:4700::1111"]):
+        resolve, asked = answering(answer)
+        assert_refused(await call(web_fetch_tool(resolve=resolve, timeout_s=2), url="http://name.test/"))
+        assert (asked, heard) == (["name.test:80"], [])
+    resolve, asked = answering([address])
+    fetch = web_fetch_tool(allow_hosts=[site.pair], resolve=resolve, timeout_s=2)
+    assert_refused(await call(fetch, url=leading_to(site, "https://name.test/")))
+    assert (asked, heard) == (["name.test:443"], [site.connection])
+
+
+class TestARealServerInside:
+    """It listens, so each spelling is shown to reach it where it is allowed: the refusals are not for other reasons."""
+
+    @pytest.mark.parametrize("host", THIS_MACHINE)
+    async def test_every_spelling_reaches_it_only_when_it_is_allowed(
+        self, call: Call, site: Site, inside: Site, host: str
+    ) -> None:
+        target = f"http://{host}:{inside.port}/x"
+        closed = web_fetch_tool(allow_hosts=[site.pair], resolve=never, timeout_s=2)
+        assert_refused(await call(closed, url=target))
+        assert_refused(await call(closed, url=leading_to(site, target)))
+        assert inside.asked == []
+        opened = web_fetch_tool(allow_hosts=[site.pair, inside.pair], resolve=never, timeout_s=2)
+        assert (await call(opened, url=target)).content == f"the secret of {inside.port}"
+        assert (await call(opened, url=leading_to(site, target))).content == f"the secret of {inside.port}"
+        assert inside.asked == ["/x", "/x"]
+
+    @pytest.mark.parametrize("target", ["//{pair}/x", "http://u:w@{pair}/x", "ftp://{pair}/x"])
+    async def test_no_other_way_to_lead_reaches_it(self, call: Call, site: Site, inside: Site, target: str) -> None:
+        fetch = web_fetch_tool(allow_hosts=[site.pair], resolve=never, timeout_s=2)
+        assert_refused(await call(fetch, url=leading_to(site, target.format(pair=inside.pair))))
+        assert inside.asked == []
+
+    async def test_another_name_for_an_allowed_address_is_not_allowed(self, call: Call, inside: Site) -> None:
+        resolve, asked = answering(["127.0.0.1"])
+        fetch = web_fetch_tool(allow_hosts=[inside.pair], resolve=resolve, timeout_s=2)
+        assert_refused(await call(fetch, url=f"http://name.test:{inside.port}/"))
+        assert (asked, inside.asked) == ([], [])
+
+
+class TestANameThatChangesItsAnswer:
+    async def test_between_check_and_connection_nobody_asks_again(
+        self, call: Call, site: Site, heard: list[str]
+    ) -> None:
+        resolve, asked = answering(["127.0.0.1"], ["127.0.0.99"])
+        fetch = web_fetch_tool(allow_hosts=[f"name.test:{site.port}"], resolve=resolve, timeout_s=2)
+        assert not (await call(fetch, url=f"http://name.test:{site.port}/x")).is_error
+        assert (asked, heard) == ([f"name.test:{site.port}"], [site.connection])
+
+    async def test_with_the_next_page_it_is_checked_again(self, call: Call, site: Site, heard: list[str]) -> None:
+        resolve, asked = answering(["127.0.0.1"], ["169.254.169.254"])
+        fetch = web_fetch_tool(allow_hosts=[f"name.test:{site.port}"], resolve=resolve, timeout_s=2)
+        result = await call(fetch, url=f"http://name.test:{site.port}/to?where=/x")
+        assert_refused(result)
+        assert "metadata" in result.content
+        assert (len(asked), heard, site.asked) == (2, [site.connection], ["/to"])
+
+
+class TestTheWay:
+    async def test_five_pages_lead_on_and_no_more(self, call: Call, site: Site) -> None:
+        fetch = web_fetch_tool(allow_hosts=[site.pair], resolve=never, timeout_s=2)
+        assert not (await call(fetch, url=f"http://{site.pair}/count?n={MAX_HOPS}")).is_error
+        site.asked.clear()
+        assert_refused(await call(fetch, url=f"http://{site.pair}/count?n={MAX_HOPS + 1}"))
+        assert len(site.asked) == MAX_HOPS + 1
+
+    async def test_https_does_not_lead_to_http(self) -> None:
+        resolve, asked = answering(["8.8.8.8"])
+        with pytest.raises(ToolFailed, match="https to http"):
+            await checked_hop(URL("http://example.com/"), frozenset(), resolve, "https")
+        assert asked == []
+        hop = await checked_hop(URL("https://example.com/"), frozenset(), resolve, "http")
+        assert [str(address) for address in hop.addresses] == ["8.8.8.8"]
+
+    async def test_metadata_is_open_only_when_it_is_named(self) -> None:
+        allowed = frozenset({("169.254.169.254", 80), ("name.test", 80)})
+        assert (await checked_hop(URL("http://169.254.169.254/"), allowed, never)).addresses
+        for answer in (["169.254.169.254"], ["::ffff:169.254.169.254"], ["10.0.0.5", "100.100.100.200"]):
+            with pytest.raises(ToolFailed, match="metadata"):
+                await checked_hop(URL("http://name.test/"), allowed, answering(answer)[0])
+        hop = await checked_hop(URL("http://name.test/"), allowed, answering(["10.0.0.5"])[0])
+        assert [str(address) for address in hop.addresses] == ["10.0.0.5"]
+
+    @pytest.mark.parametrize(
+        "url", ["", "http://", "http:///x", "/etc/passwd", "javascript:1", f"http://8.8.8.8/{'x' * 3000}"]
+    )
+    async def test_what_is_no_address_of_the_web_is_told(self, call: Call, heard: list[str], url: str) -> None:
+        assert_refused(await call(web_fetch_tool(resolve=never, timeout_s=2), url=url))
+        assert heard == []
