@@ -41,8 +41,8 @@ def mails(number: int) -> str:
                 "id": number * 100 + at,
                 "sender": f"person{at}@blue.example",
                 "subject": f"Meeting notes {at}",
-                "body": "Please find the notes of the meeting attached. We spoke of a budget of 12,000 dollars. Our "
-                f"next milestone is on 2024-05-{10 + at}. See www.blue-notes.example/{number}/{at} for more. Best, Linda",
+                "body": "Please find the notes of the meeting attached. We spoke of a budget of 12,000 dollars, and of "
+                f"2024-05-{10 + at} for the milestone. See www.blue-notes.example/{number}/{at} for more. Best, Linda",
                 "read": True,
                 "at": "2024-05-15T10:00:00",
             }

@@ -18,7 +18,7 @@ from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
 from surefoot.runtime.cast import Cast, by_role, cast_of, judge_of
 from surefoot.runtime.drive import drive
-from surefoot.runtime.guarding import anchor, approval, expired, refusal
+from surefoot.runtime.guarding import anchor, anchor_late, approval, expired, refusal
 from surefoot.runtime.hands import LiveHands, Watch
 from surefoot.runtime.offered import Offered, Offers
 from surefoot.runtime.pins import Pins
@@ -176,7 +176,8 @@ class Agent:
             if state.run_id != run_id:  # it was forked, and died before it could say so
                 first.append(RunForked(run_id, state.run_id, state.seen))
             changes = self._cast.changes(state)
-            first += (RunResumed(by or "resume", changes, config), *selected_anew(state, config))
+            first += (RunResumed(by or "resume", changes, config), *anchor_late(state, config))
+            first += selected_anew(state, config)
             first += self._cast.remembered(_other_models(changes, state))
             return await self._drive(journal, first, watch, stream=stream, state=state)
 
@@ -202,14 +203,12 @@ class Agent:
         state = fold(record.event for record in records[:at])
         changes, selected = dict[str, Speaker](), tuple[Event, ...]()
         if state.task is not None:  # what cannot be driven is not made
-            changes, selected = self._cast.changes(state), selected_anew(state, config)
+            changes, selected = self._cast.changes(state), (*anchor_late(state, config), *selected_anew(state, config))
         forked = new_id or new_run_id()
         await self._store.fork(run_id, at, forked)
         journal = await self._store.open(forked)
         async with _Opened(journal):
             first: list[Event] = [RunForked(forked, run_id, at, changes, config), *selected]
-            if state.gate is None and state.task is not None:  # it was cut off before the words were read
-                first += anchor(state.task, state.config)
             first += self._cast.remembered(_other_models(changes, state))
             return await self._drive(journal, first, watch, stream=stream, state=state)
 

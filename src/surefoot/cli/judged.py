@@ -88,4 +88,5 @@ def question_lines(call: Call, event: CallJudged, asked_before: int = 0, others:
         lines.append(f"{odd.path}: {odd.value}")
         lines.append(f"  {odd.said}; {odd.source}; {odd.why}")
     lines += [f"{path}: {value} ({origin})" for path, value, origin in asked.others]
+    lines += [f"a yes is also one to {role}: {value}" for role, value in asked.also_for]
     return lines + ([f"questions of this run before: {asked.asked_before}"] if asked.asked_before else [])

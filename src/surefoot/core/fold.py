@@ -13,7 +13,7 @@ from typing import assert_never
 
 from surefoot.core.context import window_of
 from surefoot.core.gate.judge import REASONING_STEP
-from surefoot.core.guarded import anchored, endorsed, selected, with_answer, with_stage, with_start, with_verdict
+from surefoot.core.guarded import forked, guard_of, heard, selected, with_answer, with_stage, with_start, with_verdict
 from surefoot.core.modes import mode_for
 from surefoot.core.plan.record import PlanRecord
 from surefoot.core.plan.steps import taken_up, with_step
@@ -82,10 +82,8 @@ def _apply(state: State, event: Event) -> State:
             call = state.call(call_id)
             origin = (call.origin if call else "") or state.run_id
             return with_start(_with_call(state, call_id, attempts=attempt, doubt="", origin=origin), call_id)
-        case IntentAnchored():
-            return anchored(state, event)
-        case ValuesEndorsed():
-            return endorsed(state, event)
+        case IntentAnchored() | ValuesEndorsed():
+            return heard(state, event)
         case CallEnded():
             return _ended(state, event)
         case CallReused(call_id, known_id):
@@ -151,7 +149,7 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
         seen=state.seen + 1,
         run_id=event.run_id if isinstance(event, RunForked) else state.run_id,
         speakers={role: _goes_on(kept, event.speakers.get(role)) for role, kept in state.speakers.items()},
-        config=replace(event.config, guard=state.config.guard) if event.config else state.config,
+        config=replace(event.config, guard=guard_of(state, event.config)) if event.config else state.config,
         failure=None,
         plan=taken_up(state.plan),
         ending=None,
@@ -159,7 +157,7 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
     turn = taken.turn
     if turn is not None and turn.outcome == "refused":  # whoever takes it up wants it asked again
         taken = changed(taken, turn=changed(turn, outcome="empty", _memo={}))
-    taken = _ask_probes_again(taken)
+    taken = _ask_probes_again(forked(taken) if isinstance(event, RunForked) else taken)
     return anew(taken) if state.ending is not None and state.stuck else taken
 
 

@@ -9,18 +9,53 @@ from dataclasses import replace
 from typing import assert_never
 
 from surefoot.core.gate.known import Known, Words
+from surefoot.core.gate.limits import moved_by
 from surefoot.core.gate.perception import hidden_in, key_of, nonce_of
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.sources import having_read
-from surefoot.core.state import State, changed
+from surefoot.core.state import Call, State, changed
 from surefoot.core.told import is_ours
-from surefoot.types.decisions import Ask, Deny
+from surefoot.types.config import LoopConfig
+from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import CallJudged, IntentAnchored, ToolsSelected, ValuesEndorsed
+from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import Asking, GuardEvent, JudgementMade, PerceptionSanitised
 
 
-def anchored(state: State, event: IntentAnchored) -> State:
-    """The state with the user's words; a later word takes the place of the earlier, which it contains."""
+def guard_of(state: State, given: LoopConfig | None) -> GuardConfig | None:
+    """The guard of a run that is taken up: its own, which stays; one that has none takes what it is given."""
+    return state.config.guard or (given.guard if given else None)
+
+
+def forked(state: State) -> State:
+    """A fork's state: a person's yes was for the run that it was said in, so what was not started is judged anew."""
+    gate, turn = state.gate, state.turn
+    if gate is not None:
+        known = replace(gate.known, endorsed=frozenset(), accepted=frozenset())
+        state = changed(state, gate=replace(gate, known=known, shown={}))
+    if turn is None:
+        return state
+    calls = tuple(
+        changed(call, decision=None, rule="", digest="") if _is_allowed_by_a_person(call) else call
+        for call in turn.calls
+    )
+    return changed(state, turn=changed(turn, calls=calls, _memo={}))
+
+
+def _is_allowed_by_a_person(call: Call) -> bool:
+    return call.is_open and not call.attempts and call.rule == "person" and call.decision == Allow()
+
+
+def heard(state: State, event: IntentAnchored | ValuesEndorsed) -> State:
+    """The state once the user, or another person, has said what is theirs."""
+    return _anchored(state, event) if isinstance(event, IntentAnchored) else _endorsed(state, event)
+
+
+def _anchored(state: State, event: IntentAnchored) -> State:
+    """The state with the user's words; a later word takes the place of the earlier, which it contains.
+
+    What was called before there was a gate was called, and what it gave is known.
+    """
     words = Words.of(event.anchor)
     config = state.config.guard
     if state.gate is not None:
@@ -30,7 +65,13 @@ def anchored(state: State, event: IntentAnchored) -> State:
         gate = GateRecord(Known(words, config, today=event.today), nonce=nonce_of(state.run_id))
     else:
         gate = None
-    return changed(_having_asked(state, event.asking), seen=state.seen + 1, gate=gate, heads={})
+    is_late = state.gate is None and gate is not None
+    state = changed(_having_asked(state, event.asking), seen=state.seen + 1, gate=gate, heads={})
+    if is_late:
+        for call in (call for turn in (*state.done, state.turn) if turn is not None for call in turn.calls):
+            state = with_start(state, call.id) if call.attempts else state
+            state = with_answer(state, call.id)
+    return state
 
 
 def with_stage(state: State, event: GuardEvent) -> State:
@@ -85,7 +126,7 @@ def unread(state: State) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def endorsed(state: State, event: ValuesEndorsed) -> State:
+def _endorsed(state: State, event: ValuesEndorsed) -> State:
     """The state once a person has made values the user's."""
     gate = state.gate
     if gate is not None:
@@ -109,9 +150,16 @@ def with_verdict(state: State, event: CallJudged) -> State:
     if gate is None:
         return state
     if isinstance(event.decision, Ask):
-        return changed(state, gate=replace(gate, asks=gate.asks + 1))
+        shown = {**gate.shown, event.call_id: event.grounds.shown} if event.grounds.shown else gate.shown
+        return changed(state, gate=replace(gate, asks=gate.asks + 1, shown=shown))
     if event.by and isinstance(event.decision, Deny) and event.grounds.digest:
-        return changed(state, gate=replace(gate, refused=gate.refused | {event.grounds.digest}))
+        gate = replace(gate, refused=gate.refused | {event.grounds.digest})
+        call = state.call(event.call_id)
+        if event.rule == "person" and call is not None and call.spec is not None:  # no answer is no word on a value
+            values = {one for one in moved_by(call.spec, call.arguments) if one[0] != "amount"}
+            known = replace(gate.known, endorsed=gate.known.endorsed - values)
+            gate = replace(gate, known=known, refused_values=gate.refused_values | values)
+        return changed(state, gate=gate)
     return state
 
 

@@ -5,7 +5,6 @@ row here, an event, or a policy — never a branch in `runtime/drive.py`. Nothin
 second engine: an interrupted call is simply a call that was started, has not ended, and that nobody is running.
 
     ended                         → nothing more
-    something hidden in a result  → put on record that it is not shown
     to be started, not as it was  → refuse it: another profile counts since it was allowed, or its arguments changed
     interrupted, may be repeated  → run it again
     interrupted, has a probe      → ask the probe
@@ -15,6 +14,7 @@ second engine: an interrupted call is simply a call that was started, has not en
     calls allowed, time spent     → refuse the next of them
     calls allowed                 → run them, side by side if all of the reply are reads
     a question open, or something under way → wait
+    something hidden in a result  → put on record that it is not shown
     words or results not read yet → a model reads them for the guard, where that is wanted
     references to be fetched      → find them; once their calls have ended, lay out what came of them
     a directory not known yet     → read its conventions
@@ -95,9 +95,6 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     if state.ending is not None or state.task is None:
         return ()
     calls = state.calls
-    if state.gate is not None and state.gate.hidden:
-        call_id, stripped = state.gate.hidden[0]
-        return (TellPerception(PerceptionSanitised(call_id, stripped)),)
     if still_open := [c for c in calls if c.is_open]:
         interrupted = _interrupted(still_open, under_way)
         again = [c for c in interrupted if c.spec and c.spec.may_repeat]
@@ -151,7 +148,12 @@ def _when_stuck(state: State) -> Move:
 
 
 def _staged(state: State, gate: GateRecord) -> tuple[Move, ...]:
-    """What a stage of the guard has to see before anybody goes on: the user's words first, then each new result."""
+    """What a stage of the guard has to see before anybody goes on: the user's words first, then each new result.
+
+    What is not shown of a result is told once nothing is under way, since what ends at once is put on record at once.
+    """
+    if gate.hidden:
+        return (TellPerception(PerceptionSanitised(*gate.hidden[0])),)
     config = gate.known.config
     if config.anchor == "model" and not gate.is_read and not state.turns and state.found is None:
         return (MakeAnchor(),)

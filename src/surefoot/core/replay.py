@@ -91,8 +91,10 @@ def _is_opening(at: int, event: Event, *, after_opening: bool) -> bool:
     """Whether a record belongs to those with which a run is begun or taken up, before the table of moves is asked."""
     if at == 0 or isinstance(event, RunResumed | RunForked):
         return True
-    if at == 1 and isinstance(event, IntentAnchored):
+    if after_opening and isinstance(event, IntentAnchored) and event.asking is None:
         return True
+    if isinstance(event, IntentAnchored) and event.asking is not None:
+        return False  # a model was asked, which is a move
     return after_opening and isinstance(event, ToolsSelected | ModelTraitLearnt)
 
 
@@ -147,7 +149,7 @@ def _again(
 
 
 def _given(recorded: Sequence[Event]) -> frozenset[int]:
-    """The records that come out of no table: the reply that a run was begun with, and cancellations.
+    """The records that come out of no table: the reply that a run was begun with, endorsed values, and cancellations.
 
     Of a cancellation: the end, and before it the calls that it settled.
     """
@@ -155,7 +157,7 @@ def _given(recorded: Sequence[Event]) -> frozenset[int]:
     for at in range(len(recorded) - 1, -1, -1):
         event = recorded[at]
         match event:
-            case RunEnded(Cancelled()):
+            case RunEnded(Cancelled()) | ValuesEndorsed():
                 found.add(at)
             case CallEnded(result=result) if at + 1 in found and result.source == "surefoot":
                 if result.kind in ("cancelled", "in_doubt"):
@@ -175,7 +177,7 @@ def _taken(state: State, event: Event) -> Event | None:
             return event if call is not None and call.is_open else None
         case ModelReplied(step=step, role=role) if role in state.speakers:
             return _read_again(state, event, Think(step, role))
-        case RunEnded():
+        case RunEnded() | ValuesEndorsed():
             return event
         case _:
             return None

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.limits import Started
-from surefoot.core.gate.sources import endorsed_by, having_read
+from surefoot.core.gate.sources import endorsed_by, having_read, set_of
 from surefoot.core.gate.verdict import digest_of, judged
 from surefoot.core.gate.words import read_words
 from surefoot.types.decisions import Ask, Decision, Deny
@@ -43,7 +43,7 @@ class Gatekeeper:
         """A person has said yes or no to a call that had to be asked about."""
         spec = self._tools[name]
         if yes:
-            values = frozenset(endorsed_by(self._known, spec, arguments))
+            values = frozenset(endorsed_by(self._known, spec, arguments, set_of(self._known, spec, arguments)))
             self._known = replace(self._known, endorsed=self._known.endorsed | values)
         else:
             self._refused.add(digest_of(spec, arguments))

@@ -13,9 +13,12 @@ from datetime import datetime
 from surefoot.core.gate.foreign import accepted_by
 from surefoot.core.gate.sources import endorsed_by
 from surefoot.core.gate.words import read_words
+from surefoot.core.guarded import guard_of
 from surefoot.core.state import Call, State
+from surefoot.runtime.stages import stage_templates
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Ask, Deny
+from surefoot.types.errors import ConfigError
 from surefoot.types.events import CallJudged, Event, IntentAnchored, Task, ValuesEndorsed
 from surefoot.types.guard import NO_GROUNDS, Grounds
 from surefoot.types.ports import Recorded
@@ -31,14 +34,28 @@ def anchor(task: Task, config: LoopConfig) -> tuple[Event, ...]:
     return (IntentAnchored(read_words(task.text, config.guard.lexicon), today),)
 
 
+def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
+    """The user's words, for a run that is taken up and in which they were not read before.
+
+    It was cut off before, or had no guard and is given one with `config`; a guard that it has stays. Raises
+    `ConfigError` for a guard that needs a model: the templates for that are put on record when a run begins.
+    """
+    if state.gate is not None or state.task is None:
+        return ()
+    guard = guard_of(state, config)
+    if not stage_templates(guard).keys() <= state.prompts.keys():
+        raise ConfigError("guard", guard, "a run begun without it takes no guard that asks a model; begin it anew")
+    return anchor(state.task, replace(state.config, guard=guard))
+
+
 def approval(state: State, call: Call, by: str) -> tuple[Event, ...]:
     """A person's yes to exactly this call, the values that it makes theirs, and the foreign tool that it accepts."""
     allowed = CallJudged(call.id, Allow(), "person", by, grounds=_bound(call))
     if state.gate is None or call.spec is None:
         return (allowed,)
-    ours = {other.id for other in state.calls}  # what this reply has read since the question was not shown with it
-    known = replace(state.gate.known, sources=tuple(s for s in state.gate.known.sources if s.call_id not in ours))
-    values, tool = endorsed_by(known, call.spec, call.arguments), accepted_by(known.config, call.spec)
+    known, no = state.gate.known, state.gate.refused_values  # a no since the question was asked stays one
+    shown = tuple(one for one in state.gate.shown.get(call.id, ()) if (one[0], one[2]) not in no)
+    values, tool = endorsed_by(known, call.spec, call.arguments, shown), accepted_by(known.config, call.spec)
     return (allowed, ValuesEndorsed(call.id, values, by, tool)) if values or tool else (allowed,)
 
 

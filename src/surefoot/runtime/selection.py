@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from surefoot.core.gate.foreign import lookalikes
+from surefoot.core.guarded import guard_of
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.select.profile import apply
 from surefoot.core.state import State
@@ -73,7 +74,7 @@ def selected_anew(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
     """
     if config is not None:
         resolvers_of(config, state.tools)
-    selected = selection(state.tools, replace(config or state.config, guard=state.config.guard))  # the gate stays
+    selected = selection(state.tools, replace(config or state.config, guard=guard_of(state, config)))
     if selected or state.offered.names == state.tools.names:
         return selected
     return (ToolsSelected(state.tools.names, "profile"),)

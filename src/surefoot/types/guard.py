@@ -171,7 +171,8 @@ class Grounds:
     """What a decision of the gate rests on.
 
     `also` are the rules that asked too, `digest` what an approval binds to, `would_be` the decision that mode
-    "observe" only notes, `reason_person` what the person reads of a refusal.
+    "observe" only notes, `reason_person` what the person reads of a refusal. `shown` are the further values, each with
+    its role and normal form, for which a yes to a question holds too, because the words speak of a set (section 4.9).
     """
 
     also: tuple[str, ...] = ()
@@ -179,6 +180,7 @@ class Grounds:
     would_be: str = ""
     reason_person: str = ""
     evidence: tuple[Evidence, ...] = ()
+    shown: tuple[tuple[Role, str, str], ...] = ()
 
 
 NO_GROUNDS = Grounds()

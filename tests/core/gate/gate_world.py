@@ -11,7 +11,7 @@ import orjson
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.limits import Started
-from surefoot.core.gate.sources import endorsed_by, having_read
+from surefoot.core.gate.sources import endorsed_by, having_read, set_of
 from surefoot.core.gate.verdict import digest_of, judged
 from surefoot.core.gate.words import read_words
 from surefoot.types.decisions import Decision
@@ -66,7 +66,7 @@ class Run:
 
     def yes(self, spec: ToolSpec, **arguments: object) -> None:
         """The person says yes, and the call runs."""
-        values = endorsed_by(self.known, spec, arguments)
+        values = endorsed_by(self.known, spec, arguments, set_of(self.known, spec, arguments))
         self.known = replace(self.known, endorsed=self.known.endorsed | frozenset(values))
         self._started(spec, arguments)
 

@@ -101,8 +101,10 @@ def test_a_read_of_an_address_carries_it_out(name: str, parameters: str, *, egre
 
 
 def test_a_declared_tool_is_what_it_says() -> None:
-    spec = tool("send_money", "url", effect="read", declared=True)
+    spec = tool("send_money", "account", effect="read", declared=True)
     assert guess(spec) == Guess("read", "read", egress=False)
+    assert guess(tool("page", "url", effect="read", declared=True)).egress
+    assert not guess(tool("page", "url", effect="read", declared=True, roles={"url": "object"})).egress
     assert guess(tool("get", effect="read", declared=True, egress=True, server="s"), "none").egress
 
 

@@ -47,14 +47,19 @@ def guess(spec: ToolSpec, guess: Literal["own", "all", "none"] = "own") -> Guess
     by its annotations keeps the raised one.
     """
     if spec.declared:
-        return Guess(spec.effect, spec.effect, spec.egress)
+        return Guess(spec.effect, spec.effect, spec.egress or (spec.effect == "read" and _has_link(spec)))
     raised = spec.effect if spec.effect not in ("read", "write") else None
     own = None if guess == "none" else _class_of(bare_name(spec))
     if own == "read" and spec.is_foreign and guess != "all":
         own = None
     effect = raised or _raised(own, spec)
-    is_link = own == "read" and any(_has(name, _LINKS) for name in _parameters(spec))
-    return Guess(effect, own or raised, spec.egress or is_link)
+    return Guess(effect, own or raised, spec.egress or (own == "read" and _has_link(spec)))
+
+
+def _has_link(spec: ToolSpec) -> bool:
+    """Whether a parameter is called like a link, and not declared to be something else than a destination."""
+    names = (name for name in _parameters(spec) if spec.roles.get(name, "destination") == "destination")
+    return any(_has(name, _LINKS) for name in names)
 
 
 def _class_of(name: str) -> Effect | None:

@@ -31,6 +31,11 @@ _NEGATION = re.compile(lexicon.NEGATIONS, re.IGNORECASE)
 _CHINESE_NEGATION = re.compile(lexicon.CHINESE_NEGATIONS)
 _CLAUSE_END = re.compile(lexicon.CLAUSE_ENDS, re.IGNORECASE)
 _CHINESE_CLAUSE_END = re.compile(rf"[，,。；;！!？?\n]|{lexicon.CLAUSE_ENDS}", re.IGNORECASE)
+_EXCLUSION = re.compile(lexicon.EXCLUSIONS, re.IGNORECASE)
+_REVERSED = re.compile(lexicon.REVERSED_BEFORE, re.IGNORECASE)
+_MUST_NOT_GET = re.compile(lexicon.MUST_NOT_GET, re.IGNORECASE)
+_ENDS_AT_COMMA = re.compile(lexicon.EXCLUSION_ENDS, re.IGNORECASE)
+_NO_REQUEST = re.compile(lexicon.NO_REQUESTS, re.IGNORECASE)
 _LINK = re.compile(rf"{lexicon.CLAUSE_LINKS}(?=([A-Za-z]+))", re.IGNORECASE)
 _EXCEPTION = re.compile(lexicon.EXCEPTIONS, re.IGNORECASE)
 _ONLY = re.compile(lexicon.ONLY, re.IGNORECASE)
@@ -39,7 +44,7 @@ _MORE_THAN = re.compile(lexicon.MORE_THAN + lexicon.SUM, re.IGNORECASE)
 _PER_PART = re.compile(lexicon.PER_PART, re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 _LAST_WORD = re.compile(r"([A-Za-z]+)['’\w]*\s*\Z")
-_CAN_DESCRIBE = re.compile(r"do|never|must|should|may|shall|will|won", re.IGNORECASE)
+_CAN_DESCRIBE = re.compile(r"can|do|never|must|should|may|shall|will|won", re.IGNORECASE)
 
 _FILLERS = frozenset(lexicon.NEGATION_FILLERS.split())
 _NOT_NEGATED = stems(lexicon.NOT_NEGATED)
@@ -49,8 +54,8 @@ _NEEDLESS = frozenset(lexicon.NEEDLESS.split())
 _WHATEVER = stems(lexicon.WHATEVER_ACTION)
 
 
-_Draft = tuple[ConstraintType, str, Condition, int]
-"""A constraint before it has its number: its type, the words, when it applies, its priority."""
+_Draft = tuple[ConstraintType, tuple[int, int], Condition, int]
+"""A constraint before it has its number: its type, where its words stand, when it applies, its priority."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +84,15 @@ class _Clause:
     is_order: bool
 
 
-def rules(text: str, things: Sequence[Named]) -> Rules:
-    """What a text orders not to do. Values, quotes and files are masked in `text`; `things` are what it names."""
+def rules(text: str, things: Sequence[Named], plain: str) -> Rules:
+    """What a text orders not to do. Values, quotes and files of `plain` are masked in `text`; `things` it names."""
     ends = [m.start() for m in _SENTENCE_END.finditer(text)] + [len(text)]
     starts = [thing.start for thing in things]
     drafts: list[_Draft] = []
     negated: list[tuple[int, int]] = []
     cut: list[tuple[int, int]] = []
     for clause in sorted([*_clauses(text, ends), *_chinese_clauses(text)], key=lambda one: one.start):
-        said = " ".join(text[clause.start : clause.end].split())
+        said = (clause.start, clause.end)
         if over := _MORE_THAN.search(text, clause.start, clause.end):
             drafts += _limit(text, over, clause.end)
             continue
@@ -105,17 +110,66 @@ def rules(text: str, things: Sequence[Named]) -> Rules:
             for effect in clause.effects:
                 condition = Condition(effect=effect, forbidden_targets=targets)
                 drafts.append(("forbid", said, condition, FORBID_PRIORITY))
+    for start, end, targets in _excluded(text, ends, things, starts, negated):
+        cut.append((start, end))
+        whole = _sentence(ends, start)
+        asked = effects_in(text[whole[0] : start]) | effects_in(text[end : whole[1]])
+        for effect in _ordered(asked - {"read"}) or (None,):
+            condition = Condition(effect=effect, forbidden_targets=targets)
+            drafts.append(("forbid", (start, end), condition, FORBID_PRIORITY))
+    negated = sorted({*negated, *cut})
+    cut.sort()
     drafts += _only(text, ends, things, starts, negated)
     for m in _AT_MOST.finditer(text):
         drafts += _limit(text, m, ends[bisect_left(ends, m.end())])
     return Rules(
         tuple(
-            SecurityConstraint(f"words-{n}", kind, f"the user's words: {said[:200]}", condition, priority)
+            SecurityConstraint(f"words-{n}", kind, f"the user's words: {_said(plain, said)}", condition, priority)
             for n, (kind, said, condition, priority) in enumerate(drafts, 1)
         ),
-        tuple(negated),
+        tuple(sorted([*negated, *(m.span() for m in _NO_REQUEST.finditer(text))])),
         tuple(cut),
     )
+
+
+def _said(plain: str, span: tuple[int, int]) -> str:
+    """Words as a person reads them: on one line, at most 200 characters."""
+    return " ".join(plain[span[0] : span[1]].split())[:200]
+
+
+def _sentence(ends: Sequence[int], place: int) -> tuple[int, int]:
+    """Where the sentence begins and ends in which a place is."""
+    at = bisect_left(ends, place)
+    return (ends[at - 1] + 1 if at else 0), ends[at]
+
+
+def _excluded(
+    text: str,
+    ends: Sequence[int],
+    things: Sequence[Named],
+    starts: Sequence[int],
+    negated: Sequence[tuple[int, int]],
+) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """What is left out of what is asked for: "all but not Ann", "instead of X", "leave X out", "X must not get it"."""
+    last = 0
+    for m in _EXCLUSION.finditer(text):
+        start, end = _sentence(ends, m.end())
+        is_told = any(first < m.end() and m.start() < until for first, until in negated)
+        if m.start() < last or is_told or _REVERSED.search(text, start, m.start()):
+            continue
+        if m[0][:3].lower() == "not" and not m[0].lower().startswith("nothing"):
+            at = bisect_left(starts, m.end())
+            if at == len(starts) or text[m.end() : starts[at]].strip(" \"'“「`"):
+                continue  # "not" alone leaves out only what stands right behind it
+        stop = _CHINESE_CLAUSE_END if _ENDS_AT_COMMA.match(m[0]) else _CLAUSE_END
+        found = stop.search(text, m.end(), end)
+        last = _end_of_clause(text, m.end(), found.start() if found else end)
+        if targets := _texts(things, starts, m.end(), last):
+            yield m.start(), last, targets
+    for m in _MUST_NOT_GET.finditer(text):
+        at = bisect_left(starts, m.start()) - 1
+        if at >= 0 and things[at].end <= m.start() and not text[things[at].end : m.start()].strip(" \"'”」`"):
+            yield things[at].start, things[at].end, (things[at].entity.text,)
 
 
 def _texts(things: Sequence[Named], starts: Sequence[int], start: int, end: int) -> tuple[str, ...]:
@@ -243,7 +297,7 @@ def _only(
             if speaks_of_money(text[begin:last]) and effects & {"write", "communicate"}:
                 effects |= TRANSACT
             first = _ordered(effects)[0]
-            said = " ".join(text[min(where, m.start()) : last].split())
+            said = (min(where, m.start()), last)
             yield "allow", said, Condition(effect=first, allowed_targets=targets), LIMIT_PRIORITY
 
 
@@ -263,4 +317,4 @@ def _limit(text: str, m: re.Match[str], end: int) -> list[_Draft]:
         return []
     amount = float(m["sum"].replace(",", ""))
     condition = Condition(effect="transact", max_amount=amount, currency=currency)
-    return [("forbid", " ".join(m[0].split()), condition, LIMIT_PRIORITY)]
+    return [("forbid", m.span(), condition, LIMIT_PRIORITY)]

@@ -34,6 +34,28 @@ def holds(text: str, part: str) -> bool:
     return False
 
 
+_JOINTS = frozenset("-./\\@+%~")
+
+
+def holds_token(text: str, part: str) -> bool:
+    """Whether `part` stands in `text` in whole words, and is no piece of a path, a file name or a hyphenated word."""
+    at = text.find(part) if part else -1
+    while at >= 0:
+        end = at + len(part)
+        if _is_end(text[max(0, at - 2) : at][::-1], part[0]) and _is_end(text[end : end + 2], part[-1]):
+            return True
+        at = text.find(part, at + 1)
+    return False
+
+
+def _is_end(outside: str, inside: str) -> bool:
+    """Whether a token ends between what is inside and what follows outside, read away from it."""
+    if not outside or not _is_edge(outside[0] + inside, 0, 1):
+        return not outside
+    is_joined = outside[0] in _JOINTS and outside[1:].isalnum()
+    return not is_joined and not (inside in _JOINTS and outside[0].isalnum() and not _CJK.match(outside[0]))
+
+
 def _is_edge(text: str, outside: int, inside: int) -> bool:
     """Whether a word ends between two neighbouring characters. Chinese has no such ends, so each character is one."""
     if not 0 <= outside < len(text):

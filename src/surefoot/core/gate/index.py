@@ -14,7 +14,7 @@ from typing import cast
 import orjson
 
 from surefoot.core.gate.forms import holds, normal_text
-from surefoot.core.gate.values import hard_tokens, norm_of
+from surefoot.core.gate.values import hard_tokens, kind_of, norm_of
 
 LONGEST_ATOM = 128
 """Characters up to which a field is a value of its own; what is longer is running text."""
@@ -48,8 +48,8 @@ class Record:
 class ValueIndex:
     """The records of a result, its atoms by normal form, and the hard tokens of its running text with their sentence.
 
-    `is_one` says that the result is one record: no list, and no mapping of records. `text` is the running text in
-    normal form.
+    `is_one` says that the result is one record: no list, no mapping of records, no list of them inside. `text` is the
+    running text in normal form.
     """
 
     records: tuple[Record, ...] = ()
@@ -76,12 +76,16 @@ def index_of(content: str, *, structured: bool) -> ValueIndex:
     prose: list[str] = []
     parts, is_one = _parts(value)
     records: list[Record] = []
-    for key, part in parts:
+    for key, path, part in parts:  # grows while it is walked: what is a record of its own inside of one comes behind it
         atoms = [_atom("key", key)] if key else []
-        for path, leaf in _leaves(part, ""):
+        for at, leaf in _leaves(part, path):
+            if not isinstance(leaf, str | int | float):
+                parts += [("", f"{at}.*" if at else "*", one) for one in leaf]
+                is_one = False
+                continue
             text = leaf if isinstance(leaf, str) else orjson.dumps(leaf).decode()
             if len(text) <= LONGEST_ATOM:
-                atoms.append(_atom(path, leaf))
+                atoms.append(_atom(at, leaf))
             if isinstance(leaf, str) and (len(text) > LONGEST_ATOM or " " in text.strip()):
                 prose.append(text)
             if len(atoms) >= MOST_ATOMS:
@@ -117,29 +121,48 @@ def _atom(path: str, leaf: Scalar) -> Atom:
     return Atom(path, text, norm_of(leaf), isinstance(leaf, str))
 
 
-def _parts(value: object) -> tuple[list[tuple[str, object]], bool]:
-    """The records of a value, each with its key where it has one, and whether the value is one record."""
+def _parts(value: object) -> tuple[list[tuple[str, str, object]], bool]:
+    """The records of a value, each with its key and its path where it has one, and whether the value is one record."""
     if isinstance(value, list):
-        return [("", one) for one in cast("list[object]", value)], False
+        return [("", "", one) for one in cast("list[object]", value)], False
     if isinstance(value, dict):
         entries = cast("dict[str, object]", value)
         if entries and all(isinstance(one, dict | list) for one in entries.values()):
-            return list(entries.items()), False
+            return [(key, _step(key) if _holds_records(one) else "", one) for key, one in entries.items()], False
         is_flat = not any(isinstance(one, dict | list) for one in entries.values())
-        if is_flat and entries and any(" " in key for key in entries):  # keys that are data
-            return list(entries.items()), False
-    return [("", value)], True
+        if is_flat and (any(" " in key for key in entries) or _is_directory(entries)):  # keys that are data
+            return [(key, "", one) for key, one in entries.items()], False
+    return [("", "", value)], True
 
 
-def _leaves(value: object, path: str) -> Iterator[tuple[str, Scalar]]:
-    """Every leaf that says something, in order, with its path."""
+def _is_directory(entries: Mapping[str, object]) -> bool:
+    """Whether a mapping has an address under each key, so that the keys are whose they are."""
+    return len(entries) > 1 and all(kind_of(one) in ("email", "url", "account", "phone") for one in entries.values())
+
+
+def _holds_records(value: object) -> bool:
+    """Whether each element of a value is a record of its own: an API's list of hits, the rows of a table."""
+    return isinstance(value, list) and any(isinstance(one, dict | list) for one in cast("list[object]", value))
+
+
+def _step(key: str) -> str:
+    """A key as a step of a path: with a dot or as a star it would look like several, or like a list."""
+    return key.replace(".", "\u2024").replace("*", "\u2217")
+
+
+def _leaves(value: object, path: str) -> Iterator[tuple[str, Scalar | list[object]]]:
+    """Every leaf that says something, in order, with its path. A list of records is one leaf."""
     stack: list[tuple[object, str]] = [(value, path)]
     while stack:
         one, at = stack.pop()
         if isinstance(one, dict):
             entries = cast("dict[str, object]", one)
-            stack += [(inner, f"{at}.{key}" if at else key) for key, inner in reversed(entries.items())]
+            stack += [(inner, f"{at}.{_step(key)}" if at else _step(key)) for key, inner in reversed(entries.items())]
         elif isinstance(one, list):
-            stack += [(inner, f"{at}.*" if at else "*") for inner in reversed(cast("list[object]", one))]
+            elements = cast("list[object]", one)
+            if _holds_records(elements):
+                yield at, elements
+            else:
+                stack += [(inner, f"{at}.*" if at else "*") for inner in reversed(elements)]
         elif isinstance(one, str | int | float) and one != "":
             yield at, one

@@ -116,7 +116,10 @@ def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES) -> 
     said = judged(gate.known, call.spec, call.arguments, gate.started)
     if not isinstance(said[0], Deny) and _is_for_the_judge(state, gate, call, call.spec):
         said = tightened(gate, gate.judgements.get(call.id), said)
-    return _in_mode(gate, said)
+    decision, rule, grounds = _in_mode(gate, said)
+    if isinstance(decision, Ask):
+        grounds = gate.asking(call.spec, call.arguments, grounds)
+    return decision, rule, grounds
 
 
 def is_unheard(state: State, call: Call) -> bool:

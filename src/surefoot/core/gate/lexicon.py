@@ -138,6 +138,7 @@ CURRENCY_AMOUNT = (
 NEGATIONS = (
     r"\b(?:do\s+not|don['’]?t|never|must\s+not|mustn['’]?t|should\s+not|shouldn['’]?t|may\s+not|shall\s+not|shan['’]?t|"
     r"does\s+not|doesn['’]?t|will\s+not|won['’]?t|are\s+not\s+(?:allowed|permitted)\s+to|not\s+to|without|avoid|"
+    r"(?<!if you )(?<!when you )(?<!case you )(?:cannot|can\s+not|can['’]?t)|"
     r"refrain\s+from|no\s+need\s+to|under\s+no\s+circumstances?|stop\s+short\s+of|and\s+not|but\s+not)\b"
 )
 NEGATION_FILLERS = """
@@ -173,6 +174,33 @@ CLAUSE_ENDS = (
 )
 CLAUSE_LINKS = r"(?:[,，–—]|\band\b)(?:\s|\bplease\b|\balso\b|\byou\b|\bcan\b|\bshould\b)*"
 """A comma or "and" before an action word begins a new clause, that the negation no longer covers."""
+
+EXCLUSIONS = (
+    r"\b(?:but\s+not\s+(?:to|for|with|from)|instead\s+of|rather\s+than|except(?:ing)?(?:\s+(?:for|to))?|other\s+than|excluding|"
+    r"nothing\s+(?:goes|may\s+go|should\s+go|is\s+sent|is\s+paid)\s+to|"
+    r"no\s+(?:e-?mails?|mails?|messages?|letters?|invitations?|invites?|replies|payments?|money|copy|copies)\s+(?:to|for)|"
+    r"(?:leav(?:e|ing)|keep(?:ing)?)\b(?=(?:[ \t]+\S{1,200}){1,3}?[ \t]+out\b)|not(?:\s+(?:to|for|with|from))?)\b"
+    r"|但不[要能]?|而不是?|(?<![请切])勿|除了(?![^。！？!?\n]{0,80}[还也])"
+)
+"""Before what the user leaves out: it is named, and nothing is to be done to it."""
+
+MUST_NOT_GET = (
+    r"\b(?:(?:must|should|may|shall|can|will|is|are|do|does)\s*(?:not|n['’]?t)|can['’]t|won['’]t|shan['’]t|mustn['’]t)\s+"
+    r"(?:be\s+(?:told|included|invited|informed|copied|involved)|included|get|receive|see|know|learn|hear|have)\b|不[能得可]?(?:收到|知道|看到)"
+)
+"""Behind somebody who is left out."""
+
+REVERSED_BEFORE = r"\b(?:no|none|nobody|no\s?one|nothing|not|never|nowhere|any\w*|without)\b|n['’]t\b|[不没无]"
+"""Before an exclusion in its sentence: what is left out of nothing is what is meant."""
+
+EXCLUSION_ENDS = r"(?:instead|rather|但不|而不是?|勿)"
+"""Beginnings of exclusions that a comma ends."""
+
+NO_REQUESTS = (
+    r"\b(?:should|shall|must|did|do|have|had)\s+(?:i|we)\b[^.!?;\n]{0,400}\?|"
+    r"\b(?:i|we)(?:['’]ve|\s+have)?\s+already\s+[^.!?;,\n]{0,400}?(?=[.!?;,\n]|\b(?:and|but|so)\b|\Z)"
+)
+"""A question whether to do something, and a report that it is done."""
 
 CHINESE_NEGATIONS = (
     r"(?<!要)不要|(?<!能)不能|(?<!可)不可以?|不得|不许|不准|不应该?|不该|请勿|切勿|千万勿|禁止|严禁|切莫|(?<!需)不需要|"
@@ -273,6 +301,12 @@ OPENERS = """
     regards sincerely cheers without under him me us them mine yours himself herself themselves myself yourself
     """
 """Capitalised at the head of a sentence, or by custom: they name nothing."""
+
+GIVEN_AFTER = (
+    r"(?:\b(?:is|to|as|be|use|password|passwd|passphrase|passcode|pin|code|token|secret|key|otp)|[=:：为是码])"
+    r"\s*[\"'“「`]?\Z"
+)
+"""What stands right before a secret that the words give."""
 
 NAME_LINKS = "of de del della van von der den la le du da di bin al"
 """Small words inside a name."""

@@ -5,23 +5,24 @@ An allow never lifts a forbid, and no reading of a text lifts either. Source: sp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from typing import Literal
 
 from surefoot.core.gate.forms import holds, normal_text
+from surefoot.core.gate.roles import leaves, role_of
 from surefoot.core.gate.values import norm_of
-from surefoot.types.guard import Condition, Evidence, SecurityConstraint
-from surefoot.types.tools import Effect
+from surefoot.types.guard import Condition, Evidence, Role, SecurityConstraint
+from surefoot.types.tools import Effect, ToolSpec
 
 _TARGETS = ("destination", "object")
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A call of this run that was started: what it was for, and which amounts it moved."""
+    """A call of this run that was started: what it was for, which amounts it moved, and where to (`moved_by`)."""
 
     call_id: str
     name: str
@@ -29,6 +30,13 @@ class Started:
     digest: str
     amounts: tuple[str, ...] = ()
     is_open: bool = False
+    moved: frozenset[tuple[Role, str]] = frozenset()
+
+
+def moved_by(spec: ToolSpec, arguments: Mapping[str, object]) -> frozenset[tuple[Role, str]]:
+    """Where a call goes, on what it acts and how much it moves, in normal form: however it is spelled, it is that."""
+    roles = ((role_of(path, value, spec), value) for path, value in leaves(arguments, spec))
+    return frozenset((role, norm_of(value)) for role, value in roles if role in ("destination", "object", "amount"))
 
 
 @dataclass(frozen=True, slots=True)

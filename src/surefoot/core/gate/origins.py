@@ -6,11 +6,13 @@ a field of a record that the user named, or by a person's yes. Source: spec/guar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from surefoot.core.gate.forms import holds
+from surefoot.core.gate import lexicon
+from surefoot.core.gate.forms import holds, holds_token
 from surefoot.core.gate.known import Known
 from surefoot.core.gate.lookalike import is_twin
 from surefoot.core.gate.values import dates_of, kind_of, norm_of
@@ -18,6 +20,9 @@ from surefoot.types.guard import Evidence, Origin, Role, ValueKind
 from surefoot.types.tools import ToolSpec
 
 GOOD: frozenset[Origin] = frozenset({"user", "config", "declared", "derived"})
+
+_FUNCTION_WORDS = frozenset(lexicon.OPENERS.split())
+_LABELS_A_SECRET = re.compile(lexicon.GIVEN_AFTER)
 
 LEAST_UNQUOTED = 3
 LEAST_UNLABELLED = 100
@@ -67,7 +72,7 @@ def _by_words(known: Known, leaf: Leaf) -> Literal["user", ""]:
 def is_of_user(known: Known, leaf: Leaf) -> bool:
     """Whether the user's words hold the value, whole, as what it is."""
     words = known.words
-    if leaf.norm in words.norms:
+    if leaf.norm in (words.locators if leaf.role == "secret" else words.norms):
         return True
     if leaf.role == "time" and (days := dates_of(str(leaf.value))):
         return any(_same_day(day, said) for day in days for said in words.anchor.dates)
@@ -79,14 +84,31 @@ def is_of_user(known: Known, leaf: Leaf) -> bool:
     if leaf.kind != "text":
         return leaf.kind == "date" and holds(words.anchor.text, leaf.norm.removeprefix("date:"))
     text = leaf.norm.removeprefix("text:")
+    if leaf.role == "secret":
+        return _is_given_secret(words.anchor.text, text)
     if len(text) < LEAST_UNQUOTED:
         return False
     said = words.plain if leaf.role == "destination" else words.anchor.text
-    if holds(said, text):
+    if leaf.role in ("content", "selector"):
+        return holds(said, text)
+    if _FUNCTION_WORDS.issuperset(text.split()):
+        return False
+    if holds_token(said, text):
         return True
     base, slash, name = text.rpartition("/")  # of a path, the folder and the name may be proved apart
-    is_path = bool(slash and name) and ".." not in text
-    return is_path and holds(said, name) and (not base or holds(said, base.strip("/.")))
+    is_path = bool(slash) and len(name) >= LEAST_UNQUOTED and ".." not in text and name not in _FUNCTION_WORDS
+    return is_path and holds_token(said, name) and ("." in name if not base else holds_token(said, base.strip("/.")))
+
+
+def _is_given_secret(said: str, text: str) -> bool:
+    """Whether the words give a secret behind a label: "the password is X", "token X", "set it to X"."""
+    at = said.find(text)
+    while at >= 0:
+        end = at + len(text)
+        if holds_token(said[max(0, at - 2) : end + 2], text) and _LABELS_A_SECRET.search(said[max(0, at - 16) : at]):
+            return True
+        at = said.find(text, at + 1)
+    return False
 
 
 def _is_small(exact: str) -> bool:
@@ -124,7 +146,7 @@ def _in_results(known: Known, leaf: Leaf) -> Evidence | None:
             continue
         atom, is_open = hit
         told = Evidence("", leaf.role, leaf.kind, shown, "untrusted", source.call_id, "atom", note=atom.field)
-        if source.spec is not None and atom.field.rpartition(".")[2] in source.spec.trusted_fields:
+        if source.spec is not None and atom.field.removeprefix("*.") in source.spec.trusted_fields:
             return replace(told, origin="config")
         if is_open:
             return replace(told, origin="declared")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.forms import host_of
@@ -46,13 +46,17 @@ class OddValue:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked about one call. `others` are the leaves that are not odd, with where they come from."""
+    """What is asked about one call. `others` are the leaves that are not odd, with where they come from.
+
+    `also_for` are the further values for which a yes holds, with their roles.
+    """
 
     on_yes: str
     reason: str
     odd: tuple[OddValue, ...]
     others: tuple[tuple[str, str, str], ...]
     asked_before: int = 0
+    also_for: tuple[tuple[str, str], ...] = ()
 
 
 def question(
@@ -67,7 +71,13 @@ def question(
     odd = tuple(_odd(e) for e in grounds.evidence)
     paths = {e.path for e in grounds.evidence}
     rest = tuple((e.path, in_full(e.value), e.origin) for e in others if e.path not in paths)
-    return Question(on_yes, reason, odd, rest, asked_before)
+    also_for = tuple((role, in_full(value)) for role, value, _ in grounds.shown)
+    return Question(on_yes, reason, odd, rest, asked_before, also_for)
+
+
+def refused_before(evidence: Evidence) -> Evidence:
+    """A value to which the person has said no in this run: the question says so, before why it is odd."""
+    return replace(evidence, note=f"you said no to this before; {evidence.note or _WHY[evidence.origin]}")
 
 
 def _odd(evidence: Evidence) -> OddValue:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.known import Known
-from surefoot.core.gate.limits import Started
+from surefoot.core.gate.limits import Started, moved_by
+from surefoot.core.gate.question import refused_before
 from surefoot.core.gate.roles import leaves, role_of
+from surefoot.core.gate.sources import Shown, set_of
+from surefoot.core.gate.values import norm_of
+from surefoot.types.guard import Grounds, Role
 from surefoot.types.guard_events import JudgementMade
 from surefoot.types.tools import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
 class GateRecord:
-    """The gate's part of a state. `refused` are the digests that a person said no to, `asks` counts the questions.
+    """The gate's part of a state.
+
+    `refused` are the digests that a person said no to, `refused_values` the destinations and objects of those calls.
+    `asks` counts the questions, and `shown` is what each showed as a set, by its call.
 
     `nonce` is in the marks around foreign text. `hidden` are the calls whose results hold characters that do not show,
     with their number, which is to be put on record next. `masks` are the passages that a model has named in a result,
@@ -25,6 +32,8 @@ class GateRecord:
     known: Known
     started: tuple[Started, ...] = ()
     refused: frozenset[str] = frozenset()
+    refused_values: frozenset[tuple[Role, str]] = frozenset()
+    shown: Mapping[str, Shown] = field(default_factory=dict[str, Shown])
     asks: int = 0
     nonce: str = ""
     hidden: tuple[tuple[str, int], ...] = ()
@@ -38,4 +47,14 @@ class GateRecord:
         amounts = tuple(str(v) for role, v in roles if role == "amount")
         is_to_somebody = any(role == "destination" for role, _ in roles)
         effects = guess(spec, self.known.config.guess).classes(to_somebody=is_to_somebody)
-        return Started(call_id, spec.name, effects, digest, amounts, is_open=True)
+        return Started(call_id, spec.name, effects, digest, amounts, is_open=True, moved=moved_by(spec, arguments))
+
+    def asking(self, spec: ToolSpec, arguments: Mapping[str, object], grounds: Grounds) -> Grounds:
+        """What a question rests on: with the set that a yes is for, and a word on each value that had a no before.
+
+        What had a no is never in such a set.
+        """
+        no = self.refused_values
+        shown = tuple(one for one in set_of(self.known, spec, arguments) if (one[0], one[2]) not in no)
+        evidence = tuple(refused_before(e) if (e.role, norm_of(e.value)) in no else e for e in grounds.evidence)
+        return replace(grounds, evidence=evidence, shown=shown)

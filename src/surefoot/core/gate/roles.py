@@ -45,7 +45,7 @@ def role_of(path: Path, value: object, spec: ToolSpec) -> Role:
     is_own = not spec.server and spec.origin == "local"  # a foreign schema would make an option of whatever it lists
     if isinstance(value, bool) or (is_own and _is_choice(schema_at(path, spec.parameters), spec.parameters)):
         return "option"
-    if _is_currency(keys, value):
+    if _is_currency(keys, value, spec):
         return "option"
     if by_name == "selector" and spec.effect != "read" and _is_bound(keys, value):
         return "amount"
@@ -54,12 +54,24 @@ def role_of(path: Path, value: object, spec: ToolSpec) -> Role:
     return "amount" if isinstance(value, int | float) else "object"
 
 
-def _is_currency(keys: Sequence[str], value: object) -> bool:
-    """Whether a value is a currency's code as one of a pair (from, to): what is counted in, not where it goes."""
+def _is_currency(keys: Sequence[str], value: object, spec: ToolSpec) -> bool:
+    """Whether a value is a currency's code as one of a pair (from, to): what is counted in, not where it goes.
+
+    The tool has to have both, and must not be one that writes or sends: people, channels and files are called so too.
+    """
     if not isinstance(value, str) or value not in _CURRENCIES or not keys:
         return False
-    words = [word for word in words_of_name(keys[0]) if word not in ("currency", "code")]
-    return bool(words) and stem(words[-1]) in _PAIRED
+    if spec.declared and spec.effect in ("write", "communicate"):
+        return False
+    pairs = [name for name in _properties(spec.parameters, spec.parameters) if _is_paired(name)]
+    return _is_paired(keys[0]) and len(pairs) > 1
+
+
+def _is_paired(name: str) -> bool:
+    """Whether a name is one side of a pair; a bare "to" and "from" are rather people."""
+    said = words_of_name(name)
+    words = [word for word in said if word not in ("currency", "code")]
+    return bool(words) and stem(words[-1]) in _PAIRED and said not in (("to",), ("from",))
 
 
 def _is_bound(keys: Sequence[str], value: object) -> bool:

@@ -24,6 +24,8 @@ LEAST_ENTITY = 4
 LEAST_WORD = 4
 SHARE_OF_WORDS = 0.5
 SHARE_OF_PRIVATE = 0.3
+_HALF_URL = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:/|[/\\]{2})")
+"""What a client may still complete to a URL."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -65,7 +67,7 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
         elif leaf.kind == "url" and has_user_info(str(value)):
             twins.append(replace(evidence, note="a name before the host makes it look like another's"))
         if effect.effect == "read":
-            if known.config.fetch == "ask" and _leaves_the_house(effect, leaf, evidence):
+            if known.config.fetch == "ask" and _leaves_the_house(known, spec, effect, leaf, evidence):
                 odd.append(evidence)
             continue
         is_touching = is_touching or _touches(known, leaf, evidence)
@@ -75,10 +77,16 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
     return Aimed(effect, tuple(found), tuple(odd), tuple(twins), tuple(bad), is_touching)
 
 
-def _leaves_the_house(effect: Guess, leaf: Leaf, evidence: Evidence) -> bool:
+def _leaves_the_house(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evidence) -> bool:
     """Whether a read carries a value to a place that is not known to be good. A URL makes any read one that does."""
-    is_carried = (leaf.role == "destination" and effect.egress) or (leaf.kind == "url" and leaf.role != "content")
-    return is_carried and evidence.origin not in GOOD
+    if evidence.origin in GOOD or leaf.role == "content":
+        return False
+    shown = str(leaf.value)
+    if leaf.kind == "url" or (leaf.role == "destination" and effect.egress) or _HALF_URL.match(shown):
+        return True
+    links = (token for token in hard_tokens(shown) if token.kind == "url") if leaf.kind == "text" else ()
+    alone = (Leaf(leaf.path, link.text, leaf.role, link.kind, link.norm) for link in links)
+    return any(evidence_of(known, spec, link).origin not in GOOD for link in alone)
 
 
 def _odd(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ...]:
@@ -125,13 +133,13 @@ def _odd_tokens(known: Known, spec: ToolSpec, leaf: Leaf, evidence: Evidence) ->
     """The hard tokens of a text that goes out, each judged as if it stood alone."""
     if known.config.content_tokens == "allow":
         return ()
-    tokens = hard_tokens(str(leaf.value))
+    tokens = hard_tokens(str(leaf.value), is_content=True)
     if len(tokens) >= MOST_TOKENS:  # what stands behind them was not looked at
         return (replace(evidence, note="it holds more addresses and numbers than can be looked at"),)
     found: list[Evidence] = []
     for token in tokens:
         alone = evidence_of(known, spec, Leaf(leaf.path, token.text, "content", token.kind, token.norm))
-        if alone.origin not in GOOD:
+        if alone.origin not in GOOD and not holds(known.words.anchor.text, normal_text(token.text)):
             found.append(replace(alone, path=evidence.path))
     return tuple(found)
 

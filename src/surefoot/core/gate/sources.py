@@ -9,13 +9,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.gate.index import index_of
+from surefoot.core.gate.index import Atom, index_of
 from surefoot.core.gate.known import Known, Source, opened_by
 from surefoot.core.gate.origins import GOOD, Leaf, evidence_of
 from surefoot.core.gate.roles import is_sensitive, leaves, role_of
 from surefoot.core.gate.sinks import is_located
 from surefoot.types.guard import Role
-from surefoot.types.tools import ToolResult, ToolSpec
+from surefoot.types.tools import Effect, ToolResult, ToolSpec
+
+Shown = tuple[tuple[Role, str, str], ...]
+"""Values for which a yes holds too: role, as shown, normal form."""
+
+MOST_SHOWN = 50
+
+_ONE_BY_ONE: frozenset[Effect | None] = frozenset(("transact", "delete", None))
 
 
 def having_read(
@@ -33,12 +40,13 @@ def having_read(
     return replace(known, sources=(*known.sources, Source(call_id, spec.name, found, spec, opened, is_named)))
 
 
-def endorsed_by(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> tuple[tuple[Role, str], ...]:
+def endorsed_by(
+    known: Known, spec: ToolSpec, arguments: Mapping[str, object], shown: Shown = ()
+) -> tuple[tuple[Role, str], ...]:
     """The values that a person's yes to a call makes the user's, for their roles.
 
-    These are its sensitive leaves and its contents as a whole. Where the words speak of a set ("all", "each"), a yes to
-    one destination or object is one to all values of the field that it came from, as they were shown. A yes to delete
-    something endorses nothing, and no secret ever is.
+    These are its sensitive leaves, its contents as a whole, and the set that was `shown` with the question. A yes to
+    delete something endorses nothing, and no secret ever is.
     """
     if guess(spec, known.config.guess).effect == "delete":
         return ()
@@ -48,13 +56,31 @@ def endorsed_by(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -
         if leaf.role == "secret" or not (leaf.role == "content" or is_sensitive(leaf.role, path, spec)):
             continue
         found[leaf.role, leaf.norm] = None
-        if "set" in known.words.anchor.cues and leaf.role in ("destination", "object"):
-            found.update(((leaf.role, norm), None) for norm in set_of(known, spec, leaf))
-    return tuple(found)
+    return tuple(dict.fromkeys((*found, *((role, norm) for role, _, norm in shown))))
 
 
-def set_of(known: Known, spec: ToolSpec, leaf: Leaf) -> tuple[str, ...]:
-    """The values of the field that a leaf came from: same tool, same field, in the newest result that holds it."""
+def set_of(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Shown:
+    """What else a yes to a call is for, where the words speak of a set ("all", "each"): to be shown with the question.
+
+    That is every value of the field that a destination or object came from. No set is paid or deleted with one yes,
+    nor given to a tool of which nobody knows what it does; more values than a person reads are no set either.
+    """
+    effect = guess(spec, known.config.guess)
+    if "set" not in known.words.anchor.cues or not effect.classes(to_somebody=False).isdisjoint(_ONE_BY_ONE):
+        return ()
+    found: dict[tuple[Role, str], str] = {}
+    ours: set[tuple[Role, str]] = set()
+    for path, value in leaves(arguments, spec):
+        leaf = Leaf.of(path, value, role_of(path, value, spec))
+        ours.add((leaf.role, leaf.norm))
+        if leaf.role in ("destination", "object"):
+            found.update({(leaf.role, atom.norm): atom.text for atom in _beside(known, spec, leaf)})
+    shown: Shown = tuple((role, text, norm) for (role, norm), text in found.items() if (role, norm) not in ours)
+    return shown if len(shown) <= MOST_SHOWN else ()
+
+
+def _beside(known: Known, spec: ToolSpec, leaf: Leaf) -> tuple[Atom, ...]:
+    """The values of the field that a leaf came from: same tool, same field."""
     evidence = evidence_of(known, spec, leaf)
     if evidence.origin in GOOD and evidence.origin != "declared":
         return ()
@@ -62,13 +88,12 @@ def set_of(known: Known, spec: ToolSpec, leaf: Leaf) -> tuple[str, ...]:
         hit = source.atom(leaf.norm)
         if hit is not None:
             field = hit[0].field
-            found = (
-                a.norm
+            return tuple(
+                a
                 for s in known.sources
                 if s.name == source.name
                 for r in s.index.records
                 for a in r.atoms
                 if a.field == field
             )
-            return tuple(dict.fromkeys(found))
     return ()

@@ -26,7 +26,9 @@ _GENERIC = (
     "photography photos pictures place plus press pro promo properties pub red report restaurant reviews rocks run "
     "sale school science security services shop show site social software solar solutions space store stream studio "
     "support systems team tech technology test tips today tools top tours town trade training travel tv university "
-    "vacations ventures vet video vip vision watch web website wiki win wine work works world wtf xyz zone"
+    "accountant autos bid boats bond buzz cam cfd click cyou download foo gdn homes icu ink kim loan lol moe "
+    "monster quest rip sbs surf uno vin wang vacations ventures vet video vip vision watch web website wiki win wine "
+    "work works world wtf xyz zone"
 )
 _COUNTRIES = (
     "ac ad ae af ag al am ao ar as at au aw az ba bb bd be bf bg bh bi bj bm bn bo br bs bt bw by bz ca cd cf ch ci ck "
@@ -41,17 +43,31 @@ _COUNTRIES = (
 _TOP = frozenset(f"{_GENERIC} {_COUNTRIES}".split())
 
 _REST = r"[^\s<>\"'`{}|\\^\[\]，。；、！？）》」』】]"
+_WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_LETTER = rf"[^\W{_WIDE}]"
+"""A letter, digit or underscore of a script that has spaces; one of the others beside a value is no part of it."""
+
 _SCHEMED = re.compile(rf"(?:[a-z][a-z0-9+.-]{{1,15}}://|www\.){_REST}{{1,2048}}", re.IGNORECASE)
 _BARE = re.compile(
-    rf"(?<![\w@./%+-])(?:[\w-]{{1,63}}\.){{1,8}}[a-z]{{2,24}}(?![\w@-])(?::\d{{1,5}})?(?:/{_REST}{{0,1000}})?",
+    rf"(?<!{_LETTER})(?<![@./%+-])(?:"
+    rf"(?:[\w-]{{1,63}}\.){{1,8}}[a-z]{{2,24}}(?!{_LETTER})(?![@-])(?::\d{{1,5}})?(?:/{_REST}{{0,1000}})?"
+    rf"|(?:\d{{1,3}}\.){{3}}\d{{1,3}}(?::\d{{1,5}})?/{_REST}{{0,1000}})",
     re.IGNORECASE,
 )
-_EMAIL = re.compile(r"(?<![\w.%+@-])[\w.%+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[\w-]{2,24}(?![\w-])")
+_EMAIL = re.compile(
+    rf"(?<!{_LETTER})(?<![.%+@-])(?:{_LETTER}|[.%+-]){{1,64}}@(?:[\w-]{{1,63}}\.){{1,8}}"
+    rf"(?:(?:{_LETTER}|-){{2,24}}(?!{_LETTER}|-)|[{_WIDE}]{{2,24}}(?![\w-]))"
+)
 _IBAN = re.compile(
     r"(?<!\w)[A-Za-z]{2}\d{2}(?:[A-Za-z0-9]{8,30}"
-    r"|[ -][A-Za-z0-9]{4}(?:[ -](?=[A-Za-z]{0,3}\d)[A-Za-z0-9]{1,4}){1,7})(?!\w)"
+    r"|[ -][A-Za-z0-9]{4}(?:[ -](?=[A-Za-z]{0,3}\d)[A-Za-z0-9]{1,4}){1,7})(?!\w)",
+    re.ASCII,
 )
-_DIGITS = re.compile(r"(?<![\w.,])\+?\(?\d(?:[ ()-]{0,2}\d){6,24}(?![\w])(?!\.\d)")
+_DIGITS = re.compile(
+    r"(?<![\w.,])\+?\(?[0-9](?:[ ()-]{0,2}[0-9]){6,24}(?![\w元块万亿美欧日英])(?!\.\d)",
+    re.ASCII,
+)
+_IPV4 = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}[:/]", re.ASCII)
 _KEY = re.compile(r"(?<![\w/.@-])(?=[\w-]*[A-Za-z])(?=(?:[\w-]*?\d){2})[A-Za-z0-9][\w-]{7,127}(?![\w@])", re.ASCII)
 _RUN = re.compile(
     r"(?<![A-Za-z0-9+/=_%-])(?:[A-Za-z0-9+/_-]{24,2048}={0,2}|(?:%[0-9A-Fa-f]{2}){8,600})(?![A-Za-z0-9+/=_%-])"
@@ -143,7 +159,7 @@ def norm_of(value: object, kind: ValueKind | None = None) -> str:
         case "date":
             return "date:" + normal_text(text)
         case _:
-            return "text:" + normal_text(text)
+            return "text:" + normal_text(text).removeprefix("./")
 
 
 def dates_of(text: str) -> tuple[tuple[int, int, int], ...]:
@@ -205,10 +221,11 @@ def numbers_of(text: str) -> tuple[str, ...]:
     return tuple(number(m[1]) for m in _NUMBER.finditer(text) if not blank[m.start(1)])
 
 
-def hard_tokens(text: str) -> tuple[Token, ...]:
+def hard_tokens(text: str, *, is_content: bool = False) -> tuple[Token, ...]:
     """URLs, e-mail addresses, accounts, phones, key-like strings and encoded runs, in order, none inside another.
 
-    Looks only around the signs that each kind must have, so that plain prose costs next to nothing.
+    Looks only around the signs that each kind must have, so that plain prose costs next to nothing. In a content that
+    goes out (`is_content`) a host with a path is a URL whatever it ends in.
     """
     found: list[Token] = []
     taken: bytearray | None = None
@@ -217,7 +234,7 @@ def hard_tokens(text: str) -> tuple[Token, ...]:
             if taken is not None and taken[start]:
                 continue
             m = pattern.match(text, start)
-            token = _token(kind, m.group(), start) if m else None
+            token = _token(kind, m.group(), start, is_content) if m else None
             if token is None:
                 continue
             if taken is None:
@@ -234,11 +251,12 @@ def hard_tokens(text: str) -> tuple[Token, ...]:
     return tuple(found)
 
 
-def _token(kind: ValueKind, text: str, start: int) -> Token | None:
+def _token(kind: ValueKind, text: str, start: int, is_content: bool) -> Token | None:  # handed down
     """The token that a match is, cut to its end; None when on a second look it is none."""
     if kind == "url":
         text = trimmed(text)
-        is_named = "://" in text or text.casefold().startswith("www.")
+        is_named = "://" in text or text.casefold().startswith("www.") or (text[0].isdigit() and _IPV4.match(text))
+        is_named = is_named or (is_content and "/" in text)
         if host_of(text).rpartition(".")[2] not in _TOP:
             text = _not_run_on(text) or (text if is_named else "")
             if not text or not host_of(text):
@@ -262,14 +280,24 @@ def _not_run_on(text: str) -> str:
     return text[: len(text) - len(rest)] + ".".join(labels[:-1]) if is_run_on else ""
 
 
+_is_wide = re.compile(f"[{_WIDE}]").match
+
+
 def _before(sign: str, more: str, most: int) -> Callable[[str], Iterator[int]]:
-    """Where words begin that hold a sign; before it they are of letters, digits and `more`, at most so many."""
+    """Where words begin that hold a sign; before it they are of letters, digits and `more`, at most so many.
+
+    A letter of a script without spaces belongs to them only where it stands right before the sign.
+    """
 
     def starts(text: str) -> Iterator[int]:
         at, last = text.find(sign), 0
         while at >= 0:
             start = at
-            while start > last and at - start < most and (text[start - 1].isalnum() or text[start - 1] in more):
+            is_wide = at > 0 and _is_wide(text[at - 1]) is not None
+            while start > last and at - start < most:
+                before = text[start - 1]
+                if not (before.isalnum() or before in more) or (not is_wide and _is_wide(before)):
+                    break
                 start -= 1
             yield start
             last, at = at + 1, text.find(sign, at + 1)
@@ -277,21 +305,32 @@ def _before(sign: str, more: str, most: int) -> Callable[[str], Iterator[int]]:
     return starts
 
 
+_SCHEME_BEGINS = re.compile(r"[a-z][a-z0-9+.-]*\Z", re.IGNORECASE | re.ASCII)
+
+
 def _schemes(text: str) -> Iterator[int]:
-    yield from _before("://", "+.-", 16)(text)
+    at = text.find("://")
+    while at >= 0:
+        if m := _SCHEME_BEGINS.search(text, max(0, at - 16), at):
+            yield m.start()
+        at = text.find("://", at + 1)
     low = text.casefold() if len(text.casefold()) == len(text) else text
     yield from _before("www.", "", 0)(low)
 
 
 def _digit_words(text: str) -> Iterator[int]:
-    """Where words begin that hold a digit."""
+    """Where words of ASCII begin that hold a digit."""
     last = 0
     for run in _RUN_OF_DIGITS.finditer(text):
         start = run.start()
-        while start > last and run.start() - start < 128 and (text[start - 1].isalnum() or text[start - 1] in "_-"):  # noqa: PLR2004  # the longest key
+        while start > last and run.start() - start < 128 and _is_of_key(text[start - 1]):  # noqa: PLR2004  # the longest key
             start -= 1
         yield start
         last = run.end()
+
+
+def _is_of_key(sign: str) -> bool:
+    return sign.isascii() and (sign.isalnum() or sign in "_-")
 
 
 def _numbers(text: str) -> Iterator[int]:

@@ -6,17 +6,21 @@ that names all that is odd. A policy is a function of what is known and the call
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from typing import cast
 
 from surefoot.core.gate.asked import Asked, Policy, Word, classes_of
 from surefoot.core.gate.cedar import cedar
 from surefoot.core.gate.conformance import conformance, perception
 from surefoot.core.gate.foreign import foreign, tool
 from surefoot.core.gate.known import Known
-from surefoot.core.gate.limits import Started, limits
+from surefoot.core.gate.limits import Started, limits, moved_by
+from surefoot.core.gate.roles import Path, schema_at
 from surefoot.core.gate.rules import standing_for, user_rules
 from surefoot.core.gate.sinks import aimed
+from surefoot.core.pins import pin_of
 from surefoot.core.text import json_text
 from surefoot.types.decisions import Allow, Ask, Decision, Deny
 from surefoot.types.guard import Evidence, Grounds
@@ -24,9 +28,35 @@ from surefoot.types.tools import Effect, ToolSpec
 
 
 def digest_of(spec: ToolSpec, arguments: Mapping[str, object]) -> str:
-    """What an approval binds to: exactly this tool with exactly these arguments (section 4.2)."""
-    told = json_text([spec.server, spec.name, arguments], sort_keys=True)
+    """What an approval binds to: exactly this tool, as it is pinned, with exactly these arguments (section 4.2).
+
+    Arguments that mean the same are the same: texts in NFC, 900.0 as 900, and what is left out as the schema's default.
+    """
+    told = json_text([pin_of(spec), _canonical(arguments, (), spec)], sort_keys=True)
     return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _canonical(value: object, path: Path, spec: ToolSpec) -> object:
+    match value:
+        case str():
+            return unicodedata.normalize("NFC", value)
+        case float() if value.is_integer():
+            return int(value)
+        case Mapping():
+            held = cast("Mapping[str, object]", value)  # JSON: text keys
+            properties = schema_at(path, spec.parameters).get("properties")
+            named = cast("Mapping[str, object]", properties if isinstance(properties, Mapping) else {})
+            left_out = {
+                key: cast("Mapping[str, object]", one)["default"]
+                for key, one in named.items()
+                if key not in held and isinstance(one, Mapping) and "default" in one
+            }
+            return {key: _canonical(one, (*path, key), spec) for key, one in {**left_out, **held}.items()}
+        case list() | tuple():
+            parts = cast("Sequence[object]", value)
+            return [_canonical(one, (*path, at), spec) for at, one in enumerate(parts)]
+        case _:
+            return value
 
 
 def intent(call: Asked) -> Sequence[Word]:
@@ -99,6 +129,10 @@ def repetition(call: Asked) -> Sequence[Word]:
         return (Word("repetition", "deny", "refused: the same call is not settled yet", "the same call is open"),)
     if before:
         return (Word("repetition", "ask", "this very call was made already", "this very call was made already"),)
+    moved = moved_by(call.spec, call.arguments) if "transact" in classes_of(call.aim) else frozenset[object]()
+    if moved and any(one.name == call.spec.name and one.moved == moved for one in call.started):
+        said = "as much was already paid to the same place, or booked there"
+        return (Word("repetition", "ask", said, said),)
     return ()
 
 

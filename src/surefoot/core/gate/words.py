@@ -40,7 +40,7 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
     plain = _plain(text)
     things = named(plain)
     bare = masked(plain, things_hidden := [t for t in things if t.entity.kind not in ("name", "id")])
-    ruled = rules(bare, things)
+    ruled = rules(bare, things, plain)
     said = masked(plain, [t for t in things_hidden if t.entity.kind != "quoted"])
     kept = _without(plain, ruled.cut)
     entities = [t.entity for t in things if not _is_inside(t.start, ruled.cut)]
@@ -61,7 +61,7 @@ def unnegated(text: str) -> str:
     """The words in normal form without what they negate: what is left may ask for something."""
     plain = _plain(text)
     things = named(plain)
-    ruled = rules(masked(plain, [t for t in things if t.entity.kind not in ("name", "id")]), things)
+    ruled = rules(masked(plain, [t for t in things if t.entity.kind not in ("name", "id")]), things, plain)
     return normal_text(masked(plain, ruled.negated, "|"))
 
 

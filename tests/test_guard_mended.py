@@ -1,0 +1,251 @@
+"""What a person's yes and no reach: only what was shown, only this run, and however a value is spelled."""
+
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from surefoot import Agent, LoopConfig
+from surefoot.cli.judged import question_lines
+from surefoot.core.fold import fold
+from surefoot.core.gate.verdict import digest_of
+from surefoot.core.replay import replay
+from surefoot.journal.memory import MemoryJournal
+from surefoot.run import Run
+from surefoot.testing.models import Scripted, ScriptedModel, calls
+from surefoot.tools.function import tool
+from surefoot.types.config import Budget
+from surefoot.types.decisions import Ask, Deny
+from surefoot.types.errors import ConfigError
+from surefoot.types.events import CallJudged, CallStarted, Event, ValuesEndorsed
+from surefoot.types.guard import GuardConfig
+from surefoot.types.tools import ToolSpec
+
+pytestmark = pytest.mark.anyio
+
+GUARDED = LoopConfig(guard=GuardConfig())
+MINE, THEIRS = "GB29NWBK60161331926819", "DE89370400440532013000"
+ANN, MAL = "ann@x.example", "mallory@evil.example"
+INVITING = "Send the party invitation to all participants of the party."
+READ_BILL, GUESTS = calls(("read_file", {"path": "bill.txt"})), calls(("participants", {"event": "party"}))
+BILL = "Pay the bill in bill.txt, please."
+
+
+class Desk:
+    """Tools that read bills and guests, pay, mail and delete; and what was done."""
+
+    def __init__(self, *steps: Scripted, config: LoopConfig = GUARDED, store: MemoryJournal | None = None) -> None:
+        self.done: list[tuple[str, object]] = []
+        self.store = store or MemoryJournal()
+        self.agent = Agent(ScriptedModel(steps), tools=self._tools(), journal=self.store, config=config)
+
+    def _tools(self):  # noqa: ANN202  # a list of tools of different signatures
+        @tool(effect="read")
+        def read_file(path: str) -> str:
+            """Read a file."""
+            return f"Rent: pay 900 to {MINE}." if path else ""
+
+        @tool(effect="read")
+        def participants(event: str) -> list[dict[str, str]]:
+            """Who comes."""
+            return [{"name": "Ann", "email": ANN}, {"name": "Zed", "email": MAL}] if event else []
+
+        @tool(effect="read")
+        def bills() -> list[dict[str, object]]:
+            """Open bills."""
+            return [{"who": "Landlord", "account": MINE}, {"who": "Zed", "account": THEIRS}]
+
+        @tool(effect="transact")
+        def pay(account: str, amount: float) -> str:
+            """Pay money."""
+            self.done.append((account, amount))
+            return "paid"
+
+        @tool(effect="communicate")
+        def send_mail(to: str, body: str) -> str:
+            """Send a mail."""
+            self.done.append((to, body))
+            return "sent"
+
+        return [read_file, participants, bills, pay, send_mail]
+
+    async def events(self, run: Run) -> list[Event]:
+        return [record.event for record in (await self.store.read_recorded(run.id))[0]]
+
+    async def yes(self, run: Run) -> Run:
+        await self.agent.approve(run.id, run.waiting[0].id, by="Ada")
+        return await self.agent.resume(run.id)
+
+    async def no(self, run: Run) -> Run:
+        await self.agent.refuse(run.id, run.waiting[0].id, by="Ada")
+        return await self.agent.resume(run.id)
+
+    async def question(self, run: Run) -> str:
+        events = await self.events(run)
+        asked = next(e for e in reversed(events) if isinstance(e, CallJudged) and isinstance(e.decision, Ask))
+        call = fold(events).call(asked.call_id)
+        assert call is not None
+        return "\n".join(question_lines(call, asked))
+
+
+def mail(to: str, body: str = "party invitation") -> Scripted:
+    return calls(("send_mail", {"to": to, "body": body}))
+
+
+def pays(account: str, amount: float = 900) -> Scripted:
+    return calls(("pay", {"account": account, "amount": amount}))
+
+
+async def test_a_yes_for_a_set_is_one_for_exactly_what_the_question_showed() -> None:
+    desk = Desk(GUESTS, mail(ANN), mail(MAL), "done")
+    run = await desk.agent.run(INVITING)
+    assert f"a yes is also one to destination: {MAL}" in await desk.question(run)
+    run = await desk.yes(run)
+    (endorsed,) = [e for e in await desk.events(run) if isinstance(e, ValuesEndorsed)]
+    assert {norm for role, norm in endorsed.values if role == "destination"} == {f"email:{ANN}", f"email:{MAL}"}
+    assert [to for to, _ in desk.done] == [ANN, MAL]
+
+
+async def test_what_had_a_no_is_in_no_set_and_its_next_question_says_so() -> None:
+    desk = Desk(GUESTS, mail(MAL), mail(ANN), mail(MAL, "the party invitation"), "done")
+    run = await desk.no(await desk.agent.run(INVITING))
+    assert MAL not in await desk.question(run)
+    run = await desk.yes(run)
+    assert (run.status, [to for to, _ in desk.done]) == ("paused", [ANN])
+    assert "you said no to this before" in await desk.question(run)
+
+
+@pytest.mark.parametrize("first", ["yes", "no"])
+async def test_a_no_beside_a_yes_for_a_set_counts_whichever_is_said_first(first: str) -> None:
+    both = calls(*(("send_mail", {"to": to, "body": "party invitation"}) for to in (ANN, MAL)))
+    config = LoopConfig(guard=GuardConfig(approvals="queue"))
+    desk = Desk(GUESTS, both, mail(MAL, "the party invitation"), "done", config=config)
+    run = await desk.agent.run(INVITING)
+    to_ann, to_mallory = run.waiting
+    for is_yes in (first == "yes", first != "yes"):
+        if is_yes:
+            await desk.agent.approve(run.id, to_ann.id, by="Ada")
+        else:
+            await desk.agent.refuse(run.id, to_mallory.id, by="Ada")
+        run = await desk.agent.resume(run.id)
+    assert (run.status, [to for to, _ in desk.done]) == ("paused", [ANN])
+
+
+async def test_no_set_is_paid_with_one_yes() -> None:
+    desk = Desk(calls(("bills", {})), pays(MINE), pays(THEIRS), "done")
+    run = await desk.agent.run("Pay all bills of this month.")
+    assert "a yes is also one" not in await desk.question(run)
+    run = await desk.yes(run)
+    assert (run.status, desk.done) == ("paused", [(MINE, 900)])
+
+
+async def test_a_yes_does_not_go_along_into_a_fork() -> None:
+    desk = Desk(READ_BILL, pays(MINE), "done", pays(MINE), "done")
+    run = await desk.agent.run(BILL)
+    await desk.agent.approve(run.id, run.waiting[0].id, by="Ada")
+    before = len(await desk.events(run))
+    run = await desk.agent.resume(run.id)
+    for at in (before, next(n for n, e in enumerate(await desk.events(run)) if e == CallStarted("2.0"))):
+        forked = await desk.agent.fork(run.id, at=at)
+        assert (forked.status, forked.reason) == ("paused", "approval")
+        assert replay(await desk.events(forked)).differs_at is None
+        gate = fold(await desk.events(forked)).gate
+        assert gate is not None
+        assert not gate.known.endorsed
+    assert desk.done == [(MINE, 900)]
+
+
+async def test_a_yes_that_is_said_in_a_fork_holds_there() -> None:
+    desk = Desk(READ_BILL, pays(MINE), "done")
+    run = await desk.agent.run(BILL)
+    forked = await desk.agent.fork(run.id, at=len(await desk.events(run)))
+    forked = await desk.yes(forked)
+    assert (forked.status, desk.done) == ("completed", [(MINE, 900)])
+    assert replay(await desk.events(forked)).differs_at is None
+    assert (await desk.agent.resume(run.id)).status == "paused"
+
+
+@pytest.mark.parametrize("how", ["resume", "fork"])
+async def test_a_guard_that_a_run_without_one_is_given_holds_from_there(how: str) -> None:
+    first = Desk(READ_BILL, config=LoopConfig(budget=Budget(max_steps=1)))
+    run = await first.agent.run(BILL)
+    desk = Desk(pays(THEIRS, 5000), pays(MINE), "done", store=first.store)
+    if how == "resume":
+        run = await desk.agent.resume(run.id, config=GUARDED)
+    else:
+        run = await desk.agent.fork(run.id, at=len(await desk.events(run)) - 1, config=GUARDED)
+    assert (run.status, desk.done) == ("paused", [])
+    denied = [e for e in await desk.events(run) if isinstance(e, CallJudged) and isinstance(e.decision, Deny)]
+    waiting = run.waiting[0].arguments["account"]
+    assert (len(denied), waiting) in ((1, MINE), (0, THEIRS))  # refused, or asked about first
+    assert replay(await desk.events(run)).differs_at is None
+    gate = fold(await desk.events(run)).gate
+    assert gate is not None
+    assert [source.call_id for source in gate.known.sources][:1] == ["1.0"]  # what was read before is known
+
+
+async def test_a_guard_that_asks_a_model_is_not_taken_late_and_an_earlier_one_stays() -> None:
+    first = Desk(READ_BILL, config=LoopConfig(budget=Budget(max_steps=1)))
+    run = await first.agent.run(BILL)
+    with pytest.raises(ConfigError, match="begin it anew"):
+        await first.agent.resume(run.id, config=LoopConfig(guard=GuardConfig(judge="self")))
+    desk = Desk(READ_BILL, pays(MINE), "done")
+    run = await desk.agent.run(BILL)
+    forked = await desk.agent.fork(run.id, at=5, config=LoopConfig(guard=GuardConfig(mode="observe")))
+    kept = fold(await desk.events(forked)).config.guard
+    assert kept == GuardConfig()
+
+
+PAY = ToolSpec(
+    "pay",
+    "Pay.",
+    {
+        "type": "object",
+        "properties": {
+            "to": {"type": "string"},
+            "n": {"type": "number"},
+            "how": {"type": "object"},
+            "fast": {"type": "boolean", "default": False},
+        },
+    },
+    "transact",
+)
+
+
+async def test_a_digest_is_the_same_for_arguments_that_mean_the_same() -> None:
+    call = {"to": "Jos\u00e9", "n": 900, "how": {"x": [1]}}
+    same = ({**call, "n": 900.0}, {**call, "to": "Jose\u0301"}, {**call, "fast": False}, {**call, "how": {"x": [1.0]}})
+    assert {digest_of(PAY, one) for one in same} == {digest_of(PAY, call)}
+    others = ({**call, "n": 900.5}, {**call, "n": "900"}, {**call, "fast": True}, {**call, "to": "Jose"})
+    assert len({digest_of(PAY, one) for one in (call, *others)}) == 5
+    changed = replace(PAY, description="Pay fifty times.")
+    assert digest_of(changed, call) != digest_of(PAY, call)
+
+
+async def test_a_payment_that_is_spelled_anew_is_still_the_same_one() -> None:
+    desk = Desk(READ_BILL, pays(MINE), pays(MINE, 900.0), "done")
+    run = await desk.yes(await desk.agent.run(BILL))
+    assert (run.status, desk.done) == ("paused", [(MINE, 900)])
+    assert "made already" in cast("Ask", (await _asked(desk, run))[-1].decision).reason
+    spaced = Desk(READ_BILL, pays(MINE), pays("GB29 NWBK 6016 1331 9268 19"), "done")
+    run = await spaced.yes(await spaced.agent.run(BILL))
+    assert (run.status, spaced.done) == ("paused", [(MINE, 900)])
+    assert "already paid" in cast("Ask", (await _asked(spaced, run))[-1].decision).reason
+
+
+async def test_another_amount_to_the_same_account_is_another_payment() -> None:
+    desk = Desk(pays(MINE, 900), pays(MINE, 50), "done")
+    run = await desk.agent.run(f"Pay 900 to {MINE}, and then 50 to {MINE}.")
+    assert (run.status, desk.done) == ("completed", [(MINE, 900), (MINE, 50)])
+
+
+async def test_a_refused_payment_is_refused_again_and_respelled_the_question_says_so() -> None:
+    desk = Desk(READ_BILL, pays(MINE), pays(MINE, 900.0), pays("GB29 NWBK 6016 1331 9268 19"), "done")
+    run = await desk.no(await desk.agent.run(BILL))
+    assert len(await _asked(desk, run)) == 2  # 900.0 was no new question
+    assert "you said no to this before" in await desk.question(run)
+    assert (run.status, desk.done) == ("paused", [])
+
+
+async def _asked(desk: Desk, run: Run) -> list[CallJudged]:
+    return [e for e in await desk.events(run) if isinstance(e, CallJudged) and isinstance(e.decision, Ask)]
