@@ -50,6 +50,7 @@ def test_running_text_has_no_fields() -> None:
     assert index.records == ()
     assert "GB29NWBK60161331926819" in index.tokens["digits:GB29NWBK60161331926819"]
     assert index.says("text:ann")
+    assert index_of("Rent for May: 900 EUR.", structured=False).says("number:900")
     assert not index.says("text:an")
 
 

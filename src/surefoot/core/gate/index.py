@@ -60,7 +60,8 @@ class ValueIndex:
 
     def says(self, norm: str) -> bool:
         """Whether the running text holds a text in whole words, and not only as a field."""
-        return norm in self.tokens or (norm.startswith("text:") and holds(self.text, norm[5:]))
+        kind, _, value = norm.partition(":")
+        return norm in self.tokens or (kind in ("text", "number") and holds(self.text, value))
 
 
 def index_of(content: str, *, structured: bool) -> ValueIndex:
