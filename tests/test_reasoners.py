@@ -611,7 +611,7 @@ async def test_a_role_that_has_used_up_its_share_is_not_asked_any_more(role: str
     assert (len(thinker.requests), len(actor.requests)) == (2, 2 + (role == "actor"))
 
 
-# what fresh eyes found
+# what a second reading found
 
 
 async def test_a_finish_tool_of_the_actor_only_proposes() -> None:
