@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test check bench eval-security setup clean
+.PHONY: demo test check bench eval-security eval-selection setup clean
 
 setup: $(STAMP)
 
@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python 3.11 or newer is needed; set PYTHON=..."; exit 1; }
 	@echo "setting up $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cedar,cli,local,mcp,test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cedar,cli,encoder,local,mcp,test]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## five real tasks on the embedded model, step by step
@@ -39,9 +39,13 @@ bench: $(STAMP)  ## what a step costs, against the raw loop in the same run
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/reasoners.py
 	$(BIN)/python benchmarks/context.py
+	$(BIN)/python benchmarks/selection.py
 
 eval-security: $(STAMP)  ## our own attack suite against the gate, under three kinds of answers
 	$(BIN)/python -m surefoot.evals.siren --asks all
+
+eval-selection: $(STAMP)  ## tool retrieval on the catalogues and queries in DIR
+	$(BIN)/python -m surefoot.evals.toolret $(DIR)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -20,7 +20,8 @@ from surefoot.testing.cassette import Cassette
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.testing.tape import Miss, first_difference
 from surefoot.types.errors import ModelUnreachable, TraitRefused
-from surefoot.types.events import CallEnded, CallStarted, Event, RunForked, RunStarted
+from surefoot.types.events import CallEnded, CallStarted, Event, IntentAnchored, RunForked, RunStarted
+from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import ModelMessage, ModelRequest, TextDelta, Usage
 from surefoot.types.ports import Tool
 from surefoot.types.tools import Catalogue
@@ -767,3 +768,20 @@ def test_a_test_that_fails_while_it_is_recorded_keeps_its_cassette(tmp_path: Pat
 def test_the_plugin_loads_nothing_of_surefoot_until_a_test_wants_a_cassette(tmp_path: Path) -> None:
     told = "import sys, surefoot.testing.pytest_plugin; sys.exit('surefoot.agent' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", told], cwd=tmp_path, check=False).returncode == 0
+
+
+async def test_a_guarded_run_is_played_on_another_day(tmp_path: Path) -> None:
+    config = LoopConfig(guard=GuardConfig())
+    await recorded(tmp_path / "today.journal", config=config)
+    store, other = SqliteJournal(tmp_path / "today.journal"), SqliteJournal(tmp_path / "then.journal")
+    (info,) = await store.runs(1)
+    events = [record.event for record in (await store.read_recorded(info.run_id))[0]]
+    then = [replace(e, today="2020-02-02") if isinstance(e, IntentAnchored) else e for e in events]
+    assert then != events
+    journal = await other.open(info.run_id, create=True)
+    await journal.append(then, "written")
+    await journal.release()
+    await store.aclose()
+    await other.aclose()
+    run = await played(tmp_path / "then.journal", config=config)
+    assert run.status == "completed"

@@ -11,6 +11,7 @@ from surefoot.types.errors import ConfigError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.patterns import ReferencePattern
+from surefoot.types.planning import PlanConfig
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
 from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
@@ -61,6 +62,23 @@ BAD: Mapping[Kind, Mapping[str, Values]] = {
         "pre_hydration": ({}, True, 3),
         "conventions": ({}, ".", 3),
         "guard": ({}, "enforce", True),
+        "plan": ({}, "first", True),
+    },
+    PlanConfig: {
+        **dict.fromkeys(("max_parallel", "same_error_limit", "no_progress_rounds"), (0, None, *COUNT)),
+        **dict.fromkeys(("shortlist_max", "selected_max", "max_steps"), (0, None, *COUNT)),
+        **dict.fromkeys(("transient_retries", "reasks", "llm_repairs", "select_all_below"), (None, *COUNT)),
+        **dict.fromkeys(("max_replans", "max_llm_calls", "max_tool_calls"), COUNT),
+        "max_tokens": (0, *COUNT),
+        "completion_threshold": (0, 101, None, *COUNT),
+        "history_max_tokens": (199, None, *COUNT),
+        "chapter_max_chars": (19, None, *COUNT),
+        "step_timeout_s": SECONDS,
+        **dict.fromkeys(("deadline_s", "max_cost_usd"), SECONDS[:-1]),
+        "approve_plan": ("last", *WORD),
+        "answer": ("on", *WORD),
+        "evaluators": (None, 3, "nothing_done", [None], (3,)),
+        "model": (None, 3, [], {}),
     },
     ToolProfile: {
         **dict.fromkeys(("include", "exclude", "pinned"), TEXTS),
@@ -98,12 +116,12 @@ BAD: Mapping[Kind, Mapping[str, Values]] = {
     GuardConfig: {
         **dict.fromkeys(("mode", "two_faults", "content_tokens", "fetch", "guess", "pins"), ("maybe", *WORD)),
         **dict.fromkeys(("approvals", "anchor", "sanitise"), ("maybe", *WORD)),
-        "strict": FLAG,
+        **dict.fromkeys(("strict", "speculate", "direct", "memory"), FLAG),
         **dict.fromkeys(("approval_timeout_s", "stage_timeout_s"), SECONDS),
-        **dict.fromkeys(("max_asks", "reasoning_retries"), (None, *COUNT)),
+        **dict.fromkeys(("max_asks", "reasoning_retries", "max_backtracks", "max_trees"), (None, *COUNT)),
         "lexicon": (*MAPPING, {"ping": ("a",)}, {"write": "a"}, {"write": (3,)}, {"write": ("",)}),
         **dict.fromkeys(("constraints", "rules", "standing"), (None, "a", 3, {}, (None,), ("a",))),
-        **dict.fromkeys(("cedar", "judge"), (None, 3, [], {})),
+        **dict.fromkeys(("cedar", "user", "judge"), (None, 3, [], {})),
     },
     ConventionsConfig: {
         "root": ("a\0b", *WORD),

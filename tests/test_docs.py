@@ -20,6 +20,17 @@ EXAMPLES = [
 ]
 
 
+PLAN = json.dumps(
+    {
+        "description": "both scores",
+        "steps": [
+            {"step_id": name.lower(), "tool_id": "exam_score", "parameters": {"name": name}, "dependencies": []}
+            for name in ("Alice", "Bob")
+        ],
+    }
+)
+
+
 class Teacher(BaseHTTPRequestHandler):
     """Asks for both scores, then adds up."""
 
@@ -28,6 +39,8 @@ class Teacher(BaseHTTPRequestHandler):
     def do_POST(self) -> None:  # the name is the library's
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         message: dict[str, object] = {"role": "assistant", "content": "Together they have 171 points."}
+        if '"steps"' in json.dumps(asked.get("response_format")):  # a plan is asked for
+            message["content"] = PLAN
         if asked.get("tools") and not any(m["role"] == "tool" for m in asked["messages"]):
             wanted = [("a", "Alice"), ("b", "Bob")]
             call = {"name": "exam_score"}

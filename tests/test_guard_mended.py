@@ -165,9 +165,10 @@ async def test_a_yes_that_is_said_in_a_fork_holds_there() -> None:
     assert (await desk.agent.resume(run.id)).status == "paused"
 
 
+@pytest.mark.parametrize("guard", [None, GuardConfig(mode="off")])
 @pytest.mark.parametrize("how", ["resume", "fork"])
-async def test_a_guard_that_a_run_without_one_is_given_holds_from_there(how: str) -> None:
-    first = Desk(READ_BILL, config=LoopConfig(budget=Budget(max_steps=1)))
+async def test_a_guard_that_a_run_without_one_is_given_holds_from_there(how: str, guard: GuardConfig | None) -> None:
+    first = Desk(READ_BILL, config=LoopConfig(budget=Budget(max_steps=1), guard=guard))
     run = await first.agent.run(BILL)
     desk = Desk(pays(THEIRS, 5000), pays(MINE), "done", store=first.store)
     if how == "resume":

@@ -18,7 +18,7 @@ MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-
     "core/parse": "types",
     "core/gate": "types core core/select",
     "core/select": "types core",
-    "core/plan": "types core core/reasoners",
+    "core/plan": "types core core/reasoners core/parse core/gate core/select",
     "core/reasoners": "types core core/parse core/gate",
     "core": "types core/parse core/gate core/plan core/select core/reasoners",
     **dict.fromkeys(HANDS.split(), "types core core/parse"),

@@ -483,7 +483,7 @@ async def test_a_plan_for_other_tools_is_refused_before_the_run_begins(step: Pla
 
 @pytest.mark.parametrize("reasoner", ["mono", "dual"])
 async def test_other_reasoners_say_that_they_take_no_steps(reasoner: str) -> None:
-    with pytest.raises(UsageError, match=f"'react', and this agent has '{reasoner}'"):
+    with pytest.raises(UsageError, match=f"'react' or 'plan', and this agent has '{reasoner}'"):
         await Agent(ScriptedModel([]), reasoner=reasoner).run(THINKING)
 
 

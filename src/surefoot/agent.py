@@ -6,36 +6,40 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from surefoot.core.fold import fold
+from surefoot.core.given_up import given_up
 from surefoot.core.moves import next_moves, standing
+from surefoot.core.owners import open_calls, owner_of
 from surefoot.core.reasoners.table import CHOICES
 from surefoot.core.roles import ROLES
 from surefoot.core.state import EMPTY, Call, State
 from surefoot.journal.memory import MemoryJournal
-from surefoot.run import Run
+from surefoot.run import Run, asked_about
 from surefoot.runtime.cast import Cast, by_role, cast_of, judge_of
 from surefoot.runtime.drive import drive
-from surefoot.runtime.guarding import anchor, anchor_late, approval, expired, refusal
+from surefoot.runtime.guarding import anchor, anchor_late, approval, expired, refusal, settled_result
 from surefoot.runtime.hands import LiveHands, Watch
 from surefoot.runtime.offered import Offered, Offers
 from surefoot.runtime.pins import Pins
-from surefoot.runtime.planned import planned, step_templates
+from surefoot.runtime.planned import plan_given, planned, step_templates
 from surefoot.runtime.selection import selected_anew
 from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.stages import stage_templates
 from surefoot.runtime.templates import Thinking, chosen_templates
 from surefoot.runtime.toolbox import bound_tools, known_of
+from surefoot.runtime.trajectories import Trajectories
 from surefoot.types.config import LoopConfig
 from surefoot.types.endings import Cancelled, Completed
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     Attachment,
-    CallEnded,
     DoubtSettled,
     Event,
+    Outcome,
     RunEnded,
     RunForked,
     RunResumed,
@@ -44,8 +48,8 @@ from surefoot.types.events import (
     Task,
 )
 from surefoot.types.messages import CallMode, ModelSettings, Signal
-from surefoot.types.ports import JournalStore, Model, RunJournal, ServiceKey, Tool
-from surefoot.types.tools import ToolResult
+from surefoot.types.ports import Encoder, JournalStore, Model, RunJournal, ServiceKey, Tool
+from surefoot.types.reflection import Evaluator
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
@@ -65,9 +69,9 @@ class Agent:
     a file, a mapping or server objects (docs/mcp.md); a run sees them as they are when it begins. `journal` is where
     runs are kept: a `JournalStore`, a path for SQLite, or None for memory. `call_mode` "auto" takes the first that the
     model's wire can carry. `fallback` answers while the circuit of a model that was given by name is open. `thinking`
-    is how `mono` and `dual` are asked to think (`runtime/templates.py`). `prompts` replaces templates, by call mode or
-    "ROLE_MODE".
-    Raises `UsageError` for what cannot work.
+    is how `mono` and `dual` are asked to think (`runtime/templates.py`). For `plan`, `evaluators` look at a run whose
+    steps are done, by name, and `encoder` helps to find tools (`models/encoder.py`). `prompts` replaces templates, by
+    call mode or "ROLE_MODE". Raises `UsageError` for what cannot work.
     """
 
     model: str | Model | Mapping[str, str | Model]
@@ -82,6 +86,8 @@ class Agent:
     thinking: Thinking = "auto"
     services: Mapping[ServiceKey, object] = field(default_factory=dict[ServiceKey, object], repr=False)
     prompts: Mapping[str, str] = field(default_factory=dict[str, str])
+    encoder: Encoder | None = field(default=None, repr=False)
+    evaluators: Mapping[str, Evaluator] = field(default_factory=dict[str, Evaluator], repr=False)
     mcp: McpGiven | Sequence[McpGiven] | McpServers | None = field(default=None, repr=False)
     _cast: Cast = field(init=False, repr=False)
     _store: JournalStore = field(init=False, repr=False)
@@ -89,13 +95,20 @@ class Agent:
     _prompts: Mapping[str, str] = field(init=False, repr=False)
     _services: Mapping[ServiceKey, object] = field(init=False, repr=False)
     _knowledge: KnowledgeBridge | None = field(init=False, repr=False)
+    _paths: Trajectories = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
             raise UsageError("instructions must be a text")
         if self.reasoner not in CHOICES:
             raise UsageError(f"there is no reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")
-        models, settings = by_role(self.reasoner, self.model, self.settings, self.fallback, judge_of(self.config.guard))
+        if self.reasoner == "dual" and self.config.guard is not None and self.config.guard.speculate:
+            raise UsageError("speculate is for one who speaks alone: use the reasoner 'react' or 'mono'")
+        planner = self.config.plan.model if self.config.plan is not None and self.reasoner == "plan" else ""
+        judge = judge_of(self.config.guard)
+        models, settings = by_role(
+            self.reasoner, self.model, self.settings, self.fallback, judge=judge, planner=planner
+        )
         parts = cast_of(self.reasoner, models, settings, self.call_mode)
         services = checked_services(self.services)
         known, own = known_of(self.config)
@@ -107,6 +120,7 @@ class Agent:
             ("_offers", offers),
             ("_services", services),
             ("_knowledge", known),
+            ("_paths", Trajectories.beside(store)),
             ("_prompts", chosen_templates(self.reasoner, self.thinking, parts.thinks, self.prompts)),
         ):
             object.__setattr__(self, name, value)
@@ -212,28 +226,22 @@ class Agent:
             first += self._cast.remembered(_other_models(changes, state))
             return await self._drive(journal, first, watch, stream=stream, state=state)
 
-    async def settle(
-        self, run_id: str, call_id: str, outcome: Literal["done", "not_done"], *, by: str, result: str = ""
-    ) -> Run:
-        """Say whether a call in doubt took effect: "done" (the model reads `result`) or "not_done" (it runs again)."""
-        most = self.config.tool_result_chars
-        if len(result) > most:
-            raise UsageError(f"the result has {len(result)} characters; give at most {most}")
-        told = ToolResult(result, source=by, trust="trusted") if result else None
-        return await self._speak(
-            run_id, call_id, by, "in_doubt", lambda _state, _call: (DoubtSettled(call_id, outcome, by, told),)
-        )
+    async def settle(self, run_id: str, call_id: str, outcome: Outcome, *, by: str, result: str = "") -> Run:
+        """Say what became of a call in doubt: "done" (with `result`), "not_done" (it runs again), or "abandoned"."""
+        told = settled_result(result, by, self.config.tool_result_chars)
+        settled = (DoubtSettled(call_id, outcome, by, told),)
+        return await self._speak(run_id, call_id, by, "in_doubt", lambda _state, _call: settled)
 
     async def approve(self, run_id: str, call_id: str, *, by: str) -> Run:
-        """Allow a call that waits for a person, exactly as it is. `by` is their name.
+        """Allow a call that waits for a person, exactly as it is, or sign the plan ("plan"). `by` is their name.
 
         A question that has waited too long is refused in place of that (`GuardConfig.approval_timeout_s`).
         """
         return await self._speak(run_id, call_id, by, "approval", lambda state, call: approval(state, call, by))
 
     async def refuse(self, run_id: str, call_id: str, *, by: str, reason: str = "") -> Run:
-        """Refuse a call that waits for a person; the model reads the reason."""
-        return await self._speak(run_id, call_id, by, "approval", lambda _state, call: refusal(call, by, reason))
+        """Refuse a call that waits for a person; the model reads the reason. Of a plan, it asks for another."""
+        return await self._speak(run_id, call_id, by, "approval", lambda state, call: refusal(state, call, by, reason))
 
     async def cancel(self, run_id: str, *, by: str) -> Run:
         """End a run that nobody drives. One that is driven is stopped by cancelling its task.
@@ -247,7 +255,8 @@ class Agent:
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to cancel")
             if state.ending is None:
-                ended = (*(_given_up(call, state) for call in state.calls if call.is_open), RunEnded(Cancelled(by)))
+                given = (owner.told((given_up(call, state.elapsed_s),)) for owner, call in open_calls(state))
+                ended = (*chain.from_iterable(given), RunEnded(Cancelled(by)))
                 await journal.append(ended, "written")
                 state = fold(ended, state)
             return Run.of(state)
@@ -287,13 +296,10 @@ class Agent:
         journal = await self._store.open(run_id)
         async with _Opened(journal):
             state = fold(await journal.read())
-            call = next((call for call in Run.of(state).waiting if call.id == call_id), None)
-            waits_for = "in_doubt" if call and call.attempts else "approval"
-            if call is None or waits_for != about:
-                why = f"waits for {waits_for}, which is another question" if call else "does not wait for a person"
-                raise UsageError(f"run {run_id}: call {call_id!r} {why}")
+            call = asked_about(state, call_id, about)
             late = expired(state, (await self._store.read_recorded(run_id))[0])
-            said = late or word(state, call)
+            owner = owner_of(state, call_id)
+            said = late or owner.told(word(owner.state, call))
             await journal.append(said, "written")
             return Run.of(fold(said, state))
 
@@ -311,18 +317,13 @@ class Agent:
         tools = offered.tools if offered else await self._offers.tools_of(state.tools)
         await journal.append(first)
         async with RunServices(self._services) as services:
-            hands = LiveHands(
-                self._cast,
-                tools,
-                journal,
-                services,
-                watch,
-                stream,
-                earlier_s=state.elapsed_s,
-                knowledge=self._knowledge,
-            )
+            hands = LiveHands(self._cast, tools, journal, services, watch, stream)
+            hands.earlier_s, hands.knowledge, hands.paths = state.elapsed_s, self._knowledge, self._paths
+            hands.evaluators, hands.encoder = self.evaluators, self.encoder
             hands.announced(first)
-            return Run.of(await drive(journal, hands, fold(first, state)))
+            ended = await drive(journal, hands, fold(first, state))
+            await self._paths.remember(journal, ended)
+            return Run.of(ended)
 
     def _started(self, run_id: str, asked: Task, offered: Offered) -> tuple[Event, ...]:
         started = RunStarted(
@@ -330,26 +331,18 @@ class Agent:
             asked,
             self._cast.speakers,
             offered.catalogue,
-            {**self._prompts, **step_templates(asked), **stage_templates(self.config.guard)},
+            {**self._prompts, **step_templates(asked, self.reasoner), **stage_templates(self.config.guard)},
             self.instructions,
             self.reasoner,
             self.config,
         )
-        return (started, *anchor(asked, self.config), *offered.selected, *self._cast.remembered(ROLES[self.reasoner]))
+        first = (started, *anchor(asked, self.config), *offered.selected)
+        first += tuple(self._cast.remembered(ROLES[self.reasoner]))
+        return (*first, *plan_given(asked, self.reasoner, offered.catalogue))
 
 
 def _other_models(changes: Mapping[str, Speaker], state: State) -> list[str]:
     return [role for role, speaker in changes.items() if speaker.model != state.speakers[role].model]
-
-
-def _given_up(call: Call, state: State) -> CallEnded:
-    """What is on record of a call that nobody will wait for any more."""
-    if call.is_waiting or (call.spec is not None and call.spec.may_repeat):
-        told = ToolResult("cancelled: not run", "cancelled", source="surefoot", trust="trusted", infrastructure=True)
-    else:
-        unknown = "broken off, and nobody knows whether it took effect; find that out before you call it again"
-        told = ToolResult(unknown, "in_doubt", source="surefoot", trust="trusted")
-    return CallEnded(call.id, told, state.elapsed_s)
 
 
 def _check_name(by: str) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from surefoot.core.moves import next_moves, standing
+from surefoot.core.owners import open_calls, owners
 from surefoot.core.parse.deliverable import Deliverable, parts_of
+from surefoot.core.plan.signing import signature
 from surefoot.core.roles import rounds
 from surefoot.core.state import Call, State
 from surefoot.core.tracked import questions
 from surefoot.types.decisions import Ask
 from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Status, Stopped
+from surefoot.types.errors import UsageError
 from surefoot.types.events import models_line
 from surefoot.types.messages import Usage
 
@@ -22,7 +26,7 @@ class Run:
 
     `answer` is the answer, or "" when there is none. `status` is the ending's name, or `paused` or `interrupted`;
     `reason` says why, `detail` what to do about it. `waiting` are the calls for which a person has to speak,
-    and limits of progress in the form of calls.
+    and limits of progress, and a plan that is to be signed, in the form of calls.
     `elapsed_s`: seconds in which it was driven. `models` are by role, `rounds` replies of the role that leads.
     """
 
@@ -43,8 +47,10 @@ class Run:
     def of(cls, state: State) -> Run:
         """The run that a state tells of."""
         status, answer, reason, detail = _standing(state)
-        calls = tuple(c for c in state.calls if c.is_open and (not c.is_waiting or isinstance(c.decision, Ask)))
-        waiting = (*calls, *questions(state))
+        still_open = (call for _, call in open_calls(state))
+        calls = tuple(c for c in still_open if not c.is_waiting or isinstance(c.decision, Ask))
+        limits = (one for owner in owners(state) for one in questions(owner.state))
+        waiting = (*calls, *limits, *signature(state))
         return cls(
             state.run_id,
             status,
@@ -69,6 +75,16 @@ class Run:
     def deliverable(self) -> Deliverable:
         """The answer in its four parts, as `mono` and `dual` deliver it; of plain words all is the final output."""
         return parts_of(self.answer)
+
+
+def asked_about(state: State, call_id: str, about: Literal["approval", "in_doubt"]) -> Call:
+    """The question of that name that a person is asked. Raises `UsageError` where there is none of that kind."""
+    call = next((call for call in Run.of(state).waiting if call.id == call_id), None)
+    waits_for = "in_doubt" if call is not None and call.attempts else "approval"
+    if call is None or waits_for != about:
+        why = f"waits for {waits_for}, which is another question" if call else "does not wait for a person"
+        raise UsageError(f"run {state.run_id}: call {call_id!r} {why}")
+    return call
 
 
 def _standing(state: State) -> tuple[Status, str, str, str]:

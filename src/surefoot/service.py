@@ -39,7 +39,7 @@ from surefoot.runtime.think import MOST_TRAITS
 from surefoot.runtime.toolbox import bound_tools
 from surefoot.types.calls import FunctionCallResult
 from surefoot.types.config import LoopConfig
-from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
+from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused, UsageError
 from surefoot.types.events import (
     CallEnded,
     CallStarted,
@@ -90,6 +90,8 @@ class ModelService:
         call_mode: CallMode | Literal["auto"] = "auto",
     ) -> None:
         """Raises `UsageError` for what cannot work; nothing is sent or opened yet."""
+        if config.guard is not None and config.guard.mode != "off":
+            raise UsageError("a guard judges by a user's words, and here is no task: give the guard to an `Agent`")
         resolved = resolve(model, settings=settings) if isinstance(model, str) else model
         self.settings = settings
         self.config = config

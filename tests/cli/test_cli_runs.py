@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from surefoot.testing.models import calls as asks
 from surefoot.tools.function import tool
 from surefoot.types.decisions import Ask
 from surefoot.types.endings import Completed
-from surefoot.types.events import CallJudged, Event, RunEnded
+from surefoot.types.events import CallJudged, Event, RunEnded, RunStarted, Task
 
 
 @pytest.fixture
@@ -82,6 +83,18 @@ def test_runs_lists_the_newest_first(surefoot: Command, finished: str) -> None:
     assert "6 times 7? 六乘七" in second
     machine = surefoot("runs", "--json", "-n", "1")
     assert [line["run"]["run_id"] for line in map(json.loads, machine.out.splitlines())] == [other]
+
+
+def test_the_list_shows_no_secret_of_a_task(surefoot: Command, tmp_path: Path) -> None:
+    task = Task("Read https://ann:hunter2@x.example/a?token=s3cret for me.")
+    keep(
+        tmp_path / "secret.journal",
+        "run-1",
+        [replace(e, task=task, run_id="run-1") if isinstance(e, RunStarted) else e for e in recorded()],
+    )
+    told = surefoot("runs", "--journal", tmp_path / "secret.journal").out
+    assert "x.example" in told
+    assert not [secret for secret in ("hunter2", "s3cret") if secret in told]
 
 
 def test_show_tells_each_step(surefoot: Command, finished: str) -> None:

@@ -46,6 +46,14 @@ def test_what_the_words_hold_runs_and_what_a_text_holds_is_asked() -> None:
     assert len(episode.asked) == 1
 
 
+def test_what_was_paid_before_counts_to_the_limit_of_the_words() -> None:
+    episode = Episode("Pay at most 1000 dollars in all to GB29NWBK60161331926819: 900 and then 900.")
+    gate = guard(episode)
+    assert gate.call("send_money", {"recipient": "GB29NWBK60161331926819", "amount": 900})[1] is None
+    assert gate.call("send_money", {"recipient": "GB29NWBK60161331926819", "amount": 900.0})[1] is not None
+    assert (len(episode.ran), episode.asked) == (1, [])
+
+
 def test_a_no_is_kept_and_nothing_runs() -> None:
     episode = Episode("Pay the bill in bill.txt.", yes=False)
     gate = guard(episode)

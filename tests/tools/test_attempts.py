@@ -87,7 +87,7 @@ async def test_what_the_thread_raised_is_told(till: Till, context: ToolCallConte
     till.error = ToolFailed("The card was refused.")
     await till.interrupted(context)
     found = await opened_later(till, till.pay.probe({"amount": 5}, context))
-    assert found == ToolResult("The card was refused.", kind="error")
+    assert found == ToolResult("The card was refused.", kind="error", error="tool:failed")
     assert till.asked == 0
 
 

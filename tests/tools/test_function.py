@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, cast
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.calling import OutcomeUnknown, ToolFailed
 from surefoot.tools.function import FunctionTool, tool
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.ports import Tool, ToolCallContext
@@ -398,17 +398,24 @@ class TestCalls:
 
             return tool(fail)
 
-        for error, content, infrastructure in (
-            (ValueError("no"), "ValueError: no", False),
-            (ValueError(), "ValueError", False),
-            (StopIteration(3), "RuntimeError: coroutine raised StopIteration", False),  # and does not hang
-            (ConnectionRefusedError("gone"), "ConnectionRefusedError: gone", True),
-            (TimeoutError(), "TimeoutError", True),
-            (FileNotFoundError("x"), "FileNotFoundError: x", False),
-            (ExceptionGroup("g", [ValueError("a"), KeyError("b")]), "ValueError: a; KeyError: 'b'", False),
-            (ToolFailed("Say it otherwise."), "Say it otherwise.", False),
+        group = ExceptionGroup("g", [ValueError("a"), KeyError("b")])
+        for error, content, named in (
+            (ValueError("no"), "ValueError: no", "parameter:ValueError"),
+            (ValueError(), "ValueError", "parameter:ValueError"),
+            (StopIteration(3), "RuntimeError: coroutine raised StopIteration", "tool:RuntimeError"),  # does not hang
+            (ConnectionRefusedError("gone"), "ConnectionRefusedError: gone", "transient:ConnectionRefusedError"),
+            (TimeoutError(), "TimeoutError", "timeout:timeout"),
+            (FileNotFoundError("x"), "FileNotFoundError: x", "tool:FileNotFoundError"),
+            (group, "ValueError: a; KeyError: 'b'", "parameter:ValueError"),
+            (ToolFailed("Say it otherwise."), "Say it otherwise.", "tool:failed"),
+            (ToolFailed("No.", code="E7"), "No.", "tool:E7"),
+            (ToolFailed("No.", code="external:E8"), "No.", "external:E8"),
+            (ToolFailed("No.", infrastructure=True), "No.", "transient:failed"),
         ):
-            assert await call(raising(error)) == ToolResult(content, kind="error", infrastructure=infrastructure)
+            is_ours = named.partition(":")[0] in ("transient", "timeout")
+            expected = ToolResult(content, kind="error", infrastructure=is_ours, error=named)
+            assert await call(raising(error)) == expected
+        assert (await call(raising(OutcomeUnknown("who knows")))).kind == "in_doubt"
         assert len((await call(raising(ValueError("x" * 9000)))).content) == 2000
 
     async def test_the_cause_says_whether_it_was_the_network(self, call: Call) -> None:

@@ -202,7 +202,7 @@ class TestFailures:
     async def test_what_is_not_there_is_named(self, hub: Hub, call: Call) -> None:
         result = await call(tools(hub)[1], number="other/repo#9")
         told = "There is no pull request other/repo#9, or it may not be read without a token."
-        assert result == ToolResult(told, kind="error")
+        assert result == ToolResult(told, kind="error", error="parameter:404")
 
     @pytest.mark.parametrize("status", [403, 429])
     async def test_a_spent_rate_limit_says_when_it_resets(self, hub: Hub, call: Call, status: int) -> None:

@@ -113,7 +113,9 @@ class TestFetching:
         assert "more than 5 times" in (await fetch("/count?n=6")).content
 
     async def test_failures_are_told(self, fetch: Call) -> None:
-        assert await fetch("/nothing") == ToolResult("The server answered 404 Not Found.", kind="error")
+        assert await fetch("/nothing") == ToolResult(
+            "The server answered 404 Not Found.", kind="error", error="parameter:404"
+        )
         assert (await fetch("/busy")).infrastructure
         assert (
             await fetch("/png")

@@ -22,6 +22,10 @@ _GO_WITH: Mapping[str, tuple[tuple[str, ...], str]] = {
     "actor": (("dual",), "name its only model with --model"),
     "thinking": (("mono", "dual"), "leave it out"),
     "max_rounds": (("mono", "dual"), "limit it with --max-steps"),
+    "approve_plan": (("plan",), "leave it out"),
+    "review_plan": (("plan",), "leave it out"),
+    "max_replans": (("plan",), "leave it out"),
+    "max_parallel": (("plan",), "leave it out"),
 }
 """Options that only some reasoners have a use for, and what to do with another one."""
 

@@ -14,6 +14,7 @@ from surefoot.agent import Agent
 from surefoot.cli.exits import CODES, INTERRUPTED
 from surefoot.cli.finding import state_of
 from surefoot.cli.live import Showing
+from surefoot.core.owners import open_calls
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
 from surefoot.runtime.hands import Watch
@@ -23,24 +24,38 @@ Work = Callable[[Watch, bool], Coroutine[object, object, Run]]
 """What drives the run; it is given who watches, and whether pieces of replies are wanted."""
 
 
-def conduct(agent: Agent, work: Work, *, store: SqliteJournal, run_id: str, showing: Showing, hint: str) -> int:
-    """Drive a run and show it; gives the exit code.
+def conduct(
+    agent: Agent,
+    work: Work,
+    *,
+    store: SqliteJournal,
+    run_id: str,
+    showing: Showing,
+    hint: str,
+    word: Callable[[Run], Work | None] | None = None,
+) -> int:
+    """Drive a run and show it; gives the exit code. `word` may have a person's word on how it stands, and drive it on.
 
     The first Ctrl-C cancels what is under way and leaves the run resumable; a second one leaves at once.
     """
 
-    async def closed_after() -> Run:
+    async def closed_after(now: Work) -> Run:
         try:
-            return await work(showing.watch, showing.streams)
+            return await now(showing.watch, showing.streams)
         finally:
             await agent.aclose()
 
+    next_work: Work | None = work
+    run: Run | None = None
     try:
-        with showing:
-            run = asyncio.run(closed_after())
+        while next_work is not None:
+            with showing:
+                run = asyncio.run(closed_after(next_work))
+            next_work = word(run) if word is not None else None
     except KeyboardInterrupt:  # from `asyncio.run`, once the task is cancelled and the journal released
         _leave_at_the_next_one()
         return _interrupted(store, run_id, showing, hint)
+    assert run is not None  # noqa: S101  # the first work was done
     showing.over(run, hint)
     return CODES[run.status]
 
@@ -53,7 +68,7 @@ def _interrupted(store: SqliteJournal, run_id: str, showing: Showing, hint: str)
         return INTERRUPTED
     run = Run.of(state)
     showing.over(run, hint)
-    if any(one.attempts and one.is_open for one in state.calls) and threading.active_count() > 1:
+    if any(call.attempts for _, call in open_calls(state)) and threading.active_count() > 1:
         print("a tool may still be at work and cannot be stopped; Ctrl-C again leaves at once", file=sys.stderr)
     return INTERRUPTED if run.status == "paused" else CODES[run.status]  # it may have ended just before
 

@@ -10,10 +10,20 @@ from typing import assert_never
 
 from surefoot.core.gate.question import in_full, question
 from surefoot.core.state import Call
+from surefoot.core.text import json_text
 from surefoot.types.decisions import Ask
 from surefoot.types.events import CallJudged, IntentAnchored
-from surefoot.types.guard import Evidence, IntentAnchor
-from surefoot.types.guard_events import Asking, GuardEvent, JudgementMade, PerceptionSanitised
+from surefoot.types.guard import Evidence, HypothesisBranch, IntentAnchor
+from surefoot.types.guard_events import (
+    Asking,
+    BranchCommitted,
+    BranchRejected,
+    GuardEvent,
+    HypothesesMade,
+    JudgementMade,
+    PerceptionSanitised,
+    SpeculationEvent,
+)
 
 
 def intent_line(anchor: IntentAnchor) -> str:
@@ -48,6 +58,38 @@ def stage_lines(event: IntentAnchored | GuardEvent) -> list[str]:
     if event.asking is not None and event.asking.failure:
         lines.append(f"! the guard's model failed: {in_full(event.asking.failure)}")
     return lines
+
+
+def tree_lines(event: SpeculationEvent) -> list[str]:
+    """The ways to go on that were named, which are out and why, and which one is taken."""
+    lines: list[str] = []
+    asking = None
+    match event:
+        case HypothesesMade(tree, dropped, asking):
+            told = f" · dropped: {dropped}" if dropped else ""
+            if tree.branches or dropped:
+                lines.append(f"ways to go on, tree {tree.tree_id}: {len(tree.branches)}{told}")
+            lines += [f"  {_branch_line(branch)}" for branch in tree.branches]
+        case BranchRejected(_, branch_id, rule, reason):
+            lines.append(f"{in_full(branch_id)} is out [{rule}]: {in_full(reason)}")
+        case BranchCommitted(decision, asking, direct):
+            how = "made without asking the model" if direct else "recommended"
+            taken = decision.selected_branch_id
+            what = f"{in_full(taken)} is taken and {how}" if taken else "none is taken"
+            lines.append(f"{what}, by {decision.by}: {in_full(decision.reason)}")
+        case _:
+            assert_never(event)
+    if asking is not None and asking.failure:
+        lines.append(f"! the guard's model failed: {in_full(asking.failure)}")
+    return lines
+
+
+def _branch_line(branch: HypothesisBranch) -> str:
+    calls = " | ".join(in_full(json_text(one)) for one in branch.argument_sets if one)
+    signs = [f"risk {branch.risk_level}", f"necessity {branch.necessity_score:g}"]
+    signs += ["out of memory"] if branch.source == "trajectory_memory" else []
+    why = f" «{in_full(branch.rationale)}»" if branch.rationale else ""
+    return f"{branch.branch_id} {in_full(branch.tool_name)} {calls}  {', '.join(signs)}{why}"
 
 
 def evidence_lines(evidence: Sequence[Evidence], *, kinds: bool = False) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +23,9 @@ _HIDDEN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
 """Categories of Unicode whose characters show nothing of their own, or steer how others are shown."""
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
 """Letters of Hangul that show nothing."""
+
+_GAP = 2
+_LEAST_CELLS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,18 @@ def cut(text: str, cells: int) -> str:
     if len(head) == len(text) and cell_len(text) <= cells:
         return text
     return set_cell_size(head, max(cells, 2) - 1).rstrip() + "…" if cell_len(head) >= cells else head + "…"
+
+
+def in_columns(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Rows of cells under each other, in at most `width`; where that is not enough, the widest column gives way."""
+    wide = [min(max(map(cell_len, column)), max(width, 1)) for column in zip(*rows, strict=True)]
+    while sum(wide) + _GAP * sum(map(bool, wide)) > width + _GAP and max(wide) > _LEAST_CELLS:
+        wide[wide.index(max(wide))] -= 1
+    lines: list[str] = []
+    for row in rows:
+        cells = [set_cell_size(cut(cell, most), most) for cell, most in zip(row, wide, strict=True) if most]
+        lines.append(cut((" " * _GAP).join(cells).rstrip(), max(width, 1)))
+    return lines
 
 
 def count(number: int, what: str, several: str = "") -> str:

@@ -25,7 +25,7 @@ from surefoot.run import Run
 from surefoot.types.events import Event
 from surefoot.types.messages import CallPreview, ReasoningDelta, Reset, Signal, TextDelta, ToolProgress
 
-_STYLES = {
+STYLES = {
     "head": "bold",
     "dim": "dim",
     "call": "cyan",
@@ -89,11 +89,11 @@ class JsonLines:
 
 
 class Progress:
-    """Lines for a person. `state`: what happened before, when a run goes on."""
+    """Lines for a person. `state`: what happened before, when a run goes on; `detail`: all that happens."""
 
-    def __init__(self, state: State, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, state: State, *, detail: bool = False, clock: Callable[[], float] = time.time) -> None:
         self._console = stderr()
-        self._teller = Teller(state, width=self._console.width)
+        self._teller = Teller(state, width=self._console.width, detail=detail)
         self._clock = clock
         self._tail = ""
         self._busy = "thinking"
@@ -138,11 +138,16 @@ class Progress:
 
     def over(self, run: Run, hint: str) -> None:
         """The answer to stdout, all else to stderr."""
-        if text := outcome(run, self._teller.state.reasoner):
-            if sys.stdout.isatty():
-                print(file=sys.stderr)
-            print(visible(text) if sys.stdout.isatty() else text, flush=True)
-        put(self._console, closing(run, hint))
+        said_at_last(self._console, run, self._teller.state.reasoner, hint)
+
+
+def said_at_last(console: Console, run: Run, reasoner: str, hint: str) -> None:
+    """What came of a run: the answer to stdout, how it stands to the console."""
+    if text := outcome(run, reasoner):
+        if sys.stdout.isatty():
+            print(file=sys.stderr)
+        print(visible(text) if sys.stdout.isatty() else text, flush=True)
+    put(console, closing(run, hint))
 
 
 def stderr() -> Console:
@@ -164,5 +169,5 @@ def _wide(console: Console) -> Console:
 def put(console: Console, lines: Iterable[Line]) -> None:
     """Print lines; a terminal wraps them at words, a file gets them whole."""
     for line in lines:
-        text = Text(" " * line.indent + line.text.replace("\n", "\n" + " " * line.indent), _STYLES[line.style])
+        text = Text(" " * line.indent + line.text.replace("\n", "\n" + " " * line.indent), STYLES[line.style])
         console.print(text, soft_wrap=not console.is_terminal)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Generator
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -23,14 +24,18 @@ _EVERY_PERCENT = 10
 
 
 @app.command()
-def pull() -> None:
+def pull(
+    *,
+    encoder: Annotated[bool, typer.Option("--encoder", help="The small encoder for choosing tools, instead.")] = False,
+) -> None:
     """Fetch the embedded model once, and verify it. An interrupted pull goes on where it stopped."""
     # Only here, because it imports an HTTP client that nothing else on the command line needs.
     from surefoot.models.pull import pull as pulled  # noqa: PLC0415
+    from surefoot.models.pull_encoder import pull_encoder  # noqa: PLC0415
 
     with _progress() as on_progress:
-        path = asyncio.run(pulled(on_progress))
-    print(path)
+        paths = asyncio.run(pull_encoder(on_progress)) if encoder else (asyncio.run(pulled(on_progress)),)
+    print(*paths, sep="\n")
 
 
 @app.command(name="list")

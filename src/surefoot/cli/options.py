@@ -20,8 +20,11 @@ JournalOption = Annotated[
     ),
 ]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, or the beginning of it.")]
-CallArgument = Annotated[str, typer.Argument(metavar="CALL", help="Id of the call, such as 2.0.")]
+CallArgument = Annotated[str, typer.Argument(metavar="CALL", help="Id of the call, such as 2.0, or p.1 of a step.")]
 ByOption = Annotated[str, typer.Option("--by", help="Your name; it goes on record.")]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", help="All that happens, with times and record numbers.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="For machines: one JSON object a line on stdout.")]
 
 
@@ -40,6 +43,23 @@ class ReasonerName(StrEnum):
     react = "react"
     mono = "mono"
     dual = "dual"
+    plan = "plan"
+
+
+class PlanSigning(StrEnum):
+    """Which plans a person signs before they run."""
+
+    never = "never"
+    first = "first"
+    every = "every"
+
+
+class Settled(StrEnum):
+    """What became of a call in doubt."""
+
+    done = "done"
+    not_done = "not-done"
+    abandon = "abandon"
 
 
 class ThinkingStyle(StrEnum):
@@ -69,7 +89,7 @@ class GuardMode(StrEnum):
     enforce = "enforce"
 
 
-_MODEL, _TOOLS, _GUARD, _LIMITS = "Model", "Tools", "Guard", "Limits"
+_MODEL, _TOOLS, _GUARD, _PLAN, _LIMITS = "Model", "Tools", "Guard", "With --reasoner plan", "Limits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +107,7 @@ class Options:
         ReasonerName | None,
         typer.Option(
             help="react answers when it can; mono delivers in rounds; dual has a Thinker, which plans, and an Actor, "
-            "which calls tools. Default: react.",
+            "which calls tools; plan makes a plan of steps, runs and repairs it. Default: react.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -177,6 +197,24 @@ class Options:
     cedar: Annotated[
         Path | None,
         typer.Option(metavar="FILE.cedar", help="Cedar policies; turns the gate on.", rich_help_panel=_GUARD),
+    ] = None
+    approve_plan: Annotated[
+        PlanSigning | None,
+        typer.Option(help="Plans that pause the run until a person has signed them.", rich_help_panel=_PLAN),
+    ] = None
+    review_plan: Annotated[
+        bool | None,
+        typer.Option(
+            "--review-plan",
+            help="As --approve-plan first, and asked here: yes, no, or a note. Without a terminal the run pauses.",
+            rich_help_panel=_PLAN,
+        ),
+    ] = None
+    max_replans: Annotated[
+        int | None, typer.Option(help="Repairs of the plan. Default: no limit.", rich_help_panel=_PLAN)
+    ] = None
+    max_parallel: Annotated[
+        int | None, typer.Option(help="Steps that run side by side. Default: 4.", rich_help_panel=_PLAN)
     ] = None
     max_steps: Annotated[int | None, typer.Option(help="Model requests.", rich_help_panel=_LIMITS)] = None
     max_rounds: Annotated[

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import io
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
 
-from surefoot.agent import Run, attachment, new_run_id
-from surefoot.cli.driving import conduct
-from surefoot.cli.finding import Found, find
+from surefoot.agent import Agent, Run, attachment, new_run_id
+from surefoot.cli.driving import Work, conduct
+from surefoot.cli.finding import Found, find, state_of
 from surefoot.cli.lines import Line, visible
 from surefoot.cli.live import JsonLines, Progress, Showing, put, stderr
-from surefoot.cli.options import JournalOption, JsonOption, Options, RunArgument, takes_options
+from surefoot.cli.options import JournalOption, JsonOption, Options, RunArgument, VerboseOption, takes_options
+from surefoot.cli.plan_live import PlanProgress
 from surefoot.cli.recipes import keep_recipe, recipe_of
+from surefoot.cli.review import word_on_plan
 from surefoot.cli.settings import SettingsOption, changed, config_in, guard_files, settings_path
 from surefoot.cli.setup import (
     agent_from,
@@ -49,6 +52,7 @@ def run(
     instructions: Annotated[str, typer.Option(help="Standing instructions for the model.")] = "",
     config: SettingsOption = None,
     journal: JournalOption = None,
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a task: progress on stderr, the answer on stdout, the exit code tells how it ended."""
@@ -69,8 +73,9 @@ def run(
 
     if settings and not as_json:
         put(stderr(), [Line(f"settings: {visible(str(settings))}", "dim")])
-    showing = _showing(EMPTY, recipe.reasoner, as_json=as_json)
-    raise typer.Exit(conduct(agent, work, store=store, run_id=run_id, showing=showing, hint=journal_hint(journal)))
+    showing = _showing(EMPTY, recipe.reasoner, as_json=as_json, verbose=verbose)
+    hint, word = journal_hint(journal), _word(agent, store, options, as_json=as_json)
+    raise typer.Exit(conduct(agent, work, store=store, run_id=run_id, showing=showing, hint=hint, word=word))
 
 
 @takes_options
@@ -80,6 +85,7 @@ def resume(
     run_id: RunArgument,
     by: Annotated[str, typer.Option("--by", help="Who resumes it; goes on record.")] = "",
     journal: JournalOption = None,
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Go on with a run that was interrupted, paused or ended, with its own model and tools unless others are named."""
@@ -101,10 +107,9 @@ def resume(
     async def work(watch: Watch, stream: bool) -> Run:
         return await agent.resume(found.run_id, by=by, config=config, watch=watch, stream=stream)
 
-    showing = _showing(state, recipe.reasoner, as_json=as_json)
-    raise typer.Exit(
-        conduct(agent, work, store=store, run_id=found.run_id, showing=showing, hint=journal_hint(journal))
-    )
+    showing = _showing(state, recipe.reasoner, as_json=as_json, verbose=verbose)
+    hint, word = journal_hint(journal), _word(agent, store, options, by, as_json=as_json)
+    raise typer.Exit(conduct(agent, work, store=store, run_id=found.run_id, showing=showing, hint=hint, word=word))
 
 
 @takes_options
@@ -114,6 +119,7 @@ def fork(
     run_id: RunArgument,
     at: Annotated[int, typer.Option("--at", min=1, help="How many records to share; `show` numbers them from 0.")],
     journal: JournalOption = None,
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Make a new run out of the first N records of another, and drive it, perhaps with another model."""
@@ -135,7 +141,7 @@ def fork(
     async def work(watch: Watch, stream: bool) -> Run:
         return await agent.fork(found.run_id, at, new_id=forked, watch=watch, stream=stream)
 
-    showing = _showing(state, recipe.reasoner, as_json=as_json)
+    showing = _showing(state, recipe.reasoner, as_json=as_json, verbose=verbose)
     raise typer.Exit(conduct(agent, work, store=store, run_id=forked, showing=showing, hint=journal_hint(journal)))
 
 
@@ -149,8 +155,21 @@ def _found(store: SqliteJournal, given: str) -> Found:
     return asyncio.run(closed_after())
 
 
-def _showing(state: State, reasoner: str, *, as_json: bool) -> Showing:
-    return JsonLines(reasoner) if as_json else Progress(state)
+def _showing(state: State, reasoner: str, *, as_json: bool, verbose: bool) -> Showing:
+    if as_json:
+        return JsonLines(reasoner)
+    if reasoner == "plan" and not verbose and stderr().is_terminal:
+        return PlanProgress(state)
+    return Progress(state, detail=verbose)
+
+
+def _word(
+    agent: Agent, store: SqliteJournal, options: Options, by: str = "", *, as_json: bool
+) -> Callable[[Run], Work | None] | None:
+    """What asks a person at the terminal about plans, where that is wanted."""
+    if not options.review_plan or as_json:
+        return None
+    return lambda run: word_on_plan(agent, store, run, asyncio.run(state_of(store, run.id)), by)
 
 
 def _task_text(given: str) -> str:

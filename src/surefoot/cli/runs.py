@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, TextIO, TypeVar
@@ -17,22 +18,36 @@ from surefoot.cli.finding import Found, find
 from surefoot.cli.json_lines import json_line
 from surefoot.cli.lines import Line, visible
 from surefoot.cli.live import put, stdout
-from surefoot.cli.options import ByOption, CallArgument, JournalOption, JsonOption, RunArgument
+from surefoot.cli.options import ByOption, CallArgument, JournalOption, JsonOption, RunArgument, Settled, VerboseOption
 from surefoot.cli.passwords import without_password
+from surefoot.cli.plan_show import LATEST, as_fold, as_of, history_text, write_picture
+from surefoot.cli.plan_show import shown as shown_plan
 from surefoot.cli.screen import Teller
 from surefoot.cli.setup import journal_hint, journal_path, opened, speaker
 from surefoot.cli.standing import closing, ending_lines, header, listing
 from surefoot.cli.why import question_of
 from surefoot.cli.why import why as why_lines
+from surefoot.core.fold import fold
+from surefoot.core.plan.signing import PLAN
 from surefoot.core.replay import replay as replayed
 from surefoot.core.state import EMPTY
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run
 from surefoot.types.errors import JournalError, UsageError
-from surefoot.types.events import RunEnded
+from surefoot.types.events import Outcome, RunEnded
 from surefoot.types.ports import Recorded, RunInfo
 
 T = TypeVar("T")
+
+OUTCOMES: Mapping[Settled, Outcome] = {
+    Settled.done: "done",
+    Settled.not_done: "not_done",
+    Settled.abandon: "abandoned",
+}
+"""What is said of a call in doubt, as the journal has it."""
+
+_PLAN = "Of a run with --reasoner plan"
 
 
 def runs(
@@ -61,14 +76,38 @@ def show(
     events: Annotated[bool, typer.Option("--events", help="The raw records, one JSON object a line.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run ends.")] = False,
     why: Annotated[str, typer.Option(metavar="CALL", help="Only this call: what each policy said, each value.")] = "",
+    verbose: VerboseOption = False,
+    plan: Annotated[
+        str, typer.Option(metavar="vN|latest", help="Only the plan, as it was in that version.", rich_help_panel=_PLAN)
+    ] = "",
+    history: Annotated[
+        bool, typer.Option("--history", help="Only the document that reflections are given.", rich_help_panel=_PLAN)
+    ] = False,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the plan into that file.", rich_help_panel=_PLAN)
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Only the plan and what came of it, as JSON.", rich_help_panel=_PLAN)
+    ] = False,
     journal: JournalOption = None,
 ) -> None:
-    """Tell a run step by step. Of a damaged journal, what can be read, and then the bad record."""
+    """Tell a run step by step; of one with a plan, the plan and how far it is, and with -v all that happened.
+
+    Of a damaged journal, what can be read, and then the bad record.
+    """
+    if len([one for one in (why, events or follow or verbose, history, svg, as_json) if one]) > 1 or (
+        plan and (why or events or follow or verbose)
+    ):
+        raise UsageError("these options of show give different things; choose one of them")
 
     async def shown(store: SqliteJournal) -> int:
         found = await find(store, run_id)
         if why:
             put(stdout(), why_lines(found.records, why))
+            return DONE
+        has_plan = bool(found.records) and found.state.planning is not None
+        if plan or history or svg or as_json or (has_plan and not (events or follow or verbose)):
+            _show_plan(found, plan, _Wanted(history, svg, as_json), journal_hint(journal))
             return DONE
         told = _Told(found, as_events=events)
         for record in found.records:
@@ -82,6 +121,35 @@ def show(
         return DONE
 
     raise typer.Exit(_with(journal, shown))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What of a plan is wanted in place of lines for a person."""
+
+    history: bool
+    svg: Path | None
+    as_json: bool
+
+
+def _show_plan(found: Found, version: str, wanted: _Wanted, hint: str) -> None:
+    events = as_of([record.event for record in found.records], version or LATEST)
+    state = fold(events)
+    if wanted.history:
+        print(history_text(state))
+    elif wanted.svg is not None:
+        write_picture(state, wanted.svg)
+        put(stdout(), [Line(f"drawn into {visible(str(wanted.svg))}")])
+    elif wanted.as_json:
+        print(json_line(as_fold(state, events)))
+    elif version:
+        at = "" if len(events) == len(found.records) else f"as of record {len(events) - 1}"
+        put(stdout(), shown_plan(state, events, stdout().width, at))
+    else:
+        console, run = stdout(), Run.of(state)
+        put(console, [*header(state, run, _time(found.records[0].at), len(events)), Line("")])
+        put(console, [*shown_plan(state, events, console.width), *ending_lines(state), Line(""), *closing(run, hint)])
+    found.whole()
 
 
 def replay(run_id: RunArgument, journal: JournalOption = None) -> None:
@@ -108,26 +176,39 @@ def approve(
     call: CallArgument,
     by: ByOption,
     refuse: Annotated[bool, typer.Option("--refuse", "--deny", help="Say no.")] = False,
-    reason: Annotated[str, typer.Option("--reason", "--note", help="Why not; the model reads it.")] = "",
+    reason: Annotated[
+        str, typer.Option("--reason", "--note", help="Why not; the model reads it. Of a plan: asks for another.")
+    ] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Say yes without being asked, as a script must.")] = False,
+    outcome: Annotated[
+        Settled | None, typer.Option(help="Of a call in doubt: whether it took effect, or is given up.")
+    ] = None,
+    result: Annotated[str, typer.Option(help="With --outcome done: what the call gave, such as JSON.")] = "",
     journal: JournalOption = None,
 ) -> None:
     """Show the question about a call that waits for a person, and take the answer. `resume` then goes on.
 
     No is the default: without a terminal, and with anything but yes, the call is not allowed. A "no" is put on record;
-    with no answer it goes on waiting.
+    with no answer it goes on waiting. CALL may be "plan", which signs the plan of a run; that allows none of its calls.
+    With --outcome it settles a call in doubt.
     """
     if refuse and yes:
         raise UsageError("--refuse and --yes contradict each other; leave one of them out")
     if reason and not refuse:
         raise UsageError("--reason goes with --refuse")
+    if outcome is not None and (refuse or yes):
+        raise UsageError("--outcome settles a call in doubt, which is no yes or no: leave --refuse and --yes out")
+    if result and outcome is not Settled.done:
+        raise UsageError("--result goes with --outcome done")
 
     async def spoken(agent: Agent, found: Found) -> Run:
+        if outcome is not None:
+            return await agent.settle(found.run_id, call, OUTCOMES[outcome], by=by, result=result)
         waiting = next((one for one in Run.of(found.state).waiting if one.id == call), None)
         answer = "no" if refuse else "yes"
         if waiting is not None:  # else the agent says what is wrong
             put(stdout(), question_of(found.records, waiting))
-            answer = answer if refuse or yes else answer_on(sys.stdin)
+            answer = answer if refuse or yes or call == PLAN else answer_on(sys.stdin)
         if answer == "yes":
             return await agent.approve(found.run_id, call, by=by)
         if answer == "no":
@@ -230,7 +311,7 @@ def _with(journal: Path | None, work: Callable[[SqliteJournal], Coroutine[object
 
 def _row(info: RunInfo, status: str) -> tuple[str, ...]:
     model = without_password(info.model)
-    told = (info.run_id, status, _time(info.started_at)[: -len(":00")], str(info.events), model, info.task)
+    told = (info.run_id, status, _time(info.started_at)[: -len(":00")], str(info.events), model, redacted(info.task))
     return tuple(visible(" ".join(cell.split())) for cell in told)
 
 

@@ -9,16 +9,19 @@ from typing import assert_never
 
 from rich.cells import cell_len
 
-from surefoot.cli.judged import grounds_lines, intent_line, question_lines, stage_lines
+from surefoot.cli.judged import grounds_lines, intent_line, question_lines, stage_lines, tree_lines
 from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, written
 from surefoot.cli.passwords import without_password
+from surefoot.cli.plan_rows import concerns_a_person, row_line, selection_line, settled_rows
+from surefoot.cli.planned import plan_lines
 from surefoot.cli.steps import step_lines
 from surefoot.core.fold import fold
 from surefoot.core.gate.judge import asked_of
 from surefoot.core.moves import next_moves
 from surefoot.core.pager import READ_RESULT
+from surefoot.core.plan.phase import phase_of
 from surefoot.core.roles import ACTOR, SOLO, TAGGED
-from surefoot.core.state import Call, State, Turn
+from surefoot.core.state import EMPTY, Call, State, Turn
 from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
@@ -29,6 +32,7 @@ from surefoot.types.events import (
     ConventionsRead,
     DoubtSettled,
     Event,
+    InStep,
     IntentAnchored,
     ModelFailed,
     ModelReplied,
@@ -42,17 +46,26 @@ from surefoot.types.events import (
     Speaker,
     StepLimitReached,
     ToolsSelected,
+    ToolsShortlisted,
     ValuesEndorsed,
     models_line,
 )
-from surefoot.types.guard_events import GuardEvent, JudgementMade, PerceptionSanitised
+from surefoot.types.guard_events import GuardEvent, JudgementMade, OfTree, PerceptionSanitised, SpeculationEvent
 from surefoot.types.messages import ToolProgress
 from surefoot.types.moves import Think
-from surefoot.types.step_events import OfStep
+from surefoot.types.plan_events import OfPlan, ProposalMade
+from surefoot.types.step_events import OfStep, StepStarted
 from surefoot.types.tools import ToolResult
 
 _SHOWN_LINES = 20
 _ACTION = re.compile(r"</?action>")
+
+_SETTLED = {
+    "done": "took effect",
+    "not_done": "took no effect",
+    "abandoned": "is given up",
+    "unknown": "cannot be told",
+}
 
 _OUTCOMES = {
     "cut": "the answer was cut by the length limit",
@@ -74,15 +87,31 @@ class Teller:
         self._width = width
         self._detail = detail
         self._began: dict[str, float] = {}
+        self._inner: dict[str, State] = {}
         self._last_at = 0.0
 
     def tell(self, event: Event, at: float) -> list[Line]:
         """The lines of one event that happened at `at` (seconds since the epoch)."""
-        seq = self.state.seen
-        self.state = fold((event,), self.state)
-        lines = self._lines(event, seq, at)
+        before = self.state
+        self.state = fold((event,), before)
+        if before.planning is None or self._detail:
+            lines = self._lines(event, before.seen, at)
+        else:
+            lines = self._of_plan(event, before, at)
         self._last_at = at
         return lines
+
+    def _of_plan(self, event: Event, before: State, at: float) -> list[Line]:
+        """A planned run, a line for each thing that happens: what goes on inside a step is not one, but a question."""
+        if isinstance(event, StepStarted):
+            self._began[event.step_id] = at
+            return []
+        lines = [] if isinstance(event, OfStep) else self._lines(event, before.seen, at)
+        if isinstance(event, InStep) and not concerns_a_person(event.event):
+            lines = []
+        settled = settled_rows(before, self.state, event)
+        took = [(row, at - self._began.get(row.step_id, at)) for row in settled]
+        return lines + [replace(one, text=cut(one.text, self._width)) for one in (row_line(*each) for each in took)]
 
     def _lines(self, event: Event, seq: int, at: float) -> list[Line]:
         match event:
@@ -105,7 +134,7 @@ class Teller:
                 return self._judged(event)
             case IntentAnchored(anchor):
                 return [self._one(intent_line(anchor), "dim", 2), *self._stage(event)]
-            case PerceptionSanitised() | JudgementMade():
+            case PerceptionSanitised() | JudgementMade() | OfTree():
                 return self._stage(event)
             case ValuesEndorsed(call_id, values, by):
                 told = f"{visible(by)} took {count(len(values), 'value')} of {self._what(call_id)} for the user's own"
@@ -120,7 +149,7 @@ class Teller:
             case CallEnded(call_id, result):
                 return self._result(call_id, result, at - self._began.get(call_id, at))
             case DoubtSettled(call_id, outcome, by):
-                told = {"done": "took effect", "not_done": "took no effect", "unknown": "cannot be told"}[outcome]
+                told = _SETTLED[outcome]
                 return [self._one(f"? {self._what(call_id)}  {told}, says {by}", "warn", 2)]
             case ReferencesFound(calls=calls):
                 return [self._one(f"references to fetch: {len(calls)}", "dim", 2)] if calls else []
@@ -134,10 +163,24 @@ class Teller:
                 return [self._one(f"! {visible(reason)}  ({attempts}; {action})", "warn", 2)]
             case OfStep():
                 return [self._one(text, style) for text, style in step_lines(event, self.state)]
+            case OfPlan() | ToolsShortlisted():
+                given = event.message.content if self._detail and isinstance(event, ProposalMade) else ""
+                return [self._one(text, style) for text, style in plan_lines(event)] + self._text(given, "dim")
+            case InStep():
+                return self._inside(event, seq, at)
             case RunEnded():
                 return []
             case _:
                 assert_never(event)
+
+    def _inside(self, event: InStep, seq: int, at: float) -> list[Line]:
+        """What happened inside a running step, told as of a run of its own."""
+        planning, before = self.state.planning, self._inner.get(event.step_id, EMPTY)
+        child = planning.children.get(event.step_id) if planning is not None else None
+        self._inner[event.step_id] = child if child is not None else fold((event.event,), before)
+        inner = Teller(self._inner[event.step_id], width=self._width - 2, detail=self._detail)
+        inner._began, inner._last_at = self._began, self._last_at  # calls have names that are new in the run
+        return [replace(line, indent=line.indent + 2) for line in inner._lines(event.event, seq, at)]
 
     def _reply(self, event: ModelReplied, seq: int, at: float) -> list[Line]:
         lines: list[Line] = []
@@ -176,10 +219,11 @@ class Teller:
             return [Line(visible(part), style) for part in said]
         return [self._one(f"{_whose(turn.role)}{' · '.join(said)}".rstrip(), style)] if said or turn.calls else []
 
-    def _stage(self, event: IntentAnchored | GuardEvent) -> list[Line]:
-        """What a stage of the guard found; that it failed stands out."""
-        has_failed = event.asking is not None and bool(event.asking.failure)
-        return [self._one(line, "warn" if has_failed else "dim", 2) for line in stage_lines(event)]
+    def _stage(self, event: IntentAnchored | GuardEvent | SpeculationEvent) -> list[Line]:
+        """What a stage of the guard found, or came of a tree; that it failed stands out."""
+        lines = tree_lines(event) if isinstance(event, OfTree) else stage_lines(event)
+        has_failed = any(line.startswith("!") for line in lines)
+        return [self._one(line, "warn" if has_failed else "dim", 2) for line in lines]
 
     def _judged(self, event: CallJudged) -> list[Line]:
         """The verdict; below it what it rests on, and of a question what a person has to look at."""
@@ -236,6 +280,8 @@ class Teller:
 
     def _selected(self, event: ToolsSelected) -> list[Line]:
         """How many tools are offered, and how many each stage of a profile dropped; with details, which."""
+        if event.selection is not None:
+            return [self._one(selection_line(event.reason, event.selection), "dim")]
         offered = sum(name != READ_RESULT for name in event.visible)
         by_stage = ", ".join(f"{visible(stage)} {number}" for stage, number in event.counts.items())
         why = f" ({visible(event.reason)})" if event.reason else ""
@@ -293,6 +339,8 @@ def under_way(state: State) -> str:
     """What a run is busy with, in a few words; of several models, which."""
     if running := _running(state):
         return f"running {', '.join(running)}"
+    if state.planning is not None and state.planning.has_begun:
+        return phase_of(state)
     if SOLO in state.speakers:
         return "thinking"
     asked = next((move.role for move in next_moves(state) if isinstance(move, Think)), "")

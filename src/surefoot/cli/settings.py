@@ -17,11 +17,12 @@ from typing import Annotated, Any, cast
 import typer
 
 from surefoot.cli.guarding import FIELDS, FILES, guard_from, guard_said
-from surefoot.cli.options import Options
+from surefoot.cli.options import Options, PlanSigning
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig
+from surefoot.types.planning import PlanConfig
 from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
@@ -45,7 +46,7 @@ Table = Mapping[str, object]
 class _Kind:
     """A table: the defaults of its fields, and what makes something of those that are given."""
 
-    default: Any  # one of the seven configurations; its fields are read by name
+    default: Any  # one of the eight configurations; its fields are read by name
     make: Callable[[Table], Any]  # gives the same class
     fields: tuple[str, ...] = ()  # where they are other than those of the class
 
@@ -57,6 +58,7 @@ _KINDS: Mapping[str, _Kind] = {
     "step_iteration": _Kind(StepIterationConfig(), StepIterationConfig.from_json),
     "pre_hydration": _Kind(PreHydrationConfig(), PreHydrationConfig.from_json),
     "guard": _Kind(GuardConfig(), guard_from, FIELDS),
+    "plan": _Kind(PlanConfig(), lambda given: PlanConfig(**given)),  # pyright: ignore[reportArgumentType]  # it checks
     "conventions": _Kind(ConventionsConfig("."), lambda given: ConventionsConfig(**{"root": ".", **given})),  # pyright: ignore[reportArgumentType]  # it checks
 }
 
@@ -76,7 +78,7 @@ def config_in(path: Path) -> LoopConfig:
 
     Raises `UsageError` (for one value `ConfigError`) that names the file, the table, the field and what to do.
     """
-    made: dict[str, Any] = {}  # one of the five configurations by the name of its table
+    made: dict[str, Any] = {}  # one of the eight configurations by the name of its table
     for name, table in _read(path).items():
         if name not in _KINDS:
             raise UsageError(
@@ -112,11 +114,27 @@ def changed(options: Options, config: LoopConfig) -> LoopConfig | None:
     if options.on_stuck is not None:  # who says what is to happen wants it to happen
         stuck = config.step_iteration or StepIterationConfig()
         said["step_iteration"] = replace(stuck, on_limit_reached=options.on_stuck.value, enabled=True)
+    if plan := _plan_said(options):
+        said["plan"] = replace(config.plan or PlanConfig(), **plan)
     if guard := guard_said(options, config.guard):
         said["guard"] = guard
     if options.prefetch is not None:
         said["pre_hydration"] = (config.pre_hydration or PreHydrationConfig()) if options.prefetch else None
     return replace(config, **said) if said else None
+
+
+def _plan_said(options: Options) -> dict[str, Any]:  # Any: typed by the options
+    """What the options say about plans. Raises `UsageError` for a plan that is to be reviewed and never signed."""
+    signing = options.approve_plan
+    if options.review_plan and signing is PlanSigning.never:
+        raise UsageError("--review-plan and --approve-plan never contradict each other; leave one of them out")
+    if options.review_plan and signing is None:
+        signing = PlanSigning.first
+    return _said(
+        approve_plan=signing.value if signing else None,
+        max_replans=options.max_replans,
+        max_parallel=options.max_parallel,
+    )
 
 
 def _said(**options: object) -> dict[str, Any]:  # Any: typed by the options

@@ -10,6 +10,7 @@ from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, written
 from surefoot.cli.passwords import without_password
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.deliverable import PARTS
+from surefoot.core.plan.signing import PLAN
 from surefoot.core.roles import SOLO
 from surefoot.core.state import Call, State
 from surefoot.knowledge.prefetch.urls import redacted
@@ -24,6 +25,9 @@ _LIMITS = {
     "cost": "--max-cost",
     "time": "--max-seconds",
     "round_limit": "--max-rounds",
+    "replan_budget": "--max-replans",
+    "token_budget": "--max-tokens",
+    "cost_budget": "--max-cost",
 }
 _DELIVERING = ("mono", "dual")
 """The reasoners that go in rounds, to a deliverable."""
@@ -103,20 +107,8 @@ def listing(rows: Sequence[Sequence[str]], width: int) -> list[Line]:
 def _next_steps(run: Run, hint: str) -> list[str]:
     resume = f"surefoot resume {run.id}{hint}"
     match run.status:
-        case "paused" if run.reason == "approval":
-            steps = [
-                f"surefoot approve {run.id} {one.id} --by NAME{hint}  (or --refuse): {_shown(one)}"
-                for one in run.waiting
-            ]
-            return [*steps, resume]
         case "paused":
-            steps: list[str] = []
-            for one in run.waiting:
-                steps.append(
-                    f"{_shown(one)} was interrupted, and nobody knows whether it took effect. Look, and say so:"
-                )
-                steps.append(f"surefoot settle {run.id} {one.id} --done|--not-done --by NAME{hint}")
-            return [*steps, resume]
+            return [*(step for one in run.waiting for step in _asked(run, one, hint)), resume]
         case "interrupted":
             return [resume]
         case "failed":
@@ -125,6 +117,20 @@ def _next_steps(run: Run, hint: str) -> list[str]:
             return [f"{resume} {_LIMITS[run.reason]} MORE"]
         case _:
             return []
+
+
+def _asked(run: Run, one: Call, hint: str) -> list[str]:
+    """What a person can say about a call, or a plan, that waits for them."""
+    approve = f"surefoot approve {run.id} {one.id} --by NAME{hint}"
+    if one.id == PLAN:
+        return [f'{approve}  (or --deny, or --deny --note "what else")']
+    if not one.attempts:
+        return [f"{approve}  (or --refuse): {_shown(one)}"]
+    return [
+        f"{_shown(one)} was interrupted, and nobody knows whether it took effect. Look, and say so:",
+        f"surefoot settle {run.id} {one.id} --done|--not-done --by NAME{hint}",
+        f"or give it up: surefoot approve {run.id} {one.id} --outcome abandon --by NAME{hint}",
+    ]
 
 
 def ending_lines(state: State) -> list[Line]:

@@ -17,9 +17,16 @@ from surefoot.types.step_events import (
 )
 
 
+def steps_of(state: State) -> tuple[PlanStep, ...]:
+    """The steps of the plan of a run, as it is now."""
+    if state.planning is not None:
+        return tuple(record.step for record in state.planning.steps.values())
+    return state.plan.steps if state.plan is not None else ()
+
+
 def step_lines(event: StepEvent, state: State) -> list[tuple[str, Style]]:
     """The lines of one event. Of a step that went well its words are told, since later steps rest on them."""
-    steps = state.plan.steps if state.plan is not None else (PlanStep(event.step_id, tool_id="?"),)
+    steps = steps_of(state) or (PlanStep(event.step_id, tool_id="?"),)
     step = next((one for one in steps if one.step_id == event.step_id), steps[0])
     is_last = step is steps[-1]  # what it said is the answer, which is told at the end, once
     match event:

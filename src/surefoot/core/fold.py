@@ -11,20 +11,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from surefoot.core.context import window_of
 from surefoot.core.gate.judge import REASONING_STEP
 from surefoot.core.guarded import forked, guard_of, heard, selected, with_answer, with_stage, with_start, with_verdict
-from surefoot.core.modes import mode_for
+from surefoot.core.plan.folding import planning_of, with_plan
 from surefoot.core.plan.record import PlanRecord
+from surefoot.core.plan.resumed import forked as planning_forked
+from surefoot.core.plan.resumed import taken_up as planning_taken_up
 from surefoot.core.plan.steps import taken_up, with_step
-from surefoot.core.reasoners.shown import droppable, fit_of
+from surefoot.core.reasoners.shown import fit_of
 from surefoot.core.replied import calls_of, outcome_of
 from surefoot.core.roles import PREFETCH, rounds_to_tell
 from surefoot.core.running import guidance
-from surefoot.core.state import EMPTY, Call, Known, Outcome, SpeakerState, State, Turn, changed, subset
+from surefoot.core.speakers import goes_on, having_failed, having_learnt, having_said, speaking
+from surefoot.core.speculated import with_tree
+from surefoot.core.state import EMPTY, Call, Known, State, Turn, changed, subset
 from surefoot.core.touched import ROOT
 from surefoot.core.tracked import anew, answered, limited, with_reply, with_result, with_settled
-from surefoot.core.window import Fit, limit_in, stretched
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
     CallEnded,
@@ -34,6 +36,7 @@ from surefoot.types.events import (
     ConventionsRead,
     DoubtSettled,
     Event,
+    InStep,
     IntentAnchored,
     ModelFailed,
     ModelReplied,
@@ -44,14 +47,15 @@ from surefoot.types.events import (
     RunForked,
     RunResumed,
     RunStarted,
-    Speaker,
     StepLimitReached,
     ToolsSelected,
+    ToolsShortlisted,
     ValuesEndorsed,
 )
-from surefoot.types.guard_events import JudgementMade, PerceptionSanitised
+from surefoot.types.guard_events import JudgementMade, OfTree, PerceptionSanitised
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Think
+from surefoot.types.plan_events import OfPlan
 from surefoot.types.reply import Parsed
 from surefoot.types.step_events import OfStep
 from surefoot.types.tools import ToolResult
@@ -61,8 +65,6 @@ PROBE = "probe"
 
 MOST_PROBED_ATTEMPTS = 3
 """Attempts of one call after which a probe that says "not done" no longer lets it run again."""
-
-_ENDLESS = 10**12
 
 
 def fold(events: Iterable[Event], start: State = EMPTY) -> State:
@@ -91,13 +93,15 @@ def _apply(state: State, event: Event) -> State:
             return _with_call(state, call_id, known=known_id, decision=Allow(), result=known.result if known else None)
         case RunStarted():
             return _started(state, event)
+        case ToolsSelected(selection=selection) if selection is not None:
+            return with_plan(state, event, _apply)
         case ToolsSelected(visible):
             offered = subset(state.tools, visible)
             return selected(changed(state, seen=state.seen + 1, offered=offered, heads={}), event)
         case ModelTraitLearnt():
-            return _learnt(state, event)
+            return having_learnt(state, event)
         case ModelFailed():
-            return _failed(state, event)
+            return having_failed(state, event)
         case DoubtSettled():
             return _settled(state, event)
         case RunResumed() | RunForked():
@@ -109,11 +113,15 @@ def _apply(state: State, event: Event) -> State:
         case ConventionsRead():
             return _conventions(state, event)
         case StepLimitReached():
-            return limited(state, event)
+            return limited(state, event) if state.planning is None else changed(state, seen=state.seen + 1)
         case OfStep():
-            return with_step(state, event)
+            return with_step(state, event) if state.planning is None else with_plan(state, event, _apply)
+        case OfPlan() | ToolsShortlisted() | InStep():
+            return with_plan(state, event, _apply)
         case PerceptionSanitised() | JudgementMade():
             return with_stage(state, event)
+        case OfTree():
+            return with_tree(state, event)
         case RunEnded(ending):
             return changed(state, seen=state.seen + 1, ending=ending)
         case _:
@@ -126,21 +134,17 @@ def _started(state: State, event: RunStarted) -> State:
         seen=state.seen + 1,
         run_id=event.run_id,
         task=event.task,
-        speakers={role: _speaking(speaker) for role, speaker in event.speakers.items()},
+        speakers={role: speaking(speaker) for role, speaker in event.speakers.items()},
         tools=event.tools,
         offered=event.tools,
         prompts=event.prompts,
         instructions=event.instructions,
         reasoner=event.reasoner,
         config=event.config,
-        plan=PlanRecord(event.task.steps) if event.task.steps else None,
+        plan=PlanRecord(event.task.steps) if event.task.steps and event.reasoner != "plan" else None,
+        planning=planning_of(event.task, event.config) if event.reasoner == "plan" else None,
         heads={},
     )
-
-
-def _speaking(speaker: Speaker) -> SpeakerState:
-    mode = mode_for(speaker.call_mode, speaker.traits)
-    return SpeakerState(speaker.model, speaker.call_mode, mode, speaker.traits)
 
 
 def _taken_up(state: State, event: RunResumed | RunForked) -> State:
@@ -148,31 +152,22 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
         state,
         seen=state.seen + 1,
         run_id=event.run_id if isinstance(event, RunForked) else state.run_id,
-        speakers={role: _goes_on(kept, event.speakers.get(role)) for role, kept in state.speakers.items()},
+        speakers={role: goes_on(kept, event.speakers.get(role)) for role, kept in state.speakers.items()},
         config=replace(event.config, guard=guard_of(state, event.config)) if event.config else state.config,
         failure=None,
         plan=taken_up(state.plan),
+        planning=planning_taken_up(state.planning, event.config or state.config, has_ended=state.ending is not None),
         ending=None,
     )
     turn = taken.turn
     if turn is not None and turn.outcome == "refused":  # whoever takes it up wants it asked again
         taken = changed(taken, turn=changed(turn, outcome="empty", _memo={}))
-    taken = _ask_probes_again(forked(taken) if isinstance(event, RunForked) else taken)
+    if isinstance(event, RunForked):
+        taken = forked(taken)
+        if taken.planning is not None:
+            taken = changed(taken, planning=planning_forked(taken.planning, forked, taken.run_id))
+    taken = _ask_probes_again(taken)
     return anew(taken) if state.ending is not None and state.stuck else taken
-
-
-def _goes_on(kept: SpeakerState, speaker: Speaker | None) -> SpeakerState:
-    """A speaker when the run is taken up: what counts in a row begins anew, and so does all of another model."""
-    if speaker is not None and speaker.model != kept.model:
-        # what the other model did says nothing about this one
-        return changed(_speaking(speaker), usage=kept.usage, replies=kept.replies)
-    start = speaker.call_mode if speaker else kept.start_mode
-    mode = mode_for(start, kept.traits)
-    nothing_learnt = frozenset[tuple[str, str]]()
-    return changed(kept, start_mode=start, mode=mode, learnt=nothing_learnt, overflows=0, **_NO_COUNTERS)
-
-
-_NO_COUNTERS: dict[str, object] = {"faults_running": 0, "empty_running": 0, "nudges_running": 0, "cuts_running": 0}
 
 
 def _ask_probes_again(state: State) -> State:
@@ -181,22 +176,6 @@ def _ask_probes_again(state: State) -> State:
         return state
     calls = tuple([changed(call, doubt="") if call.doubt == "unknown" else call for call in turn.calls])
     return changed(state, turn=changed(turn, calls=calls, _memo={}))
-
-
-def _learnt(state: State, event: ModelTraitLearnt) -> State:
-    speakers = {
-        role: _knowing(speaker, event) if speaker.model == event.model and event.role in ("", role) else speaker
-        for role, speaker in state.speakers.items()
-    }
-    return changed(state, seen=state.seen + 1, speakers=speakers)
-
-
-def _knowing(speaker: SpeakerState, event: ModelTraitLearnt) -> SpeakerState:
-    traits = {**speaker.traits, event.trait: event.value}
-    mode = mode_for(speaker.start_mode, traits)
-    counters = {} if mode == speaker.mode else _NO_COUNTERS
-    learnt = speaker.learnt | {(event.trait, event.value)}
-    return changed(speaker, traits=traits, mode=mode, learnt=learnt, **counters)
 
 
 def _found(state: State, event: ReferencesFound) -> State:
@@ -222,45 +201,6 @@ def _conventions(state: State, event: ConventionsRead) -> State:
     return changed(state, turn=changed(turn, conventions=message, _memo={}))
 
 
-def _failed(state: State, event: ModelFailed) -> State:
-    speaker = state.speakers[event.role]
-    spent = speaker.usage + event.usage
-    if event.kind == "context_overflow":
-        speaker = changed(speaker, usage=spent, overflows=speaker.overflows + 1, fit=_overflown(state, event))
-    else:
-        speaker = changed(speaker, usage=spent)
-    return changed(
-        state,
-        seen=state.seen + 1,
-        failure=event,
-        speakers={**state.speakers, event.role: speaker},
-        usage=state.usage + event.usage,
-        elapsed_s=max(state.elapsed_s, event.elapsed_s),
-    )
-
-
-def _overflown(state: State, event: ModelFailed) -> Fit:
-    """What is shown after an overflow: less by a known window, else a quarter less of the turns, oldest first."""
-    speaker = state.speakers[event.role]
-    fit = replace(speaker.fit, limit=_limit(speaker.fit, event))
-    if (window := window_of(_with_fit(state, event.role, fit), event.role)) is None:
-        dropped = fit.dropped + max(1, (state.steps - fit.dropped) // 4)  # so that two tries make real room
-        return replace(fit, dropped=max(fit.dropped, min(droppable(state, event.role), dropped)), counted=0, turns=0)
-    before = _with_fit(state, event.role, replace(fit, limit=speaker.fit.limit or _ENDLESS))
-    sent = fit_of(before, Think(state.steps + 1, event.role, event.want)).request
-    return replace(fit, stretch=max(fit.stretch, window / sent))
-
-
-def _with_fit(state: State, role: str, fit: Fit) -> State:
-    return changed(state, speakers={**state.speakers, role: changed(state.speakers[role], fit=fit)})
-
-
-def _limit(fit: Fit, event: ModelFailed) -> int | None:
-    """The least window that a server has named in its complaints."""
-    limits = [limit for limit in (fit.limit, limit_in(event.message)) if limit]
-    return min(limits, default=None)
-
-
 def _replied(state: State, event: ModelReplied) -> State:
     outcome = outcome_of(state, event)
     calls, ids = calls_of(state, event)
@@ -271,7 +211,7 @@ def _replied(state: State, event: ModelReplied) -> State:
         state,
         seen=state.seen + 1,
         done=(*state.done, state.turn) if state.turn else state.done,
-        speakers={**state.speakers, event.role: _having_said(speaker, event, outcome, fit)},
+        speakers={**state.speakers, event.role: having_said(speaker, event, outcome, fit)},
         wire_ids=state.wire_ids | ids if ids else state.wire_ids,
         usage=state.usage + event.message.usage,
         requests=state.requests + event.requests,
@@ -281,35 +221,9 @@ def _replied(state: State, event: ModelReplied) -> State:
     )
     left = rounds_to_tell(state, event.role)
     turn = Turn(event.step, event.message, event.parsed, event.mode, event.want, event.role, outcome, calls, left)
-    if step is not None:
-        turn = changed(turn, step_id=step.step_id, guidance=told)
+    if step is not None or told:
+        turn = changed(turn, step_id=step.step_id if step is not None else "", guidance=told)
     return with_reply(changed(state, turn=turn), turn)
-
-
-def _having_said(speaker: SpeakerState, event: ModelReplied, outcome: Outcome, fit: Fit) -> SpeakerState:
-    parsed, message = event.parsed, event.message
-    is_fault = outcome == "fault" or (outcome == "calls" and not parsed.calls)
-    is_good = outcome in ("answer", "instruction", "refused") or (outcome == "calls" and not is_fault)
-    is_leak = event.mode == "native" and event.want == "any" and bool(parsed.calls) and not message.calls
-
-    def running(counted: int, *, more: bool) -> int:
-        return 0 if is_good else counted + more  # kinds of trouble may take turns: none hides another
-
-    return changed(
-        speaker,
-        usage=speaker.usage + message.usage,
-        replies=speaker.replies + 1,
-        rounds=speaker.rounds + (event.want != "answer"),
-        faults_running=running(speaker.faults_running, more=is_fault),
-        empty_running=running(speaker.empty_running, more=outcome == "empty"),
-        nudges_running=running(speaker.nudges_running, more=outcome == "no_step"),
-        cuts_running=running(speaker.cuts_running, more=outcome == "cut"),
-        narrated=speaker.narrated + (outcome == "narrated"),
-        leaks=speaker.leaks + is_leak,
-        calls_natively=speaker.calls_natively or bool(message.calls),
-        overflows=0,
-        fit=stretched(fit, message.usage, event.requests, message.attempts),
-    )
 
 
 def _judged(state: State, event: CallJudged) -> State:
@@ -344,6 +258,10 @@ def _settled(state: State, event: DoubtSettled) -> State:
     match event.outcome:
         case "done":
             result = event.result or ToolResult(f"done, as {event.by} says", source=event.by, trust="trusted")
+            return _with_result(state, event.call_id, result)
+        case "abandoned":
+            told = f"given up by {event.by}: nobody knows whether it took effect"
+            result = ToolResult(told, source=event.by, trust="trusted", kind="error", error="external:abandoned")
             return _with_result(state, event.call_id, result)
         case "not_done":
             # a probe that says no again and again is not believed for ever

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from surefoot.core.gate.known import Known, Words
-from surefoot.core.gate.limits import moved_by
 from surefoot.core.gate.perception import hidden_in, key_of, nonce_of
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.sources import having_read
@@ -23,8 +22,9 @@ from surefoot.types.guard_events import Asking, GuardEvent, JudgementMade, Perce
 
 
 def guard_of(state: State, given: LoopConfig | None) -> GuardConfig | None:
-    """The guard of a run that is taken up: its own, which stays; one that has none takes what it is given."""
-    return state.config.guard or (given.guard if given else None)
+    """The guard of a run that is taken up: its own stays; one that has none, or is off, takes what it is given."""
+    own = state.config.guard
+    return own if own and own.mode != "off" else (given.guard if given else None) or own
 
 
 def forked(state: State) -> State:
@@ -66,7 +66,7 @@ def _anchored(state: State, event: IntentAnchored) -> State:
     else:
         gate = None
     is_late = state.gate is None and gate is not None
-    state = changed(_having_asked(state, event.asking), seen=state.seen + 1, gate=gate, heads={})
+    state = changed(having_asked(state, event.asking), seen=state.seen + 1, gate=gate, heads={})
     if is_late:
         for call in (call for turn in (*state.done, state.turn) if turn is not None for call in turn.calls):
             state = with_start(state, call.id) if call.attempts else state
@@ -77,7 +77,7 @@ def _anchored(state: State, event: IntentAnchored) -> State:
 def with_stage(state: State, event: GuardEvent) -> State:
     """The state once a stage of the guard has found something."""
     gate = state.gate
-    state = changed(_having_asked(state, event.asking), seen=state.seen + 1)
+    state = changed(having_asked(state, event.asking), seen=state.seen + 1)
     if gate is None:
         return state
     match event:
@@ -97,7 +97,7 @@ def with_stage(state: State, event: GuardEvent) -> State:
             assert_never(event)
 
 
-def _having_asked(state: State, asking: Asking | None) -> State:
+def having_asked(state: State, asking: Asking | None) -> State:
     """The state with what a stage has cost; a request of a stage is no step of the run."""
     if asking is None:
         return state
@@ -156,9 +156,7 @@ def with_verdict(state: State, event: CallJudged) -> State:
         gate = replace(gate, refused=gate.refused | {event.grounds.digest})
         call = state.call(event.call_id)
         if event.rule == "person" and call is not None and call.spec is not None:  # no answer is no word on a value
-            values = {one for one in moved_by(call.spec, call.arguments) if one[0] != "amount"}
-            known = replace(gate.known, endorsed=gate.known.endorsed - values)
-            gate = replace(gate, known=known, refused_values=gate.refused_values | values)
+            gate = gate.with_no(call.spec, call.arguments)
         return changed(state, gate=gate)
     return state
 

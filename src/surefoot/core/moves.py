@@ -19,8 +19,10 @@ second engine: an interrupted call is simply a call that was started, has not en
     references to be fetched      → find them; once their calls have ended, lay out what came of them
     a directory not known yet     → read its conventions
     a limit of progress reached   → put it on record; then end, or wait for a person, if that is the action
+    a plan that repairs itself    → what it asks for next (`core/plan/schedule.py`)
     a plan was given              → its next step, or what the running one asks for (`core/plan/table.py`)
     otherwise                     → the reasoner says who speaks next, or that it is over
+    a step with tools is next     → where that is speculated about, first what `core/gate/speculation.py` asks for
 """
 
 from __future__ import annotations
@@ -39,12 +41,14 @@ from surefoot.core.gate.judge import (
     stuck,
 )
 from surefoot.core.gate.record import GateRecord
+from surefoot.core.gate.speculation import before_thinking
 from surefoot.core.guarded import unread
+from surefoot.core.plan.schedule import Rows, held_up, in_step, plan_moves
 from surefoot.core.plan.table import step_move
 from surefoot.core.reasoners.dual import proposed
 from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.roles import PREFETCH
-from surefoot.core.running import tools_now
+from surefoot.core.running import choosing_now, tools_now
 from surefoot.core.state import Call, State
 from surefoot.core.touched import unread_directory
 from surefoot.core.tracked import RULE, config_of
@@ -62,22 +66,31 @@ from surefoot.types.events import (
 from surefoot.types.guard_events import PerceptionSanitised
 from surefoot.types.moves import (
     Act,
+    Commit,
     End,
+    Evaluate,
     Find,
     Hydrate,
+    Hypothesise,
     Judge,
     JudgeCall,
     Learn,
     MakeAnchor,
     Move,
     Probe,
+    Propose,
     ReadConventions,
     Reuse,
     Sanitise,
+    Shortlist,
+    TellBranch,
     TellLimit,
     TellPerception,
+    TellPlan,
     TellStep,
     Think,
+    Wait,
+    Within,
 )
 from surefoot.types.ports import Durability
 from surefoot.types.prehydration import NEEDS_APPROVAL
@@ -97,7 +110,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     calls = state.calls
     if still_open := [c for c in calls if c.is_open]:
         interrupted = _interrupted(still_open, under_way)
-        again = [c for c in interrupted if c.spec and c.spec.may_repeat]
+        again = [c for c in interrupted if c.spec and c.spec.may_repeat and c.doubt != "unknown"]
         for call in (*again, *(c for c in still_open if c.is_waiting and c.decision is not None)):
             for check in (profile, digest_mismatch, refused_since):
                 if (refusal := check(state, call)) != Allow():
@@ -116,6 +129,8 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         if waiting and (late := no_call_after_the_time(state, waiting[0])) != Allow():
             return (Judge(waiting[0].id, late, no_call_after_the_time.__name__),)
         return _side_by_side(state, calls, waiting, len(still_open) - len(waiting))
+    if state.planning is not None and state.planning.has_begun:
+        return plan_moves(state, state.planning, under_way, _ROWS)
     if under_way:
         return ()
     if state.gate is not None and (staged := _staged(state, state.gate)):
@@ -131,9 +146,11 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         return ()
     if state.stuck:
         return (_when_stuck(state),)
+    if state.planning is not None:
+        return plan_moves(state, state.planning, under_way, _ROWS)
     if state.plan is not None:
-        return (step_move(state, state.plan),)
-    return (REASONERS[state.reasoner].speaker(state),)
+        return (before_thinking(state, step_move(state, state.plan)),)
+    return (before_thinking(state, REASONERS[state.reasoner].speaker(state)),)
 
 
 def _when_stuck(state: State) -> Move:
@@ -168,6 +185,8 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
     """Why a run with nothing under way stands still although it has not ended: what a person has to say."""
     if state.ending is not None:
         return ""
+    if state.planning is not None and (why := held_up(state, state.planning, standing)):
+        return why
     if any(c.is_open and c.attempts and not c.is_waiting for c in state.calls):
         return "in_doubt"
     if state.asked or any(isinstance(c.decision, Ask) and c.is_open for c in state.calls):
@@ -265,20 +284,32 @@ def announce(move: Move, state: State) -> tuple[Event, ...]:
             )
         case TellStep(event):
             return (event,)
-        case TellPerception(event):
+        case TellPlan(events):
+            return events
+        case Within(step_id, attempt, inner):
+            child = state.planning.children.get(step_id) if state.planning is not None else None
+            told = announce(inner, child) if child is not None else ()
+            return tuple(in_step(step_id, attempt, event) for event in told)
+        case TellPerception(event) | TellBranch(event):
             return (event,)
         case End(ending):
             return (RunEnded(ending),)
         case Think() | Probe() | Find() | Hydrate() | ReadConventions() | MakeAnchor() | Sanitise() | JudgeCall():
             return ()
+        case Shortlist() | Propose() | Wait() | Evaluate():
+            return ()
+        case Hypothesise() | Commit():
+            return ()
         case _:
             assert_never(move)
 
 
-def _origin(state: State) -> Literal["model", "prefetch", "plan"]:
+def _origin(state: State) -> Literal["model", "prefetch", "plan", "branch"]:
     """Who has asked for the calls of the newest turn."""
     if state.turn is not None and state.turn.role == PREFETCH:
         return "prefetch"
+    if state.turn is not None and choosing_now(state).made == state.turn.step:
+        return "branch"
     step = state.running_step
     return "plan" if step is not None and step.kind == "tool" else "model"
 
@@ -289,11 +320,15 @@ def durability(move: Move, state: State) -> Durability:
         case Act(call_id):
             call = state.call(call_id)
             return "written" if call and call.spec and call.spec.may_repeat else "synced"
+        case Within(step_id, _, inner) if state.planning is not None and step_id in state.planning.children:
+            return durability(inner, state.planning.children[step_id])
         case End():
             return "written"
         case _:
             return "soon"
 
+
+_ROWS = Rows(next_moves, announce, standing)
 
 _SAFETY: dict[Durability, int] = {"soon": 0, "written": 1, "synced": 2}
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 
 from surefoot.core.fold import fold
 from surefoot.core.moves import announce, next_moves
+from surefoot.core.plan.child import with_whole
+from surefoot.core.plan.schedule import in_step
 from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.state import EMPTY, State
 from surefoot.types.endings import Cancelled
@@ -23,6 +25,7 @@ from surefoot.types.events import (
     ConventionsRead,
     DoubtSettled,
     Event,
+    InStep,
     IntentAnchored,
     ModelFailed,
     ModelReplied,
@@ -34,22 +37,32 @@ from surefoot.types.events import (
     RunResumed,
     RunStarted,
     ToolsSelected,
+    ToolsShortlisted,
     ValuesEndorsed,
 )
-from surefoot.types.guard_events import Asking, JudgementMade, PerceptionSanitised
+from surefoot.types.guard_events import BranchCommitted, HypothesesMade, JudgementMade, PerceptionSanitised
 from surefoot.types.moves import (
     Act,
+    Commit,
+    Evaluate,
     Find,
     Hydrate,
+    Hypothesise,
     JudgeCall,
     MakeAnchor,
     Move,
     Probe,
+    Propose,
     ReadConventions,
     Sanitise,
+    Shortlist,
     Think,
+    Wait,
+    Within,
     WorldMove,
 )
+from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated
+from surefoot.types.step_events import StepStarted
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +86,13 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     is_opening = True
     for at, event in enumerate(recorded):
         is_opening = _is_opening(at, event, after_opening=is_opening)
-        if is_opening or isinstance(event, ToolsSelected) or at in given:
+        if is_opening or _is_profiled(event) or at in given:
             under_way, due = frozenset(), []
         elif not due:
-            under_way, due = _make(state, under_way)
+            made, told = _make(state, under_way)
+            is_made = told[0] == event if told else _has_come(made - under_way, recorded[at:])
+            if is_made or not _ended_beside(state, event, under_way):
+                under_way, due = made, told
         got, under_way = (_taken(state, event), under_way) if at in given else _again(state, event, under_way, due)
         if got != event:
             return Replayed(tuple(out), state, at, event, got)
@@ -95,7 +111,14 @@ def _is_opening(at: int, event: Event, *, after_opening: bool) -> bool:
         return True
     if isinstance(event, IntentAnchored) and event.asking is not None:
         return False  # a model was asked, which is a move
+    if isinstance(event, ProposalMade):
+        return after_opening and event.by == "developer"
     return after_opening and isinstance(event, ToolsSelected | ModelTraitLearnt)
+
+
+def _is_profiled(event: Event) -> bool:
+    """Whether other tools are offered from here on, which nobody but the one who takes a run up decides."""
+    return isinstance(event, ToolsSelected) and event.selection is None
 
 
 def _make(state: State, under_way: frozenset[Move]) -> tuple[frozenset[Move], list[Event]]:
@@ -106,6 +129,29 @@ def _make(state: State, under_way: frozenset[Move]) -> tuple[frozenset[Move], li
         if isinstance(move, WorldMove):
             under_way |= {move}
     return under_way, due
+
+
+def _ended_beside(state: State, event: Event, under_way: frozenset[Move]) -> bool:
+    """Whether it came of a move that ended with the one before, so that the table was not asked in between."""
+    got, left = _again(state, event, under_way, [])
+    return got == event and left != under_way
+
+
+def _has_come(moves: frozenset[Move], later: Sequence[Event]) -> bool:
+    """Whether anything came of moves that nothing announces, so that they were really made; true for none at all."""
+    return not moves or any(_is_outcome(event, move) for event in later for move in moves)
+
+
+def _is_outcome(event: Event, move: Move) -> bool:
+    match move:
+        case Within(step_id, attempt, inner) if isinstance(event, InStep):
+            return (event.step_id, event.attempt) == (step_id, attempt) and _is_outcome(event.event, inner)
+        case Think(step, role) if isinstance(event, ModelReplied):
+            return (event.step, event.role) == (step, role)
+        case Think() | Propose() if isinstance(event, ModelFailed | ModelTraitLearnt):
+            return True
+        case _:
+            return came_of(event, move)
 
 
 def _again(
@@ -121,31 +167,71 @@ def _again(
                 return None, under_way
             return _read_again(state, event, move), under_way - {move}
         case ModelFailed():
-            move = next((m for m in under_way if isinstance(m, Think)), None)
+            move = next((m for m in under_way if isinstance(m, Think | Propose)), None)
             return (event, under_way - {move}) if move else (None, under_way)
-        case CallEnded(call_id):
-            return (event, under_way - {Act(call_id)}) if Act(call_id) in under_way else (None, under_way)
         case ModelTraitLearnt():  # the endpoint's own word, in place of a reply
-            return event, frozenset(m for m in under_way if not isinstance(m, Think))
-        case ConventionsRead(directory):
-            move = ReadConventions(directory)
-            return (event, under_way - {move}) if move in under_way else (None, under_way)
-        case JudgementMade(call_id) | PerceptionSanitised(call_id):
-            move = JudgeCall(call_id) if isinstance(event, JudgementMade) else Sanitise(call_id)
-            return (event, under_way - {move}) if move in under_way else (None, under_way)
-        case IntentAnchored(asking=Asking()):
-            return (event, under_way - {MakeAnchor()}) if MakeAnchor() in under_way else (None, under_way)
-        case ReferencesFound() | PreHydrationComplete():
-            move = Find() if isinstance(event, ReferencesFound) else Hydrate()
-            return (event, under_way - {move}) if move in under_way else (None, under_way)
+            return event, frozenset(m for m in under_way if not isinstance(m, Think | Propose))
+        case InStep():
+            return _inside_again(state, event, under_way)
         case DoubtSettled(call_id):  # the attempt has come to nothing that anybody knows, and its probe has answered
             return event, under_way - {Act(call_id), Probe(call_id)}
-        case RunStarted() | RunResumed() | RunForked() | ToolsSelected() | IntentAnchored() | ValuesEndorsed():
+        case IntentAnchored(asking=None) | ProposalMade(by="developer"):
+            return event, under_way
+        case RunStarted() | RunResumed() | RunForked() | ToolsSelected() | ValuesEndorsed() | PlanSigned():
             return event, under_way
         case CallJudged(by=by) if by:
             return event, under_way
         case _:
-            return None, under_way
+            made = next((m for m in under_way if came_of(event, m)), None)
+            return (event, under_way - {made}) if made is not None else (None, under_way)
+
+
+def _inside_again(state: State, event: InStep, under_way: frozenset[Move]) -> tuple[Event | None, frozenset[Move]]:
+    """What comes out inside a running step; what is late comes out as it stands."""
+    child = state.planning.children.get(event.step_id) if state.planning is not None else None
+    if child is None:
+        return event, under_way
+    mine = {move.move: move for move in under_way if isinstance(move, Within) and move.step_id == event.step_id}
+    got, left = _again(with_whole(child, state), event.event, frozenset(mine), [])
+    under_way -= {move for inner, move in mine.items() if inner not in left}
+    return (in_step(event.step_id, event.attempt, got) if got is not None else None), under_way
+
+
+def came_of(event: Event, move: Move) -> bool:
+    """Whether an event is what came of a move that touches the world, but for a reply."""
+    match move:
+        case Act(call_id):
+            return isinstance(event, CallEnded) and event.call_id == call_id
+        case Probe(call_id):
+            return isinstance(event, DoubtSettled) and event.call_id == call_id
+        case Find():
+            return isinstance(event, ReferencesFound)
+        case Hydrate():
+            return isinstance(event, PreHydrationComplete)
+        case ReadConventions(directory):
+            return isinstance(event, ConventionsRead) and event.directory == directory
+        case MakeAnchor():
+            return isinstance(event, IntentAnchored) and event.asking is not None
+        case Sanitise(call_id):
+            return isinstance(event, PerceptionSanitised) and event.asking is not None and event.call_id == call_id
+        case JudgeCall(call_id):
+            return isinstance(event, JudgementMade) and event.call_id == call_id
+        case Hypothesise(step_id, tree_id):
+            return isinstance(event, HypothesesMade) and (event.tree.step_id, event.tree.tree_id) == (step_id, tree_id)
+        case Commit(tree_id):
+            return isinstance(event, BranchCommitted) and event.asking is not None and event.decision.tree_id == tree_id
+        case Within(step_id, attempt, inner) if isinstance(event, InStep):
+            return (event.step_id, event.attempt) == (step_id, attempt) and came_of(event.event, inner)
+        case Propose(kind, about):
+            return isinstance(event, ProposalMade) and (event.kind, event.about) == (kind, about)
+        case Shortlist():
+            return isinstance(event, ToolsShortlisted)
+        case Wait(step_id, attempt):
+            return isinstance(event, StepStarted) and (event.step_id, event.attempt) == (step_id, attempt)
+        case Evaluate(name):
+            return isinstance(event, RunEvaluated) and event.evaluation.name == name
+        case _:  # a reply, which is parsed anew; the other moves only record
+            return False
 
 
 def _given(recorded: Sequence[Event]) -> frozenset[int]:
@@ -162,6 +248,8 @@ def _given(recorded: Sequence[Event]) -> frozenset[int]:
             case CallEnded(result=result) if at + 1 in found and result.source == "surefoot":
                 if result.kind in ("cancelled", "in_doubt"):
                     found.add(at)
+            case InStep(event=CallEnded(result=result)) if at + 1 in found and result.source == "surefoot":
+                found.add(at)
             case RunStarted(reasoner="once"):
                 found.add(at + 1)
             case _:
@@ -177,7 +265,7 @@ def _taken(state: State, event: Event) -> Event | None:
             return event if call is not None and call.is_open else None
         case ModelReplied(step=step, role=role) if role in state.speakers:
             return _read_again(state, event, Think(step, role))
-        case RunEnded() | ValuesEndorsed():
+        case RunEnded() | ValuesEndorsed() | InStep():
             return event
         case _:
             return None

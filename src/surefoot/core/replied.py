@@ -65,14 +65,16 @@ def calls_of(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], froze
         ids.add(chosen)
         return chosen
 
+    step = f"{state.scope}.{event.step}" if state.scope else str(event.step)
     found = [
-        Call(f"{event.step}.{c.position}", wire_id(c.id, c.position), c.name, c.arguments, state.tools.get(c.name))
+        Call(f"{step}.{c.position}", wire_id(c.id, c.position), c.name, c.arguments, state.tools.get(c.name))
         for c in event.parsed.calls
     ]
     for e in event.parsed.errors:
         hidden = None if tools_now(state).get(e.name) else state.tools.get(e.name)  # refused by the gate, schema untold
         fault = None if hidden or event.want == "reasoning" else e.error  # what must not run is not repaired either
-        found.append(Call(f"{event.step}.{e.position}", wire_id(e.id, e.position), e.name, {}, hidden, fault))
+        call_id = f"{step}.{e.position}"
+        found.append(Call(call_id, wire_id(e.id, e.position), e.name, {}, hidden, fault))
     if event.parsed.errors:
         found.sort(key=lambda call: call.position)
     return tuple(found), frozenset(ids)

@@ -15,10 +15,18 @@ THINKER = "thinker"
 ACTOR = "actor"
 GUARD = "guard"
 """The role of a model that is asked for the stages of the guard alone; without one the model that leads is asked."""
+PLANNER = "planner"
+"""The role of a model that is asked for proposals about a plan alone; without one the run's own is asked."""
 PREFETCH = "prefetch"
 """The role of the turn in which calls are made before anybody has spoken."""
 
-ROLES: Mapping[str, tuple[str, ...]] = {"react": (SOLO,), "mono": (SOLO,), "dual": (THINKER, ACTOR), "once": (SOLO,)}
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "react": (SOLO,),
+    "mono": (SOLO,),
+    "dual": (THINKER, ACTOR),
+    "plan": (SOLO,),
+    "once": (SOLO,),
+}
 """The roles of each reasoner."""
 
 TAGGED = frozenset({"mono", "dual", "once"})

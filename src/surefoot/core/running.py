@@ -5,9 +5,11 @@ Without a plan none of it says anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from surefoot.core.context import window_of
+from surefoot.core.gate.choosing import RUN, Choosing
+from surefoot.core.gate.commitment import recommended
 from surefoot.core.gate.perception import NO_FRAME, Frame, key_of
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.roles import SOLO
@@ -30,6 +32,9 @@ ISOLATED = "step_isolated"
 MOST_INPUT_CHARS = 4_000
 """Characters of one input that is repeated in what a step is told; the whole stands in the conversation."""
 
+MOST_INPUTS_CHARS = 100_000
+"""Characters of all inputs together, where no window is known."""
+
 _NO_TOOLS = Catalogue()
 _FRAME_END = "[end of "
 
@@ -48,14 +53,37 @@ def tools_now(state: State) -> Catalogue:
 
 
 def guidance(state: State) -> str:
+    """What is told before the next reply: of a step where it begins to speak, and of a branch that is taken."""
+    told, gate, now = _of_step(state), state.gate, choosing_now(state)
+    if gate is None or now.decision is None or state.steps > now.point:
+        return told
+    trust, most = in_view(state)[1], gate.known.config.max_trees
+    next_ = recommended(now, state.prompts, Frame(gate.nonce), trust, most)
+    return f"{told}\n\n{next_}".strip()
+
+
+def place_of(state: State) -> str:
+    """Under which the choice between ways to go on is kept: the attempt of a step, the step, or the run as one step."""
+    return state.scope or (state.running_step.step_id if state.running_step is not None else RUN)
+
+
+def choosing_now(state: State) -> Choosing:
+    """How far the choice between ways to go on has come in the running step."""
+    kept = state.gate.choosing.get(place_of(state)) if state.gate is not None else None
+    return kept if kept is not None else Choosing()
+
+
+def _of_step(state: State) -> str:
     """What a step is told where it begins to speak; "" where nobody speaks in it, or it was told."""
     plan, step = state.plan, state.running_step
     if plan is None or step is None or step.kind not in PROMPT_OF:
         return ""
     if state.steps > plan.since:
         return ""
-    named = [plan.results[name] for name in step.dependencies if name in plan.results]
-    inputs = "".join(f"{_framed(state, one, MOST_INPUT_CHARS)}\n\n" for one in named)
+    named: Sequence[StepExecutionResult] = [plan.results[name] for name in step.dependencies if name in plan.results]
+    if state.scope:  # no conversation stands before it, so a step that names nothing is told of all there is
+        named = plan.inputs(step)
+    inputs = "".join(f"{_framed(state, one, _share(state, MOST_INPUT_CHARS, named))}\n\n" for one in named)
     told = state.prompts[PROMPT_OF[step.kind]]
     number = 1 + next(at for at, one in enumerate(plan.steps) if one.step_id == step.step_id)
     filled = told.format(number=number, total=len(plan.steps), name=step.title, goal=step.instruction, inputs=inputs)
@@ -67,15 +95,20 @@ def isolated_request(state: State) -> ModelRequest:
     plan, step = state.plan, state.running_step
     assert plan is not None and step is not None  # noqa: S101, PT018  # asked only while a step runs
     inputs = plan.inputs(step)
-    most = MOST_INPUT_CHARS * 4
-    if (window := window_of(state, SOLO)) is not None:  # half of it, at some four characters a token
-        most = min(most, window * 2 // max(1, len(inputs)))
+    most = _share(state, MOST_INPUT_CHARS * 4, inputs)
     task = state.task.text if state.task else ""
     parts = (f"Task: {task}", f"Step: {step.instruction}", *(_framed(state, one, most) for one in inputs))
     traits = state.speakers[SOLO].traits
     return ModelRequest(
         state.prompts[ISOLATED].strip(), (ModelMessage("user", "\n\n".join(parts)),), "text", traits=traits
     )
+
+
+def _share(state: State, most: int, inputs: Sequence[StepExecutionResult]) -> int:
+    """How many characters of each input are told: all of them together take half of the window at most."""
+    window = window_of(state, SOLO)  # in tokens of some four characters
+    together = MOST_INPUTS_CHARS if window is None else min(MOST_INPUTS_CHARS, window * 2)
+    return min(most, together // max(1, len(inputs)))
 
 
 def _framed(state: State, one: StepExecutionResult, most: int) -> str:
@@ -111,6 +144,10 @@ def in_view(state: State) -> tuple[tuple[str, ...], Trust]:
     if state.hydrated is not None and state.hydrated.message:
         found["references"] = "untrusted"
     found |= {f"conventions {one.directory}": "untrusted" for one in state.conventions if one.message}
+    if state.scope and state.plan is not None and state.plan.running is not None:  # what it was told of other steps
+        inputs = state.plan.inputs(state.plan.running)
+        found |= {source: one.trust for one in inputs for source in one.sources}
+        found |= {f"step {one.step_id}": one.trust for one in inputs if not one.sources}
     calls = (call for turn in state.turns for call in turn.calls)
     ran = ((call.id, call.result) for call in calls if call.result is not None and call.result.source != "gate")
     found |= {call_id: result.trust for call_id, result in ran}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 
 from surefoot.core.gate.record import GateRecord
+from surefoot.core.plan.dag import Planning
 from surefoot.core.plan.record import PlanRecord
 from surefoot.core.stuck import NO_STEPS, Steps
 from surefoot.core.text import json_text
@@ -84,7 +85,7 @@ class Call:
     @property
     def position(self) -> int:
         """Its place among the calls of its reply, from 0."""
-        return int(self.id.partition(".")[2])
+        return int(self.id.rpartition(".")[2])
 
     @property
     def is_open(self) -> bool:
@@ -200,7 +201,9 @@ class State:
     ("": it need not). `seen` counts the events folded.
     `found` and `hydrated` are what the task refers to and what was fetched of it; while that is fetched, its calls are
     in a turn of the role "prefetch", which nobody spoke. `heads` keeps what `core/view.py` derives from the fields that
-    `RunStarted` sets, once for each role and mode; it is no part of the value. `plan` is how far a given plan has come.
+    `RunStarted` sets, once for each role and mode; it is no part of the value. `plan` is how far a given plan has come,
+    and `planning` one that repairs itself. The state of one of its running steps has a `scope`, "STEP.ATTEMPT", before
+    the ids of its calls, and `barred` are the fingerprints of calls that it must not make again.
     """
 
     seen: int = 0
@@ -232,6 +235,9 @@ class State:
     conventions: tuple[ConventionsRead, ...] = ()
     gate: GateRecord | None = None
     plan: PlanRecord | None = None
+    planning: Planning | None = None
+    scope: str = ""
+    barred: frozenset[str] = frozenset()
     stuck: str = ""
     ending: Ending | None = None
     heads: dict[str, tuple[str, ModelMessage]] = field(
@@ -276,7 +282,7 @@ class State:
         for call in self.calls:
             if call.id == call_id:
                 return call
-        step = call_id.partition(".")[0]
+        step = call_id.removeprefix(f"{self.scope}.").partition(".")[0]
         if not step.isdecimal() or len(step) > _LONGEST_STEP or not 0 < int(step) <= len(self.done):
             return None
         return next((call for call in self.done[int(step) - 1].calls if call.id == call_id), None)

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from surefoot.core.gate.known import Known, Words
-from surefoot.core.gate.limits import Started
-from surefoot.core.gate.sources import endorsed_by, having_read, set_of
+from surefoot.core.gate.record import GateRecord
+from surefoot.core.gate.sources import endorsed_by, having_read
 from surefoot.core.gate.verdict import digest_of, judged
 from surefoot.core.gate.words import read_words
 from surefoot.types.decisions import Ask, Decision, Deny
-from surefoot.types.guard import GuardConfig
+from surefoot.types.guard import NO_GROUNDS, GuardConfig
 from surefoot.types.tools import ToolResult, ToolSpec
 
 SHIPPED = GuardConfig()
@@ -25,32 +25,33 @@ class Gatekeeper:
 
     def __init__(self, words: str, tools: Mapping[str, ToolSpec], config: GuardConfig = SHIPPED) -> None:
         self._tools = tools
-        self._known = Known(Words.of(read_words(words, config.lexicon)), config)
-        self._started: list[Started] = []
-        self._refused: set[str] = set()
+        self._gate = GateRecord(Known(Words.of(read_words(words, config.lexicon)), config))
 
     def judge(self, name: str, arguments: Mapping[str, object]) -> Decision:
         """What the gate says of a call; what a person has refused is refused again without a question."""
         spec = self._tools.get(name)
         if spec is None:
             return Deny(f"there is no tool {name!r}")
-        decision, _, grounds = judged(self._known, spec, arguments, self._started)
-        if isinstance(decision, Ask) and grounds.digest in self._refused:
+        decision, _, grounds = judged(self._gate.known, spec, arguments, self._gate.started)
+        if isinstance(decision, Ask) and grounds.digest in self._gate.refused:
             return Deny("refused: a person has already said no to exactly this")
         return decision
 
     def answered(self, name: str, arguments: Mapping[str, object], *, yes: bool) -> None:
         """A person has said yes or no to a call that had to be asked about."""
-        spec = self._tools[name]
+        spec, gate = self._tools[name], self._gate
         if yes:
-            values = frozenset(endorsed_by(self._known, spec, arguments, set_of(self._known, spec, arguments)))
-            self._known = replace(self._known, endorsed=self._known.endorsed | values)
+            shown = gate.asking(spec, arguments, NO_GROUNDS).shown
+            values = frozenset(endorsed_by(gate.known, spec, arguments, shown))
+            self._gate = replace(gate, known=replace(gate.known, endorsed=gate.known.endorsed | values))
         else:
-            self._refused.add(digest_of(spec, arguments))
+            refused = gate.refused | {digest_of(spec, arguments)}
+            self._gate = replace(gate.with_no(spec, arguments), refused=refused)
 
     def ran(self, name: str, arguments: Mapping[str, object], result: ToolResult) -> None:
         """A call was made, and gave a result."""
-        spec = self._tools[name]
-        call_id = str(len(self._started))
-        self._started.append(Started(call_id, name, frozenset(), digest_of(spec, arguments)))
-        self._known = having_read(self._known, call_id, spec, arguments, result)
+        spec, gate = self._tools[name], self._gate
+        call_id = str(len(gate.started))
+        begun = gate.begun(call_id, spec, arguments, digest_of(spec, arguments))
+        known = having_read(gate.known, call_id, spec, arguments, result)
+        self._gate = replace(gate, known=known, started=(*gate.started, replace(begun, is_open=False)))

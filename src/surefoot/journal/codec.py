@@ -89,6 +89,9 @@ def decode(body: bytes, version: int, catalogue: Callable[[str, int], Catalogue]
     no event, `JournalTooNew` when a later surefoot wrote it.
     """
     record = upgrade(record_of(body), version)
+    inner = record.get("event")
+    if isinstance(inner, dict):  # what happened inside a step of a plan
+        record["event"] = _validated(_events(), upgrade(cast("Record", inner), version))
     match record.get("tools"):
         case {"$blob": str(digest)}:
             record["tools"] = catalogue(digest, version)

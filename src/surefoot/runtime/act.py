@@ -20,6 +20,7 @@ from surefoot.runtime.line import Line
 from surefoot.tools.calling import ToolFailed, failure
 from surefoot.tools.function import FunctionTool
 from surefoot.tools.retried import retried
+from surefoot.types.checks import is_number
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, DoubtSettled, Event
 from surefoot.types.ports import Tool, ToolCallContext
@@ -49,16 +50,20 @@ async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
     try:
         with line:
             async with asyncio.timeout(limit_s):
-                if _is_function(tool) and call.spec.may_repeat:  # others know best what may be sent again
+                if (
+                    _is_function(tool) and call.spec.may_repeat and not _is_planned(state)
+                ):  # others know best themselves
                     result: object = await retried(partial(tool.call, call.arguments, context), limit_s)
                 else:
                     result = await tool.call(call.arguments, context)
     except TimeoutError:
         has_begun = not (_is_function(tool) and line.ended_waiting)  # of other tools nobody knows
-        if has_begun and not call.spec.may_repeat:
+        is_doubtful = has_begun and not call.spec.may_repeat
+        if is_doubtful and not state.scope:
             return ()
         why = "" if has_begun else ": one of its services was not ready, so it did not run"
-        result = ToolResult(f"no result within {limit_s:g} s{why}", "timeout", infrastructure=True)
+        kind: ResultKind = "in_doubt" if is_doubtful else "timeout"  # other steps go on, so it has to be on record
+        result = ToolResult(f"no result within {limit_s:g} s{why}", kind, infrastructure=True)
     except asyncio.CancelledError:
         if _is_cancelled():
             raise
@@ -84,6 +89,11 @@ def _keep_services(hands: LiveHands, tool: Tool, context: ToolCallContext) -> No
         hands.services.used_by(tool.threads(context))
 
 
+def _is_planned(state: State) -> bool:
+    """Whether the call is a step of a plan, which makes it again itself (spec/planning.md, R4)."""
+    return bool(state.scope) and state.running_step is not None and state.running_step.kind == "tool"
+
+
 def _is_function(tool: Tool) -> TypeGuard[FunctionTool[..., object]]:
     return isinstance(tool, FunctionTool)
 
@@ -95,7 +105,7 @@ def _limit_s(call: Call, state: State, now_s: float) -> float:
     if state.found is not None and state.hydrated is None and state.config.pre_hydration is not None:
         fetching = state.config.pre_hydration  # all of it together has its own limit, beside that of each reference
         limit_s = min(limit_s, fetching.reference_timeout, max(0.0, state.found.elapsed_s + fetching.timeout - now_s))
-    left_s = seconds_left(state) if call.spec.may_repeat else None
+    left_s = seconds_left(state) if call.spec.may_repeat or state.scope else None
     return limit_s if left_s is None else min(limit_s, left_s)
 
 
@@ -134,7 +144,11 @@ async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]
 
 def _context(state: State, call: Call, limit_s: float, line: Line) -> ToolCallContext:
     job, operator = (state.task.job or state.run_id, state.task.operator) if state.task else (state.run_id, "main")
-    key = sha256(f"{call.origin or state.run_id}\0{call.id}".encode()).hexdigest()[:32]
+    named = call.id
+    if _is_planned(state):  # the same call of a step keeps its key over the attempts
+        operator = state.scope.rpartition(".")[0]
+        named = f"{operator}\0{call.key}"
+    key = sha256(f"{call.origin or state.run_id}\0{named}".encode()).hexdigest()[:32]
     return ToolCallContext(state.run_id, call.id, key, max(1, call.attempts), job, operator, limit_s, line)
 
 
@@ -148,7 +162,9 @@ async def _fitted(hands: LiveHands, given: object, call: Call, state: State) -> 
     kind = given.kind if given.kind in _KINDS else "error"
     source = given.source if given.source and isinstance(given.source, str) else call.name  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
     trust = "trusted" if given.trust == "trusted" else "untrusted"
-    given = ToolResult(content, kind, size, None, source, trust, bool(given.infrastructure), given.structured is True)
+    made = ToolResult(content, kind, size, None, source, trust, bool(given.infrastructure), given.structured is True)
+    wait_s = given.retry_after_s if is_number(given.retry_after_s) else None
+    given = replace(made, error=clean(str(given.error)), retry_after_s=wait_s) if given.error or wait_s else made
     if size <= limit:
         return given
     digest = await hands.journal.put_blob(content.encode())

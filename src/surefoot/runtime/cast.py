@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from surefoot.core.roles import GUARD, ROLES, THINKER
+from surefoot.core.roles import GUARD, PLANNER, ROLES, THINKER
 from surefoot.core.state import State
 from surefoot.models.providers import resolve
 from surefoot.runtime.traits import REMEMBERED, LearntTraits, traits_file
@@ -61,6 +61,12 @@ class Part:
         return self.call_mode == "auto" or trait not in MODE_TRAITS
 
 
+_NAMED_IN = {GUARD: "`judge` of GuardConfig", PLANNER: "`model` of PlanConfig"}
+"""The roles beside those that speak in a run, and where a model is named for each."""
+
+_BESIDE = frozenset(_NAMED_IN)
+
+
 @dataclass(frozen=True, slots=True)
 class Cast:
     """The parts by role."""
@@ -79,12 +85,13 @@ class Cast:
 
     def changes(self, state: State) -> dict[str, Speaker]:
         """The parts that go on otherwise than the run has had them: another model, or a call mode that was chosen."""
-        if set(state.speakers) - {GUARD} != set(self.parts) - {GUARD}:
+        if set(state.speakers) - _BESIDE != set(self.parts) - _BESIDE:
             has = " and ".join(state.speakers)
             raise UsageError(f"run {state.run_id} has the roles {has}: take it up with reasoner={state.reasoner!r}")
-        if GUARD in state.speakers and GUARD not in self.parts:
-            named = state.speakers[GUARD].model
-            raise UsageError(f"run {state.run_id} has {named} for its guard: name it as `judge` of GuardConfig again")
+        for role in _BESIDE:
+            if role in state.speakers and role not in self.parts:
+                named, where = state.speakers[role].model, _NAMED_IN[role]
+                raise UsageError(f"run {state.run_id} has {named} for its {role}: name it as {where} again")
         changed: dict[str, Speaker] = {}
         for role, kept in state.speakers.items():
             part = self.parts[role]
@@ -130,9 +137,9 @@ def cast_of(
         role: Part(models[role], settings[role], call_mode, role != THINKER, LearntTraits(models[role], path))
         for role in ROLES[reasoner]
     }
-    if GUARD in models:
-        guard = models[GUARD]
-        parts[GUARD] = Part(guard, settings[GUARD], "auto", calls_tools=False, learnt=LearntTraits(guard, path))
+    for role in (role for role in _NAMED_IN if role in models):
+        one = models[role]
+        parts[role] = Part(one, settings[role], "auto", calls_tools=False, learnt=LearntTraits(one, path))
     return Cast(parts)
 
 
@@ -141,13 +148,16 @@ def by_role(
     model: str | Model | Mapping[str, str | Model],
     settings: ModelSettings | Mapping[str, ModelSettings],
     fallback: str | Model | None,
+    *,
     judge: str = "",
+    planner: str = "",
 ) -> tuple[dict[str, Model], dict[str, ModelSettings]]:
     """Models and settings for each role; one that is given alone plays all of them.
 
-    The stages of the guard have a model of their own where `judge` names one, or one is given for the role "guard".
+    The stages of the guard have a model of their own where `judge` names one, or one is given for the role "guard"; so
+    have the proposals of a plan, with `planner` and the role "planner".
     """
-    roles = (*ROLES[reasoner], GUARD)
+    roles = (*ROLES[reasoner], *_NAMED_IN)
     of_role = settings if isinstance(settings, Mapping) else dict.fromkeys(roles, settings)
     if unknown := [
         role for given in (model, settings) if isinstance(given, Mapping) for role in given if role not in roles
@@ -157,8 +167,8 @@ def by_role(
     if isinstance(fallback, str):
         fallback = resolve(fallback, settings=chosen[roles[0]])
     given = model if isinstance(model, Mapping) else dict[str, str | Model]({roles[0]: model})
-    if judge and GUARD not in given:
-        given = {**given, GUARD: judge}
+    named = {role: name for role, name in ((GUARD, judge), (PLANNER, planner)) if name and role not in given}
+    given = {**given, **named}
     models: dict[str, Model] = {}
     for role, one in given.items():
         if not isinstance(one, str) and fallback is not None:

@@ -14,14 +14,18 @@ from surefoot.core.gate.foreign import accepted_by
 from surefoot.core.gate.sources import endorsed_by
 from surefoot.core.gate.words import read_words
 from surefoot.core.guarded import guard_of
+from surefoot.core.owners import open_calls
+from surefoot.core.plan.signing import PLAN
 from surefoot.core.state import Call, State
 from surefoot.runtime.stages import stage_templates
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Ask, Deny
-from surefoot.types.errors import ConfigError
-from surefoot.types.events import CallJudged, Event, IntentAnchored, Task, ValuesEndorsed
+from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.events import CallJudged, Event, InStep, IntentAnchored, Task, ValuesEndorsed
 from surefoot.types.guard import NO_GROUNDS, Grounds
+from surefoot.types.plan_events import PlanSigned
 from surefoot.types.ports import Recorded
+from surefoot.types.tools import ToolResult
 
 EXPIRED = "the question was not answered in time"
 
@@ -50,6 +54,8 @@ def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
 
 def approval(state: State, call: Call, by: str) -> tuple[Event, ...]:
     """A person's yes to exactly this call, the values that it makes theirs, and the foreign tool that it accepts."""
+    if call.id == PLAN and state.planning is not None:
+        return (PlanSigned(state.planning.version, "approved", by),)
     allowed = CallJudged(call.id, Allow(), "person", by, grounds=_bound(call))
     if state.gate is None or call.spec is None:
         return (allowed,)
@@ -59,8 +65,18 @@ def approval(state: State, call: Call, by: str) -> tuple[Event, ...]:
     return (allowed, ValuesEndorsed(call.id, values, by, tool)) if values or tool else (allowed,)
 
 
-def refusal(call: Call, by: str, reason: str = "") -> tuple[Event, ...]:
-    """A person's no to exactly this call; the model reads the reason."""
+def refusal(state: State, call: Call, by: str, reason: str = "") -> tuple[Event, ...]:
+    """A person's no to exactly this call; the model reads the reason.
+
+    A no to a plan ends the run; with a reason, which counts as the user's words, another plan is asked for.
+    """
+    if call.id == PLAN and state.planning is not None:
+        version = state.planning.version
+        if not reason.strip():
+            return (PlanSigned(version, "rejected", by),)
+        words = replace(state.task, text=f"{state.task.text}\n\n{reason}") if state.task is not None else None
+        again = anchor(words, state.config) if words is not None else ()
+        return (PlanSigned(version, "revise", by, reason), *again)
     why = f"refused by {by}" + (f": {reason}" if reason else "")
     return (CallJudged(call.id, Deny(why), "person", by, grounds=_bound(call)),)
 
@@ -69,17 +85,26 @@ def _bound(call: Call) -> Grounds:
     return Grounds(digest=call.digest) if call.digest else NO_GROUNDS
 
 
+def settled_result(result: str, by: str, most: int) -> ToolResult | None:
+    """What a person says that a call in doubt has given; None for nothing. Raises `UsageError` for more than `most`."""
+    if len(result) > most:
+        raise UsageError(f"the result has {len(result)} characters; give at most {most}")
+    return ToolResult(result, source=by, trust="trusted") if result else None
+
+
 def expired(state: State, records: Sequence[Recorded], now_s: float | None = None) -> tuple[Event, ...]:
     """The refusal of every open question that has waited longer than the gate lets it; no answer is a no."""
     config = state.config.guard
     if config is None or state.gate is None:
         return ()
     now = time.time() if now_s is None else now_s
-    asked = {
-        r.event.call_id: r.at for r in records if isinstance(r.event, CallJudged) and isinstance(r.event.decision, Ask)
-    }
-    waiting = [call for call in state.calls if call.is_open and isinstance(call.decision, Ask)]
-    late = [call for call in waiting if now - asked.get(call.id, now) > config.approval_timeout_s]
+    told = ((r.event.event if isinstance(r.event, InStep) else r.event, r.at) for r in records)
+    asked = {one.call_id: at for one, at in told if isinstance(one, CallJudged) and isinstance(one.decision, Ask)}
+    waiting = [(owner, call) for owner, call in open_calls(state) if isinstance(call.decision, Ask)]
+    late = [(owner, call) for owner, call in waiting if now - asked.get(call.id, now) > config.approval_timeout_s]
+    no = Deny(f"refused: {EXPIRED}")
     return tuple(
-        CallJudged(call.id, Deny(f"refused: {EXPIRED}"), "expired", "time limit", grounds=_bound(call)) for call in late
+        event
+        for owner, call in late
+        for event in owner.told((CallJudged(call.id, no, "expired", "time limit", grounds=_bound(call)),))
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
@@ -13,26 +14,36 @@ from surefoot.runtime.act import act, probe
 from surefoot.runtime.cast import Cast
 from surefoot.runtime.planned import log_step
 from surefoot.runtime.services import RunServices
+from surefoot.runtime.speculating import log_tree, speculated
 from surefoot.runtime.stages import stage
 from surefoot.runtime.think import think
 from surefoot.types.events import Event, ModelTraitLearnt
 from surefoot.types.messages import Signal
 from surefoot.types.moves import (
     Act,
+    Commit,
+    Evaluate,
     Find,
     Hydrate,
+    Hypothesise,
     JudgeCall,
     MakeAnchor,
     Probe,
+    Propose,
     ReadConventions,
     Sanitise,
+    Shortlist,
     Think,
+    Wait,
+    Within,
     WorldMove,
 )
-from surefoot.types.ports import RunJournal, Tool
+from surefoot.types.ports import Encoder, RunJournal, Tool
+from surefoot.types.reflection import Evaluator
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
+    from surefoot.runtime.trajectories import Trajectories
 
 _LOG = logging.getLogger("surefoot")
 
@@ -53,6 +64,10 @@ class LiveHands:
     clock: Callable[[], float] = time.monotonic
     earlier_s: float = 0.0
     knowledge: KnowledgeBridge | None = None
+    paths: Trajectories | None = None
+    encoder: Encoder | None = None
+    evaluators: Mapping[str, Evaluator] = field(default_factory=dict[str, Evaluator])
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     _since: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
@@ -78,6 +93,12 @@ class LiveHands:
                 return await prepare(self, move, state)
             case MakeAnchor() | Sanitise() | JudgeCall():
                 return await stage(self, move, state)
+            case Hypothesise() | Commit():
+                return await speculated(self, move, state)
+            case Within() | Propose() | Shortlist() | Wait() | Evaluate():
+                from surefoot.runtime.planning import plan_move  # noqa: PLC0415  # only a run with a plan pays for it
+
+                return await plan_move(self, move, state)
             case _:
                 assert_never(move)
 
@@ -87,6 +108,7 @@ class LiveHands:
             if self.watch is not None:
                 self.tell(event)
             log_step(event)
+            log_tree(event)
             if isinstance(event, ModelTraitLearnt):
                 self.cast.learn(event)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from surefoot.core.gate.cedar import check_cedar
 from surefoot.runtime.pins import NOTHING_PINNED, Pins
 from surefoot.runtime.selection import selection
 from surefoot.runtime.toolbox import catalogue_of, resolvers_of
@@ -13,8 +14,8 @@ from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event
 from surefoot.types.plan import check_tool_name
-from surefoot.types.ports import Tool
-from surefoot.types.tools import Catalogue
+from surefoot.types.ports import Tool, ToolCallContext
+from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
     from surefoot.tools.mcp.files import McpGiven
@@ -32,7 +33,10 @@ class Offered:
 
 
 class Offers:
-    """The tools of one agent. Raises `UsageError` for servers, resolvers or a profile that cannot be meant."""
+    """The tools of one agent, and what judges them.
+
+    Raises `UsageError` for servers, resolvers, Cedar policies or a profile that cannot be meant.
+    """
 
     def __init__(
         self,
@@ -41,6 +45,8 @@ class Offers:
         mcp: McpGiven | Sequence[McpGiven] | McpServers | None,
         pins: Pins | None = None,
     ) -> None:
+        if config.guard is not None and config.guard.cedar:
+            check_cedar(config.guard.cedar)
         self._own = own
         self._config = config
         self._pins = pins or Pins(None)
@@ -64,10 +70,18 @@ class Offers:
         return self._made
 
     async def tools_of(self, known: Catalogue) -> Mapping[str, Tool]:
-        """The tools for a run that goes on; one that its server has changed since it began refuses to be called."""
+        """The tools for a run that goes on; one that has changed since it began refuses to be called.
+
+        Of the developer's own only the parameters count: a call was judged, and approved, by what they were then.
+        """
         now = await self.now()
         specs = ((tool, known.get(tool.spec.name)) for tool in self._of)
-        return {**now.tools, **{spec.name: tool.known_as(spec) for tool, spec in specs if spec is not None}}
+        own = ((name, tool, known.get(name)) for name, tool in self._own.items())
+        return {
+            **now.tools,
+            **{name: _Changed(spec) for name, tool, spec in own if spec and spec.parameters != tool.spec.parameters},
+            **{spec.name: tool.known_as(spec) for tool, spec in specs if spec is not None},
+        }
 
     async def aclose(self) -> None:
         """End the connections to MCP servers; `now` opens them again."""
@@ -85,6 +99,22 @@ class Offers:
         catalogue = catalogue_of(tools)
         resolvers_of(self._config, catalogue)  # raises for one that cannot resolve
         return Offered(tools, catalogue, selection(catalogue, self._config, self._pinned))
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """An own tool as a run knows it, that takes other arguments by now."""
+
+    spec: ToolSpec
+
+    async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:  # noqa: ARG002  # as `Tool` has it
+        """Never calls it."""
+        told = f"Not called: {self.spec.name} takes other arguments than when this run began. Begin the task anew."
+        return ToolResult(told, "error", source=self.spec.name, trust="trusted")
+
+    async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002  # as above
+        """What it would say is of other arguments."""
+        raise LookupError(f"{self.spec.name} has changed, and cannot tell whether an interrupted call took effect")
 
 
 def _servers(mcp: McpGiven | Sequence[McpGiven] | McpServers) -> McpServers:

@@ -5,14 +5,33 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.validate import validate
 from surefoot.core.running import ISOLATED, PROMPT_OF
+from surefoot.core.text import json_text
 from surefoot.prompts.load import template
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Event, ModelReplied, Task
+from surefoot.types.events import Event, ModelReplied, Task, ToolsSelected
+from surefoot.types.messages import ModelMessage
 from surefoot.types.plan import PlanStep
+from surefoot.types.plan_events import ProposalMade
+from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.step_events import ReasoningStepCompleted, ReasoningStepViolated, StepSkipped
 from surefoot.types.tools import Catalogue
+from surefoot.types.written import written
+
+PROPOSING = tuple(
+    f"plan/{name}"
+    for name in (
+        "select_initial",
+        "decompose",
+        "step_reflection",
+        "overall_reflection",
+        "select_corrective",
+        "redecompose",
+    )
+)
+"""The templates of proposals, by the names under which they are files and stand in a run's record."""
 
 _LOG = logging.getLogger("surefoot.gate")
 
@@ -25,8 +44,10 @@ def planned(task: str | Task, reasoner: str, tools: Catalogue) -> Task:
     asked = task if isinstance(task, Task) else Task(task)
     if not asked.steps:
         return asked
+    if reasoner == "plan":
+        return asked  # what is wrong with its steps is said as of any other plan, and another is asked for
     if reasoner != "react":
-        raise UsageError(f"a task with steps needs the reasoner 'react', and this agent has {reasoner!r}")
+        raise UsageError(f"a task with steps needs the reasoner 'react' or 'plan', and this agent has {reasoner!r}")
     return replace(asked, steps=tuple(_checked(step, tools) for step in asked.steps))
 
 
@@ -44,10 +65,21 @@ def _checked(step: PlanStep, tools: Catalogue) -> PlanStep:
     return replace(step, parameters=checked.value)
 
 
-def step_templates(task: Task) -> dict[str, str]:
-    """What the steps of a task are told; nothing for a task without steps."""
-    names = (*PROMPT_OF.values(), ISOLATED) if task.steps else ()
-    return {name: template(name) for name in names}
+def step_templates(task: Task, reasoner: str) -> dict[str, str]:
+    """What the steps of a plan are told, and whoever proposes one; nothing for a task without."""
+    names = (*PROMPT_OF.values(), ISOLATED) if task.steps or reasoner == "plan" else ()
+    proposing = PROPOSING if reasoner == "plan" else ()
+    return {name: template(name) for name in (*names, *proposing)}
+
+
+def plan_given(task: Task, reasoner: str, tools: Catalogue) -> tuple[Event, ...]:
+    """The plan that came with a task, for the reasoner that repairs it: proposed, with all tools to plan with."""
+    if reasoner != "plan" or not task.steps:
+        return ()
+    names = tuple(name for name in tools.names if name != READ_RESULT)
+    draft = json_text({"steps": [written(step) for step in task.steps]})
+    selected = ToolsSelected(tools.names, "given", selection=ToolSelectionResult(names))
+    return (selected, ProposalMade("decompose", ModelMessage("assistant", draft), by="developer"))
 
 
 def log_step(event: Event) -> None:

@@ -14,8 +14,10 @@ import orjson
 
 from surefoot.core.budget import seconds_left, spent_limit
 from surefoot.core.gate.anchoring import with_constraints, with_sketch
+from surefoot.core.gate.commitment import CLOSED, RECOMMENDED, RECOMMENDED_WORDS
 from surefoot.core.gate.judgement import LONGEST_REASON
 from surefoot.core.gate.perception import masks_in, stripped
+from surefoot.core.gate.proposing import COMMIT, HYPOTHESES
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.stages import (
     CONSTRAINTS,
@@ -57,6 +59,7 @@ def stage_templates(guard: GuardConfig | None) -> dict[str, str]:
         return {}
     anchor = (CONSTRAINTS, SKETCH) if guard.anchor == "model" else ()
     names = (*anchor, *((SANITISE,) if guard.sanitise == "model" else ()), *((JUDGE,) if guard.judge else ()))
+    names += (HYPOTHESES, COMMIT, RECOMMENDED, RECOMMENDED_WORDS, CLOSED) if guard.speculate else ()
     return {name: template(name) for name in names}
 
 
@@ -64,7 +67,7 @@ async def stage(hands: LiveHands, move: StageMove, state: State) -> Sequence[Eve
     """What a model says for one stage, checked, as an event; or why it says nothing."""
     gate, words = state.gate, state.task.text if state.task else ""
     assert gate is not None  # noqa: S101  # the move was made from this state
-    asker = _Asker(hands, state, gate.known.config)
+    asker = Asker(hands, state, gate.known.config)
     match move:
         case MakeAnchor():
             return (await _anchored(asker, state, gate, words),)
@@ -76,7 +79,7 @@ async def stage(hands: LiveHands, move: StageMove, state: State) -> Sequence[Eve
             assert_never(move)
 
 
-async def _anchored(asker: _Asker, state: State, gate: GateRecord, words: str) -> IntentAnchored:
+async def _anchored(asker: Asker, state: State, gate: GateRecord, words: str) -> IntentAnchored:
     """The anchor with what a model reads in the words; either half may fail, and the rules' anchor stands."""
     anchor, dropped = gate.known.words.anchor, 0
     reply = await asker.ask(constraints_prompt(words, state.tools, gate))
@@ -89,7 +92,7 @@ async def _anchored(asker: _Asker, state: State, gate: GateRecord, words: str) -
     return IntentAnchored(anchor, gate.known.today, dropped, asker.asking())
 
 
-async def _sanitised(asker: _Asker, state: State, gate: GateRecord, call_id: str) -> PerceptionSanitised:
+async def _sanitised(asker: Asker, state: State, gate: GateRecord, call_id: str) -> PerceptionSanitised:
     call = state.call(call_id)
     assert call is not None  # noqa: S101  # the move was made from this state
     assert call.result is not None  # noqa: S101  # as above
@@ -101,7 +104,7 @@ async def _sanitised(asker: _Asker, state: State, gate: GateRecord, call_id: str
     return PerceptionSanitised(call_id, masks=masks, ignored=ignored, asking=asker.asking())
 
 
-async def _judged(asker: _Asker, state: State, gate: GateRecord, words: str, call_id: str) -> JudgementMade:
+async def _judged(asker: Asker, state: State, gate: GateRecord, words: str, call_id: str) -> JudgementMade:
     call = state.call(call_id)
     assert call is not None  # noqa: S101  # the move was made from this state
     assert call.spec is not None  # noqa: S101  # as above
@@ -114,7 +117,7 @@ async def _judged(asker: _Asker, state: State, gate: GateRecord, words: str, cal
     return JudgementMade(call_id, digest, asker.asking(), verdict, reason, limit[:LONGEST_REASON])
 
 
-class _Asker:
+class Asker:
     """Asks the model that plays the guard, and counts what that takes. One repair for each request."""
 
     def __init__(self, hands: LiveHands, state: State, config: GuardConfig) -> None:
@@ -175,7 +178,7 @@ class _Asker:
             self._state.prompts[prompt.template],
             tuple(messages),
             "schema" if held else "text",
-            schema=prompt.schema if held else None,
+            schema=(prompt.held or prompt.schema) if held else None,
             settings=part.settings,
             traits=speaker.traits,
             deadline_s=limit_s,

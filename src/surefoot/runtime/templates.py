@@ -34,7 +34,8 @@ def chosen_templates(
         part = "" if style == "none" else template(f"thinking_{style}")
         for mode in _MODES:
             name = prompt_name(role, mode)
-            file = f"{reasoner}_{name}" if role == SOLO else name
+            spoken = "react" if reasoner == "plan" else reasoner  # its steps go as react does
+            file = f"{spoken}_{name}" if role == SOLO else name
             chosen[name] = replaced[name] if name in replaced else template(file).replace(_PLACE, part)
     for name, text in replaced.items():
         if name not in chosen:

@@ -15,6 +15,7 @@ from typing import cast
 
 from surefoot.core.parse.reply import parse
 from surefoot.testing.kinds_conventions import symbiont_conventions
+from surefoot.testing.kinds_orchestrator import orchestrator_scenarios
 from surefoot.testing.kinds_prehydrate import symbiont_prehydrate
 from surefoot.testing.kinds_profile import symbiont_tool_profile
 from surefoot.testing.kinds_progress import symbiont_progress
@@ -91,6 +92,7 @@ KINDS: dict[str, Callable[[Case], Results]] = {
     "symbiont_progress": symbiont_progress,
     "symbiont_prehydrate": symbiont_prehydrate,
     "symbiont_conventions": symbiont_conventions,
+    "orchestrator_scenarios": orchestrator_scenarios,
 }
 """Kind -> (the decoded file, strings built) -> what came out, by case id. A new kind is a row here."""
 

@@ -8,11 +8,12 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import assert_never, cast
+from typing import cast
 
 from surefoot.core.fold import fold
 from surefoot.core.moves import next_moves
 from surefoot.core.reasoners.table import REASONERS
+from surefoot.core.replay import came_of
 from surefoot.core.state import EMPTY, State, changed
 from surefoot.core.text import json_text
 from surefoot.journal.codec import encode
@@ -25,15 +26,12 @@ from surefoot.types.endings import Cancelled
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     CallEnded,
-    ConventionsRead,
     DoubtSettled,
     Event,
     IntentAnchored,
     ModelFailed,
     ModelReplied,
     ModelTraitLearnt,
-    PreHydrationComplete,
-    ReferencesFound,
     RunEnded,
     RunForked,
     RunResumed,
@@ -41,20 +39,8 @@ from surefoot.types.events import (
     Speaker,
     Task,
 )
-from surefoot.types.guard_events import GuardEvent
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, TextDelta
-from surefoot.types.moves import (
-    Act,
-    Find,
-    Hydrate,
-    JudgeCall,
-    MakeAnchor,
-    Probe,
-    ReadConventions,
-    Sanitise,
-    Think,
-    WorldMove,
-)
+from surefoot.types.moves import Act, Think, WorldMove
 from surefoot.types.ports import Durability, RunJournal
 from surefoot.types.tools import ToolSpec
 
@@ -246,7 +232,7 @@ class PlayedRun:
         tape = self.tape
         at = tape.at + ahead
         was = tape.events[at] if at < len(tape.events) else None
-        if was == event:
+        if was == event or (isinstance(event, IntentAnchored) and _on_its_day(event, was) == event):
             return
         is_taken_up = isinstance(event, RunStarted | RunResumed | RunForked)
         if is_taken_up and isinstance(was, RunStarted | RunResumed | RunForked) and type(event) is type(was):
@@ -258,6 +244,11 @@ class PlayedRun:
             raise await self.broken_off()
         told = differing(encoded(was) if was else "nothing", encoded(event))
         raise self.store.miss(f"record {at} of {_named(tape)} {told}")
+
+
+def _on_its_day(event: IntentAnchored, was: Event | None) -> Event | None:
+    """The recorded anchor as if it were of the day on which it is played; a date that is counted from it may differ."""
+    return replace(was, today=event.today) if isinstance(was, IntentAnchored) else was
 
 
 class PlayedHands(LiveHands):
@@ -276,23 +267,12 @@ class PlayedHands(LiveHands):
             case Think():
                 return (await self._thought(move, state),)
             case Act(call_id):
-                at = tape.find(lambda event: isinstance(event, CallEnded) and event.call_id == call_id)
+                at = tape.find(lambda event: came_of(event, move))
                 call = state.call(call_id)
                 if at is None and call is not None and call.spec is not None and not call.spec.may_repeat:
                     return ()  # nobody knew what came of it
-            case Probe(call_id):
-                at = tape.find(lambda event: isinstance(event, DoubtSettled) and event.call_id == call_id)
-            case Find() | Hydrate():
-                kind = ReferencesFound if isinstance(move, Find) else PreHydrationComplete
-                at = tape.find(lambda event: isinstance(event, kind))
-            case ReadConventions(directory):
-                at = tape.find(lambda event: isinstance(event, ConventionsRead) and event.directory == directory)
-            case MakeAnchor():
-                at = tape.find(lambda event: isinstance(event, IntentAnchored) and event.asking is not None)
-            case Sanitise(call_id) | JudgeCall(call_id):
-                at = tape.find(lambda event: isinstance(event, GuardEvent) and event.call_id == call_id)
             case _:
-                assert_never(move)
+                at = tape.find(lambda event: came_of(event, move))
         if at is None:
             raise await self._run.broken_off()
         await self._run.turn_of(at)

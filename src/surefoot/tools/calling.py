@@ -38,24 +38,25 @@ _NETWORK = frozenset(
 )
 _OVERLOADED = frozenset({408, 425, 429, *range(500, 600)})
 """HTTP statuses of which the same call may succeed later."""
+_TRANSIENT = frozenset({408, 425, 429, 502, 503, 504})
 
 
 class ToolFailed(Exception):
     """Raise it in a tool to tell the model what went wrong in your own words: the message is the whole result.
 
-    `infrastructure` says that the failure is not the tool's own, so that the same call may work later.
+    `infrastructure` says that the failure is not the tool's own, so that the same call may work later. `code` is a
+    stable word for it, by which a plan tells whether a step fails in the same way again; "CLASS:CODE" names a class too
+    (`types/plan.py: StepErrorClass`).
     """
 
-    def __init__(self, message: str, *, infrastructure: bool = False) -> None:
+    def __init__(self, message: str, *, infrastructure: bool = False, code: str = "") -> None:
         super().__init__(message)
         self.infrastructure = infrastructure
+        self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class Overloaded(ToolResult):
-    """A failure of infrastructure whose server said how long to wait, in seconds."""
-
-    retry_after_s: float = 0.0
+class OutcomeUnknown(Exception):
+    """Raise it in a tool when nobody can know whether the call took effect: it is in doubt until a person says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +95,39 @@ async def value_of(outcome: object) -> object:
 
 def failure(error: Exception) -> ToolResult:
     """An exception for the model to read: type and message, no traceback, at most `LONGEST_ERROR` characters."""
+    if isinstance(error, OutcomeUnknown):
+        return ToolResult(_told(error)[:LONGEST_ERROR], kind="in_doubt")
     if isinstance(error, ToolFailed):
-        return ToolResult(str(error)[:LONGEST_ERROR], kind="error", infrastructure=error.infrastructure)
+        cls = "transient" if error.infrastructure else "tool"
+        named = error.code if ":" in error.code else f"{cls}:{error.code or 'failed'}"
+        return ToolResult(str(error)[:LONGEST_ERROR], "error", infrastructure=error.infrastructure, error=named)
     leaves = _leaves(error)
     text = "; ".join(_told(leaf) for leaf in leaves[:10])[:LONGEST_ERROR]
+    named = _classed(leaves[0]) if leaves else ""
     if not all(_is_infrastructure(leaf) for leaf in leaves):
-        return ToolResult(text, kind="error")
+        return ToolResult(text, kind="error", error=named)
     waits = [wait_s for leaf in leaves if (wait_s := _retry_after_s(leaf)) is not None]
-    if waits:
-        return Overloaded(text, kind="error", infrastructure=True, retry_after_s=max(waits))
-    return ToolResult(text, kind="error", infrastructure=True)
+    return ToolResult(text, "error", infrastructure=True, error=named, retry_after_s=max(waits, default=None))
+
+
+def code_of(status: int) -> str:
+    """Class and code of an HTTP status that tells of a failure."""
+    cls = "transient" if status in _TRANSIENT else "server" if status >= 500 else "parameter"  # noqa: PLR2004  # of the server
+    return f"{cls}:{status}"
+
+
+def _classed(error: BaseException) -> str:
+    """Class and code of an error, as far as it tells of itself. Source: spec/planning.md, section 2."""
+    for cause in _causes(error):
+        status = _status(cause)
+        if isinstance(status, int) and 400 <= status < 600:  # noqa: PLR2004  # HTTP statuses of failures
+            return code_of(status)
+        if isinstance(cause, TimeoutError):
+            return "timeout:timeout"
+        if _is_of_network(cause):
+            return f"transient:{type(cause).__name__}"
+    cls = "parameter" if isinstance(error, ValueError | TypeError | LookupError) else "tool"
+    return f"{cls}:{type(error).__name__}"
 
 
 def _outcome(fn: Callable[..., object], keywords: Mapping[str, object]) -> object:

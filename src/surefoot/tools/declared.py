@@ -22,6 +22,15 @@ class Guarded:
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """What the developer says of a tool to whoever plans with it; see `ToolSpec`."""
+
+    category: str = ""
+    exclusive: bool = False
+    empty_ok: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Declared:
     """What the developer says of a tool beyond its function; `name` and `description` "" mean: take the function's."""
 
@@ -34,3 +43,4 @@ class Declared:
     name: str = ""
     description: str = ""
     guarded: Guarded = field(default_factory=Guarded)
+    planned: Planned = Planned()

@@ -19,7 +19,7 @@ from typing import Generic, ParamSpec, TypeVar, overload
 
 from surefoot.tools.attempts import Attempts, NotBegun
 from surefoot.tools.calling import called, failure, is_async
-from surefoot.tools.declared import Declared, Guarded
+from surefoot.tools.declared import Declared, Guarded, Planned
 from surefoot.tools.docstring import read_docstring
 from surefoot.tools.render import text_of
 from surefoot.tools.returns import returns_schema
@@ -229,6 +229,9 @@ class FunctionTool(Generic[P, R]):
             roles=said.guarded.roles,
             sensitive=said.guarded.sensitive,
             trusted_fields=said.guarded.trusted_fields,
+            category=said.planned.category,
+            exclusive=said.planned.exclusive,
+            empty_ok=said.planned.empty_ok,
         )
         nulls = tuple(each.name for each in absent if each.default is REQUIRED)
         return _Contract(spec, arguments.converters, parameters.injected, nulls)
@@ -253,6 +256,9 @@ def tool(
     verified: bool = ...,
     egress: bool = ...,
     private: bool = ...,
+    category: str = ...,
+    exclusive: bool = ...,
+    empty_ok: bool = ...,
     roles: Mapping[str, Role] = ...,
     sensitive: Sequence[str] = ...,
     trusted_fields: Sequence[str] = ...,
@@ -271,6 +277,9 @@ def tool(
     verified: bool = ...,
     egress: bool = ...,
     private: bool = ...,
+    category: str = ...,
+    exclusive: bool = ...,
+    empty_ok: bool = ...,
     roles: Mapping[str, Role] = ...,
     sensitive: Sequence[str] = ...,
     trusted_fields: Sequence[str] = ...,
@@ -290,6 +299,9 @@ def tool(
     verified: bool = False,
     egress: bool = False,
     private: bool = False,
+    category: str = "",
+    exclusive: bool = False,
+    empty_ok: bool = False,
     roles: Mapping[str, Role] = types.MappingProxyType({}),
     sensitive: Sequence[str] = (),
     trusted_fields: Sequence[str] = (),
@@ -306,6 +318,7 @@ def tool(
     For the gate: `egress`, a read that carries its arguments out of the house; `private`, its results are confidential;
     `roles`, what parameters are to the effect (`{"to": "destination"}`); `sensitive`, further parameters whose values
     need a good origin; `trusted_fields`, fields of its results that may be believed.
+    For plans: `category`, what it is for; `exclusive`, one call of it at a time; `empty_ok`, nothing is a result, too.
     `probe(…)` takes any of the tool's parameters, and says of an interrupted call whether it took effect: its result if
     so, None if not; it raises when it could not tell, and a person is asked then. Raises `UsageError` for a name or
     signature that no model can use, `ConfigError` for a value out of range.
@@ -317,7 +330,10 @@ def tool(
     if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s > 0):
         raise ConfigError("timeout_s", timeout_s, "must be a finite number of seconds above zero")
     about = Guarded(effect is not None, egress, private, dict(roles), tuple(sensitive), tuple(trusted_fields))
-    declared = Declared(effect or "write", idempotent, polling, finish, verified, timeout_s, name, description, about)
+    planned = Planned(category, exclusive, empty_ok)
+    declared = Declared(
+        effect or "write", idempotent, polling, finish, verified, timeout_s, name, description, about, planned
+    )
     frame = inspect.currentframe()
     caller = frame.f_back if frame else None
     local_names = caller.f_locals if caller and caller.f_code.co_name != "<module>" else {}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from surefoot.tools.addresses import is_this_machine, plain_host
 from surefoot.tools.body import MAX_WIRE_BYTES, read_body
-from surefoot.tools.calling import ToolFailed, called, failure
+from surefoot.tools.calling import ToolFailed, called, code_of, failure
 from surefoot.tools.function import tool
 from surefoot.tools.web import (
     MAX_HOPS,
@@ -152,7 +152,8 @@ class _Api:
         except TimeoutError:
             return ToolResult(f"No complete answer within {self.timeout_s:g} s.", kind="timeout", infrastructure=True)
         except ToolFailed as error:
-            return failure(ToolFailed(self._without_token(str(error)), infrastructure=error.infrastructure))
+            told = self._without_token(str(error))
+            return failure(ToolFailed(told, infrastructure=error.infrastructure, code=error.code))
         return ToolResult(text, source=self._without_token(source))
 
     async def _text(self, kind: str, reference: str) -> tuple[str, str]:
@@ -239,16 +240,18 @@ def _refused(answer: _Answer, what: str, *, has_token: bool) -> ToolFailed:
     seen = "with this token" if has_token else "without a token"
     match answer.status:
         case 403 | 429 if told := _limit(answer):
-            return ToolFailed(f"The rate limit of {answer.url.host} is reached {seen}: {told}.", infrastructure=True)
+            limit = f"The rate limit of {answer.url.host} is reached {seen}: {told}."
+            return ToolFailed(limit, infrastructure=True, code="transient:429")
         case 401 if has_token:
             return ToolFailed(f"{answer.url.host} does not accept the token for {what}.")
         case 401 | 403:
             return ToolFailed(f"The {what} may not be read {seen}.")
         case 404 | 410:
-            return ToolFailed(f"There is no {what}, or it may not be read {seen}.")
+            return ToolFailed(f"There is no {what}, or it may not be read {seen}.", code="parameter:404")
         case status:
             overloaded = status >= 500 or status == 408  # noqa: PLR2004
-            return ToolFailed(f"{answer.url.host} answered {status} for {what}.", infrastructure=overloaded)
+            told = f"{answer.url.host} answered {status} for {what}."
+            return ToolFailed(told, infrastructure=overloaded, code=code_of(status))
 
 
 def _limit(answer: _Answer) -> str:

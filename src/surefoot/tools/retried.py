@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from surefoot.tools.calling import Overloaded
 from surefoot.types.tools import ToolResult
 
 MOST_RETRIES = 2
@@ -29,7 +28,7 @@ async def retried(
     until = clock() + limit_s
     for retry in range(MOST_RETRIES):
         result = await call()
-        wait_s = result.retry_after_s if isinstance(result, Overloaded) else FIRST_WAIT_S * 2**retry
+        wait_s = FIRST_WAIT_S * 2**retry if result.retry_after_s is None else result.retry_after_s
         if not result.infrastructure or clock() + wait_s >= until:
             return result
         await sleep(wait_s)

@@ -24,7 +24,7 @@ from surefoot.tools.addresses import (
     refusal,
 )
 from surefoot.tools.body import ENCODINGS, read_body, text_of_body
-from surefoot.tools.calling import ToolFailed, called
+from surefoot.tools.calling import ToolFailed, called, code_of
 from surefoot.tools.function import tool
 from surefoot.types.errors import ConfigError
 from surefoot.types.ports import Tool
@@ -232,7 +232,7 @@ async def _result(response: ClientResponse, url: str) -> ToolResult:
     if not 200 <= response.status < 300:  # noqa: PLR2004  # the range of success
         overloaded = response.status >= 500 or response.status in (408, 429)  # noqa: PLR2004
         told = " ".join(f"The server answered {response.status} {response.reason or ''}".split())[:200]
-        raise ToolFailed(f"{told}.", infrastructure=overloaded)
+        raise ToolFailed(f"{told}.", infrastructure=overloaded, code=code_of(response.status))
     body = await read_body(response.content, response.headers.get("Content-Encoding", ""))
     # In a thread: megabytes of text take a good part of a second.
     kind = response.headers.get("Content-Type", "")

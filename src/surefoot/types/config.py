@@ -10,6 +10,7 @@ from surefoot.types.checks import is_number, is_share, is_whole
 from surefoot.types.errors import ConfigError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig
+from surefoot.types.planning import PlanConfig
 from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
@@ -79,6 +80,7 @@ _PARTS: Mapping[str, type] = {
     "pre_hydration": PreHydrationConfig,
     "conventions": ConventionsConfig,
     "guard": GuardConfig,
+    "plan": PlanConfig,
 }
 
 
@@ -101,6 +103,7 @@ class LoopConfig:
     `context_tokens`: the window of the models, for a request and its reply; old results are folded so that a run stays
     inside. None is what is known of each model; where nothing is, nothing is folded before a server complains.
     `guard`: how the gate judges calls; None is off, and then only what no run may do is refused.
+    `plan`: how the reasoner `plan` goes about it; None is its defaults.
     `output_schema`: a JSON Schema that the answer, or the deliverable's final output, has to fit as JSON.
     """
 
@@ -127,6 +130,7 @@ class LoopConfig:
     pre_hydration: PreHydrationConfig | None = None
     conventions: ConventionsConfig | None = None
     guard: GuardConfig | None = None
+    plan: PlanConfig | None = None
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():

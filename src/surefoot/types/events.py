@@ -12,18 +12,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from surefoot.types.before_events import ConventionsRead, PreHydrationComplete, ReferencesFound
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
 from surefoot.types.errors import ModelFailureKind
 from surefoot.types.guard import NO_GROUNDS, Grounds, IntentAnchor, Role
-from surefoot.types.guard_events import Asking, GuardEvent
+from surefoot.types.guard_events import Asking, GuardEvent, SpeculationEvent
 from surefoot.types.messages import CallMode, ModelMessage, Usage
 from surefoot.types.plan import PlanStep, check_steps
-from surefoot.types.prehydration import PreHydrationItem, Reference
+from surefoot.types.plan_events import PlanEvent
+from surefoot.types.planning import NO_CONTEXT, TaskContext
 from surefoot.types.profile import Dropped
 from surefoot.types.progress import LimitAction
-from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.reply import Parsed
+from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.step_events import StepEvent
 from surefoot.types.tools import Catalogue, ToolResult
 
@@ -50,8 +53,8 @@ class Task:
     Attempts at the same `operator` of the same `job` belong together: a job is a run with its children, an operator one
     step of a plan ("main" without a plan). Without a job a run stands for itself. Source: spec/reasoners.md, section 8.
 
-    `steps` is a plan that is run in its order, by the reasoner `react`; none leaves all to the model. Raises
-    `UsageError`.
+    `steps` is a plan that the reasoner `react` runs in its order, and `plan` as its dependencies have it, and repairs;
+    none leaves all to the model. `context` is what is known around the task, for whoever plans it. Raises `UsageError`.
     """
 
     text: str
@@ -59,6 +62,7 @@ class Task:
     job: str = ""
     operator: str = "main"
     steps: tuple[PlanStep, ...] = ()
+    context: TaskContext = NO_CONTEXT
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(self.steps))
@@ -135,6 +139,8 @@ class ToolsSelected:
     the first of them with stage and reason. For the gate: `doubted` are the tools about whose every call a person is
     asked because of their names, and why; `pinned` are the foreign tools seen for the first time, by name with their
     pin, which holds from now on.
+
+    With `selection` it is the choice of the reasoner `plan`, in the mode `reason`: what is visible stays as it is.
     """
 
     visible: tuple[str, ...]
@@ -144,6 +150,7 @@ class ToolsSelected:
     dropped: tuple[Dropped, ...] = ()
     doubted: Mapping[str, str] = field(default_factory=dict[str, str])
     pinned: Mapping[str, str] = field(default_factory=dict[str, str])
+    selection: ToolSelectionResult | None = None
     type: Literal["ToolsSelected"] = "ToolsSelected"
 
 
@@ -203,7 +210,7 @@ class CallJudged:
     decision: Decision
     rule: str = ""
     by: str = ""
-    origin: Literal["model", "prefetch", "plan"] = "model"
+    origin: Literal["model", "prefetch", "plan", "branch"] = "model"
     grounds: Grounds = NO_GROUNDS
     type: Literal["CallJudged"] = "CallJudged"
 
@@ -265,74 +272,24 @@ class CallEnded:
     type: Literal["CallEnded"] = "CallEnded"
 
 
+Outcome = Literal["done", "not_done", "abandoned"]
+"""What a person says of a call in doubt."""
+
+
 @dataclass(frozen=True, slots=True)
 class DoubtSettled:
     """Whether an interrupted call took effect is known now: a person says so (`by`), or the tool's probe does.
 
-    `outcome` "done" gives the model `result`; "not_done" lets the call run again; "unknown" is the word of a probe that
-    could not tell, and leaves it to a person.
+    `outcome` "done" gives the model `result`; "not_done" lets the call run again; "abandoned" has it fail; "unknown" is
+    the word of a probe that could not tell, and leaves it to a person.
     """
 
     call_id: str
-    outcome: Literal["done", "not_done", "unknown"]
+    outcome: Literal["done", "not_done", "abandoned", "unknown"]
     by: str
     result: ToolResult | None = None
     elapsed_s: float = 0.0
     type: Literal["DoubtSettled"] = "DoubtSettled"
-
-
-@dataclass(frozen=True, slots=True)
-class ReferencesFound:
-    """What the user's words refer to, and the calls that fetch it.
-
-    A call's position is the place of its reference, from 0, and its id "0." with that place. A reference without a call
-    says why in `refusal`, and has no credentials in its value.
-    """
-
-    references: tuple[Reference, ...]
-    dropped: int = 0
-    scan_truncated: bool = False
-    calls: tuple[ParsedCall, ...] = ()
-    elapsed_s: float = 0.0
-    type: Literal["ReferencesFound"] = "ReferencesFound"
-
-
-@dataclass(frozen=True, slots=True)
-class PreHydrationComplete:
-    """What was fetched before the first model call, zeros included. `message` is what the model reads of it.
-
-    Tokens are counted as four bytes each. Source: spec/primitives.md, sections 3.9 and 6.
-    """
-
-    references_found: int
-    references_resolved: int
-    references_failed: int
-    total_tokens: int
-    references_dropped: int = 0
-    frame_tokens: int = 0
-    scan_truncated: bool = False
-    elapsed_ms: int = 0
-    items: tuple[PreHydrationItem, ...] = ()
-    message: str = ""
-    type: Literal["PreHydrationComplete"] = "PreHydrationComplete"
-
-
-@dataclass(frozen=True, slots=True)
-class ConventionsRead:
-    """A run has come to a place: the files of conventions (path, SHA-256, bytes shown) not shown so before, if any.
-
-    `directory` is the place as a call names it, `scope` the directory of the workspace that it means ("" outside), and
-    `step` the reply whose calls came there, 0 before the first. `message` is what the model reads of the files, `error`
-    why there are none. What is told of the root later stands in place of what was. Source: spec/primitives.md, 4.5.
-    """
-
-    directory: str
-    files: tuple[tuple[str, str, int], ...] = ()
-    message: str = ""
-    error: str = ""
-    scope: str = ""
-    step: int = 0
-    type: Literal["ConventionsRead"] = "ConventionsRead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +319,50 @@ class RunEnded:
     type: Literal["RunEnded"] = "RunEnded"
 
 
+StepInner = (
+    ToolsSelected
+    | ModelTraitLearnt
+    | ModelReplied
+    | ModelFailed
+    | CallJudged
+    | ValuesEndorsed
+    | CallReused
+    | CallStarted
+    | CallEnded
+    | DoubtSettled
+    | ConventionsRead
+    | StepLimitReached
+    | StepEvent
+    | GuardEvent
+    | SpeculationEvent
+    | RunEnded
+)
+"""What can happen inside a running step of the reasoner `plan`, as it can in a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class InStep:
+    """Something happened inside the attempt `attempt` of a running step of a plan; what is late changes nothing."""
+
+    step_id: str
+    attempt: int
+    event: StepInner
+    type: Literal["InStep"] = "InStep"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsShortlisted:
+    """The tools that a model gets to choose from, best first; for each part of the task the best of them in order.
+
+    Source: spec/planning.md, section 14.
+    """
+
+    names: tuple[str, ...]
+    best: tuple[tuple[str, ...], ...] = ()
+    elapsed_s: float = 0.0
+    type: Literal["ToolsShortlisted"] = "ToolsShortlisted"
+
+
 Event = (
     RunStarted
     | RunResumed
@@ -383,5 +384,9 @@ Event = (
     | StepLimitReached
     | StepEvent
     | GuardEvent
+    | SpeculationEvent
+    | PlanEvent
+    | ToolsShortlisted
+    | InStep
     | RunEnded
 )

@@ -146,6 +146,83 @@ class IntentAnchor:
     made_by: str = "rules"
 
 
+BranchSource = Literal["hypothesis", "trajectory_memory", "model_call"]
+BranchStatus = Literal["untried", "rejected", "committed", "failed"]
+"""Not taken yet · refused by the gate · taken · taken, and its call was refused or failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class HypothesisBranch:
+    """One way to go on: calls of one tool, one for each set of arguments; or a reserved name, for words.
+
+    `has_side_effects` and `requires_external_communication` are computed from declarations. `rationale` and `flows`
+    are text of a model, for persons. `path` is the key of the verified path that a branch out of memory comes from.
+    """
+
+    branch_id: str
+    step_id: str
+    tool_name: str
+    argument_sets: tuple[Mapping[str, object], ...] = ()
+    rationale: str = ""
+    flows: Mapping[str, Flow] = field(default_factory=dict[str, Flow])
+    risk_level: Literal["low", "medium", "high"] = "low"
+    necessity_score: float = 0.5
+    redundancy_level: Literal["minimal", "moderate", "high"] = "minimal"
+    has_side_effects: bool = False
+    requires_external_communication: bool = False
+    source: BranchSource = "hypothesis"
+    status: BranchStatus = "untried"
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HypothesisTree:
+    """The ways to go on in a step, at most six. `decision_point` is the number of the reply that it is made for."""
+
+    tree_id: str
+    step_id: str
+    decision_point: int
+    branches: tuple[HypothesisBranch, ...] = ()
+    recommended_branch_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a branch is not taken: the rule that refused it, and the reason that a model may read."""
+
+    branch_id: str
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitmentDecision:
+    """Which branch of a tree is taken, None where all were rejected; who chose it, and why."""
+
+    tree_id: str
+    selected_branch_id: str | None
+    by: Literal["model", "order", "person"]
+    reason: str = ""
+    rejected: tuple[Rejection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedPath:
+    """The shape of a call that went well in a completed run: no value of it is kept.
+
+    `key` stands for the kind of step, the effect and the roles; each journal has its own. `roles` has for each
+    parameter its role, where its value came from, and by what such a value is found anew. `uses` counts the runs,
+    `last_ok` is the day of the last one in ISO form. Source: spec/guard.md, section 3.6.
+    """
+
+    key: str
+    tool_name: str
+    pin: str
+    roles: Mapping[str, tuple[Role, Origin, str]]
+    uses: int = 1
+    last_ok: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Why a leaf is good or odd: its place in the arguments, what it is, and where its value stands.
@@ -199,12 +276,17 @@ class GuardConfig:
     only those that have to wait for it ("queue"), or is a refusal ("deny"). After `max_asks` questions of a run, and
     of a question after `approval_timeout_s`, the answer is no. `lexicon` adds words to effects, `{"communicate":
     ("ping",)}`; `constraints` hold for every run. `rules` only tighten, `standing` always allow one thing, `cedar` is
-    the text of Cedar policies ("": none; needs the extra `cedar`).
+    the text of Cedar policies ("": none; needs the extra `cedar`), `user` whose runs these are to them.
 
     What a model adds, which only tightens: `anchor` "model" has it read the user's words, `sanitise` "model" name
     passages of results that are not to be shown, `judge` look at each call that does more than read. `judge` is "" for
     nobody, "self" for the run's own model, or the name of another, which is then asked for all three. A stage that
     gives no good reply within `stage_timeout_s` has failed, and asks a person where it matters.
+
+    `speculate` has a model name ways to go on before each reply of a step with tools; the gate judges each, and one is
+    recommended. With `direct` its calls are made without asking the model, and judged again. After `max_backtracks`
+    failures of taken branches, a step goes on without; after `max_trees` of which nothing survives, the model is told
+    why, or the step of a plan fails. `memory` keeps the shapes of calls that went well beside the journal.
     """
 
     mode: Literal["off", "observe", "enforce"] = "enforce"
@@ -223,24 +305,33 @@ class GuardConfig:
     rules: tuple[Rule, ...] = ()
     standing: tuple[StandingRule, ...] = ()
     cedar: str = ""
+    user: str = ""
     anchor: Literal["rules", "model"] = "rules"
     sanitise: Literal["rules", "model"] = "rules"
     judge: str = ""
     stage_timeout_s: float = 120.0
+    speculate: bool = False
+    direct: bool = False
+    memory: bool = False
+    max_backtracks: int = 3
+    max_trees: int = 2
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ConfigError(name, getattr(self, name), f"choose one of {', '.join(choices)}")
-        for name in ("max_asks", "reasoning_retries"):
-            if not is_whole(getattr(self, name), 0):
-                raise ConfigError(name, getattr(self, name), "give a whole number of at least 0")
+        for name, least in (("max_asks", 0), ("reasoning_retries", 0), ("max_backtracks", 0), ("max_trees", 1)):
+            if not is_whole(getattr(self, name), least):
+                raise ConfigError(name, getattr(self, name), f"give a whole number of at least {least}")
         for name in ("approval_timeout_s", "stage_timeout_s"):
             if not (is_number(getattr(self, name)) and getattr(self, name) > 0):
                 raise ConfigError(name, getattr(self, name), "give seconds above 0")
         for name, kind in _KINDS.items():
             if not isinstance(getattr(self, name), kind):
                 raise ConfigError(name, getattr(self, name), f"give a {kind.__name__}")
+        for name in ("direct", "memory"):
+            if getattr(self, name) and not self.speculate:
+                raise ConfigError(name, getattr(self, name), "it needs speculate=True")
         for name, part in (("constraints", SecurityConstraint), ("rules", Rule), ("standing", StandingRule)):
             if not all(isinstance(one, part) for one in getattr(self, name)):
                 raise ConfigError(name, getattr(self, name), f"give a tuple of {part.__name__}")
@@ -256,12 +347,13 @@ def _is_word(value: object) -> bool:
 
 
 _KINDS: Mapping[str, type] = {
-    "strict": bool,
+    **dict.fromkeys(("strict", "speculate", "direct", "memory"), bool),
     "lexicon": Mapping,
     "constraints": tuple,
     "rules": tuple,
     "standing": tuple,
     "cedar": str,
+    "user": str,
     "judge": str,
 }
 _CHOICES: Mapping[str, tuple[str, ...]] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from surefoot.types.guard import CommitmentDecision, HypothesisTree
 from surefoot.types.messages import Usage
 
 
@@ -64,3 +65,49 @@ class JudgementMade:
 
 
 GuardEvent = PerceptionSanitised | JudgementMade
+
+
+@dataclass(frozen=True, slots=True)
+class OfTree:
+    """What speculation puts on record."""
+
+
+@dataclass(frozen=True, slots=True)
+class HypothesesMade(OfTree):
+    """The ways to go on that a model names, and those of memory; `dropped` counts what cannot be taken or is known.
+
+    A failure means that there is no tree, and that the model goes on as ever. Source: spec/guard.md, section 3.4.
+    """
+
+    tree: HypothesisTree
+    dropped: int
+    asking: Asking
+    type: Literal["HypothesesMade"] = "HypothesesMade"
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRejected(OfTree):
+    """A branch is out: the gate refuses it, or its call was made and came to nothing ("person", "call_failed")."""
+
+    tree_id: str
+    branch_id: str
+    rule: str
+    reason: str
+    type: Literal["BranchRejected"] = "BranchRejected"
+
+
+@dataclass(frozen=True, slots=True)
+class BranchCommitted(OfTree):
+    """Which branch is taken, and why; none if all were rejected.
+
+    With `asking` a model was asked to choose. `direct`: its calls are made without asking the model for them.
+    """
+
+    decision: CommitmentDecision
+    asking: Asking | None = None
+    direct: bool = False
+    type: Literal["BranchCommitted"] = "BranchCommitted"
+
+
+SpeculationEvent = HypothesesMade | BranchRejected | BranchCommitted
+"""How a step with tools is speculated about (section 3.4)."""

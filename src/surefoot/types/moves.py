@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
-from surefoot.types.events import Want
+from surefoot.types.events import Event, Want
 from surefoot.types.guard import NO_GROUNDS, Grounds
-from surefoot.types.guard_events import PerceptionSanitised
+from surefoot.types.guard_events import BranchCommitted, BranchRejected, PerceptionSanitised
+from surefoot.types.planning import ProposalKind
 from surefoot.types.progress import LimitAction, StepDecision
 from surefoot.types.step_events import StepEvent
 
@@ -91,6 +92,28 @@ class JudgeCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Hypothesise:
+    """Ask a model for ways to go on in a step, as the tree of that id."""
+
+    step_id: str
+    tree_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Ask a model which of the branches that survived is to be taken."""
+
+    tree_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TellBranch:
+    """Put on record that a branch is out, or taken."""
+
+    event: BranchRejected | BranchCommitted
+
+
+@dataclass(frozen=True, slots=True)
 class TellPerception:
     """Put on record what of a result is not shown."""
 
@@ -131,10 +154,69 @@ class End:
     ending: Ending
 
 
+@dataclass(frozen=True, slots=True)
+class Shortlist:
+    """Find the tools that a model gets to choose from, for the `number`th time."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """Ask a model for a proposal; `about` is the step of a step reflection, `number` counts all that were asked for."""
+
+    kind: ProposalKind
+    about: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait before a failed step is tried again by the engine, then start its attempt `attempt`."""
+
+    step_id: str
+    attempt: int
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluate:
+    """Have an evaluator look at a run whose steps are done, at version `version` of its plan."""
+
+    name: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TellPlan:
+    """Put on record, in one piece, what was decided about the plan and its steps."""
+
+    events: tuple[Event, ...]
+
+
 StageMove = MakeAnchor | Sanitise | JudgeCall
 """The moves in which a model is asked for a stage of the guard."""
 
-WorldMove = Think | Act | Probe | Find | Hydrate | ReadConventions | StageMove
+SpeculativeMove = Hypothesise | Commit
+"""The moves in which a model is asked for ways to go on (spec/guard.md, section 3.4)."""
+
+StepMove = Think | Act | Probe | ReadConventions | StageMove | SpeculativeMove
+"""The moves that touch the world out of a running step of a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Make a move of a running step of a plan."""
+
+    step_id: str
+    attempt: int
+    move: StepMove
+
+
+PlanMove = Shortlist | Propose | Wait | Evaluate | Within
+"""The moves of a plan that repairs itself."""
+
+WorldMove = Think | Act | Probe | Find | Hydrate | ReadConventions | StageMove | SpeculativeMove | PlanMove
 """The moves that touch the world; the others only put something on record."""
 
-Move = WorldMove | Judge | Reuse | Learn | TellLimit | TellStep | TellPerception | End
+Move = WorldMove | Judge | Reuse | Learn | TellLimit | TellStep | TellPerception | TellBranch | TellPlan | End

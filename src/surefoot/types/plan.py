@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from surefoot.types.checks import is_number, is_whole
 from surefoot.types.errors import UsageError
 from surefoot.types.tools import Trust
 
@@ -24,7 +25,27 @@ RESERVED: Mapping[str, StepKind] = {
 WITHOUT_TOOLS: frozenset[StepKind] = frozenset({"reasoning", "response"})
 """The kinds of steps in which no tool may be called."""
 
-StepErrorClass = Literal["parameter", "tool", "transient", "timeout", "server", "external", "denied", "violation"]
+StepErrorClass = Literal[
+    "parameter",
+    "tool",
+    "transient",
+    "timeout",
+    "server",
+    "external",
+    "denied",
+    "violation",
+    "limit",
+    "postcondition",
+]
+"""Where an error comes from. Source: spec/planning.md, section 2."""
+
+StepStatus = Literal[
+    "pending", "running", "waiting", "succeeded", "failed", "skipped", "superseded", "cancelled", "in_doubt"
+]
+"""How far a step has come; a step is open while it is pending or failed."""
+
+NON_EMPTY = "non_empty"
+"""The postcondition that a result is not empty; any other is a JSON Schema."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -42,7 +63,13 @@ class PlanStep:
     `tool_id` and `parameters` belong to a tool step, `instruction` to every other: the goal of an agent, reasoning or
     response step, the reason of a skip. `allowed_tools` are those of an agent step (none: all of the run).
     `dependencies` are the steps whose outputs it uses. Only a step that is not `required` may be skipped by a model. A
-    reserved name as `tool_id` is read as the kind that it stands for. Raises `UsageError` for fields that do not fit.
+    reserved name as `tool_id` is read as the kind that it stands for.
+
+    For the reasoner `plan` alone: strings in `parameters` may hold references, `{{step.field}}`; `postcondition` is
+    what the result has to be; a run in which a `must_succeed` step is open is never as good as done; `timeout_s` is for
+    one attempt of a tool step, `max_steps` the model requests of an agent step. `unanchored`: whoever proposed it had
+    read untrusted text, and it goes beyond what the user's words ask for, so that a person is asked about each call.
+    Raises `UsageError` for fields that do not fit.
     """
 
     step_id: str
@@ -54,6 +81,12 @@ class PlanStep:
     parameters: Mapping[str, object] = field(default_factory=dict[str, object])
     dependencies: tuple[str, ...] = ()
     required: bool = True
+    expected_output: str = ""
+    postcondition: Literal["non_empty"] | Mapping[str, object] | None = None
+    must_succeed: bool = False
+    timeout_s: float | None = None
+    max_steps: int | None = None
+    unanchored: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.step_id, str) or _ID.fullmatch(self.step_id) is None:  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
@@ -82,6 +115,10 @@ class PlanStep:
             return "a skip says why in its instruction" if self.kind == "skip" else "say in its instruction what to do"
         if self.parameters and not is_tool:
             return f"a step of kind {self.kind} has no parameters"
+        if self.timeout_s is not None and not (is_number(self.timeout_s) and self.timeout_s > 0):
+            return "timeout_s is in seconds, above 0"
+        if self.max_steps is not None and not (is_whole(self.max_steps, 1) and self.kind == "agent"):
+            return "max_steps is a whole number from 1, for an agent step alone"
         return "only an agent step has allowed_tools" if self.allowed_tools and self.kind != "agent" else ""
 
     @property
@@ -92,11 +129,12 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class StepError:
-    """Why a step failed: a class and a stable word; the message is for a person."""
+    """Why a step failed: a class and a stable word; the message is for a person, `retry_after_s` what a server asks."""
 
     cls: StepErrorClass
     code: str
     message: str = ""
+    retry_after_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +142,8 @@ class StepExecutionResult:
     """What came of a step; a skipped one has neither output nor error.
 
     `sources` are where all that its output was made of came from: ids of calls, or names of what came with the task.
-    It is untrusted if any of these is.
+    It is untrusted if any of these is. The rest is told of steps of the reasoner `plan`: which `attempt` it was, the
+    resolved `parameters` of a tool step and their `fingerprint`, and seconds in which the run was driven.
     """
 
     step_id: str
@@ -113,6 +152,18 @@ class StepExecutionResult:
     error: StepError | None = None
     sources: tuple[str, ...] = ()
     trust: Trust = "trusted"
+    attempt: int = 1
+    tool_id: str = ""
+    parameters: Mapping[str, object] = field(default_factory=dict[str, object])
+    call_id: str = ""
+    fingerprint: str = ""
+    started_at_s: float = 0.0
+    duration_s: float = 0.0
+
+    @property
+    def error_message(self) -> str:
+        """What went wrong in words; "" for nothing."""
+        return self.error.message if self.error is not None else ""
 
     @property
     def is_success(self) -> bool:

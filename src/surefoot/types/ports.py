@@ -110,6 +110,18 @@ async def service_of(context: ToolCallContext, key: ServiceKey) -> object:
     return await line.service(key)
 
 
+class Encoder(Protocol):
+    """Says how near texts are in meaning (spec/planning.md, section 15)."""
+
+    async def likeness(self, asked: Sequence[str], texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """For each of `texts` its cosine to each of `asked`, -1.0 to 1.0.
+
+        MUST give the same for the same texts on the same machine, whatever it is asked along with them, and MUST
+        remember the meaning of `texts`, which come again, and not that of `asked`. Raises `ModelError`.
+        """
+        ...
+
+
 class Tool(Protocol):
     """Something that a model can call."""
 

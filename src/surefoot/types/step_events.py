@@ -21,8 +21,10 @@ class OfStep:
 
 @dataclass(frozen=True, slots=True)
 class StepStarted(OfStep):
-    """A step of the plan begins; the call of a tool step is about to be judged."""
+    """A step of the plan begins; the call of a tool step is about to be judged. `attempt` counts from 1."""
 
+    attempt: int = 1
+    elapsed_s: float = 0.0
     type: Literal["StepStarted"] = "StepStarted"
 
 
@@ -39,6 +41,7 @@ class StepEnded(OfStep):
     error: StepError | None = None
     sources: tuple[str, ...] = ()
     trust: Trust = "trusted"
+    attempt: int = 1
     type: Literal["StepEnded"] = "StepEnded"
 
 

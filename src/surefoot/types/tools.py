@@ -32,6 +32,10 @@ class ToolSpec:
     carries its arguments out of the house, `private` that its results are confidential. `roles` says what parameters
     are to the effect, `sensitive` which more of them need a good origin, `trusted_fields` which fields of its results
     may be believed. `server` is where the tool comes from ("": this process), `output` the schema of its results.
+    `category` is the kind of tool that it is, as its maker says: selection prefers the kind that a task names.
+
+    For plans (spec/planning.md): `exclusive`, that one call of it runs at a time; `empty_ok`, that nothing found is a
+    result like any other.
     """
 
     name: str
@@ -55,6 +59,9 @@ class ToolSpec:
     trusted_fields: tuple[str, ...] = ()
     server: str = ""
     output: Mapping[str, object] | None = None
+    category: str = ""
+    exclusive: bool = False
+    empty_ok: bool = False
 
     @property
     def is_foreign(self) -> bool:
@@ -119,7 +126,8 @@ class ToolResult:
     `content` then says how, for the model to read. `infrastructure` marks failures
     that are not the tool's own (connection, timeout, overload). `structured` says that `content` is the JSON of a value
     that the tool gave as a value, and not a text that happens to parse. `outcome` is a digest of a whole that became a
-    blob, for which times, ids and the like do not count (`core/trail.py: outcome`).
+    blob, for which times, ids and the like do not count (`core/trail.py: outcome`). `error` is "CLASS:CODE" of a
+    failure where that is known (`types/plan.py: StepErrorClass`), `retry_after_s` what a server asks to wait.
     """
 
     content: str
@@ -131,6 +139,8 @@ class ToolResult:
     infrastructure: bool = False
     structured: bool = False
     outcome: str = ""
+    error: str = ""
+    retry_after_s: float | None = None
 
     @property
     def is_error(self) -> bool:

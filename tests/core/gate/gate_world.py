@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import orjson
 
-from surefoot.core.gate.effects import guess
 from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.limits import Started
+from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.sources import endorsed_by, having_read, set_of
 from surefoot.core.gate.verdict import digest_of, judged
 from surefoot.core.gate.words import read_words
@@ -71,7 +71,5 @@ class Run:
         self._started(spec, arguments)
 
     def _started(self, spec: ToolSpec, arguments: Mapping[str, object]) -> None:
-        amounts = tuple(str(v) for k, v in arguments.items() if k == "amount")
-        effects = guess(spec, self.known.config.guess).classes(to_somebody=False)
-        digest = digest_of(spec, arguments)
-        self.started.append(Started(str(len(self.started)), spec.name, effects, digest, amounts))
+        begun = GateRecord(self.known).begun(str(len(self.started)), spec, arguments, digest_of(spec, arguments))
+        self.started.append(replace(begun, is_open=False))

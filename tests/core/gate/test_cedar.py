@@ -1,7 +1,5 @@
 """Cedar policies in front of the tools: what they do not clearly permit does not run."""
 
-from dataclasses import replace
-
 import pytest
 from gate_world import CONTACTS, PAY, SEND, Run
 
@@ -15,9 +13,7 @@ PERMIT = "permit(principal, action, resource);"
 
 
 def run(cedar: str, *, user: str = "ada") -> Run:
-    its = Run(WORDS, GuardConfig(cedar=cedar))
-    its.known = replace(its.known, user=user)
-    return its
+    return Run(WORDS, GuardConfig(cedar=cedar, user=user))
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def tool(name: str, parameters: str = "", **more: object) -> ToolSpec:
         ("is_open", "read"),
         ("retrieve.pages", "read"),
         ("查询_余额", "read"),
-        ("read_and_send", "read"),
+        ("read_and_send", "communicate"),
         ("delete_row", "delete"),
         ("removeRow", "delete"),
         ("cancel_meeting", "delete"),

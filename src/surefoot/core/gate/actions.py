@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from surefoot.core.gate import lexicon
+from surefoot.core.gate.late import Late
 from surefoot.core.gate.stems import stem, stems
 from surefoot.types.tools import Effect
 
@@ -24,17 +25,15 @@ _BY_NAME: Mapping[Effect, frozenset[str]] = {
 }
 _BY_WORD: Mapping[Effect, frozenset[str]] = {e: stems(lexicon.ACTION_WORDS[e]) for e in EFFECTS}
 _BY_NOUN: Mapping[Effect, frozenset[str]] = {e: stems(lexicon.ACTION_NOUNS[e]) for e in lexicon.ACTION_NOUNS}
-_CHINESE: Mapping[Effect, re.Pattern[str]] = {
-    e: re.compile("|".join(lexicon.CHINESE_ACTIONS[e].split())) for e in EFFECTS
+_CHINESE: Mapping[Effect, Late] = {e: Late("|".join(lexicon.CHINESE_ACTIONS[e].split())) for e in EFFECTS}
+_CHINESE_MONEY = Late("|".join(lexicon.CHINESE_MONEY.split()))
+_PHRASES: Mapping[Effect, Late] = {
+    e: Late(rf"\b(?:{'|'.join(p)})\b", re.IGNORECASE) for e, p in lexicon.PHRASES.items()
 }
-_CHINESE_MONEY = re.compile("|".join(lexicon.CHINESE_MONEY.split()))
-_PHRASES: Mapping[Effect, re.Pattern[str]] = {
-    e: re.compile(rf"\b(?:{'|'.join(p)})\b", re.IGNORECASE) for e, p in lexicon.PHRASES.items()
-}
-_SUM = re.compile(lexicon.CURRENCY_AMOUNT, re.IGNORECASE)
-_ENGLISH = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
-_CJK = re.compile(r"[\u3400-\u9fff]")
-_SET_PHRASE = re.compile(r"\b(e)-(?=mail)|\bin\s+order\s+(?=to\b|that\b)", re.IGNORECASE)
+_SUM = Late(lexicon.CURRENCY_AMOUNT, re.IGNORECASE)
+_ENGLISH = Late(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
+_CJK = Late(r"[\u3400-\u9fff]")
+_SET_PHRASE = Late(r"\b(e)-(?=mail)|\bin\s+order\s+(?=to\b|that\b)", re.IGNORECASE)
 _NEAR = 4
 """How many words after a light verb its noun is looked for."""
 

@@ -71,7 +71,7 @@ def _asked_of(policies: str, call: Asked) -> tuple[bool, str]:
     import cedarpy  # noqa: PLC0415  # of an extra
 
     request = {
-        "principal": {"type": "User", "id": call.known.user},
+        "principal": {"type": "User", "id": call.known.config.user},
         "action": {"type": "Action", "id": call.aim.effect.effect or "unknown"},
         "resource": {"type": "Tool", "id": call.spec.name},
         "context": _context(call),

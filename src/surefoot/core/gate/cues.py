@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 
 from surefoot.core.gate import lexicon
+from surefoot.core.gate.late import Late
 from surefoot.types.guard import Cue
 
-_SENTENCE = re.compile(r"[^.!?;\n。！？；]+(?:[.](?!\s|\Z)[^.!?;\n。！？；]*)*")
-_VERB = re.compile(lexicon.ADOPTION_VERB, re.IGNORECASE)
-_NOUN = re.compile(lexicon.ADOPTION_NOUN, re.IGNORECASE)
-_PLACE = re.compile(lexicon.ADOPTION_PLACE, re.IGNORECASE)
-_NO_ADOPTION = re.compile(lexicon.NO_ADOPTION, re.IGNORECASE)
-_NEGATION = re.compile(rf"{lexicon.NEGATIONS}|{lexicon.CHINESE_NEGATIONS}", re.IGNORECASE)
-_DELEGATION = tuple(re.compile(pattern, re.IGNORECASE) for pattern in lexicon.DELEGATION)
-_SET = re.compile(
-    rf"\b(?:{'|'.join(lexicon.SET_WORDS.split())})\b|{'|'.join(lexicon.CHINESE_SET.split())}", re.IGNORECASE
-)
-_RELATIVE_DATE = re.compile(lexicon.RELATIVE_DATES, re.IGNORECASE)
+_SENTENCE = Late(r"[^.!?;\n。！？；]+(?:[.](?!\s|\Z)[^.!?;\n。！？；]*)*")
+_VERB = Late(lexicon.ADOPTION_VERB, re.IGNORECASE)
+_NOUN = Late(lexicon.ADOPTION_NOUN, re.IGNORECASE)
+_PLACE = Late(lexicon.ADOPTION_PLACE, re.IGNORECASE)
+_NO_ADOPTION = Late(lexicon.NO_ADOPTION, re.IGNORECASE)
+_NEGATION = Late(rf"{lexicon.NEGATIONS}|{lexicon.CHINESE_NEGATIONS}", re.IGNORECASE)
+_DELEGATION = tuple(Late(pattern, re.IGNORECASE) for pattern in lexicon.DELEGATION)
+_SET = Late(rf"\b(?:{'|'.join(lexicon.SET_WORDS.split())})\b|{'|'.join(lexicon.CHINESE_SET.split())}", re.IGNORECASE)
+_RELATIVE_DATE = Late(lexicon.RELATIVE_DATES, re.IGNORECASE)
 
 
 def cues(text: str) -> frozenset[Cue]:

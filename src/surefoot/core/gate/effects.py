@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from surefoot.core.gate.actions import PEOPLE, is_money_name, of_name_word
-from surefoot.core.gate.lexicon import LINK_WORDS
+from surefoot.core.gate.name_words import LINK_WORDS, RUN_WORDS
 from surefoot.core.gate.roles import role_of_name
 from surefoot.core.gate.stems import stem, stems, words_of_name
 from surefoot.types.tools import Effect, ToolSpec
@@ -62,9 +62,34 @@ def _has_link(spec: ToolSpec) -> bool:
     return any(_has(name, _LINKS) for name in names)
 
 
+_STRENGTH: tuple[Effect, ...] = ("delete", "transact", "communicate", "write")
+_JOINTS = frozenset(("and", "or", "then"))
+_RUNS = stems(RUN_WORDS)
+
+
 def _class_of(name: str) -> Effect | None:
-    """The class of the first word that is in one."""
-    return next((effect for word in words_of_name(name) if (effect := of_name_word(word)) is not None), None)
+    """The strongest of what a name joins by "and", "or", "then"; of each part the first word that is in a class.
+
+    Behind the first joint a plural says what it is about, and not what is done. What runs something given to it may do
+    anything, and so is no read.
+    """
+    words = words_of_name(name)
+    found: set[Effect] = set()
+    is_new, is_first = True, True
+    for word in words:
+        if word in _JOINTS:
+            is_new, is_first = True, False
+        elif is_new and (is_first or not _is_plural(word)) and (effect := of_name_word(word)) is not None:
+            found.add(effect)
+            is_new = False
+    for effect in _STRENGTH:
+        if effect in found:
+            return effect
+    return "read" if found and _RUNS.isdisjoint(stems(words)) else None
+
+
+def _is_plural(word: str) -> bool:
+    return word.endswith("s") and stem(word) != word
 
 
 def bare_name(spec: ToolSpec) -> str:

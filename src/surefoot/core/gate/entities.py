@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from surefoot.core.gate import lexicon
 from surefoot.core.gate.forms import normal_text
+from surefoot.core.gate.late import Late
 from surefoot.core.gate.stems import stems
 from surefoot.core.gate.values import hard_tokens
 from surefoot.types.guard import Entity, EntityKind
@@ -22,7 +23,7 @@ MASK = "\ufffc"
 """Stands for each character of what was masked: no letter, no space, no mark of a sentence."""
 
 _QUOTES = tuple(
-    re.compile(pattern)
+    Late(pattern)
     for pattern in (
         rf"(?<![A-Za-z0-9])\"(?=\S)([^\"]{{2,{LONGEST_QUOTE}}})(?<=\S)\"(?![A-Za-z0-9])",
         rf"(?<![A-Za-z0-9])'(?=\S)((?:[^'\n]|(?<=[A-Za-z])'(?=[A-Za-z])){{2,{LONGEST_QUOTE}}})(?<=\S)'(?![A-Za-z0-9])",
@@ -30,21 +31,21 @@ _QUOTES = tuple(
         *(rf"{a}([^{a}{b}]{{2,{LONGEST_QUOTE}}}){b}" for a, b in ("“”", "‘’", "「」", "『』", "《》", "«»", "【】")),
     )
 )
-_PATH = re.compile(r"[\w~./\\-]+")
-_FILE = re.compile(rf"(.*[^./\\]\.(?:{'|'.join(lexicon.FILE_TYPES.split())}))(?![A-Za-z0-9])", re.IGNORECASE)
+_PATH = Late(r"[\w~./\\-]+")
+_FILE = Late(rf"(.*[^./\\]\.(?:{'|'.join(lexicon.FILE_TYPES.split())}))(?![A-Za-z0-9])", re.IGNORECASE)
 _ID_VALUE = r"[\"'“「#]{0,2}([A-Za-z]{0,6}[-_]?\d[A-Za-z0-9_-]{0,40})"
-_ID = re.compile(
+_ID = Late(
     rf"(?:(?<![A-Za-z0-9])(?:ids?|no\.|nr\.?|num\.?|numbers?)|编号|号码|序号)\s{{0,3}}(?:(?:is|of|=|:|为|是)\s{{0,3}})?{_ID_VALUE}",
     re.IGNORECASE | re.ASCII,
 )
-_NUMBER_SIGN = re.compile(r"(?<![\w&#])#(\d[A-Za-z0-9_-]{0,40})", re.ASCII)
-_MORE_IDS = re.compile(rf"[\"'”」]?\s{{0,3}}(?:,|、|\band\b|\bor\b|和)\s{{0,3}}{_ID_VALUE}", re.ASCII)
+_NUMBER_SIGN = Late(r"(?<![\w&#])#(\d[A-Za-z0-9_-]{0,40})", re.ASCII)
+_MORE_IDS = Late(rf"[\"'”」]?\s{{0,3}}(?:,|、|\band\b|\bor\b|和)\s{{0,3}}{_ID_VALUE}", re.ASCII)
 _LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff"
-_WORD = re.compile(rf"[{_LETTERS}][{_LETTERS}\d_'’&-]*")
+_WORD = Late(rf"[{_LETTERS}][{_LETTERS}\d_'’&-]*")
 _TAILS = "'’&-_"
 _LINKS = frozenset(lexicon.NAME_LINKS.split())
 _HEADS = frozenset(".!?:;\n。！？；：\"'“‘「『《«【`(（*•-–—>")
-_CHINESE_VERBS = re.compile(
+_CHINESE_VERBS = Late(
     f"(?:{'|'.join('|'.join(w.split()) for w in lexicon.CHINESE_ACTIONS.values())}|把|将|在|从|给|请|文件)+"
 )
 _COMMON = stems(" ".join((lexicon.OPENERS, lexicon.LIGHT_VERBS, lexicon.MONEY_NOUNS, *lexicon.ACTION_WORDS.values())))
@@ -146,7 +147,8 @@ def _name(text: str, run: list[re.Match[str]]) -> Iterator[Named]:
     if run:
         start = run[0].start()
         name = text[start : run[-1].end()].rstrip(_TAILS).removesuffix("'s").removesuffix("’s").rstrip(_TAILS)
-        if len(name) >= LEAST_NAME:
+        is_short = len(name) == LEAST_NAME - 1 and name[1].islower() and not _is_head(text, start)  # "Bo", not "AI"
+        if len(name) >= LEAST_NAME or is_short:
             yield _named(name, "name", start, start + len(name))
 
 

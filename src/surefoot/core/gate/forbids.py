@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from surefoot.core.gate import lexicon
 from surefoot.core.gate.actions import EFFECTS, LIGHT, TRANSACT, effects_in, of_noun, of_word, speaks_of_money
 from surefoot.core.gate.entities import Named
+from surefoot.core.gate.forms import number
+from surefoot.core.gate.late import Late
 from surefoot.core.gate.stems import stem, stems
 from surefoot.types.guard import Condition, ConstraintType, SecurityConstraint
 from surefoot.types.tools import Effect
@@ -24,27 +26,28 @@ LIMIT_PRIORITY = 3
 _MOST_FILLERS = 12
 _MOST_ONLY_WORDS = 8
 
-_SENTENCE_END = re.compile(
+_SENTENCE_END = Late(
     r"(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bMs)(?<!\bSt)(?<!\bno)(?<!\bNo)(?<!\b[A-Z])\.(?=\s|\Z)|[!?;。！？；]|(?<![:,])\n"
 )
-_NEGATION = re.compile(lexicon.NEGATIONS, re.IGNORECASE)
-_CHINESE_NEGATION = re.compile(lexicon.CHINESE_NEGATIONS)
-_CLAUSE_END = re.compile(lexicon.CLAUSE_ENDS, re.IGNORECASE)
-_CHINESE_CLAUSE_END = re.compile(rf"[，,。；;！!？?\n]|{lexicon.CLAUSE_ENDS}", re.IGNORECASE)
-_EXCLUSION = re.compile(lexicon.EXCLUSIONS, re.IGNORECASE)
-_REVERSED = re.compile(lexicon.REVERSED_BEFORE, re.IGNORECASE)
-_MUST_NOT_GET = re.compile(lexicon.MUST_NOT_GET, re.IGNORECASE)
-_ENDS_AT_COMMA = re.compile(lexicon.EXCLUSION_ENDS, re.IGNORECASE)
-_NO_REQUEST = re.compile(lexicon.NO_REQUESTS, re.IGNORECASE)
-_LINK = re.compile(rf"{lexicon.CLAUSE_LINKS}(?=([A-Za-z]+))", re.IGNORECASE)
-_EXCEPTION = re.compile(lexicon.EXCEPTIONS, re.IGNORECASE)
-_ONLY = re.compile(lexicon.ONLY, re.IGNORECASE)
-_AT_MOST = re.compile(lexicon.AT_MOST + lexicon.SUM, re.IGNORECASE)
-_MORE_THAN = re.compile(lexicon.MORE_THAN + lexicon.SUM, re.IGNORECASE)
-_PER_PART = re.compile(lexicon.PER_PART, re.IGNORECASE)
-_WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
-_LAST_WORD = re.compile(r"([A-Za-z]+)['’\w]*\s*\Z")
-_CAN_DESCRIBE = re.compile(r"can|do|never|must|should|may|shall|will|won", re.IGNORECASE)
+_NEGATION = Late(lexicon.NEGATIONS, re.IGNORECASE)
+_CHINESE_NEGATION = Late(lexicon.CHINESE_NEGATIONS)
+_CLAUSE_END = Late(lexicon.CLAUSE_ENDS, re.IGNORECASE)
+_CHINESE_CLAUSE_END = Late(rf"[，,。；;！!？?\n]|{lexicon.CLAUSE_ENDS}", re.IGNORECASE)
+_EXCLUSION = Late(lexicon.EXCLUSIONS, re.IGNORECASE)
+_REVERSED = Late(lexicon.REVERSED_BEFORE, re.IGNORECASE)
+_MUST_NOT_GET = Late(lexicon.MUST_NOT_GET, re.IGNORECASE)
+_ENDS_AT_COMMA = Late(lexicon.EXCLUSION_ENDS, re.IGNORECASE)
+_NO_REQUEST = Late(lexicon.NO_REQUESTS, re.IGNORECASE)
+_LINK = Late(rf"{lexicon.CLAUSE_LINKS}(?=([A-Za-z]+))", re.IGNORECASE)
+_EXCEPTION = Late(lexicon.EXCEPTIONS, re.IGNORECASE)
+_ONLY = Late(lexicon.ONLY, re.IGNORECASE)
+_AT_MOST = Late(lexicon.AT_MOST + lexicon.SUM, re.IGNORECASE)
+_MORE_THAN = Late(lexicon.MORE_THAN + lexicon.SUM, re.IGNORECASE)
+_PER_PART = Late(lexicon.PER_PART, re.IGNORECASE)
+_PART_BEFORE = Late(lexicon.PART_BEFORE, re.IGNORECASE)
+_WORD = Late(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
+_LAST_WORD = Late(r"([A-Za-z]+)['’\w]*\s*\Z")
+_CAN_DESCRIBE = Late(r"can|do|never|must|should|may|shall|will|won", re.IGNORECASE)
 
 _FILLERS = frozenset(lexicon.NEGATION_FILLERS.split())
 _NOT_NEGATED = stems(lexicon.NOT_NEGATED)
@@ -313,8 +316,12 @@ def _acts(text: str, start: int, end: int) -> list[tuple[int, frozenset[Effect]]
 def _limit(text: str, m: re.Match[str], end: int) -> list[_Draft]:
     """The limit that a sum of money sets; a plain number, or a sum for a part, sets none."""
     currency = m["sign"] or m["unit"]
-    if not currency or _PER_PART.search(text, m.end(), end):
+    if (
+        not currency
+        or _PER_PART.search(text, m.end(), end)
+        or _PART_BEFORE.search(text[max(0, m.start() - 48) : m.start()])
+    ):
         return []
-    amount = float(m["sum"].replace(",", ""))
+    amount = float(number(m["sum"]))
     condition = Condition(effect="transact", max_amount=amount, currency=currency)
     return [("forbid", m.span(), condition, LIMIT_PRIORITY)]

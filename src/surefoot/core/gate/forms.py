@@ -10,8 +10,10 @@ import re
 import unicodedata
 from decimal import Decimal, InvalidOperation
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+from surefoot.core.gate.late import Late
+
+_SCHEME = Late(r"[A-Za-z][A-Za-z0-9+.-]*")
+_CJK = Late(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
 def normal_text(text: str) -> str:
@@ -32,6 +34,11 @@ def holds(text: str, part: str) -> bool:
             return True
         at = text.find(part, at + 1)
     return False
+
+
+def is_chinese(text: str) -> bool:
+    """Whether a text is all letters of a script without spaces."""
+    return bool(text) and all(c.isalnum() and _CJK.match(c) for c in text)
 
 
 _JOINTS = frozenset("-./\\@+%~")
@@ -68,8 +75,10 @@ def _is_edge(text: str, outside: int, inside: int) -> bool:
 
 def email(text: str) -> str:
     """An address without `mailto:`, casefolded, its domain in IDNA form. No dot or plus is folded."""
-    local, _, host = normal_text(text).removeprefix("mailto:").strip("<>").rpartition("@")
-    return f"{local}@{idna(host)}"
+    if text.isascii():
+        return normal_text(text).removeprefix("mailto:").strip("<>")
+    local, _, host = text.strip().strip("\"'`“”‘’「」『』《》<> ").rpartition("@")
+    return f"{normal_text(local).removeprefix('mailto:').strip('<')}@{idna(_host(host))}"
 
 
 def url(text: str) -> str:
@@ -84,7 +93,7 @@ def url(text: str) -> str:
         path = mark + query
     elif path:
         path = "/" + path
-    host = unicodedata.normalize("NFKC", host).casefold().removeprefix("www.")
+    host = _host(host).removeprefix("www.")
     for port in (":80", ":443"):
         host = host.removesuffix(port)
     return scheme + idna(host) + ("" if path == "/" else path)
@@ -109,21 +118,65 @@ def has_user_info(text: str) -> bool:
     return bool(found) and "@" in re.split(r"[/?#]", rest, maxsplit=1)[0]
 
 
+def _host(text: str) -> str:
+    """A host in lower case, without format characters, with a dot for what is read as one; its letters stay."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKC", text).lower().replace("。", ".")
+    return "".join(c for c in plain if unicodedata.category(c) != "Cf")
+
+
 def idna(host: str) -> str:
-    """A host in the form in which it is resolved; as it is where it has none."""
+    """A host in the form in which it is resolved; as it is where it has none.
+
+    The letters that IDNA 2008 keeps and the codec of 2003 writes otherwise stay what they are (RFC 5894, section 7.2).
+    """
     if host.isascii():
         return host
     try:
-        return host.encode("idna").decode()
+        return ".".join(_label(one) for one in host.split("."))
     except UnicodeError:
         return host
 
 
+def _label(text: str) -> str:
+    if "ß" in text or "ς" in text:
+        return f"xn--{text.encode('punycode').decode()}"
+    return text.encode("idna").decode()
+
+
+def hides(text: str) -> bool:
+    """Whether a text holds characters that do not show."""
+    return not text.isascii() and any(unicodedata.category(c) == "Cf" for c in text)
+
+
+SCALES = {
+    "k": 3,
+    "thousand": 3,
+    "m": 6,
+    "million": 6,
+    "bn": 9,
+    "billion": 9,
+    "百": 2,
+    "千": 3,
+    "万": 4,
+    "百万": 6,
+    "亿": 8,
+}
+"""What is written behind a number, and the power of ten that it stands for."""
+SCALE = r"(?:k|thousand|m|million|bn|billion|百万|[百千万亿])"
+_SCALED = Late(rf"\d\s?({SCALE})(?![a-z])", re.IGNORECASE)
+
+
 def number(text: str) -> str:
-    """The exact decimal of a number, without currency and group marks: "1,200.50" is "1200.5"."""
-    digits = re.sub(r"[^0-9.eE+-]", "", re.sub(r"[A-Za-z]{3}$", "", text)) or text
+    """The exact decimal of a number, without currency and group marks: "1,200.50" is "1200.5", "5k" is "5000"."""
+    bare, scale = text, None
+    if not text[-1:].isdigit():
+        scale = _SCALED.search(text)
+        bare = text[: scale.start(1)] if scale else re.sub(r"[A-Za-z]{3}$", "", text)
+    digits = re.sub(r"[^0-9.eE+-]", "", bare) or text
     try:
-        value = Decimal(digits).normalize()
+        value = (Decimal(digits) * 10 ** (SCALES[scale[1].lower()] if scale else 0)).normalize()
     except InvalidOperation:
         return text
     return format(value, "f") if abs(value.adjusted()) < 40 else str(value)  # noqa: PLR2004  # no longer written out

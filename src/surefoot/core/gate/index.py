@@ -7,7 +7,7 @@ of it is masked. Source: spec/guard.md, section 4.5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -64,6 +64,36 @@ class ValueIndex:
         return norm in self.tokens or (kind in ("text", "number") and holds(self.text, value))
 
 
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """In which results a value stands as a field, by normal form. It grows with each result, and never changes.
+
+    It is kept in parts of 1, 2, 4 … results that are joined as soon as two are of one size, so that taking in n results
+    copies each entry at most log2(n) times, and a look-up asks at most log2(n) parts.
+    """
+
+    parts: tuple[tuple[int, Mapping[str, tuple[int, ...]]], ...] = ()
+
+    def with_result(self, number: int, norms: Iterable[str]) -> Fields:
+        """The same with the result of that number, which is higher than all before."""
+        parts = list(self.parts)
+        new: Mapping[str, tuple[int, ...]] = dict.fromkeys(norms, (number,))
+        size = 1
+        while parts and parts[-1][0] == size:
+            older = parts.pop()[1]
+            new = {**older, **{norm: at + older.get(norm, ()) for norm, at in new.items()}}
+            size *= 2
+        return Fields((*parts, (size, new)))
+
+    def having(self, norm: str) -> Iterator[int]:
+        """The results that have the value, the newest first."""
+        for _, part in reversed(self.parts):
+            yield from part.get(norm, ())
+
+
+NO_FIELDS = Fields()
+
+
 def index_of(content: str, *, structured: bool) -> ValueIndex:
     """The index of a result. O(its size)."""
     value: object = content
@@ -81,7 +111,7 @@ def index_of(content: str, *, structured: bool) -> ValueIndex:
         atoms = [_atom("key", key)] if key else []
         for at, leaf in _leaves(part, path):
             if not isinstance(leaf, str | int | float):
-                parts += [("", f"{at}.*" if at else "*", one) for one in leaf]
+                parts += [(key, f"{at}.*" if at else "*", one) for key, one in leaf]
                 is_one = False
                 continue
             text = leaf if isinstance(leaf, str) else orjson.dumps(leaf).decode()
@@ -151,18 +181,21 @@ def _step(key: str) -> str:
     return key.replace(".", "\u2024").replace("*", "\u2217")
 
 
-def _leaves(value: object, path: str) -> Iterator[tuple[str, Scalar | list[object]]]:
-    """Every leaf that says something, in order, with its path. A list of records is one leaf."""
+def _leaves(value: object, path: str) -> Iterator[tuple[str, Scalar | list[tuple[str, object]]]]:
+    """Every leaf that says something, in order, with its path. A list or a mapping of records is one, with its keys."""
     stack: list[tuple[object, str]] = [(value, path)]
     while stack:
         one, at = stack.pop()
         if isinstance(one, dict):
             entries = cast("dict[str, object]", one)
+            if len(entries) > 1 and all(isinstance(inner, dict) for inner in entries.values()):
+                yield at, list(entries.items())
+                continue
             stack += [(inner, f"{at}.{_step(key)}" if at else _step(key)) for key, inner in reversed(entries.items())]
         elif isinstance(one, list):
             elements = cast("list[object]", one)
             if _holds_records(elements):
-                yield at, elements
+                yield at, [("", inner) for inner in elements]
             else:
                 stack += [(inner, f"{at}.*" if at else "*") for inner in reversed(elements)]
         elif isinstance(one, str | int | float) and one != "":

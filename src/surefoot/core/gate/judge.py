@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from surefoot.core.budget import spent_limit
+from surefoot.core.fingerprint import fingerprint
 from surefoot.core.gate.asked import Asked
 from surefoot.core.gate.judgement import Judged, is_judged, tightened
+from surefoot.core.gate.known import Known
 from surefoot.core.gate.limits import Started
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.verdict import asked_about, digest_of, judged
@@ -92,13 +94,41 @@ def no_call_after_the_time(state: State, _call: Call) -> Decision:
     return Allow()
 
 
-POLICIES: tuple[Policy, ...] = (reasoning_step, profile, no_finish_before_results, no_call_after_the_time)
+def failed_before(state: State, call: Call) -> Decision:
+    """A call that has failed, or has had its effect, in another step or attempt is not made again (planning, 8)."""
+    if not state.barred or fingerprint(call.name, call.arguments) not in state.barred:
+        return Allow()
+    told = "refused: this very call was made before in this run, in vain or with its effect"
+    return Deny(f"{told}. Use other arguments or another tool, or say that it is done")
+
+
+def unanchored_step(state: State, _call: Call) -> Decision:
+    """A step that goes beyond the user's words, proposed after untrusted text was read, asks first (planning, 13)."""
+    step = state.running_step
+    if step is None or not step.unanchored:
+        return Allow()
+    return Ask("this step was planned after untrusted text had been read, and goes beyond what the user asked for")
+
+
+POLICIES: tuple[Policy, ...] = (
+    reasoning_step,
+    profile,
+    no_finish_before_results,
+    no_call_after_the_time,
+    failed_before,
+    unanchored_step,
+)
 
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
 
-def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES) -> tuple[Decision, str, Grounds]:
-    """The decision, the name of the policy that made it ("" when all allow), and what it rests on."""
+def judge(
+    state: State, call: Call, policies: tuple[Policy, ...] = POLICIES, *, is_dry: bool = False
+) -> tuple[Decision, str, Grounds]:
+    """The decision, the name of the policy that made it ("" when all allow), and what it rests on.
+
+    In a dry run nothing is decided, and the word of a model is left to when the call is made.
+    """
     strictest: Decision = Allow()
     rule = ""
     for policy in policies:
@@ -112,9 +142,11 @@ def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES) -> 
         if config is not None and config.mode == "enforce":  # a fork may begin before the words were read
             return Deny("refused: what the user asked for was not read before"), "unanchored", NO_GROUNDS
         return strictest, rule, NO_GROUNDS
-    gate = replace(state.gate, started=_begun(state, state.gate))
+    gate = replace(state.gate, known=_known(state, state.gate), started=_begun(state, state.gate))
     said = judged(gate.known, call.spec, call.arguments, gate.started)
-    if not isinstance(said[0], Deny) and _is_for_the_judge(state, gate, call, call.spec):
+    if isinstance(strictest, Ask) and said[0] == Allow():
+        said = strictest, rule, said[2]
+    if not is_dry and not isinstance(said[0], Deny) and _is_for_the_judge(state, gate, call, call.spec):
         said = tightened(gate, gate.judgements.get(call.id), said)
     decision, rule, grounds = _in_mode(gate, said)
     if isinstance(decision, Ask):
@@ -129,7 +161,7 @@ def is_unheard(state: State, call: Call) -> bool:
         return False
     if any(isinstance(policy(state, call), Deny) for policy in POLICIES):
         return False
-    said = judged(gate.known, call.spec, call.arguments, _begun(state, gate))
+    said = judged(_known(state, gate), call.spec, call.arguments, _begun(state, gate))
     if any(isinstance(decision, Deny) for decision in (said[0], _in_mode(gate, said)[0])):
         return False
     return _is_for_the_judge(state, gate, call, call.spec)
@@ -145,7 +177,16 @@ def asked_of(state: State, call: Call) -> Asked | None:
     """A call as the policies of the gate see it; None where there is no gate, or no such tool."""
     if state.gate is None or call.spec is None:
         return None
-    return asked_about(state.gate.known, call.spec, call.arguments, _begun(state, state.gate))
+    return asked_about(_known(state, state.gate), call.spec, call.arguments, _begun(state, state.gate))
+
+
+def _known(state: State, gate: GateRecord) -> Known:
+    """What is known, with the kind of the step that runs; a run without a plan is one step with tools."""
+    if state.plan is None or state.turn is None:
+        return gate.known
+    step_id = state.turn.step_id
+    kind = next((step.kind for step in state.plan.steps if step.step_id == step_id), gate.known.step_kind)
+    return replace(gate.known, step_kind=kind)
 
 
 def _begun(state: State, gate: GateRecord) -> tuple[Started, ...]:
@@ -175,7 +216,7 @@ def refused_since(state: State, call: Call) -> Decision:
     """What a person allowed is judged once more before it starts: a limit may have been reached since."""
     if state.gate is None or call.spec is None or call.rule != "person" or state.gate.known.config.mode != "enforce":
         return Allow()
-    decision, _, _ = judged(state.gate.known, call.spec, call.arguments, state.gate.started)
+    decision, _, _ = judged(_known(state, state.gate), call.spec, call.arguments, state.gate.started)
     return decision if isinstance(decision, Deny) else Allow()
 
 

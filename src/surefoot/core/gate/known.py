@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from surefoot.core.gate.forms import holds
-from surefoot.core.gate.index import Atom, Record, ValueIndex
+from surefoot.core.gate.index import NO_FIELDS, Atom, Fields, ValueIndex
 from surefoot.core.gate.values import dates_of, hard_tokens, norm_of
 from surefoot.types.guard import Entity, GuardConfig, IntentAnchor, Role
 from surefoot.types.rules import StepKind
 from surefoot.types.tools import ToolSpec
 
 LEAST_NAMING = 3
-LEAST_BEGINNING = 4
-LEAST_WHOLE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +62,33 @@ def entity_norm(entity: Entity) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A result of this run. `opened` are the records that the user's words anchor, `is_named` that they name one."""
+    """A result of this run.
+
+    `named` are the records that the user's words name, each with the names; `is_located` says that the words say where
+    it is. `opened` are the records that they anchor.
+    """
 
     call_id: str
     name: str
     index: ValueIndex
     spec: ToolSpec | None = None
+    named: tuple[tuple[int, frozenset[str]], ...] = ()
     opened: frozenset[int] = frozenset()
-    is_named: bool = False
+    is_located: bool = False
 
-    def atom(self, norm: str) -> tuple[Atom, bool] | None:
-        """The first field with that value, and whether it stands in an anchored record; such a one comes first."""
-        at = self.index.atoms.get(norm)
-        if not at:
-            return None
+    @property
+    def is_named(self) -> bool:
+        """Whether the words name the result, or a record of it."""
+        return bool(self.named) or self.is_located
+
+    @property
+    def may_open(self) -> bool:
+        """Whether any field of it is good."""
+        return bool(self.opened) or (self.spec is not None and bool(self.spec.trusted_fields))
+
+    def atom(self, norm: str) -> tuple[Atom, bool]:
+        """The first field with a value that one has, and whether it stands in an anchored record; such a one first."""
+        at = self.index.atoms[norm]
         best = next((number for number in at if number in self.opened), at[0])
         found = next(atom for atom in self.index.records[best].atoms if atom.norm == norm)
         return found, best in self.opened
@@ -86,21 +96,23 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known when a call is judged. `today` is the day on which the run was begun, in ISO form or "".
+    """What is known when a call is judged.
 
-    `degraded` are the calls whose results a model should have read for orders in them, and has not. `accepted` are the
-    pins of foreign tools of which a person has approved a call in this run, `doubted` the tools that look like others,
-    with the reason that a person reads. `step_kind` is what the running step of a plan is; a run without a plan is one
-    step. `user` is whose run it is.
+    `fields` finds the results that hold a value as a field, `doubled` are the names under which several things were
+    read. `today` is the day on which the run was begun, in ISO form or "". `degraded` are the calls whose results a
+    model should have read for orders in them, and has not. `accepted` are the pins of foreign tools of which a person
+    has approved a call in this run, `doubted` the tools that look like others, with the reason that a person reads.
+    `step_kind` is what the running step of a plan is; a run without a plan is one step.
     """
 
     words: Words
     config: GuardConfig
     sources: tuple[Source, ...] = ()
+    fields: Fields = NO_FIELDS
+    doubled: frozenset[str] = frozenset()
     endorsed: frozenset[tuple[Role, str]] = frozenset()
     today: str = ""
     step_kind: StepKind = "tool"
-    user: str = ""
     degraded: frozenset[str] = frozenset()
     accepted: frozenset[str] = frozenset()
     doubted: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -129,37 +141,3 @@ def only_day(index: ValueIndex) -> tuple[int, int, int] | None:
 
 
 _LONGEST_DATE = 32
-
-
-def opened_by(words: Words, index: ValueIndex, *, is_located: bool) -> tuple[frozenset[int], bool]:
-    """The records that the words anchor, and whether they name any.
-
-    Exactly one named record is anchored; two or more, even with equal values, are none. A result that is one record is
-    anchored too when all arguments of its fetch were good and one of them says where it is (`is_located`).
-    """
-    named = [number for number, record in enumerate(index.records) if is_named(words, record)]
-    opened = set(named) if len(named) == 1 else set[int]()
-    if index.is_one and is_located and index.records:
-        opened.add(0)
-    return frozenset(opened), bool(named) or is_located
-
-
-def is_named(words: Words, record: Record) -> bool:
-    """Whether one of the record's texts is, begins with, or stands whole in what the user named."""
-    for atom in record.atoms:
-        if not atom.is_text or len(atom.text) < LEAST_NAMING:
-            continue
-        if atom.norm in words.norms:
-            return True
-        if not atom.norm.startswith("text:"):
-            continue
-        text = atom.norm[5:]
-        if any(len(name) >= LEAST_BEGINNING and _begins(text, name) for name in words.names):
-            return True
-        if len(text) >= LEAST_WHOLE and " " in text and holds(words.anchor.text, text):
-            return True
-    return False
-
-
-def _begins(text: str, name: str) -> bool:
-    return text.startswith(name) and (len(text) == len(name) or not text[len(name)].isalnum())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from surefoot.types.guard import Role
 from surefoot.types.tools import Effect
 
 ACTION_WORDS: Mapping[Effect, str] = {
@@ -67,6 +66,11 @@ PHRASES: Mapping[Effect, tuple[str, ...]] = {
         r"(?:get|getting|be) in touch",
         r"get(?:ting)? back to",
         r"writ(?:e|ing) back",
+        (
+            r"writ(?:e|ing) to (?:(?-i:[A-Z])[\w'’.-]*(?: (?-i:[A-Z])[\w'’.-]*){0,3}|\ufffc+|"
+            r"(?:my|his|her|our|their|the) (?:[\w'’-]+ ){0,2}?[\w'’-]+) "
+            r"(?:that|about|saying|(?:to|and) (?:say|ask|tell))"
+        ),
         r"drop (?:\w+ ){1,2}a line",
         r"text(?:ing)? (?:my|him|her|them|everyone|everybody|both|(?-i:[A-Z])\w+)",
     ),
@@ -98,8 +102,6 @@ PEOPLE_NOUNS = """
     member guest participant attendee invitee user people person contact recipient collaborator subscriber friend
     follower employee colleague customer client team staff volunteer viewer editor delegate teammate individual
     """
-
-LINK_WORDS = "url uri link site website webpage host hostname domain href endpoint webhook"
 
 CHINESE_ACTIONS: Mapping[Effect, str] = {
     "read": "查看 查找 查询 搜索 阅读 读取 打开 浏览 检查 列出 找到 显示 总结 下载 看看 获取 查阅 读",
@@ -222,11 +224,16 @@ MORE_THAN = r"(?:\b(?:more\s+than|exceed(?:ing)?|over|above|beyond)|超过|多�
 """In a clause that is negated it gives a limit and negates nothing else."""
 
 SUM = (
-    r"(?P<sign>[$€£¥₹])?\s?(?P<sum>\d[\d,]{0,18}(?:\.\d{1,4})?)\s?"
-    r"(?P<unit>[$€£¥₹元块]|(?:usd|eur|gbp|cny|rmb|jpy|chf|dollars?|euros?|pounds?|yuan)\b)?"
+    r"(?P<sign>[$€£¥₹])?\s?(?P<sum>\d[\d,]{0,18}(?:\.\d{1,4})?(?:\s?(?:k|thousand|m|million|bn|billion|百万|[百千万亿])(?![a-z]))?)\s?"
+    r"(?P<unit>[$€£¥₹元块]|美元|欧元|英镑|日元|人民币|(?:usd|eur|gbp|cny|rmb|jpy|chf|dollars?|euros?|pounds?|yuan)\b)?"
 )
 PER_PART = r"\b(?:each|per|every|apiece|daily|nightly|an?\s+(?:day|night|week|month|person|head))\b|/|每"
 """Beside such a sum: it bounds a part and not the whole."""
+PART_BEFORE = (
+    r"(?:\b(?:increments?|instal?lments?|steps|parts|portions|batches|chunks|pieces|slices|transfers|payments|transactions)"
+    r"\s+of|\b(?:each|every|per)\s[^.!?;,\n]{0,30}|每[^，。！？,\n]{0,6})\s*\Z"
+)
+"""The same before its "at most"."""
 
 SET_WORDS = "all each every everyone everybody everything both them any"
 CHINESE_SET = "所有 全部 每个 每位 每人 每一 各位 各个 大家 他们 她们 它们 两者 全体 任何 分别 全都 都"
@@ -308,6 +315,12 @@ GIVEN_AFTER = (
 )
 """What stands right before a secret that the words give."""
 
+CHINESE_BEFORE_NAME = "给 向 跟 和 与 同 对 告诉 通知 邀请 联系 提醒 询问 回复 抄送 转告 找 请 让 叫 到 由 把 将"
+CHINESE_AFTER_NAME = (
+    "的 说 和 与 跟 发 转 写 打 寄 汇 付 吗 关于 把 将 以 及 让 并 明天 今天 后天 今晚 明晚 下周 下午 上午"
+)
+"""What may stand right beside a name of two characters, so that it is no piece of a longer one."""
+
 NAME_LINKS = "of de del della van von der den la le du da di bin al"
 """Small words inside a name."""
 
@@ -317,57 +330,3 @@ FILE_TYPES = """
     css scss png jpg jpeg gif svg bmp webp tiff heic mp3 wav flac mp4 mov avi mkv zip tar gz tgz bz2 xz 7z rar eml
     msg ics vcf tex bib epub parquet pkl env lock bak tmp exe dmg apk iso
     """
-
-ROLE_WORDS: Mapping[Role, str] = {
-    "destination": """
-        to cc bcc recipient receiver addressee destination dest target email mail address url uri link href website
-        site webpage host hostname domain endpoint webhook callback iban account acct payee beneficiary creditor
-        vendor merchant seller supplier user username member guest participant attendee invitee person people
-        contact customer client employee colleague friend channel group team thread conversation chat phone mobile
-        telephone cell fax handle assignee follower audience subscriber mailbox counterparty wallet bic swift
-        sortcode routing server collaborator owner delegate viewer editor organizer organiser correspondent teammate
-        partner
-        """,
-    "object": """
-        id ids uuid guid file filename path filepath folder directory item name document doc record event product
-        hotel restaurant company car flight ticket invoice transaction task project resource object entity
-        attachment calendar appointment booking reservation asset article hash sha reference ref source
-        """,
-    "amount": """
-        amount price fee cost total sum quantity qty count value budget tip rate salary payment balance unit share
-        money number num percentage percent deposit fare premium wage
-        """,
-    "time": """
-        date datetime time start end due deadline begin beginning since until day month year week when hour minute
-        duration expiry expiration timestamp checkin checkout arrival departure birthday finish schedule
-        """,
-    "secret": """
-        password passwd passphrase passcode token pin secret credential apikey otp cvv cvc ssn key cookie auth pwd
-        """,
-    "content": """
-        body subject title location note text message content description comment summary caption memo reason remark
-        detail headline question answer signature html markdown instruction prompt feedback review greeting bio
-        story paragraph letter msg desc purpose venue place announcement agenda topic heading notice
-        """,
-    "selector": """
-        query q filter city search keyword term pattern sort limit offset page category type language country region
-        format genre cuisine color colour size criteria criterion town locale lang tag
-        """,
-}
-"""What a word in a parameter's name says of its role; the last word is asked first."""
-
-BOUND_WORDS = "limit cap ceiling"
-"""In a parameter's name beside a number: a limit that is set, where the call is no read."""
-
-PAIRED_WORDS = "source target from to base quote"
-"""Last words of a parameter's name under which a currency's code is no place and no party."""
-
-CURRENCIES = """
-    AED AFN AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP CNY
-    COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR
-    ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK
-    MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF
-    SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TRY TTD TWD TZS UAH UGX USD UYU UZS
-    VES VND VUV WST XAF XAG XAU XCD XOF XPF YER ZAR ZMW
-    """
-"""Codes of ISO 4217, without those that are words by which many are meant ("ALL", "TOP")."""

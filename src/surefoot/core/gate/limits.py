@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import Literal
 
 from surefoot.core.gate.forms import holds, normal_text
+from surefoot.core.gate.money import Sum, currencies_in, sums_of
 from surefoot.core.gate.roles import leaves, role_of
 from surefoot.core.gate.values import norm_of
 from surefoot.types.guard import Condition, Evidence, Role, SecurityConstraint
@@ -22,13 +23,13 @@ _TARGETS = ("destination", "object")
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A call of this run that was started: what it was for, which amounts it moved, and where to (`moved_by`)."""
+    """A call of this run that was started: what it was for, which sums it moved, and where to (`moved_by`)."""
 
     call_id: str
     name: str
     effects: frozenset[Effect | None]
     digest: str
-    amounts: tuple[str, ...] = ()
+    amounts: tuple[Sum, ...] = ()
     is_open: bool = False
     moved: frozenset[tuple[Role, str]] = frozenset()
 
@@ -76,8 +77,8 @@ def _broken(constraint: SecurityConstraint, evidence: Sequence[Evidence], starte
     condition = constraint.condition
     targets = [e for e in evidence if e.role in _TARGETS]
     said = constraint.violation_message or constraint.description
-    if _passes_its_limit(condition, evidence, started):
-        return Broken(constraint, "deny", said or f"more than {condition.max_amount:g} in this run")
+    if condition.max_amount is not None and (passes := _passes(condition, condition.max_amount, evidence, started)):
+        return Broken(constraint, passes, said or f"more than {condition.max_amount:g} in this run")
     if condition.max_count is not None and _count(condition, started) >= condition.max_count:
         return Broken(constraint, "ask", said or f"more than {condition.max_count} such calls in this run")
     allowed = condition.allowed_targets
@@ -118,18 +119,24 @@ def _may_be(condition: Condition, one: Started) -> frozenset[Effect | None]:
     return frozenset({*one.effects, condition.effect}) if None in one.effects else one.effects
 
 
-def _passes_its_limit(condition: Condition, evidence: Sequence[Evidence], started: Sequence[Started]) -> bool:
-    if condition.max_amount is None:
-        return False
-    ours = [e.value for e in evidence if e.role == "amount"]
-    before = [a for one in started if _applies(condition, one.name, _may_be(condition, one)) for a in one.amounts]
-    total = sum((amount for text in (*ours, *before) if (amount := _amount(text)) is not None), Decimal(0))
-    return bool(ours) and total > Decimal(str(condition.max_amount))
-
-
-def _amount(text: str) -> Decimal | None:
-    try:
-        value = Decimal(norm_of(text, "number").removeprefix("number:"))
-    except InvalidOperation:
+def _passes(
+    condition: Condition, limit: float, evidence: Sequence[Evidence], started: Sequence[Started]
+) -> Literal["ask", "deny"] | None:
+    """Whether the call takes the sum of the run over its limit; where that cannot be told, a person has to."""
+    ours = sums_of((_name(e), e.role, e.value) for e in evidence)
+    if not ours:
         return None
-    return value if value.is_finite() else None
+    counted = [a for one in started if _applies(condition, one.name, _may_be(condition, one)) for a in one.amounts]
+    meant = currencies_in(condition.currency or "")
+    alike = [one for one in (*counted, *ours) if not meant or not one.currencies or one.currencies & meant]
+    read = [(one.amount, one.times) for one in alike if one.amount is not None]
+    most = Decimal(str(limit))
+    if sum((amount for amount, _ in read), Decimal(0)) > most:
+        return "deny"
+    is_sure = len(read) == len(counted) + len(ours)
+    return None if is_sure and sum((amount * times for amount, times in read), Decimal(0)) <= most else "ask"
+
+
+def _name(evidence: Evidence) -> str:
+    """What a leaf is called; an element of a list is called like its list."""
+    return next((part for part in reversed(evidence.path.split("/")) if not part.isdigit()), "")

@@ -6,15 +6,17 @@ a field of a record that the user named, or by a person's yes. Source: spec/guar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from surefoot.core.gate import lexicon
-from surefoot.core.gate.forms import holds, holds_token
+from surefoot.core.gate.anchored import agreed_amount
+from surefoot.core.gate.forms import hides, holds, holds_token, is_chinese
 from surefoot.core.gate.known import Known
+from surefoot.core.gate.late import Late
 from surefoot.core.gate.lookalike import is_twin
+from surefoot.core.gate.roles import SENSITIVE, role_of
 from surefoot.core.gate.values import dates_of, kind_of, norm_of
 from surefoot.types.guard import Evidence, Origin, Role, ValueKind
 from surefoot.types.tools import ToolSpec
@@ -22,7 +24,9 @@ from surefoot.types.tools import ToolSpec
 GOOD: frozenset[Origin] = frozenset({"user", "config", "declared", "derived"})
 
 _FUNCTION_WORDS = frozenset(lexicon.OPENERS.split())
-_LABELS_A_SECRET = re.compile(lexicon.GIVEN_AFTER)
+_BEFORE_NAME = tuple(lexicon.CHINESE_BEFORE_NAME.split())
+_AFTER_NAME = tuple(lexicon.CHINESE_AFTER_NAME.split())
+_LABELS_A_SECRET = Late(lexicon.GIVEN_AFTER)
 
 LEAST_UNQUOTED = 3
 LEAST_UNLABELLED = 100
@@ -43,10 +47,10 @@ class Leaf:
     norm: str
 
     @classmethod
-    def of(cls, path: tuple[str | int, ...], value: object, role: Role) -> Leaf:
-        """The leaf, with its kind and normal form found."""
+    def of(cls, path: tuple[str | int, ...], value: object, spec: ToolSpec) -> Leaf:
+        """The leaf of a call of that tool, with its role, kind and normal form found."""
         kind = kind_of(value)
-        return cls(path, value, role, kind, norm_of(value, kind))
+        return cls(path, value, role_of(path, value, spec, kind), kind, norm_of(value, kind))
 
 
 def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf) -> Evidence:
@@ -55,6 +59,8 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf) -> Evidence:
     origin = _by_words(known, leaf) or _by_schema(spec, leaf)
     place = "/" + "/".join(str(part) for part in leaf.path)
     plain = Evidence(place, leaf.role, leaf.kind, shown, origin or "invented")
+    if leaf.role in SENSITIVE and hides(shown):  # it reaches the tool as it is, and is not what it looks like
+        return replace(plain, origin="invented", nearest=_nearest(known, leaf), note="it holds what does not show")
     if origin:
         return replace(plain, source_id=origin)
     found = _in_results(known, leaf)
@@ -66,7 +72,23 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf) -> Evidence:
 
 
 def _by_words(known: Known, leaf: Leaf) -> Literal["user", ""]:
-    return "user" if (leaf.role, leaf.norm) in known.endorsed or is_of_user(known, leaf) else ""
+    is_good = (leaf.role, leaf.norm) in known.endorsed or is_of_user(known, leaf) or _is_moved(known, leaf)
+    return "user" if is_good else ""
+
+
+def _is_moved(known: Known, leaf: Leaf) -> bool:
+    """Whether a path is a folder of the user's words with the name of a file that a person has said yes to."""
+    folder, slash, name = leaf.norm.removeprefix("text:").rpartition("/")
+    if (
+        not slash
+        or leaf.kind != "text"
+        or ".." in folder
+        or "." not in name
+        or leaf.role not in ("object", "destination")
+    ):
+        return False
+    names = (norm.rpartition(":")[2].rpartition("/")[2] for role, norm in known.endorsed if role == "object")
+    return name in names and is_of_user(known, replace(leaf, norm=f"text:{folder}"))
 
 
 def is_of_user(known: Known, leaf: Leaf) -> bool:
@@ -87,7 +109,7 @@ def is_of_user(known: Known, leaf: Leaf) -> bool:
     if leaf.role == "secret":
         return _is_given_secret(words.anchor.text, text)
     if len(text) < LEAST_UNQUOTED:
-        return False
+        return len(text) > 1 and is_chinese(text) and _stands_alone(words.anchor.text, text)
     said = words.plain if leaf.role == "destination" else words.anchor.text
     if leaf.role in ("content", "selector"):
         return holds(said, text)
@@ -98,6 +120,18 @@ def is_of_user(known: Known, leaf: Leaf) -> bool:
     base, slash, name = text.rpartition("/")  # of a path, the folder and the name may be proved apart
     is_path = bool(slash) and len(name) >= LEAST_UNQUOTED and ".." not in text and name not in _FUNCTION_WORDS
     return is_path and holds_token(said, name) and ("." in name if not base else holds_token(said, base.strip("/.")))
+
+
+def _stands_alone(said: str, name: str) -> bool:
+    """Whether a Chinese name of two characters is a whole one: what may stand beside a name stands on both sides."""
+    at = said.find(name)
+    while at >= 0:
+        before, after = said[:at], said[at + len(name) :]
+        is_begun = not is_chinese(before[-1:]) or before.endswith(_BEFORE_NAME)
+        if is_begun and (not is_chinese(after[:1]) or after.startswith(_AFTER_NAME)):
+            return True
+        at = said.find(name, at + 1)
+    return False
 
 
 def _is_given_secret(said: str, text: str) -> bool:
@@ -141,10 +175,11 @@ def _in_results(known: Known, leaf: Leaf) -> Evidence | None:
     """The leaf in the results of the run: in an anchored record, else a field, else running text; newest first."""
     found: Evidence | None = None
     shown = str(leaf.value)[:_LONGEST_SHOWN]
-    for source in reversed(known.sources):
-        if (hit := source.atom(leaf.norm)) is None:
+    for number in known.fields.having(leaf.norm):
+        source = known.sources[number]
+        if found is not None and not source.may_open:
             continue
-        atom, is_open = hit
+        atom, is_open = source.atom(leaf.norm)
         told = Evidence("", leaf.role, leaf.kind, shown, "untrusted", source.call_id, "atom", note=atom.field)
         if source.spec is not None and atom.field.removeprefix("*.") in source.spec.trusted_fields:
             return replace(told, origin="config")
@@ -152,6 +187,8 @@ def _in_results(known: Known, leaf: Leaf) -> Evidence | None:
             return replace(told, origin="declared")
         found = found or told
     if found is not None:
+        if leaf.role == "amount" and (agreed := agreed_amount(known, leaf.norm)):
+            return replace(found, origin="declared", source_id=agreed[0].call_id, note=agreed[1].field)
         return found
     if leaf.role in _SAME_EITHER_WAY and leaf.kind == "text":
         return None

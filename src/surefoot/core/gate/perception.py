@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from surefoot.core.gate.late import Late
+
 VERSION = 1
 """Of the sanitiser; what an earlier one found in a text says nothing about this one."""
 
@@ -24,18 +26,18 @@ LEAST_MASKED = 4
 MASK = "[masked]"
 
 _BREAK = "\u200b"
-_HIDDEN = re.compile(
+_HIDDEN = Late(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160\u17b4\u17b5"
     "\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U000e0000-\U000e0fff]"
 )
 """Control, zero-width, bidirectional, tag and filler characters; a tab and the ends of lines are none."""
-_ROLE = re.compile(
+_ROLE = Late(
     r"(?:^|(?<=\n)|(?<=\\n)|(?<=\"))[ \t>#*\[(]*(?:system|user|assistant|developer|human)(?: (?:message|prompt))?"
     r"(?=[*\])]*[ \t]*[:：])",
     re.IGNORECASE,
 )
-_OPENING = re.compile(r"\[(?=\[\s*(?:data|end)\b)|<(?=</?SYS>)", re.IGNORECASE)
+_OPENING = Late(r"\[(?=\[\s*(?:data|end)\b)|<(?=</?SYS>)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

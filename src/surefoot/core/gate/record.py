@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from surefoot.core.gate.choosing import Choosing
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.known import Known
 from surefoot.core.gate.limits import Started, moved_by
+from surefoot.core.gate.money import sums_of
 from surefoot.core.gate.question import refused_before
-from surefoot.core.gate.roles import leaves, role_of
+from surefoot.core.gate.roles import leaves, name_of, role_of
 from surefoot.core.gate.sources import Shown, set_of
 from surefoot.core.gate.values import norm_of
 from surefoot.types.guard import Grounds, Role
@@ -27,6 +29,7 @@ class GateRecord:
     `nonce` is in the marks around foreign text. `hidden` are the calls whose results hold characters that do not show,
     with their number, which is to be put on record next. `masks` are the passages that a model has named in a result,
     by its content; `judgements` the words of a model on calls. `is_read` says that a model was asked about the words.
+    `choosing` is how far the choice between ways to go on has come, by attempt of a step (`core/running.py: place_of`).
     """
 
     known: Known
@@ -40,14 +43,23 @@ class GateRecord:
     masks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     judgements: Mapping[str, JudgementMade] = field(default_factory=dict[str, JudgementMade])
     is_read: bool = False
+    choosing: Mapping[str, Choosing] = field(default_factory=dict[str, Choosing])
 
     def begun(self, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], digest: str) -> Started:
         """A call that begins, or may: what it is for, and which amounts it moves."""
-        roles = [(role_of(path, v, spec), v) for path, v in leaves(arguments, spec)]
-        amounts = tuple(str(v) for role, v in roles if role == "amount")
-        is_to_somebody = any(role == "destination" for role, _ in roles)
+        values: list[tuple[str, Role, object]] = [
+            (name_of(path), role_of(path, v, spec), v) for path, v in leaves(arguments, spec)
+        ]
+        amounts = sums_of(values)
+        is_to_somebody = any(role == "destination" for _, role, _ in values)
         effects = guess(spec, self.known.config.guess).classes(to_somebody=is_to_somebody)
         return Started(call_id, spec.name, effects, digest, amounts, is_open=True, moved=moved_by(spec, arguments))
+
+    def with_no(self, spec: ToolSpec, arguments: Mapping[str, object]) -> GateRecord:
+        """The record once a person has said no to a call: its destinations and objects are nobody's yes any more."""
+        values = {one for one in moved_by(spec, arguments) if one[0] != "amount"}
+        known = replace(self.known, endorsed=self.known.endorsed - values)
+        return replace(self, known=known, refused_values=self.refused_values | values)
 
     def asking(self, spec: ToolSpec, arguments: Mapping[str, object], grounds: Grounds) -> Grounds:
         """What a question rests on: with the set that a yes is for, and a word on each value that had a no before.

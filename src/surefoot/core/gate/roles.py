@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast, get_args
+from typing import Literal, cast, get_args
 
-from surefoot.core.gate import lexicon
+from surefoot.core.gate import name_words
 from surefoot.core.gate.stems import stem, stems, words_of_name
 from surefoot.core.gate.values import kind_of
-from surefoot.types.guard import Role
+from surefoot.types.guard import Role, ValueKind
 from surefoot.types.tools import ToolSpec
 
 Path = tuple[str | int, ...]
@@ -19,23 +19,29 @@ SENSITIVE: frozenset[Role] = frozenset({"destination", "object", "amount", "secr
 _NO_DESTINATION: frozenset[Role | None] = frozenset({"content", "selector", "secret"})
 _NO_TIME: frozenset[Role | None] = frozenset({"content", "secret"})
 _ROLES: frozenset[str] = frozenset(get_args(Role))
-_BY_WORD = {role: stems(words) for role, words in lexicon.ROLE_WORDS.items()}
+_BY_WORD = {role: stems(words) for role, words in name_words.ROLE_WORDS.items()}
 _IDS = stems("id ids uuid guid")
-_BOUNDS = stems(lexicon.BOUND_WORDS)
-_CURRENCIES = frozenset(lexicon.CURRENCIES.split())
-_PAIRED = stems(lexicon.PAIRED_WORDS)
+_BOUNDS = stems(name_words.BOUND_WORDS)
+_CURRENCIES = frozenset(name_words.CURRENCIES.split())
+_OLD, _NEW = frozenset(name_words.OLD_WORDS.split()), frozenset(name_words.NEW_WORDS.split())
+_TEXTS = frozenset(name_words.TEXT_WORDS.split())
+_EDITED = stems(name_words.EDITED_WORDS)
+_PAIRED = stems(name_words.PAIRED_WORDS)
 _MOST_REFERENCES = 8
 _NOTHING: Mapping[str, object] = {}
 
 
-def role_of(path: Path, value: object, spec: ToolSpec) -> Role:
-    """The role of a leaf by the first that applies: declared, its value's kind, a choice, its name, else its type."""
+def role_of(path: Path, value: object, spec: ToolSpec, kind: ValueKind | None = None) -> Role:
+    """The role of a leaf by the first that applies: declared, its value's kind, a choice, its name, else its type.
+
+    `kind` is what `kind_of` says of the value, where that is known already.
+    """
     keys = [part for part in reversed(path) if isinstance(part, str)]  # the last key first, then those around it
     for key in keys:
         if (declared := spec.roles.get(key)) in _ROLES:
             return cast("Role", declared)  # checked to be one on the line before
     by_name = _by_names(keys)
-    match kind_of(value):
+    match kind or kind_of(value):
         case "email" | "url" | "account" if by_name not in _NO_DESTINATION:
             return "destination"
         case "date" if by_name not in _NO_TIME:
@@ -49,9 +55,29 @@ def role_of(path: Path, value: object, spec: ToolSpec) -> Role:
         return "option"
     if by_name == "selector" and spec.effect != "read" and _is_bound(keys, value):
         return "amount"
+    if isinstance(value, str) and by_name != "destination" and _is_of_edit(keys, spec):
+        return "content"
     if by_name is not None:
         return by_name
     return "amount" if isinstance(value, int | float) else "object"
+
+
+def _is_of_edit(keys: Sequence[str], spec: ToolSpec) -> bool:
+    """Whether a text is what an edit takes out of a file or puts into it: the tool has both, and says which file."""
+    if not keys or not _side_of_edit(keys[0]) or (spec.declared and spec.effect != "write"):
+        return False
+    names = _properties(spec.parameters, spec.parameters)
+    sides = {name: side for name in names if (side := _side_of_edit(name))}
+    has_file = any(not _EDITED.isdisjoint(stems(words_of_name(name)[-1:])) for name in names)
+    return len(set(sides.values())) > 1 and has_file
+
+
+def _side_of_edit(name: str) -> Literal["old", "new", ""]:
+    """Which of the two texts of an edit a parameter is called."""
+    first, *rest = words_of_name(name) or ("",)
+    if rest and not set(rest) <= _TEXTS:
+        return ""
+    return "old" if first in _OLD else "new" if first in _NEW else ""
 
 
 def _is_currency(keys: Sequence[str], value: object, spec: ToolSpec) -> bool:
@@ -79,13 +105,19 @@ def _is_bound(keys: Sequence[str], value: object) -> bool:
     return kind_of(value) == "number" and any(not _BOUNDS.isdisjoint(stems(words_of_name(key))) for key in keys)
 
 
+def is_id(name: str) -> bool:
+    """Whether a field or parameter is called an id."""
+    words = words_of_name(name)
+    return bool(words) and stem(words[-1]) in _IDS
+
+
 def role_of_name(name: str) -> Role | None:
     """What a parameter's name says, the last word first; None if nothing. A name that ends in id is an object."""
-    words = words_of_name(name)
-    if words and stem(words[-1]) in _IDS:
+    if is_id(name):
         return "object"
+    words = words_of_name(name)
     for word in reversed(words):
-        for role in lexicon.ROLE_WORDS:
+        for role in name_words.ROLE_WORDS:
             if stem(word) in _BY_WORD[role]:
                 return role
     return None
@@ -96,6 +128,11 @@ def _by_names(keys: Sequence[str]) -> Role | None:
         if role := role_of_name(key):
             return role
     return None
+
+
+def name_of(path: Path) -> str:
+    """The last name on a path: an element of a list is called like its list."""
+    return next((part for part in reversed(path) if isinstance(part, str)), "")
 
 
 def is_sensitive(role: Role, path: Path, spec: ToolSpec) -> bool:

@@ -9,14 +9,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from surefoot.core.gate import lexicon, name_words
 from surefoot.core.gate.effects import Guess, guess
-from surefoot.core.gate.forms import has_user_info, holds, normal_text
+from surefoot.core.gate.forms import has_user_info, holds, is_chinese, normal_text
 from surefoot.core.gate.known import Known, Source
+from surefoot.core.gate.late import Late
 from surefoot.core.gate.origins import GOOD, Leaf, evidence_of, is_of_user, twin_of
-from surefoot.core.gate.roles import is_sensitive, leaves, role_of, role_of_name
-from surefoot.core.gate.stems import stems, words_of_name
+from surefoot.core.gate.roles import is_sensitive, leaves, name_of, role_of_name
+from surefoot.core.gate.stems import stem, stems, words_of_name
 from surefoot.core.gate.values import MOST_TOKENS, hard_tokens
-from surefoot.core.gate.words import stem
 from surefoot.types.guard import Evidence
 from surefoot.types.tools import ToolSpec
 
@@ -24,9 +25,13 @@ LEAST_ENTITY = 4
 LEAST_WORD = 4
 SHARE_OF_WORDS = 0.5
 SHARE_OF_PRIVATE = 0.3
-_HALF_URL = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:/|[/\\]{2})")
+LONGEST_TIME = 40
+_HALF_URL = Late(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:/|[/\\]{2})")
 """What a client may still complete to a URL."""
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_DIGIT = Late(r"\d")
+_TIME = Late(lexicon.RELATIVE_DATES, re.IGNORECASE)
+_SELECTING, _ORDERING = stems(name_words.SELECTING_WORDS), stems(name_words.ORDERING_WORDS)
+_WORD = Late(r"[^\W\d_]{2,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
     bad: list[Evidence] = []
     is_touching = False
     for path, value in leaves(arguments, spec):
-        leaf = Leaf.of(path, value, role_of(path, value, spec))
+        leaf = Leaf.of(path, value, spec)
         evidence = evidence_of(known, spec, leaf)
         found.append(evidence)
         if twin := twin_of(known, leaf):
@@ -71,10 +76,30 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
                 odd.append(evidence)
             continue
         is_touching = is_touching or _touches(known, leaf, evidence)
+        if _acts_on(effect, leaf):
+            found_odd = () if evidence.origin in GOOD else (evidence,)
+            bad += found_odd
+            odd += found_odd
+            continue
         if evidence.origin not in GOOD and is_sensitive(leaf.role, path, spec):
             bad.append(evidence)
         odd += _odd(known, spec, effect, leaf, evidence)
     return Aimed(effect, tuple(found), tuple(odd), tuple(twins), tuple(bad), is_touching)
+
+
+def _acts_on(effect: Guess, leaf: Leaf) -> bool:
+    """Whether a leaf says on what a call acts, although its role does not: it selects that, or bounds what is deleted.
+
+    What is called a time and says none may be anything.
+    """
+    if leaf.role == "time":
+        text = str(leaf.value)
+        says_time = len(text) <= LONGEST_TIME and (_DIGIT.search(text) or _TIME.search(text))
+        return effect.effect == "delete" or not says_time
+    if leaf.role != "selector":
+        return False
+    words = stems(words_of_name(name_of(leaf.path)))
+    return words.isdisjoint(_ORDERING) if effect.effect == "delete" else not words.isdisjoint(_SELECTING)
 
 
 def _leaves_the_house(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evidence) -> bool:
@@ -174,9 +199,11 @@ def _touches(known: Known, leaf: Leaf, evidence: Evidence) -> bool:
     """Whether a leaf has to do with what the user said: it is theirs, or speaks of it."""
     if leaf.role not in ("time", "option") and evidence.origin in ("user", "declared"):
         return True
+    text = normal_text(str(leaf.value))
+    if leaf.role in ("destination", "object"):  # nothing shows where a Chinese name ends: it is a question then
+        return len(text) > 1 and is_chinese(text) and holds(known.words.anchor.text, text)
     if leaf.role != "content":
         return False
-    text = normal_text(str(leaf.value))
     if any(len(name) >= LEAST_ENTITY and holds(text, name) for name in known.words.names):
         return True
     words = [word for word in _WORD.findall(text) if len(word) >= LEAST_WORD]
@@ -188,7 +215,7 @@ def is_located(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) ->
     """Whether all arguments of a fetch are good, and one of them says where what the user named stands."""
     is_there = False
     for path, value in leaves(arguments, spec):
-        leaf = Leaf.of(path, value, role_of(path, value, spec))
+        leaf = Leaf.of(path, value, spec)
         if evidence_of(known, spec, leaf).origin not in GOOD:
             return False
         if leaf.role in ("object", "destination") and is_of_user(known, leaf):

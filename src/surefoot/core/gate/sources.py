@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from surefoot.core.gate.anchored import is_another, named_in, opened_by
 from surefoot.core.gate.effects import guess
+from surefoot.core.gate.forms import holds
 from surefoot.core.gate.index import Atom, index_of
-from surefoot.core.gate.known import Known, Source, opened_by
+from surefoot.core.gate.known import Known, Source
+from surefoot.core.gate.late import Late
 from surefoot.core.gate.origins import GOOD, Leaf, evidence_of
-from surefoot.core.gate.roles import is_sensitive, leaves, role_of
+from surefoot.core.gate.roles import is_sensitive, leaves
 from surefoot.core.gate.sinks import is_located
 from surefoot.types.guard import Role
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
@@ -34,10 +37,41 @@ def having_read(
     """
     found = index_of(result.content, structured=result.structured)
     located = not result.is_error and is_located(known, spec, arguments)
-    opened, is_named = (
-        (frozenset[int](), False) if result.is_error else opened_by(known.words, found, is_located=located)
-    )
-    return replace(known, sources=(*known.sources, Source(call_id, spec.name, found, spec, opened, is_named)))
+    named = () if result.is_error else named_in(known.words, found)
+    source = Source(call_id, spec.name, found, spec, named, is_located=located)
+    doubled = known.doubled | _doubled_by(known, source)
+    earlier = known.sources
+    if doubled != known.doubled:
+        earlier = tuple(replace(one, opened=opened_by(one, doubled)) for one in earlier)
+    sources = (*earlier, replace(source, opened=opened_by(source, doubled)))
+    return replace(known, sources=sources, doubled=doubled, fields=known.fields.with_result(len(earlier), found.atoms))
+
+
+def _doubled_by(known: Known, source: Source) -> frozenset[str]:
+    """The names that stand for more than one thing, now that this result is there.
+
+    What an own tool gives back of what it has just made or sent is no second thing.
+    """
+    if not source.named or _is_echo(known, source):
+        return frozenset()
+    found: set[str] = set()
+    for one in (*known.sources, source):
+        if one.named and not _is_echo(known, one):
+            found |= {
+                name
+                for number, names in one.named
+                for other, others in source.named
+                for name in names & others
+                if is_another(
+                    one.index.records[number], source.index.records[other], is_one_tool=one.name == source.name
+                )
+            }
+    return frozenset(found)
+
+
+def _is_echo(known: Known, source: Source) -> bool:
+    spec = source.spec
+    return spec is not None and not spec.is_foreign and guess(spec, known.config.guess).effect not in ("read", None)
 
 
 def endorsed_by(
@@ -52,7 +86,7 @@ def endorsed_by(
         return ()
     found: dict[tuple[Role, str], None] = {}
     for path, value in leaves(arguments, spec):
-        leaf = Leaf.of(path, value, role_of(path, value, spec))
+        leaf = Leaf.of(path, value, spec)
         if leaf.role == "secret" or not (leaf.role == "content" or is_sensitive(leaf.role, path, spec)):
             continue
         found[leaf.role, leaf.norm] = None
@@ -71,7 +105,7 @@ def set_of(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Sho
     found: dict[tuple[Role, str], str] = {}
     ours: set[tuple[Role, str]] = set()
     for path, value in leaves(arguments, spec):
-        leaf = Leaf.of(path, value, role_of(path, value, spec))
+        leaf = Leaf.of(path, value, spec)
         ours.add((leaf.role, leaf.norm))
         if leaf.role in ("destination", "object"):
             found.update({(leaf.role, atom.norm): atom.text for atom in _beside(known, spec, leaf)})
@@ -84,16 +118,23 @@ def _beside(known: Known, spec: ToolSpec, leaf: Leaf) -> tuple[Atom, ...]:
     evidence = evidence_of(known, spec, leaf)
     if evidence.origin in GOOD and evidence.origin != "declared":
         return ()
-    for source in reversed(known.sources):
-        hit = source.atom(leaf.norm)
-        if hit is not None:
-            field = hit[0].field
-            return tuple(
-                a
-                for s in known.sources
-                if s.name == source.name
-                for r in s.index.records
-                for a in r.atoms
-                if a.field == field
-            )
-    return ()
+    number = next(iter(known.fields.having(leaf.norm)), None)
+    if number is None:
+        return _files_beside(known, leaf)
+    source = known.sources[number]
+    field = source.atom(leaf.norm)[0].field
+    same_tool = (one for one in known.sources if one.name == source.name)
+    return tuple(a for one in same_tool for record in one.index.records for a in record.atoms if a.field == field)
+
+
+def _files_beside(known: Known, leaf: Leaf) -> tuple[Atom, ...]:
+    """The files of the kind that the words name, beside a file in running text: "move all .txt files"."""
+    kind = leaf.norm.rpartition(".")[2]
+    if not kind.isalnum() or not holds(known.words.anchor.text, kind):
+        return ()
+    source = next((one for one in reversed(known.sources) if one.index.says(leaf.norm)), None)
+    names = (m[0] for m in _FILE.finditer(source.index.text)) if source else ()
+    return tuple(Atom("", name, f"text:{name}", is_text=True) for name in names if name.endswith(f".{kind}"))
+
+
+_FILE = Late(r"(?<![\w./\\-])[\w./-]+\.\w+(?![\w/-])")

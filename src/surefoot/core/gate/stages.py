@@ -52,11 +52,15 @@ MASK_SCHEMA: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class StagePrompt:
-    """One request of a stage: its template by name, the user message, and the JSON Schema of the reply."""
+    """One request of a stage: its template by name, the user message, and the JSON Schema of the reply.
+
+    `held` is what a decoder is held to where that is narrower than what a reply is checked for.
+    """
 
     template: str
     text: str
     schema: Mapping[str, object]
+    held: Mapping[str, object] | None = None
 
 
 def constraints_prompt(words: str, tools: Catalogue, gate: GateRecord) -> StagePrompt:

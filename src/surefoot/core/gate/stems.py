@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
+
+from surefoot.core.gate.late import Late
 
 _IRREGULAR = {
     form: base
@@ -43,10 +44,10 @@ _IRREGULAR = {
     }.items()
     for form in forms.split()
 }
-_VOWEL = re.compile("[aeiouy]")
-_SILENT_E = re.compile(r"(?:[^aeiou][aeiou][^aeiouwxy]|[aeiou][^aeiouwxy])\Z")
-_DOUBLED = re.compile(r"([b-df-hj-np-tv-xz])\1\Z")
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
+_VOWEL = Late("[aeiouy]")
+_SILENT_E = Late(r"(?:[^aeiou][aeiou][^aeiouwxy]|[aeiou][^aeiouwxy])\Z")
+_DOUBLED = Late(r"([b-df-hj-np-tv-xz])\1\Z")
+_WORD = Late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
 
 
 @lru_cache(maxsize=4096)

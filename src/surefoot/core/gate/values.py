@@ -9,13 +9,16 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from surefoot.core.gate.forms import email, host_of, normal_text, number, trimmed, url
+from surefoot.core.gate.forms import SCALE, email, host_of, normal_text, number, trimmed, url
+from surefoot.core.gate.late import Late
 from surefoot.types.guard import ValueKind
 
 MOST_TOKENS = 5_000
 """Hard tokens that are taken of one text; what has more is no text that a value is looked up in."""
 
 LONGEST_TOKEN = 2_048
+LONGEST_ACCOUNT, MOST_GROUPS = 42, 8
+"""Of an account that has letters in it: 34 characters in groups of four, and the spaces between them."""
 
 _GENERIC = (
     "academy agency ai app art biz blog cafe center church city cloud club coach codes com company consulting cool "
@@ -47,60 +50,58 @@ _WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _LETTER = rf"[^\W{_WIDE}]"
 """A letter, digit or underscore of a script that has spaces; one of the others beside a value is no part of it."""
 
-_SCHEMED = re.compile(rf"(?:[a-z][a-z0-9+.-]{{1,15}}://|www\.){_REST}{{1,2048}}", re.IGNORECASE)
-_BARE = re.compile(
+_SCHEMED = Late(rf"(?:[a-z][a-z0-9+.-]{{1,15}}://|www\.){_REST}{{1,2048}}", re.IGNORECASE)
+_BARE = Late(
     rf"(?<!{_LETTER})(?<![@./%+-])(?:"
     rf"(?:[\w-]{{1,63}}\.){{1,8}}[a-z]{{2,24}}(?!{_LETTER})(?![@-])(?::\d{{1,5}})?(?:/{_REST}{{0,1000}})?"
     rf"|(?:\d{{1,3}}\.){{3}}\d{{1,3}}(?::\d{{1,5}})?/{_REST}{{0,1000}})",
     re.IGNORECASE,
 )
-_EMAIL = re.compile(
+_EMAIL = Late(
     rf"(?<!{_LETTER})(?<![.%+@-])(?:{_LETTER}|[.%+-]){{1,64}}@(?:[\w-]{{1,63}}\.){{1,8}}"
     rf"(?:(?:{_LETTER}|-){{2,24}}(?!{_LETTER}|-)|[{_WIDE}]{{2,24}}(?![\w-]))"
 )
-_IBAN = re.compile(
+_IBAN = Late(
     r"(?<!\w)[A-Za-z]{2}\d{2}(?:[A-Za-z0-9]{8,30}"
     r"|[ -][A-Za-z0-9]{4}(?:[ -](?=[A-Za-z]{0,3}\d)[A-Za-z0-9]{1,4}){1,7})(?!\w)",
     re.ASCII,
 )
-_DIGITS = re.compile(
+_DIGITS = Late(
     r"(?<![\w.,])\+?\(?[0-9](?:[ ()-]{0,2}[0-9]){6,24}(?![\w元块万亿美欧日英])(?!\.\d)",
     re.ASCII,
 )
-_IPV4 = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}[:/]", re.ASCII)
-_KEY = re.compile(r"(?<![\w/.@-])(?=[\w-]*[A-Za-z])(?=(?:[\w-]*?\d){2})[A-Za-z0-9][\w-]{7,127}(?![\w@])", re.ASCII)
-_RUN = re.compile(
-    r"(?<![A-Za-z0-9+/=_%-])(?:[A-Za-z0-9+/_-]{24,2048}={0,2}|(?:%[0-9A-Fa-f]{2}){8,600})(?![A-Za-z0-9+/=_%-])"
-)
-_DATE_NUMERIC = re.compile(r"(?:(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})|(\d{1,2})[/.](\d{1,2})[/.](\d{4}))(?!\d)")
-_DATE_CHINESE = re.compile(r"(?:(\d{4})\s*年\s*)?(\d{1,2})\s*月\s*(\d{1,2})\s*[日号]")
+_IPV4 = Late(r"(?:\d{1,3}\.){3}\d{1,3}[:/]", re.ASCII)
+_KEY = Late(r"(?<![\w/.@-])(?=[\w-]*[A-Za-z])(?=(?:[\w-]*?\d){2})[A-Za-z0-9][\w-]{7,127}(?![\w@])", re.ASCII)
+_RUN = Late(r"(?<![A-Za-z0-9+/=_%-])(?:[A-Za-z0-9+/_-]{24,2048}={0,2}|(?:%[0-9A-Fa-f]{2}){8,600})(?![A-Za-z0-9+/=_%-])")
+_DATE_NUMERIC = Late(r"(?:(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})|(\d{1,2})[/.](\d{1,2})[/.](\d{4}))(?!\d)")
+_DATE_CHINESE = Late(r"(?:(\d{4})\s*年\s*)?(\d{1,2})\s*月\s*(\d{1,2})\s*[日号]")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
     r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|"
     r"nov(?:ember)?|dec(?:ember)?)"
 )
-_DATE_DAY_FIRST = re.compile(
-    rf"(\d{{1,2}})(?:st|nd|rd|th)?\s{{1,3}}(?:of\s)?{_MONTH}\b\.?(?:,?\s(\d{{4}}))?", re.IGNORECASE
-)
-_DATE_RANGE = re.compile(
+_DATE_DAY_FIRST = Late(rf"(\d{{1,2}})(?:st|nd|rd|th)?\s{{1,3}}(?:of\s)?{_MONTH}\b\.?(?:,?\s(\d{{4}}))?", re.IGNORECASE)
+_DATE_RANGE = Late(
     r"(\d{1,2})(?:st|nd|rd|th)?\s?(?:to|until|till|through|and|-|\u2013)\s?(?:the\s)?(?=\d)", re.IGNORECASE
 )
-_DATE_MONTH_FIRST = re.compile(
+_DATE_MONTH_FIRST = Late(
     rf"(?<!\w){_MONTH}\.?\s(?:the\s)?(\d{{1,2}})(?:st|nd|rd|th)?(?!\d|:\d)(?:,?\s(\d{{4}}))?", re.IGNORECASE
 )
-_CLOCK = re.compile(r"(?<!\d)\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?(?!\d)")
-_NUMBER = re.compile(
+_CLOCK = Late(r"(?<!\d)\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?(?!\d)")
+_NUMBER = Late(
     r"(?<![A-Za-z0-9_.])[-+]?(?:[$€£¥]\s?)?(\d{1,3}(?:[,' ]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
-    r"(?=[kKmM%]?(?![\w])|[元块万]|[A-Z]{3}\b)"
+    rf"(?:\s?({SCALE})(?=[元块]|(?i:usd|eur|gbp|cny|jpy|chf)\b|(?!\w)|[\u3400-\u9fff])|(?=%?(?!\w)|[元块个张份位件次台本]|(?-i:[A-Z]{{3}})\b))",
+    re.IGNORECASE,
 )
-_LIST_NUMBER = re.compile(r"(?m)^[ \t]*\d{1,3}[.)](?=\s)")
-_WHOLE_NUMBER = re.compile(
-    r"[-+]?(?:[$€£¥]\s?)?(?:\d{1,3}(?:[,']\d{3})+|\d+)(?:\.\d+)?(?:\s?(?:[$€£¥元块]|[A-Za-z]{3}))?"
+_LIST_NUMBER = Late(r"(?m)^[ \t]*\d{1,3}[.)](?=\s)")
+_WHOLE_NUMBER = Late(
+    rf"[-+]?(?:[$€£¥]\s?)?(?:\d{{1,3}}(?:[,']\d{{3}})+|\d+)(?:\.\d+)?(?:\s?{SCALE})?(?:\s?(?:[$€£¥元块]|[A-Za-z]{{3}}))?",
+    re.IGNORECASE,
 )
-_WHOLE_DATE = re.compile(
-    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
-)
-_RUN_OF_DIGITS = re.compile(r"\d+")
+_WHOLE_DATE = Late(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?")
+_DOT = Late(r"(?<=[A-Za-z0-9-])[。．｡](?=[a-z]{2,24}(?![A-Za-z0-9]))")
+"""A full stop of another script that is read as the dot of a host."""
+_RUN_OF_DIGITS = Late(r"\d+")
 _CLOSING = ".,;:!?'\")*_~"
 
 
@@ -115,7 +116,7 @@ class Token:
     end: int
 
 
-_is_word = re.compile(r"[^\W\d_](?:[^\W\d_]| (?! )|'|, ){0,22}").fullmatch
+_IS_WORD = Late(r"[^\W\d_](?:[^\W\d_]| (?! )|'|, ){0,22}")
 """Words without a digit and without a sign that any kind needs, so short that they are no encoded run."""
 
 
@@ -128,7 +129,9 @@ def kind_of(value: object) -> ValueKind:
     text = str(value).strip()
     if not 0 < len(text) <= LONGEST_TOKEN:
         return "text"
-    if _is_word(text):
+    if _IS_WORD.fullmatch(text):
+        return "text"
+    if len(text) > LONGEST_ACCOUNT and text.count(" ") > MOST_GROUPS and any(c.isalpha() for c in text):
         return "text"
     if _WHOLE_DATE.fullmatch(text):
         return "date"
@@ -218,7 +221,13 @@ def numbers_of(text: str) -> tuple[str, ...]:
     blank = bytearray(len(text))
     for start, end in spans:
         blank[start:end] = b"\1" * (end - start)
-    return tuple(number(m[1]) for m in _NUMBER.finditer(text) if not blank[m.start(1)])
+    found = (m for m in _NUMBER.finditer(text) if not blank[m.start(1)])
+    return tuple(number(one) for m in found for one in _readings(m[1], m[2] or ""))
+
+
+def _readings(digits: str, scale: str) -> tuple[str, ...]:
+    """What a number with its scale may be; "5 m" are metres or millions."""
+    return (digits, digits + scale) if scale in ("m", "M") else (digits + scale,)
 
 
 def hard_tokens(text: str, *, is_content: bool = False) -> tuple[Token, ...]:
@@ -227,13 +236,16 @@ def hard_tokens(text: str, *, is_content: bool = False) -> tuple[Token, ...]:
     Looks only around the signs that each kind must have, so that plain prose costs next to nothing. In a content that
     goes out (`is_content`) a host with a path is a URL whatever it ends in.
     """
+    if not text.isascii():
+        text = _DOT.sub(".", text)
     found: list[Token] = []
     taken: bytearray | None = None
     for kind, starts, pattern in _KINDS:
+        match = pattern.match
         for start in starts(text):
             if taken is not None and taken[start]:
                 continue
-            m = pattern.match(text, start)
+            m = match(text, start)
             token = _token(kind, m.group(), start, is_content) if m else None
             if token is None:
                 continue
@@ -280,7 +292,7 @@ def _not_run_on(text: str) -> str:
     return text[: len(text) - len(rest)] + ".".join(labels[:-1]) if is_run_on else ""
 
 
-_is_wide = re.compile(f"[{_WIDE}]").match
+_IS_WIDE = Late(f"[{_WIDE}]")
 
 
 def _before(sign: str, more: str, most: int) -> Callable[[str], Iterator[int]]:
@@ -293,10 +305,10 @@ def _before(sign: str, more: str, most: int) -> Callable[[str], Iterator[int]]:
         at, last = text.find(sign), 0
         while at >= 0:
             start = at
-            is_wide = at > 0 and _is_wide(text[at - 1]) is not None
+            is_wide = at > 0 and _IS_WIDE.match(text[at - 1]) is not None
             while start > last and at - start < most:
                 before = text[start - 1]
-                if not (before.isalnum() or before in more) or (not is_wide and _is_wide(before)):
+                if not (before.isalnum() or before in more) or (not is_wide and _IS_WIDE.match(before)):
                     break
                 start -= 1
             yield start
@@ -305,7 +317,7 @@ def _before(sign: str, more: str, most: int) -> Callable[[str], Iterator[int]]:
     return starts
 
 
-_SCHEME_BEGINS = re.compile(r"[a-z][a-z0-9+.-]*\Z", re.IGNORECASE | re.ASCII)
+_SCHEME_BEGINS = Late(r"[a-z][a-z0-9+.-]*\Z", re.IGNORECASE | re.ASCII)
 
 
 def _schemes(text: str) -> Iterator[int]:
@@ -346,7 +358,7 @@ def _runs(text: str) -> Iterator[int]:
             yield m.start()
 
 
-_KINDS: tuple[tuple[ValueKind, Callable[[str], Iterator[int]], re.Pattern[str]], ...] = (
+_KINDS: tuple[tuple[ValueKind, Callable[[str], Iterator[int]], Late], ...] = (
     ("url", _schemes, _SCHEMED),
     ("email", _before("@", "._%+-", 64), _EMAIL),
     ("url", _before(".", "_-", 64), _BARE),

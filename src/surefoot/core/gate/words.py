@@ -6,7 +6,6 @@ sections 3.2, 4.6 and 5.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from surefoot.core.gate.cues import cues
 from surefoot.core.gate.entities import masked, named
 from surefoot.core.gate.forbids import rules
 from surefoot.core.gate.forms import normal_text
+from surefoot.core.gate.late import Late
 from surefoot.core.gate.stems import stem, stems
 from surefoot.core.gate.values import dates_of, numbers_of
 from surefoot.types.guard import ConstraintSet, Entity, IntentAnchor
@@ -24,7 +24,7 @@ from surefoot.types.tools import Effect
 
 __all__ = ["read_words", "stem"]
 
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_WORD = Late(r"[^\W\d_]{2,}")
 _ALWAYS: frozenset[Effect] = frozenset({"read"})
 _NO_EXTRA: Mapping[str, tuple[str, ...]] = {}
 

@@ -29,5 +29,5 @@ class Reasoner(Protocol):
 
 REASONERS: dict[str, Reasoner] = {"react": react, "mono": mono, "dual": dual, "once": once}
 
-CHOICES = ("react", "mono", "dual")
+CHOICES = ("react", "mono", "dual", "plan")
 """Those that an agent can have; the other drives the calls of a single reply."""

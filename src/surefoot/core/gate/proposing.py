@@ -1,0 +1,193 @@
+"""What a model is asked for ways to go on: the prompts, the schemas of the replies, and what of a reply counts.
+
+Results, and arguments that a model wrote, stand between marks; the user's words and the gate's reasons are our own.
+Source: spec/guard.md, sections 3.4 and 3.9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from surefoot.core.gate.choosing import key_of_branch
+from surefoot.core.gate.commitment import LONGEST_ARGUMENTS, shown_calls
+from surefoot.core.gate.effects import guess
+from surefoot.core.gate.perception import Frame
+from surefoot.core.gate.record import GateRecord
+from surefoot.core.gate.speculation import offered, step_now
+from surefoot.core.gate.stages import LONGEST_WORDS, StagePrompt
+from surefoot.core.running import choosing_now, in_view
+from surefoot.core.state import Call, State
+from surefoot.core.text import json_text
+from surefoot.core.told import attribute, frame_of, plain
+from surefoot.types.guard import HypothesisBranch
+from surefoot.types.plan import RESERVED, WITHOUT_TOOLS
+from surefoot.types.tools import Catalogue, ToolSpec
+
+HYPOTHESES, COMMIT = "guard/hypotheses", "guard/commit"
+"""The templates, by the names under which they are files and stand in a run's record."""
+
+MOST_BRANCHES = 6
+MOST_SETS = 6
+LONGEST_RESULT = 1_500
+"""Characters of one result that are shown."""
+
+MOST_RESULTS = 8
+MOST_TOOLS_HELD = 12
+"""Tools up to which a decoder is held to the parameters of each; with more, only what the reply is checked for."""
+
+WORDS = "__response__"
+
+_TEXT = {"type": "string"}
+_LEVELS = ("low", "medium", "high")
+_REDUNDANCY = ("minimal", "moderate", "high")
+
+
+def hypotheses_prompt(state: State, gate: GateRecord) -> StagePrompt:
+    """The ways to go on in the running step, out of the tools that it has now."""
+    tools, now, frame = offered(state), choosing_now(state), Frame(gate.nonce)
+    words = state.task.text[:LONGEST_WORDS] if state.task is not None else ""
+    step = state.running_step
+    lines = (json_text({"name": t.name, "does": t.description, "parameters": t.parameters}) for t in tools.tools)
+    results = _results(state)
+    out = [
+        f"- {attribute(branch.tool_name)}: {plain(one.reason)}\n{shown_calls(branch, frame, in_view(state)[1])}"
+        for one in now.rejected
+        if (branch := now.branch(one.branch_id)) is not None
+    ]
+    parts = [
+        f"The user's words:\n{words}",
+        *([f"This step: {step.instruction}"] if step is not None else []),
+        "Tools:\n" + "\n".join(lines),
+        *(["Done so far:\n" + "\n".join(results)] if results else []),
+        *(["Refused or failed, so do not name them again:\n" + "\n".join(out)] if out else []),
+    ]
+    held = tools.derived("hypotheses", _held) if len(tools.tools) <= MOST_TOOLS_HELD else None
+    return StagePrompt(HYPOTHESES, "\n\n".join(parts), SCHEMA, held)
+
+
+def commit_prompt(state: State, gate: GateRecord, branches: Sequence[HypothesisBranch]) -> StagePrompt:
+    """Which of the branches that survived is taken."""
+    words = state.task.text[:LONGEST_WORDS] if state.task is not None else ""
+    step, frame, trust = state.running_step, Frame(gate.nonce), in_view(state)[1]
+    shown = [f"[{one.branch_id}] {_does(one, state, gate)}\n{shown_calls(one, frame, trust)}" for one in branches]
+    parts = [
+        f"The user's words:\n{words}",
+        *([f"This step: {step.instruction}"] if step is not None else []),
+        *(["Done so far:\n" + "\n".join(results)] if (results := _results(state)) else []),
+        "Branches:\n" + "\n".join(shown),
+    ]
+    ids = {"enum": [one.branch_id for one in branches]}
+    schema = {
+        "type": "object",
+        "properties": {"reason": _TEXT, "branch_id": ids},
+        "required": ["reason", "branch_id"],
+        "additionalProperties": False,
+    }
+    return StagePrompt(COMMIT, "\n\n".join(parts), schema)
+
+
+def _does(branch: HypothesisBranch, state: State, gate: GateRecord) -> str:
+    spec = state.tools.get(branch.tool_name)
+    if spec is None:
+        return "words, without a tool"
+    return f"{attribute(spec.name)}, effect {guess(spec, gate.known.config.guess).effect or 'unknown'}"
+
+
+def _results(state: State) -> list[str]:
+    """The last calls of the run and what came of them, framed."""
+    calls = [call for turn in state.turns for call in turn.calls if call.result is not None][-MOST_RESULTS:]
+    return [_result(state, call) for call in calls]
+
+
+def _result(state: State, call: Call) -> str:
+    frame = frame_of(state, call)
+    result = call.result
+    assert result is not None  # noqa: S101  # only such are shown
+    called = f"{attribute(call.name)} {json_text(call.arguments)[:LONGEST_ARGUMENTS]}"
+    text = plain(frame.cleaned(f"{called}\n{result.kind}: {result.content}", is_error=result.is_error))
+    return frame.around(text[:LONGEST_RESULT], attribute(result.source or call.name), result.trust)
+
+
+def accepted(state: State, found: Sequence[HypothesisBranch]) -> tuple[tuple[HypothesisBranch, ...], int]:
+    """What counts of branches whose arguments fit, with new ids and what their tools are declared to do.
+
+    Dropped, and counted, is what is of no tool that is offered, what stands there twice, what the gate has refused in
+    this step, what is known already, and what is beyond the sixth.
+    """
+    now, tools, seen = choosing_now(state), offered(state), set[str]()
+    kept: list[HypothesisBranch] = []
+    for one in found:
+        key, spec = key_of_branch(one.tool_name, one.argument_sets), tools.get(one.tool_name)
+        is_words = RESERVED.get(one.tool_name) in WITHOUT_TOOLS
+        if key in seen or key in now.closed or (spec is None and not is_words) or not one.argument_sets:
+            continue
+        if (spec is not None and _is_known(state, one, spec)) or len(kept) == MOST_BRANCHES:
+            continue
+        seen.add(key)
+        kept.append(replace(_declared(state, one, spec), branch_id=f"b{len(kept) + 1}", step_id=step_now(state)))
+    return tuple(kept), len(found) - len(kept)
+
+
+def _declared(state: State, branch: HypothesisBranch, spec: ToolSpec | None) -> HypothesisBranch:
+    if spec is None or state.gate is None:
+        return branch
+    does = guess(spec, state.gate.known.config.guess)
+    is_sent = does.egress or "communicate" in (does.effect, does.own)
+    return replace(branch, has_side_effects=does.effect != "read", requires_external_communication=is_sent)
+
+
+def _is_known(state: State, branch: HypothesisBranch, spec: ToolSpec) -> bool:
+    """Whether all that a branch would ask for was answered already, and may not have changed."""
+    if spec.polling:
+        return False
+    keys = (Call("", "", branch.tool_name, arguments).key for arguments in branch.argument_sets)
+    return all((known := state.known.get(key)) is not None and known.is_certain for key in keys)
+
+
+_BRANCH: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "branch_id": _TEXT,
+        "tool_name": _TEXT,
+        "argument_sets": {"type": "array", "items": {"type": "object"}, "maxItems": MOST_SETS},
+        "rationale": _TEXT,
+        "flows": {"type": "object"},
+        "risk_level": {"enum": [*_LEVELS]},
+        "necessity_score": {"type": "number", "minimum": 0, "maximum": 1},
+        "redundancy_level": {"enum": [*_REDUNDANCY]},
+    },
+    "required": ["tool_name"],
+    "additionalProperties": True,
+}
+SCHEMA: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "branches": {"type": "array", "items": _BRANCH},
+        "recommended_branch_id": {"anyOf": [_TEXT, {"type": "null"}]},
+    },
+    "required": ["branches"],
+    "additionalProperties": True,
+}
+"""What the reply has to be. A branch of an unknown tool fits: it is dropped by itself."""
+
+
+def _held(tools: Catalogue) -> Mapping[str, object]:
+    """What a decoder is held to: the tools that there are, each with its parameters; the reasons come first."""
+    branches = [_held_branch(tool.name, tool.parameters) for tool in tools.tools]
+    branches.append(_held_branch(WORDS, None))
+    properties = {"branches": {"type": "array", "items": {"anyOf": branches}, "minItems": 1, "maxItems": 3}}
+    return {"type": "object", "properties": properties, "required": ["branches"], "additionalProperties": False}
+
+
+def _held_branch(name: str, parameters: Mapping[str, object] | None) -> dict[str, object]:
+    sets = {"argument_sets": {"type": "array", "items": parameters, "minItems": 1, "maxItems": MOST_SETS}}
+    properties: dict[str, object] = {
+        "rationale": {"type": "string", "maxLength": 120},
+        "tool_name": {"const": name},
+        **(sets if parameters is not None else {}),
+        "risk_level": {"enum": [*_LEVELS]},
+        "necessity_score": {"type": "number"},
+        "redundancy_level": {"enum": [*_REDUNDANCY]},
+    }
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}

@@ -1,0 +1,50 @@
+"""Whose a call is: the run's own, or that of a running step of its plan; and how what befalls it is put on record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from surefoot.core.plan.child import with_whole
+from surefoot.core.plan.schedule import in_step
+from surefoot.core.state import Call, State
+from surefoot.types.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A state with calls: the run, or one of its running steps (`step_id` ""  for the run)."""
+
+    state: State
+    step_id: str = ""
+    attempt: int = 0
+
+    def told(self, events: Sequence[Event]) -> tuple[Event, ...]:
+        """Events of this state as the run has them on record."""
+        if not self.step_id:
+            return tuple(events)
+        return tuple(in_step(self.step_id, self.attempt, event) for event in events)
+
+
+def owners(state: State) -> Iterator[Owner]:
+    """The run, and its running steps in the order in which they began."""
+    yield Owner(state)
+    if state.planning is not None:
+        for name, child in state.planning.children.items():
+            yield Owner(with_whole(child, state), name, int(child.scope.rpartition(".")[2]))
+
+
+def open_calls(state: State) -> Iterator[tuple[Owner, Call]]:
+    """The calls of which nobody knows yet what they give, with whose they are."""
+    for owner in owners(state):
+        yield from ((owner, call) for call in owner.state.calls if call.is_open)
+
+
+def owner_of(state: State, call_id: str) -> Owner:
+    """Whose call that is; the run's where no step has one of that id."""
+    return next((one for one in owners(state) if one.step_id and _is_of(one.state, call_id)), Owner(state))
+
+
+def _is_of(state: State, call_id: str) -> bool:
+    """Whether that is one of its calls, or of its limits about which a person is asked."""
+    return state.call(call_id) is not None or any(one.step_id == call_id for one in state.asked)

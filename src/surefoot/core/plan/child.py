@@ -1,0 +1,201 @@
+"""A running step as a small run of its own: what it begins with, and what has come of it.
+
+A tool step begins with its one call, which no model spoke; any other step begins with what it is told, and goes on as a
+linear plan of one step does (`core/plan/table.py`). What belongs to the whole run goes along: the gate's record, the
+time and the tokens used. Source: spec/planning.md, sections 2, 5 and 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import get_args
+
+from surefoot.core.pager import READ_RESULT
+from surefoot.core.parse.validate import validate
+from surefoot.core.plan.dag import Loops, Planning, StepRecord, done_before
+from surefoot.core.plan.reading import object_in, one_of
+from surefoot.core.plan.record import PlanRecord
+from surefoot.core.plan.references import value_of
+from surefoot.core.roles import SOLO
+from surefoot.core.state import EMPTY, Call, State, Turn, changed, subset
+from surefoot.types.config import Budget, LoopConfig
+from surefoot.types.messages import ModelMessage, NativeCall
+from surefoot.types.plan import NON_EMPTY, PlanStep, StepError, StepErrorClass, StepExecutionResult
+from surefoot.types.planning import PlanConfig
+from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.tools import ResultKind, ToolResult
+
+_WIRE_ID = "call_1_0"
+
+MOST_VALUE_CHARS = 1_000_000
+"""Characters of a tool step's result that are kept as a value for later steps."""
+
+_BY_KIND: Mapping[ResultKind, tuple[StepErrorClass, str]] = {
+    "timeout": ("timeout", "timeout"),
+    "unknown_tool": ("tool", "not_found"),
+    "denied": ("denied", "denied"),
+}
+_EMPTY_VALUES: tuple[object, ...] = ("", None, [], {})
+
+
+def child_of(state: State, planning: Planning, step: PlanStep, attempt: int, arguments: Mapping[str, object]) -> State:
+    """The state with which a step begins its attempt. `arguments` are the resolved parameters of a tool step."""
+    child = changed(
+        EMPTY,
+        run_id=state.run_id,
+        task=state.task,
+        speakers={role: changed(one, rounds=0) for role, one in state.speakers.items()},
+        tools=state.tools,
+        prompts=state.prompts,
+        instructions=state.instructions,
+        scope=f"{step.step_id}.{attempt}",
+        usage=state.usage,
+        elapsed_s=state.elapsed_s,
+        found=state.found,
+        hydrated=state.hydrated,
+        conventions=state.conventions,
+        gate=state.gate,
+        barred=_barred(planning, step),
+        heads={},
+    )
+    if step.kind == "tool":
+        return _calling(state, child, planning, replace(step, parameters=arguments), attempt)
+    offered = (*(planning.selected or ()), *((READ_RESULT,) if state.offered.get(READ_RESULT) else ()))
+    noted = replace(step, instruction=step.instruction + _done_already(planning.steps.get(step.step_id)))
+    others = tuple(planning.steps[name].step for name in planning.live if name != step.step_id)
+    inputs = {one.step_id: one for one in _inputs(planning, step)}
+    plan = PlanRecord((*others, noted), noted, inputs)
+    return changed(child, offered=subset(state.tools, offered), config=loop_of(planning.loops, step), plan=plan)
+
+
+def _barred(planning: Planning, step: PlanStep) -> frozenset[str]:
+    """The calls that an agent step must not make: those that failed, and those whose effect is done (section 8)."""
+    record = planning.steps.get(step.step_id)
+    if step.kind != "agent" or record is None:
+        return frozenset()
+    return planning.failed_calls | done_before(planning, record)
+
+
+def _calling(state: State, child: State, planning: Planning, step: PlanStep, attempt: int) -> State:
+    """A tool step: its call stands there, and nobody has to speak."""
+    spec = state.tools.get(step.tool_id)
+    if spec is not None and step.timeout_s is not None:
+        spec = replace(spec, timeout_s=step.timeout_s)
+    call = Call(f"{step.step_id}.{attempt}", _WIRE_ID, step.tool_id, step.parameters, spec)
+    message = ModelMessage("assistant", calls=(NativeCall(_WIRE_ID, step.tool_id, step.parameters),))
+    parsed = Parsed((ParsedCall(0, step.tool_id, step.parameters),), format="native")
+    turn = Turn(1, message, parsed, "native", "any", SOLO, "calls", (call,), step_id=step.step_id)
+    plan = PlanRecord((step,), step)
+    return changed(child, offered=state.offered, config=planning.loops.tool, plan=plan, turn=turn, calls_made=1)
+
+
+def loops_of(config: LoopConfig, plan: PlanConfig) -> Loops:
+    """How the steps of a plan are run, made once for a run."""
+    most_s = [limit for limit in (plan.deadline_s, config.budget.max_seconds) if limit is not None]
+    limits = Budget(max_steps=config.budget.max_steps, max_seconds=min(most_s, default=None), reserve=0.0)
+    answer = replace(config, budget=limits, plan=None, pre_hydration=None)
+    chars = max(config.tool_result_chars, MOST_VALUE_CHARS)
+    words = replace(answer, output_schema=None)
+    return Loops(replace(words, tool_result_chars=chars, tool_timeout_s=plan.step_timeout_s), words, answer)
+
+
+def loop_of(loops: Loops, step: PlanStep) -> LoopConfig:
+    """How a step is run."""
+    if step.kind == "tool":
+        return loops.tool
+    if step.kind == "response":
+        return loops.answer
+    loop = loops.words
+    return loop if step.max_steps is None else replace(loop, budget=replace(loop.budget, max_steps=step.max_steps))
+
+
+def _inputs(planning: Planning, step: PlanStep) -> tuple[StepExecutionResult, ...]:
+    """The results that a step reads: those it depends on; for one that names none, all there are."""
+    wanted = step.dependencies or planning.live
+    records = (planning.steps[name] for name in wanted if name in planning.steps)
+    return tuple(one.result for one in records if one.status == "succeeded" and one.result is not None)
+
+
+def _done_already(record: StepRecord | None) -> str:
+    """What an attempt before has done and must not be done again."""
+    if record is None or not record.effects:
+        return ""
+    return "\n\nAlready done in an earlier attempt, so do not do it again:\n" + "\n".join(
+        f"- {one}" for one in record.effects
+    )
+
+
+def with_whole(child: State, state: State) -> State:
+    """A child with what belongs to the run as the run has it now."""
+    if child.gate is state.gate and child.usage is state.usage and child.elapsed_s == state.elapsed_s:
+        return child
+    return changed(child, gate=state.gate, usage=state.usage, elapsed_s=max(child.elapsed_s, state.elapsed_s))
+
+
+def outcome_of(child: State, step: PlanStep, attempt: int) -> StepExecutionResult | None:
+    """What has come of a step; None while it goes on."""
+    if step.kind == "tool":
+        call = child.calls[0]
+        return None if call.result is None else _of_call(call, call.result, step, attempt)
+    plan = child.plan
+    result = plan.results.get(step.step_id) if plan is not None else None
+    if result is not None:
+        return replace(result, kind=step.kind, attempt=attempt)
+    if child.ending is None:
+        return None
+    reason = getattr(child.ending, "reason", child.ending.kind)
+    told = getattr(child.ending, "detail", "") or f"its loop ended: {reason}"
+    return StepExecutionResult(step.step_id, step.kind, "", StepError("limit", reason, told), attempt=attempt)
+
+
+def _of_call(call: Call, result: ToolResult, step: PlanStep, attempt: int) -> StepExecutionResult:
+    error = error_of(call, result) if result.is_error else unfulfilled(call, result, step)
+    return StepExecutionResult(
+        step.step_id,
+        "tool",
+        result.content,
+        error,
+        (call.id,),
+        result.trust,
+        attempt,
+        call.name,
+        call.arguments,
+        call.id,
+    )
+
+
+def error_of(call: Call, result: ToolResult) -> StepError:
+    """Class and code of a call's failure, as its tool or its kind has it."""
+    cls, code = _BY_KIND.get(result.kind, ("tool", "error"))
+    if result.kind == "denied":
+        code = call.rule or code
+    elif result.error:
+        named, _, code = result.error.partition(":")
+        cls = one_of(named, get_args(StepErrorClass)) or "tool"
+    elif result.infrastructure and result.kind == "error":
+        cls, code = "transient", "infrastructure"
+    return StepError(cls, code, result.content, result.retry_after_s)
+
+
+def unfulfilled(call: Call, result: ToolResult, step: PlanStep) -> StepError | None:
+    """What a result lacks of what was promised; the call itself has worked."""
+    value = value_of(result)
+    may_be_empty = call.spec is not None and call.spec.empty_ok
+    if step.postcondition == NON_EMPTY and not may_be_empty and value in _EMPTY_VALUES:
+        return StepError("postcondition", "empty", "the result is empty")
+    if isinstance(step.postcondition, Mapping):
+        wanted = {"type": "object", "properties": {"result": step.postcondition}, "required": ["result"]}
+        errors = validate({"result": value}, wanted).errors
+        if errors:
+            return StepError("postcondition", "shape", "; ".join(str(error) for error in errors))
+    return None
+
+
+def step_value(result: StepExecutionResult, child: State) -> object:
+    """What references see of a step that has succeeded."""
+    if result.kind == "tool":
+        given = child.calls[0].result
+        return value_of(given) if given is not None else None
+    fields = object_in(result.output) if result.kind == "agent" else None
+    return {"output": result.output} if fields is None else {"output": result.output, "fields": fields}

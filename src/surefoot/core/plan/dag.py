@@ -1,0 +1,318 @@
+"""How far a plan has come that repairs itself: its steps, what is proposed, and what has been tried.
+
+A step that runs has a small state of its own (`children`): the same records, folded by the same rules, as a run has.
+`core/plan/folding.py` makes this out of events. Source: spec/planning.md, sections 2, 3, 8 and 11.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from surefoot.core.fingerprint import fingerprint
+from surefoot.types.config import LoopConfig
+from surefoot.types.plan import PlanStep, StepExecutionResult, StepStatus
+from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected, StepReflected
+from surefoot.types.planning import Plan, PlanConfig, ProposalKind
+from surefoot.types.reflection import Cause, EvaluationResult, PlanStats
+from surefoot.types.selection import ToolSelectionResult
+
+if TYPE_CHECKING:
+    from surefoot.core.state import State
+
+Phase = Literal["selecting", "decomposing", "running", "reselecting", "redecomposing"]
+"""What a planned run is about: choosing tools, planning, running the steps (with what is thought about them), and the
+first two once more, for a strategy that needs them."""
+
+BLOCKED: Cause = ("blocked", "", "")
+"""The cause of a round in which nothing can go on although nothing has failed."""
+
+_DONE: frozenset[StepStatus] = frozenset({"succeeded", "skipped"})
+_OPEN: frozenset[StepStatus] = frozenset({"pending", "failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One step of a plan, and how far it has come.
+
+    `attempt` counts starts from 1; `unmet` are its dependencies that are not done yet. `result` is the newest, `value`
+    what references see of it. `failures` are all failed attempts, `reflected` what was decided about them. `transient`
+    counts the engine's own retries. `due` is what comes next of a failed step: the engine's wait, a retry that was
+    accepted, or nothing but what its reflection says. `is_exempt`: its next call may equal one that has failed.
+    `since` is the place in the journal where an edit has added it, 0 for the first plan. `effects` are the calls with
+    an effect that an agent step has completed, in words; `done_calls` the fingerprints of those of any step.
+    """
+
+    step: PlanStep
+    status: StepStatus = "pending"
+    attempt: int = 0
+    unmet: int = 0
+    result: StepExecutionResult | None = None
+    value: object = None
+    failures: tuple[StepExecutionResult, ...] = ()
+    reflected: tuple[StepReflected, ...] = ()
+    transient: int = 0
+    due: Literal["", "wait", "retry"] = ""
+    is_exempt: bool = False
+    since: int = 0
+    effects: tuple[str, ...] = ()
+    done_calls: frozenset[str] = frozenset()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be done."""
+        return self.status in _OPEN
+
+    @property
+    def is_done(self) -> bool:
+        """Whether what depends on it may run."""
+        return self.status in _DONE
+
+    @property
+    def signature(self) -> tuple[str, str, str]:
+        """Of the newest failure: tool or kind, error class and code."""
+        error = self.result.error if self.result is not None else None
+        actor = self.step.tool_id or self.step.kind
+        return (actor, error.cls, error.code) if error is not None else (actor, "", "")
+
+    @property
+    def times_failed_so(self) -> int:
+        """How often it has failed as it did last; what the engine retries by itself does not count."""
+        mine = self.signature
+        return sum(
+            (one.tool_id or one.kind, one.error.cls, one.error.code) == mine for one in self.failures if one.error
+        )
+
+
+class Loops(NamedTuple):
+    """How steps are run: the loop of a call, of other steps, and of one that writes the answer."""
+
+    tool: LoopConfig
+    words: LoopConfig
+    answer: LoopConfig
+
+
+_ONE = LoopConfig()
+
+
+class Tries(NamedTuple):
+    """Proposals of one kind that came to nothing, since one was last taken: unreadable, and refused by a rule."""
+
+    malformed: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """Why the run as a whole is to be thought about, and at which step; "" for an evaluation."""
+
+    step_id: str
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Shortlist:
+    """The tools that a model may choose from, and per sub-query the best of them in order."""
+
+    names: tuple[str, ...]
+    best: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Planning:
+    """A plan that repairs itself, and all that its next move follows from.
+
+    `order` are the ids of all steps in plan order, also of those taken out; `ready` those that may start, `queue` those
+    that failed and wait for their reflection, and `due` those that failed and are to be tried again. `late_tools` were
+    first selected after untrusted text had been read. `proposal` is a reply that is not decided about yet. `strategy`
+    was decided on and needs a selection and a decomposition first. `failed_calls` and `completed_effects` are
+    fingerprints, the latter with their place in the journal. `has_read`: untrusted text has entered. `noted` are
+    words of persons about the plan. `tried_open`, `idle_rounds`, `seen_causes`, `has_moved`: whether rounds get
+    anywhere.
+    """
+
+    config: PlanConfig
+    loops: Loops = Loops(_ONE, _ONE, _ONE)
+    phase: Phase = "selecting"
+    selected: tuple[str, ...] | None = None
+    selection: ToolSelectionResult | None = None
+    shortlist: Shortlist | None = None
+    plan: Plan | None = None
+    original: tuple[PlanStep, ...] = ()
+    steps: Mapping[str, StepRecord] = field(default_factory=dict[str, StepRecord])
+    order: tuple[str, ...] = ()
+    places: Mapping[str, int] = field(default_factory=dict[str, int])
+    dependents: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    ready: tuple[str, ...] = ()
+    queue: tuple[str, ...] = ()
+    due: tuple[str, ...] = ()
+    late_tools: frozenset[str] = frozenset()
+    children: Mapping[str, State] = field(default_factory=dict[str, "State"])
+    proposal: ProposalMade | None = None
+    tries: Tries = Tries()
+    refusal: ProposalRefused | None = None
+    escalation: Escalation | None = None
+    strategy: RunReflected | None = None
+    stop: RunReflected | None = None
+    reflections: tuple[RunReflected, ...] = ()
+    edits: tuple[PlanEdited, ...] = ()
+    refusals: tuple[ProposalRefused, ...] = ()
+    answered: frozenset[Cause] = frozenset()
+    evaluations: tuple[EvaluationResult, ...] = ()
+    failed_calls: frozenset[str] = frozenset()
+    completed_effects: Mapping[str, int] = field(default_factory=dict[str, int])
+    signed: int = 0
+    rejected_by: str = ""
+    noted: tuple[str, ...] = ()
+    has_read: bool = False
+    stats: PlanStats = PlanStats()
+    tried_open: frozenset[str] = frozenset()
+    seen_causes: frozenset[Cause] = frozenset()
+    idle_rounds: int = 0
+    has_moved: bool = False
+    answer: str | None = None
+
+    @property
+    def version(self) -> int:
+        """The version of the plan; 0 before there is one."""
+        return self.plan.version if self.plan is not None else 0
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was selected or proposed; before that a run is prepared as any other."""
+        return self.proposal is not None or self.shortlist is not None or self.selected is not None
+
+    @property
+    def needs_signature(self) -> bool:
+        """Whether a person has to sign this version before it goes on."""
+        if self.config.approve_plan == "never" or self.plan is None:
+            return False
+        return not self.signed or (self.config.approve_plan == "every" and self.signed < self.version)
+
+    @property
+    def open_steps(self) -> tuple[str, ...]:
+        """The steps still to be done, in plan order."""
+        return tuple(name for name in self.order if self.steps[name].is_open)
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """The steps that are part of this version of the plan, in plan order."""
+        return tuple(name for name in self.order if self.steps[name].status != "superseded")
+
+    @property
+    def completion_percent(self) -> int:
+        """The engine's own figure: of the steps still in the plan, responses left out, how many have succeeded."""
+        counted = [one for one in self.steps.values() if one.step.kind != "response"]
+        done = sum(one.status == "succeeded" for one in counted)
+        left = sum(one.status not in ("succeeded", "skipped", "superseded") for one in counted)
+        return 100 * done // (done + left) if done + left else 0
+
+
+def fingerprint_of(step: PlanStep, parameters: Mapping[str, object]) -> str:
+    """The fingerprint of a step, once its parameters are resolved."""
+    if step.kind == "tool":
+        return fingerprint(step.tool_id, parameters)
+    return fingerprint(step.kind, step.instruction)
+
+
+def done_before(planning: Planning, record: StepRecord) -> frozenset[str]:
+    """The calls with an effect that a step must not make: its own of earlier attempts, and those before it was added.
+
+    That a result was not what was promised makes no difference, and neither does an edit that reopens the step.
+    """
+    if not record.since:
+        return record.done_calls
+    return record.done_calls | {mark for mark, at in planning.completed_effects.items() if at < record.since}
+
+
+def with_record(planning: Planning, record: StepRecord, **changes: object) -> Planning:
+    """The planning with one step's record replaced, and other fields changed."""
+    return changed(planning, steps={**planning.steps, record.step.step_id: record}, **changes)
+
+
+def changed(planning: Planning, **changes: object) -> Planning:
+    """The planning with some fields changed, as `core/state.py: changed` does it and for the same reason."""
+    new = object.__new__(Planning)
+    new.__dict__.update(planning.__dict__, **changes)
+    return new
+
+
+def counted(planning: Planning, **more: int) -> PlanStats:
+    """The figures with some of them increased."""
+    return replace(planning.stats, **{name: getattr(planning.stats, name) + by for name, by in more.items()})
+
+
+def laid_out(planning: Planning, steps: Mapping[str, StepRecord], order: Iterable[str]) -> Planning:
+    """The planning with these steps in this order: who waits for whom, and who may start, is worked out anew."""
+    ids = tuple(order)
+    dependents: dict[str, list[str]] = {}
+    made: dict[str, StepRecord] = {}
+    for name in ids:
+        record = steps[name]
+        if record.status == "superseded":
+            made[name] = record
+            continue
+        needs = set(record.step.dependencies)
+        for needed in needs:
+            dependents.setdefault(needed, []).append(name)
+        unmet = sum(not ((one := steps.get(needed)) and one.is_done) for needed in needs)
+        made[name] = record if unmet == record.unmet else replace(record, unmet=unmet)
+    pending = (made[name] for name in ids if made[name].status == "pending")
+    ready = tuple(one.step.step_id for one in pending if not one.unmet and not one.due)
+    return changed(
+        planning,
+        steps=made,
+        order=ids,
+        places={name: at for at, name in enumerate(ids)},
+        dependents={name: tuple(some) for name, some in dependents.items()},
+        ready=ready,
+    )
+
+
+def having_done(planning: Planning, record: StepRecord) -> Planning:
+    """The planning once a step is done: those that waited for it alone are ready. Costs O(its dependents)."""
+    name = record.step.step_id
+    steps = {**planning.steps, name: record}
+    ready = planning.ready
+    for waiting in planning.dependents.get(name, ()):
+        one = steps[waiting]
+        steps[waiting] = one = replace(one, unmet=one.unmet - 1)
+        if not one.unmet and one.status == "pending":
+            at = bisect_left(ready, planning.places[waiting], key=planning.places.__getitem__)
+            ready = (*ready[:at], waiting, *ready[at:])
+    return changed(planning, steps=steps, ready=ready)
+
+
+def transitive(steps: Mapping[str, StepRecord] | Mapping[str, PlanStep], start: str) -> frozenset[str]:
+    """All that a step depends on, directly or not; with itself among them if it depends on itself."""
+    found: set[str] = set()
+    left = list(_needs(steps, start))
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += _needs(steps, name)
+    return frozenset(found)
+
+
+def _needs(steps: Mapping[str, StepRecord] | Mapping[str, PlanStep], name: str) -> tuple[str, ...]:
+    one = steps.get(name)
+    if one is None:
+        return ()
+    return one.dependencies if isinstance(one, PlanStep) else one.step.dependencies
+
+
+def cause_of(record: StepRecord) -> Cause:
+    """The cause of a round that begins at this step."""
+    return record.signature if record.result is not None and record.result.error is not None else BLOCKED
+
+
+WANTED: Mapping[Phase, ProposalKind] = {
+    "selecting": "select_initial",
+    "decomposing": "decompose",
+    "reselecting": "select_corrective",
+    "redecomposing": "decompose",
+}
+"""What is proposed in each phase but the running one."""

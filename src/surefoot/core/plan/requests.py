@@ -1,0 +1,371 @@
+"""What a model is asked for a plan: the template, what stands below it, and what the reply has to be.
+
+The user's words, the developer's and our own figures stand plain; all other text is data between marks.
+Source: spec/planning.md, section 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never, cast
+
+from surefoot.core.plan.arguments import resolve_step
+from surefoot.core.plan.contexts import guidance_of, overall_context, reflection_context, selection_context
+from surefoot.core.plan.dag import BLOCKED, Planning, StepRecord
+from surefoot.core.plan.edits import superseded_by
+from surefoot.core.plan.framed import clipped, framed, trust_of_words
+from surefoot.core.plan.history import fields_of, history, title_of
+from surefoot.core.plan.references import UnresolvedError
+from surefoot.core.plan.schemas import is_small, listed_names, schema_for
+from surefoot.core.plan.wording import cause_words, guidance_text, refusal_words, suggestion_words
+from surefoot.core.state import State, subset
+from surefoot.core.step_schema import required_only
+from surefoot.core.text import json_text
+from surefoot.core.told import attribute, plain
+from surefoot.types.events import Task
+from surefoot.types.plan import PlanStep
+from surefoot.types.planning import ProposalKind
+from surefoot.types.reflection import AddRemediationSteps, ReplanFromStep, StepReflection
+from surefoot.types.tools import ToolSpec, Trust
+
+TEMPLATES: Mapping[ProposalKind, str] = {
+    "select_initial": "plan/select_initial",
+    "decompose": "plan/decompose",
+    "step_reflection": "plan/step_reflection",
+    "overall_reflection": "plan/overall_reflection",
+    "select_corrective": "plan/select_corrective",
+}
+REDECOMPOSE = "plan/redecompose"
+PLAN_TEMPLATES: tuple[str, ...] = (*TEMPLATES.values(), REDECOMPOSE)
+"""The templates, by the names under which they are files and stand in a run's record."""
+
+_DATA: Trust = "untrusted"
+_BYTES_A_TOKEN = 4
+_LONGEST_STEP = 4_000
+_LONGEST_PLAN = 12_000
+_LONGEST_TOOLS = 60_000
+_MOST_REPEATS = 20
+_LONGEST_CALL = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPrompt:
+    """One request: its template by name, the user message, and the JSON Schema of the reply."""
+
+    template: str
+    text: str
+    schema: Mapping[str, object]
+
+
+def prompt_for(state: State, planning: Planning, kind: ProposalKind, about: str) -> PlanPrompt:
+    """What is asked now. `about` is the step of a step's reflection."""
+    is_again = kind == "decompose" and planning.phase == "redecomposing"
+    parts = [*_of_task(state, planning), *_own(state, planning, kind, about)]
+    if planning.refusal is not None and planning.refusal.kind == kind:
+        parts.append(refusal_words(planning.refusal))
+    parts.append("Reply with the JSON object alone.")
+    template = REDECOMPOSE if is_again else TEMPLATES[kind]
+    return PlanPrompt(template, "\n\n".join(parts), schema_for(state, planning, kind, about))
+
+
+def _own(state: State, planning: Planning, kind: ProposalKind, about: str) -> list[str]:
+    match kind:
+        case "select_initial":
+            return [*_intent(state), _listed(state, listed_names(state, planning), "Tools to choose from")]
+        case "decompose" if planning.phase == "redecomposing":
+            return _again(state, planning)
+        case "decompose":
+            return [*_guidance_for_type(planning), _declared(state, planning), *_noted(planning), *_used_ids(planning)]
+        case "step_reflection":
+            return _of_step(state, planning, about)
+        case "overall_reflection":
+            return _of_run(state, planning)
+        case "select_corrective":
+            return _corrective(state, planning)
+        case _:
+            assert_never(kind)
+
+
+# ------------------------------------------------------------------ the task
+
+
+def _of_task(state: State, planning: Planning) -> list[str]:
+    """The user's words, what the developer says, and what is known around the task."""
+    task = state.task or Task("")
+    context = task.context
+    materials: list[tuple[str, str, Trust]] = [
+        *((f"attachment {one.name}", one.text, one.trust) for one in task.attachments),
+        *((f"document {one.name}", _described(one.description, one.content), _DATA) for one in context.documents),
+        *([("references", state.hydrated.message, _DATA)] if state.hydrated and state.hydrated.message else []),
+        *((f"conventions {one.directory}", one.message, _DATA) for one in state.conventions if one.message),
+        *([("earlier conversation", text, _DATA)] if (text := "\n".join(context.conversation_history)) else []),
+    ]
+    if context.additional_info:
+        materials.append(("metadata", json_text(context.additional_info), "trusted"))
+    most = planning.config.history_max_tokens * _BYTES_A_TOKEN // max(1, len(materials))
+    return [
+        *([f"Instructions:\n{state.instructions}"] if state.instructions else []),
+        f"Task:\n{task.text}",
+        *([f"User preferences:\n{_lines(context.user_preferences)}"] if context.user_preferences else []),
+        *(framed(state, text, source, trust, most) for source, text, trust in materials),
+    ]
+
+
+def _described(description: str, content: str) -> str:
+    return f"{description}\n{content}" if description else content
+
+
+def _intent(state: State) -> list[str]:
+    """What the gate has read in the user's words: effects, and a sketch of steps without tools."""
+    if state.gate is None:
+        return []
+    anchor = state.gate.known.words.anchor
+    steps = [step.description or step.step_type for step in anchor.sketch.steps] if anchor.sketch is not None else []
+    effects = ", ".join(sorted(anchor.effects_asked))
+    return [
+        *([f"Effects that the words ask for: {effects}"] if effects else []),
+        *([f"Sketch of the steps:\n{_lines(plain(attribute(one)) for one in steps)}"] if steps else []),
+    ]
+
+
+def _noted(planning: Planning) -> list[str]:
+    """What a person has said about a plan: words of the user."""
+    return [f"The user has rejected the last plan and says:\n{_lines(planning.noted)}"] if planning.noted else []
+
+
+# ------------------------------------------------------------------ tools
+
+
+def _listed(state: State, names: Sequence[str], title: str) -> str:
+    """Tools to choose from: id, category, what each does, and the names of its parameters."""
+    return _of_tools(
+        state,
+        names,
+        title,
+        lambda tool: {
+            "tool_id": tool.name,
+            **({"category": tool.category} if tool.category else {}),
+            "does": tool.description,
+            "parameters": list(_properties(tool)),
+        },
+    )
+
+
+def _declared(state: State, planning: Planning, title: str = "Tools") -> str:
+    """The selected tools with the schemas of their parameters."""
+    names = planning.selected if planning.selected is not None else state.offered.names
+    return _of_tools(
+        state,
+        names,
+        title,
+        lambda tool: {
+            "tool_id": tool.name,
+            "does": tool.description,
+            "parameters": tool.parameters,
+            **({"result": list(given)} if (given := _given(tool)) else {}),
+        },
+    )
+
+
+def _of_tools(state: State, names: Sequence[str], title: str, tell: Callable[[ToolSpec], Mapping[str, object]]) -> str:
+    """One line of JSON for each tool; the words of foreign servers stand in frames."""
+    tools = subset(state.tools, tuple(names))
+    if is_small(state):
+        tools = tools.derived("required_only", required_only)
+    lines: dict[str, list[str]] = {}
+    for tool in tools.tools:
+        server = (tool.server or "another place") if tool.is_foreign else ""
+        lines.setdefault(server, []).append(json_text(tell(tool)))
+    shown = [
+        framed(state, "\n".join(some), f"tools of {server}", "untrusted", _LONGEST_TOOLS) if server else "\n".join(some)
+        for server, some in lines.items()
+    ]
+    return "\n".join((f"{title}:", *(shown or ["none"])))
+
+
+def _properties(tool: ToolSpec) -> Iterable[str]:
+    properties = tool.parameters.get("properties")
+    return cast("Mapping[str, object]", properties) if isinstance(properties, Mapping) else ()  # JSON
+
+
+def _given(tool: ToolSpec) -> Iterable[str]:
+    """The fields of a tool's results, as far as it declares them."""
+    properties = (tool.output or {}).get("properties")
+    return cast("Mapping[str, object]", properties) if isinstance(properties, Mapping) else ()  # JSON
+
+
+def _guidance_for_type(planning: Planning) -> list[str]:
+    """What kind of task the selection took it for."""
+    selection = planning.selection
+    named = selection is not None and selection.task_type != "general"
+    return [f"Kind of task: {attribute(clipped(selection.task_type, 40))}"] if named and selection is not None else []
+
+
+# ------------------------------------------------------------------ reflections
+
+
+def _of_step(state: State, planning: Planning, about: str) -> list[str]:
+    context, record = reflection_context(state, planning, about), planning.steps[about]
+    step, failed = record.step, context.failed_step
+    told: list[str] = [f"step: {json_text(_shown_step(step))}"]
+    if step.kind == "tool":
+        told.append(f"parameters with their values: {_resolved(planning, step)}")
+    for one in record.failures:
+        error = one.error
+        with_ = f" with {json_text(one.parameters)}" if one.parameters else ""
+        told.append(f"attempt {one.attempt}{with_}: " + (f"{error.cls} {error.code}: {error.message}" if error else ""))
+        if (thought := _reflected(record, one.attempt)) is not None:
+            told.append(f"then: {thought.suggested_action.type}, because {thought.root_cause}")
+    trust = "untrusted" if "untrusted" in (failed.trust, trust_of_words(planning)) or failed.error else "trusted"
+    cls = failed.error.cls if failed.error is not None else "unknown"
+    return [
+        f"What happened so far:\n{context.execution_history}",
+        _declared(state, planning),
+        f"The failed step is {about}, at attempt {record.attempt}; the class of its error is {cls}:\n"
+        + framed(
+            state, "\n".join(clipped(one, _LONGEST_STEP) for one in told), f"step {about}", trust, 3 * _LONGEST_STEP
+        ),
+    ]
+
+
+def _reflected(record: StepRecord, attempt: int) -> StepReflection | None:
+    return next((one.reflection for one in record.reflected if one.attempt == attempt), None)
+
+
+def _resolved(planning: Planning, step: PlanStep) -> str:
+    try:
+        return json_text(resolve_step(planning, step.parameters))
+    except UnresolvedError as missing:
+        return str(missing)
+
+
+def _of_run(state: State, planning: Planning) -> list[str]:
+    context = overall_context(state, planning)
+    escalation = planning.escalation
+    cause = escalation.cause if escalation is not None else BLOCKED
+    at = f" at step {escalation.step_id}" if escalation is not None and escalation.step_id else ""
+    trust = trust_of_words(planning)
+    answered = [cause_words(one) for one in context.causes_already_replanned]
+    original = _plan_lines(context.original_plan) if planning.version > 1 else []
+    current = _plan_lines([planning.steps[name].step for name in planning.live])
+    return [
+        f"What happened so far:\n{context.execution_history}",
+        *(
+            [f"Plan at first:\n{framed(state, _joined(original), 'the plan', trust, _LONGEST_PLAN)}"]
+            if original
+            else []
+        ),
+        f"Plan now:\n{framed(state, _joined(current), 'the plan', trust, _LONGEST_PLAN)}",
+        *(
+            [f"Evaluation:\n{framed(state, context.evaluation, 'evaluators', trust, 1_000)}"]
+            if context.evaluation
+            else []
+        ),
+        "Causes for which the plan was repaired before: " + ("; ".join(answered) or "none"),
+        f"Why the run is thought about{at}: {cause_words(cause)}",
+    ]
+
+
+def _plan_lines(steps: Iterable[PlanStep]) -> list[str]:
+    return [json_text(_shown_step(step)) for step in steps]
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join(lines)
+
+
+def _lines(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {text}" for text in texts)
+
+
+def _shown_step(step: PlanStep) -> dict[str, object]:
+    """A step as a plan has it, without what says nothing."""
+    own = {"tool_id": step.tool_id, "parameters": step.parameters} if step.kind == "tool" else {}
+    words = {} if step.kind == "tool" else {"instruction": step.instruction}
+    return {
+        "step_id": step.step_id,
+        **({"step_name": step.step_name} if step.step_name else {}),
+        "kind": step.kind,
+        **own,
+        **words,
+        "dependencies": list(step.dependencies),
+        **({"must_succeed": True} if step.must_succeed else {}),
+    }
+
+
+def _corrective(state: State, planning: Planning) -> list[str]:
+    context = selection_context(state, planning)
+    trust = trust_of_words(planning)
+    used = [
+        f"{attribute(one.tool_id)}: {one.execution_status}; {one.execution_summary}" for one in context.previous_tools
+    ]
+    why = [f"{one.tool_id}: {one.failure_reason}" for one in context.previous_tools if one.failure_reason]
+    advice = "\n".join(part for part in (context.reflection_analysis, context.overall_reflection_guidance) if part)
+    return [
+        f"What happened so far:\n{context.execution_history}",
+        f"Tools chosen before:\n{_lines(used) or 'none'}",
+        *([f"Why they failed:\n{framed(state, _joined(why), 'calls of tools', 'untrusted', 2_000)}"] if why else []),
+        f"Advice of the reflection:\n{framed(state, advice, 'a reflection', trust, 3_000)}",
+        _listed(state, listed_names(state, planning), "Tools to choose from"),
+        *_noted(planning),
+    ]
+
+
+# ------------------------------------------------------------------ planning anew
+
+
+def _again(state: State, planning: Planning) -> list[str]:
+    strategy = planning.strategy.strategy if planning.strategy is not None else None
+    out = frozenset(superseded_by(planning, strategy)) if strategy is not None else frozenset(planning.open_steps)
+    trust = trust_of_words(planning)
+    kept = [planning.steps[name] for name in planning.live if name not in out]
+    lines = [f"{title_of(one)}{fields_of(one) if one.is_done else ''}" for one in kept]
+    calls = _made(state, planning)
+    advice = guidance_text(guidance_of(planning))
+    cause = planning.escalation.cause if planning.escalation is not None else None
+    return [
+        f"What happened so far:\n{history(state, planning, advice=False)}",
+        *([f"Why the plan has to change: {cause_words(cause)}"] if cause is not None else []),
+        f"Advice of the reflection:\n{framed(state, advice, 'a reflection', trust, 3_000)}",
+        _declared(state, planning),
+        f"Steps that stay:\n{_lines(lines) or 'none'}",
+        *_used_ids(planning),
+        *([f"Calls not to make again:\n{framed(state, _joined(calls), 'calls', trust, 4_000)}"] if calls else []),
+        *_noted(planning),
+        f"Plan now: {_wanted(state, planning, out)}",
+    ]
+
+
+def _wanted(state: State, planning: Planning, out: Iterable[str]) -> str:
+    """What of the plan is to be made."""
+    strategy = planning.strategy.strategy if planning.strategy is not None else None
+    if isinstance(strategy, AddRemediationSteps):
+        words = _lines(suggestion_words(one) for one in strategy.suggestions if isinstance(one, str))
+        return "only the steps that do this, put in before or after steps that stay:\n" + framed(
+            state, words, "a reflection", trust_of_words(planning), 2_000
+        )
+    if isinstance(strategy, ReplanFromStep):
+        return (
+            f"what takes the place of the steps {', '.join(name for name in planning.order if name in frozenset(out))}"
+        )
+    return "all that is still missing for the task"
+
+
+def _used_ids(planning: Planning) -> list[str]:
+    return [f"Step ids that were used before, so take others: {', '.join(planning.order)}"] if planning.order else []
+
+
+def _made(state: State, planning: Planning) -> list[str]:
+    """The calls that have failed, and those that have had their effect."""
+    records = [planning.steps[name] for name in planning.order]
+    failed = [
+        f"failed: {one.tool_id} {json_text(one.parameters)}" for r in records for one in r.failures if one.tool_id
+    ]
+    done = [f"done: {effect}" for record in records for effect in record.effects]
+    for record in records:
+        spec, result = state.tools.get(record.step.tool_id), record.result
+        if spec is not None and not spec.may_repeat and result is not None and result.is_success:
+            done.append(f"done: {result.tool_id} {json_text(result.parameters)}")
+    lines = list(dict.fromkeys((*done, *failed)))
+    return [clipped(one, _LONGEST_CALL) for one in lines[:_MOST_REPEATS]]

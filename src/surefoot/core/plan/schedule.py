@@ -1,0 +1,377 @@
+"""What a plan that repairs itself asks for next: the rows of the table of moves for a run that has one.
+
+a proposal is not decided on         → what follows from it is put on record
+tools are to be chosen, or a plan    → a shortlist; a proposal; what stands in for one that cannot be had
+a person has to sign the plan        → stand still
+a limit of the run is reached        → what is in flight ends; then the run
+a step runs                          → what it asks for itself
+the run is to be thought about       → what is in flight ends (R7); then an overall reflection
+a step has failed                    → too often in one way (R5): the run is thought about; else its reflection
+a step is to be tried again          → wait (R4), or start it
+a step is ready, and there is room   → start it (R2)
+nothing can go on, a person can help → stand still
+nothing can go on, steps are open    → the run is thought about
+all is done                          → evaluators; the answer; the end (R19)
+
+Nothing here polls: it is asked after each event. Source: spec/planning.md, sections 3, 5, 6, 7, 10 and 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from surefoot.core.given_up import given_up
+from surefoot.core.plan.child import with_whole
+from surefoot.core.plan.choosing import all_selected, offered_names
+from surefoot.core.plan.concluding import concluded, stopped
+from surefoot.core.plan.dag import WANTED, Planning, StepRecord, cause_of
+from surefoot.core.plan.deciding import after_all_tries, decided
+from surefoot.core.plan.limits import llm_spent, spent
+from surefoot.core.plan.signing import is_unsigned
+from surefoot.core.plan.starting import start_of, wait_of
+from surefoot.core.plan.telling import answer_without
+from surefoot.core.state import State
+from surefoot.types.endings import Completed, Failed, Stopped
+from surefoot.types.events import Event, InStep, StepLimitReached
+from surefoot.types.moves import (
+    Act,
+    End,
+    Evaluate,
+    Move,
+    Propose,
+    Shortlist,
+    StepMove,
+    TellPlan,
+    Think,
+    Wait,
+    Within,
+)
+from surefoot.types.plan_events import Escalated, ProposalRefused
+from surefoot.types.planning import ANSWER
+from surefoot.types.progress import LimitAction
+from surefoot.types.step_events import StepEnded, StepSkipped
+
+Moves = tuple[Move, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The table of moves of a run, asked about a step's own state; and why such a state stands still."""
+
+    next_moves: Callable[[State, frozenset[Move]], Moves]
+    announce: Callable[[Move, State], tuple[Event, ...]]
+    standing: Callable[[State], Literal["approval", "in_doubt", ""]]
+
+
+def plan_moves(state: State, planning: Planning, under_way: frozenset[Move], rows: Rows) -> Moves:
+    """What to start now, besides what is under way. The first row that applies decides."""
+    if planning.proposal is not None:
+        return (TellPlan(decided(state, planning, planning.proposal)),)
+    if state.failure is not None and not spent(state, planning):  # a reply that the deadline cut off is no failure
+        told = state.failure
+        return () if under_way else (End(Failed(_failure_name(told.kind), told.message)),)
+    if planning.phase != "running" or planning.plan is None:
+        return () if under_way else _planned(state, planning)
+    if planning.rejected_by:
+        return (End(Stopped("plan_rejected")),)
+    if planning.needs_signature:
+        return ()
+    return _Running(state, planning, under_way, rows).moves()
+
+
+def _failure_name(kind: str) -> str:
+    return kind if kind in ("auth", "bad_request", "context_overflow") else "model_unavailable"
+
+
+def _planned(state: State, planning: Planning) -> Moves:
+    """Tools are to be chosen, or a plan is to be made."""
+    if planning.phase in ("selecting", "reselecting"):
+        if not offered_names(state) and planning.phase == "reselecting":
+            return (TellPlan((all_selected(state, planning),)),)
+        if len(offered_names(state)) < planning.config.select_all_below:
+            return (TellPlan((all_selected(state, planning),)),)
+    followed = after_all_tries(state, planning, "")
+    if isinstance(followed, Failed):
+        return (End(followed),)
+    if followed is not None:
+        return (TellPlan(followed),)
+    if planning.phase in ("selecting", "reselecting") and planning.shortlist is None:
+        return (Shortlist(planning.stats.replans),)
+    if (limit := spent(state, planning)) or (limit := llm_spent(state, planning)):
+        return (End(Stopped(limit, answer_without(state, planning, limit))),)
+    return (Propose(WANTED[planning.phase], "", planning.stats.llm_calls),)
+
+
+# ------------------------------------------------------------------ running
+
+
+class _Running:
+    """One look at a plan whose steps run."""
+
+    def __init__(self, state: State, planning: Planning, under_way: frozenset[Move], rows: Rows) -> None:
+        self.state = state
+        self.planning = planning
+        self.under_way = under_way
+        self.rows = rows
+        self.busy: dict[str, list[Move]] = {}
+        for move in under_way:
+            if isinstance(move, Within):
+                self.busy.setdefault(move.step_id, []).append(move.move)
+            elif isinstance(move, Wait):
+                self.busy.setdefault(move.step_id, []).append(move)
+        self.started: list[Move] = []
+        self.stalled: list[str] = []
+        self.limit = ""
+        self.broken: Failed | None = None
+
+    def moves(self) -> Moves:
+        """The moves of the first rows that have any."""
+        if (limit := spent(self.state, self.planning)) and self._is_left():
+            return self._at_the_limit(limit)
+        told = self._of_children()
+        if told is not None:
+            return (told,)
+        if self.broken is not None:
+            return () if self.under_way else (End(self.broken),)
+        if self.limit and not self.under_way and not self.started:
+            return self._ended_by_limit()  # a step may go no further
+        if self.planning.stop is not None:
+            return tuple(self.started) or (
+                () if self.under_way else concluded(self.state, self.planning, stopped(self.planning))
+            )
+        if self.planning.escalation is not None:
+            return self._drained()
+        if told := self._reflections():
+            return told
+        if told := self._next_steps():
+            return (TellPlan(tuple(told)),)
+        if self.started or self.under_way:
+            return tuple(self.started)
+        return self._ended_by_limit() if self.limit else self._at_rest()
+
+    def _ended_by_limit(self) -> Moves:
+        """The end, once a doubt about an effect is settled: an open call that must not be repeated pauses it (R18)."""
+        return () if self._in_doubt() else concluded(self.state, self.planning, Stopped(self.limit))
+
+    def _is_left(self) -> bool:
+        """Whether anything is still to be done; a run that was done when its time ran out is as good as any."""
+        ended = ("succeeded", "skipped", "superseded")
+        left = any(one.status not in ended for one in self.planning.steps.values())
+        return left or self.planning.escalation is not None
+
+    def _at_the_limit(self, limit: str) -> Moves:
+        """R17: nothing new starts; what is still open of calls when nothing is under way is given up."""
+        if self.under_way:
+            return ()
+        events: list[Event] = []
+        doubtful = {name for name, record in self.planning.steps.items() if record.status == "in_doubt"}
+        for name, child in self.planning.children.items():
+            for call in child.calls:
+                if call.is_open and call.attempts and name not in doubtful:
+                    attempt = int(child.scope.rpartition(".")[2])
+                    events.append(InStep(name, attempt, given_up(call, self.state.elapsed_s)))
+        if events:
+            return (TellPlan(tuple(events)),)
+        return concluded(self.state, self.planning, Stopped(limit))
+
+    def _of_children(self) -> TellPlan | None:
+        """What running steps ask for: the first that only goes on record comes back, the others are to be started.
+
+        What may be called is called before the next call is judged, since limits count calls that have begun.
+        """
+        first: TellPlan | None = None
+        for name, child in self.planning.children.items():
+            mine = self.busy.get(name)
+            if child.plan is not None and (step := child.plan.running) is not None and step.kind == "tool":
+                is_unjudged = first is not None and child.calls[0].decision is None
+                if mine or is_unjudged:  # it has one call, and that is under way, or judged after the one before it
+                    continue
+            own = with_whole(child, self.state)
+            asked = self.rows.next_moves(own, frozenset(mine or ()))
+            if not asked and not mine:
+                self.stalled.append(name)
+            attempt = int(child.scope.rpartition(".")[2])
+            for move in asked:
+                if isinstance(move, StepMove):
+                    if limit := self._limit_of(name, move):
+                        self.limit = self.limit or limit
+                    elif not self._is_held_up(name, move):
+                        self.started.append(Within(name, attempt, move))
+                    continue
+                if isinstance(move, End) and isinstance(move.ending, Failed) and own.failure is not None:
+                    self.broken = move.ending  # no model to be had: that is no fault of the step
+                elif first is None:
+                    events = self.rows.announce(move, own)
+                    first = TellPlan(tuple(in_step(name, attempt, one) for one in events))
+        is_acting = any(isinstance(one, Within) and isinstance(one.move, Act) for one in self.started)
+        return None if is_acting or self.broken is not None else first
+
+    def _limit_of(self, name: str, move: StepMove) -> str:
+        if isinstance(move, Think):
+            return llm_spent(self.state, self.planning, last=name == ANSWER)
+        if isinstance(move, Act):
+            call = self.planning.children[name].call(move.call_id)
+            if call is not None and call.attempts:
+                return ""  # it was begun before a crash, and counted
+            acting = sum(isinstance(one, Within) and isinstance(one.move, Act) for one in self.started)
+            most = self.planning.config.max_tool_calls
+            is_spent = most is not None and self.planning.stats.tool_calls + acting >= most
+            return "tool_budget" if is_spent else ""
+        return ""
+
+    def _is_held_up(self, name: str, move: StepMove) -> bool:
+        """Whether a call has to wait because its tool runs one call at a time."""
+        if not isinstance(move, Act):
+            return False
+        call = self.planning.children[name].call(move.call_id)
+        if call is None or call.spec is None or not call.spec.exclusive:
+            return False
+        acting = (one for one in (*self.under_way, *self.started) if isinstance(one, Within))
+        return any(isinstance(one.move, Act) and self._tool_of(one) == call.name for one in acting)
+
+    def _tool_of(self, within: Within) -> str:
+        child = self.planning.children.get(within.step_id)
+        call = child.call(within.move.call_id) if child is not None and isinstance(within.move, Act) else None
+        return call.name if call is not None else ""
+
+    def _drained(self) -> Moves:
+        """R7: what is in flight ends, then the run is thought about; a doubt about an effect is settled first."""
+        planning = self.planning
+        in_flight = [name for name in planning.children if name not in self.stalled]
+        if (left := self._calls_left()) is None or left > 0:
+            self._waits()
+        if self.started or self.under_way or in_flight:
+            return tuple(self.started)
+        if self._in_doubt():
+            return ()
+        followed = after_all_tries(self.state, planning, "")
+        if isinstance(followed, Failed):
+            return concluded(self.state, self.planning, followed)
+        if limit := llm_spent(self.state, planning):
+            return concluded(self.state, self.planning, Stopped(limit))
+        return (Propose("overall_reflection", "", planning.stats.llm_calls),)
+
+    def _in_doubt(self) -> bool:
+        if any(record.status == "in_doubt" for record in self.planning.steps.values()):
+            return True
+        return any(self.rows.standing(self.planning.children[name]) == "in_doubt" for name in self.stalled)
+
+    def _reflections(self) -> Moves:
+        """The first step that failed: is it failing in the same way, or is it to be thought about?"""
+        planning = self.planning
+        if not planning.queue:
+            return ()
+        record = planning.steps[planning.queue[0]]
+        name = record.step.step_id
+        if record.times_failed_so >= planning.config.same_error_limit:
+            return (TellPlan(_limit_reached(record)),)
+        if any(isinstance(move, Propose) for move in self.under_way):
+            return ()
+        followed = after_all_tries(self.state, planning, name)
+        if isinstance(followed, tuple):
+            return (TellPlan(followed),)
+        if limit := llm_spent(self.state, planning):
+            self.limit = limit
+            return ()
+        self.started.append(Propose("step_reflection", name, planning.stats.llm_calls))
+        return ()
+
+    def _next_steps(self) -> list[Event]:
+        """The steps that start now, as far as there is room; or that fail before any call is made."""
+        planning = self.planning
+        starting: list[Event] = []
+        if self.limit:
+            return starting
+        running = sum(name not in self.stalled for name in planning.children)
+        free = planning.config.max_parallel - running - len(planning.queue) - len(planning.due)
+        calls_left = self._calls_left()
+        again = [planning.steps[name] for name in planning.due if name not in self.busy]
+        if any(one.step.kind == "tool" for one in again) and calls_left is not None and calls_left <= 0:
+            self.limit = "tool_budget"
+            return starting
+        if retried := [one for one in again if one.due == "retry"]:
+            return [start_of(self.state, self.planning, retried[0])]
+        self._waits()
+        for name in planning.ready:
+            if free <= 0:
+                break
+            record = planning.steps[name]
+            if record.step.kind == "skip":
+                return [StepSkipped(name, record.step.instruction, "planner")]
+            if record.step.kind == "tool" and calls_left is not None:
+                if calls_left <= 0:
+                    self.limit = "tool_budget"
+                    break
+                calls_left -= 1
+            if record.step.kind != "tool" and (limit := llm_spent(self.state, planning)):
+                self.limit = limit
+                break
+            event = start_of(self.state, self.planning, record)
+            starting.append(event)
+            if isinstance(event, StepEnded):
+                break  # it failed before any call, so what follows is looked at anew
+            free -= 1
+        return starting
+
+    def _waits(self) -> None:
+        """What the engine tries again waits first (R4); that is part of what is in flight (R7)."""
+        for name in self.planning.due:
+            record = self.planning.steps[name]
+            if record.due == "wait" and name not in self.busy:
+                self.started.append(Wait(name, record.attempt + 1, wait_of(record)))
+
+    def _calls_left(self) -> int | None:
+        """The calls that may still be begun, those of tool steps that run and have not started theirs left out."""
+        most = self.planning.config.max_tool_calls
+        children = self.planning.children.values()
+        to_come = sum(bool(child.calls) and not child.calls[0].attempts and not child.done for child in children)
+        return None if most is None else most - self.planning.stats.tool_calls - to_come
+
+    def _at_rest(self) -> Moves:
+        """Nothing runs, nothing is ready."""
+        planning = self.planning
+        if ANSWER in planning.children:
+            return ()
+        if self.stalled or any(record.status == "in_doubt" for record in planning.steps.values()):
+            return ()
+        if still_open := planning.open_steps:
+            first = planning.steps[still_open[0]]
+            return (TellPlan((Escalated(still_open[0], cause_of(first)),)),)
+        seen = {one.name for one in planning.evaluations}
+        for name in planning.config.evaluators:
+            if name not in seen:
+                return (Evaluate(name, planning.version),)
+        failed = next((one for one in planning.evaluations if not one.passed), None)
+        if failed is not None:
+            return (TellPlan((Escalated("", ("evaluation", failed.name, "")),)),)
+        return concluded(self.state, self.planning, Completed(""))
+
+
+def _limit_reached(record: StepRecord) -> tuple[Event, ...]:
+    name = record.step.step_id
+    actor, cls, code = record.signature
+    told = f"{actor} has failed {record.times_failed_so} times with {cls} {code}"
+    return (
+        ProposalRefused("step_reflection", "step_retry_limit", f"{name}:{cls}", name),
+        StepLimitReached(name, record.attempt, told, "max", action=LimitAction.Replan),
+        Escalated(name, cause_of(record)),
+    )
+
+
+def held_up(
+    state: State, planning: Planning, standing: Callable[[State], Literal["approval", "in_doubt", ""]]
+) -> Literal["approval", "in_doubt", ""]:
+    """What a person has to say before a plan with nothing under way can go on; "" for nothing."""
+    if any(record.status == "in_doubt" for record in planning.steps.values()):
+        return "in_doubt"
+    found = {standing(with_whole(child, state)) for child in planning.children.values()}
+    if "in_doubt" in found:
+        return "in_doubt"
+    return "approval" if is_unsigned(planning) or "approval" in found else ""
+
+
+def in_step(step_id: str, attempt: int, event: Event) -> InStep:
+    """An event of a running step's own state, as the run has it on record."""
+    return InStep(step_id, attempt, event)  # pyright: ignore[reportArgumentType]  # what a step can ask for is of a step

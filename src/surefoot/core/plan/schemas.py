@@ -1,0 +1,330 @@
+"""The JSON Schema of each reply of planning: what a decoder is held to, so that a reply says what can be said.
+
+Chapters come first, so that reasoning precedes the decision. Every object is closed and every field required, null
+where it is optional; tools and steps are named out of those that there are. A model that fills in whatever it may, and
+makes it up (trait `optional_arguments`), is asked for what the example of its template has and no more: where a schema
+ends an object that the example goes on with, a small model is driven off its path. Source: spec/planning.md, section 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast, get_args
+
+from surefoot.core.plan.choosing import offered_names
+from surefoot.core.plan.dag import Planning
+from surefoot.core.roles import PLANNER, SOLO
+from surefoot.core.state import State
+from surefoot.core.text import json_text
+from surefoot.core.view import REQUIRED_ONLY
+from surefoot.types.plan import NON_EMPTY, StepKind
+from surefoot.types.planning import ProposalKind
+from surefoot.types.reflection import AddRemediationSteps, ProblemClass, RootCause
+from surefoot.types.tools import ToolSpec
+
+Schema = Mapping[str, object]
+
+MOST_IDS = 100
+"""Names up to which they are listed; of more, any text will do."""
+
+MOST_BRANCHES = 12
+"""Tools up to which a decoder is held to the parameters of each."""
+
+_LONGEST_PARAMETERS = 4_000
+"""Characters of one tool's schema up to which it is written out."""
+
+_DEEP = 3
+_FEW_STEPS = 12
+"""Steps that a model may plan that fills in whatever it may: it does not stop by itself."""
+
+_MOST_TEXTS, _FEW_TEXTS = 6, 2
+_LONGEST_INSTRUCTION = 600
+
+_LISTS = (
+    "root_causes", "incorrect_assumptions", "alternative_approaches", "optimization_suggestions", "lessons_learned",
+)  # fmt: skip
+
+_TEXT: Schema = {"type": "string"}
+_LABEL: Schema = {"type": "string", "maxLength": 40}
+_NULL: Schema = {"type": "null"}
+_NEW_ID: Schema = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,40}$"}
+_REFERENCE: Schema = {"type": "string", "pattern": "^[{][{][A-Za-z0-9_.?-]{1,80}[}][}]$"}
+_PERCENT: Schema = {"type": "integer", "minimum": 0, "maximum": 100}
+_BOOLEAN: Schema = {"type": "boolean"}
+_SCALARS: tuple[Schema, ...] = (_TEXT, {"type": "number"}, _BOOLEAN, _NULL)
+_ANY_OBJECT: Schema = {
+    "type": "object",
+    "additionalProperties": {"anyOf": [*_SCALARS, {"type": "array", "items": {"anyOf": [*_SCALARS]}}]},
+}
+"""What stands for parameters whose names are not known: nested no deeper, so that it comes to an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """What schemas of one request have in common: the tools that may be planned with, and how much is asked for."""
+
+    tools: tuple[ToolSpec, ...]
+    chapter: Schema
+    is_small: bool
+
+    def texts(self) -> Schema:
+        return _array(self.chapter, _FEW_TEXTS if self.is_small else _MOST_TEXTS)
+
+
+def schema_for(state: State, planning: Planning, kind: ProposalKind, about: str = "") -> Schema:
+    """The schema of the reply that is asked for; `about` is the step of a step's reflection."""
+    named = planning.selected if planning.selected is not None else offered_names(state)
+    tools = tuple(tool for name in named if (tool := state.tools.get(name)) is not None)
+    chapter = {"type": "string", "maxLength": planning.config.chapter_max_chars}
+    maker = _Maker(tools, chapter, is_small(state))
+    match kind:
+        case "select_initial" | "select_corrective":
+            return _selection(state, planning, maker, with_changes=kind == "select_corrective")
+        case "decompose":
+            return _plan(planning, maker)
+        case "step_reflection":
+            return _step_reflection(planning, maker, about)
+        case "overall_reflection":
+            return _overall_reflection(planning, maker)
+
+
+def is_small(state: State) -> bool:
+    """Whether the model that is asked fills in whatever it may."""
+    speaker = state.speakers.get(PLANNER) or state.speakers.get(SOLO)
+    return speaker is not None and speaker.traits.get(REQUIRED_ONLY) == "no"
+
+
+# ------------------------------------------------------------------ selections
+
+
+def _selection(state: State, planning: Planning, maker: _Maker, *, with_changes: bool) -> Schema:
+    listed = listed_names(state, planning)
+    fields: dict[str, Schema] = {
+        "brief_reasoning": maker.chapter,
+        "selected_tool_ids": _array(_one_of(listed), planning.config.selected_max, least=int(with_changes)),
+        "task_type": _LABEL,
+        "selection_confidence": _PERCENT,
+    }
+    if with_changes and not maker.is_small:  # the engine computes what changed, whatever is said here
+        before, now = _one_of(planning.selected or ()), _one_of(listed)
+        fields["changes_from_previous"] = _object(
+            kept_tools=_array(before, MOST_IDS),
+            replaced_tools=_array(_object(old=before, new=now, reason=maker.chapter), MOST_IDS),
+            added_tools=_array(_object(tool_id=now, reason=maker.chapter), MOST_IDS),
+            removed_tools=_array(_object(tool_id=before, reason=maker.chapter), MOST_IDS),
+        )
+    return _object(**fields)
+
+
+def listed_names(state: State, planning: Planning) -> tuple[str, ...]:
+    """The tools that a selection chooses from: the shortlist, and in a corrective one those chosen before."""
+    if planning.shortlist is None:
+        return offered_names(state)
+    before = planning.selected or () if planning.phase == "reselecting" else ()
+    return tuple(dict.fromkeys((*planning.shortlist.names, *before)))
+
+
+# ------------------------------------------------------------------ plans
+
+
+def _plan(planning: Planning, maker: _Maker) -> Schema:
+    most = min(planning.config.max_steps, _FEW_STEPS) if maker.is_small else planning.config.max_steps
+    reflected = planning.strategy.strategy if planning.strategy is not None else None
+    places = _places(planning, maker) if isinstance(reflected, AddRemediationSteps) else {}
+    return _object(
+        context_understanding=maker.chapter,
+        description=maker.chapter,
+        task_type=_LABEL,
+        steps=_array({"anyOf": _steps(maker, places)}, most, least=1),
+    )
+
+
+def _places(planning: Planning, maker: _Maker) -> dict[str, Schema]:
+    """The fields by which a step says where it is put in."""
+    not_done = tuple(name for name in planning.live if not planning.steps[name].is_done)
+    return {
+        "insert_before": _or_null(_one_of(not_done)),
+        "insert_after": _or_null(_one_of(planning.live)),
+        "target_parameters": {"anyOf": [_NULL, *_parameter_sets(maker, _tools_of(planning, maker, not_done))]},
+    }
+
+
+def _tools_of(planning: Planning, maker: _Maker, names: Sequence[str]) -> tuple[ToolSpec, ...]:
+    used = {planning.steps[name].step.tool_id for name in names}
+    return tuple(tool for tool in maker.tools if tool.name in used)
+
+
+def _steps(maker: _Maker, places: Mapping[str, Schema]) -> list[Schema]:
+    """One branch for each tool, and one for each other kind of step."""
+    made: list[Schema] = [
+        _step(maker, "tool", {"tool_id": {"const": tool.name}, "parameters": _parameters(tool, maker)}, places)
+        for tool in maker.tools[:MOST_BRANCHES]
+    ]
+    if len(maker.tools) > MOST_BRANCHES:
+        others = tuple(tool.name for tool in maker.tools[MOST_BRANCHES:])
+        made.append(_step(maker, "tool", {"tool_id": _one_of(others), "parameters": _ANY_OBJECT}, places))
+    words: dict[str, Schema] = {"instruction": {"type": "string", "maxLength": _LONGEST_INSTRUCTION}}
+    kinds: tuple[StepKind, ...] = ("reasoning",) if maker.is_small else get_args(StepKind)
+    for kind in kinds:
+        if kind != "tool":
+            allowed = _array(_one_of(tuple(tool.name for tool in maker.tools)), MOST_IDS)
+            more = {"allowed_tools": allowed} if kind == "agent" and maker.tools else {}
+            made.append(_step(maker, kind, {**words, **more}, places))
+    return made
+
+
+def _step(maker: _Maker, kind: StepKind, own: Mapping[str, Schema], places: Mapping[str, Schema]) -> Schema:
+    fields: dict[str, Schema] = {"step_id": _NEW_ID, "step_name": {"type": "string", "maxLength": 80}}
+    needs = _array(_NEW_ID, _FEW_STEPS if maker.is_small else MOST_IDS)
+    fields |= {"kind": {"const": kind}, **own, "dependencies": needs, "must_succeed": _BOOLEAN}
+    if not maker.is_small:
+        fields["required"] = _BOOLEAN
+        fields["expected_output"] = _or_null({"type": "string", "maxLength": 200})
+        fields["postcondition"] = {"enum": [None, NON_EMPTY]}
+        if kind == "tool":
+            fields["timeout"] = _or_null({"type": "number", "exclusiveMinimum": 0})
+        if kind == "agent":
+            fields["limits"] = _or_null(_object(max_steps={"type": "integer", "minimum": 1}))
+    return _object(**fields, **places)
+
+
+def _parameter_sets(maker: _Maker, tools: Sequence[ToolSpec]) -> list[Schema]:
+    """The parameters of one of several tools, each once."""
+    made = [_parameters(tool, maker) for tool in tools[:MOST_BRANCHES]]
+    return list({json_text(one): one for one in made}.values()) if made else [_ANY_OBJECT]
+
+
+def _parameters(tool: ToolSpec, maker: _Maker) -> Schema:
+    """What a tool is called with, where each value may be a reference in its place."""
+    schema = tool.parameters
+    if len(json_text(schema)) > _LONGEST_PARAMETERS:
+        return _ANY_OBJECT
+    if not _mapping(schema.get("properties")):
+        return _object() if schema.get("additionalProperties") in (None, False) else _ANY_OBJECT
+    return _closed(schema, 0, maker, frozenset(tool.injected))
+
+
+def _closed(schema: Schema, depth: int, maker: _Maker, but: frozenset[str] = frozenset()) -> Schema:
+    """An object with its properties and no others; what may be left out may be null, or is not shown."""
+    listed = schema.get("required")
+    required = cast("Sequence[str]", listed) if isinstance(listed, list | tuple) else ()  # names in every schema
+    fields: dict[str, Schema] = {}
+    for name, node in _mapping(schema.get("properties")).items():
+        value = _referable(_mapping(node), depth, maker)
+        if name not in but and (name in required or not maker.is_small):
+            fields[name] = value if name in required else _or_null(value)
+    return {**_object(**fields), **{key: schema[key] for key in ("$defs", "definitions") if key in schema}}
+
+
+def _referable(node: Schema, depth: int, maker: _Maker) -> Schema:
+    """A value in whose place a reference to the result of a step may stand."""
+    kind = node.get("type")
+    if kind == "string" and not {"enum", "const", "pattern", "format"} & set(node):
+        return node
+    inner: Schema = node
+    if kind == "array" and depth < _DEEP:
+        items = {"items": _referable(_mapping(node["items"]), depth + 1, maker)} if "items" in node else {}
+        inner = {"maxItems": MOST_IDS, **node, **items}
+    elif kind == "object" and node.get("properties") and depth < _DEEP:
+        inner = _closed(node, depth + 1, maker)
+    options = node.get("anyOf")
+    if isinstance(options, list | tuple) and not kind:
+        return {**node, "anyOf": [*cast("Sequence[object]", options), _REFERENCE]}  # any item will do
+    return {"anyOf": [inner, _REFERENCE]}
+
+
+# ------------------------------------------------------------------ reflections
+
+
+def _step_reflection(planning: Planning, maker: _Maker, about: str) -> Schema:
+    step = planning.steps[about].step
+    mine = next((tool for tool in maker.tools if tool.name == step.tool_id), None)
+    words = _object(instruction={"type": "string", "maxLength": _LONGEST_INSTRUCTION})
+    data = words if step.kind != "tool" else _parameters(mine, maker) if mine is not None else _ANY_OBJECT
+    actions = [_object(type={"const": "retry_with_params"}, data=data)]
+    others = [tool for tool in maker.tools if tool.name != step.tool_id] if step.kind == "tool" else []
+    actions += [
+        _object(
+            type={"const": "retry_with_tool"},
+            data=_object(tool_id={"const": tool.name}, parameters=_parameters(tool, maker)),
+        )
+        for tool in others[:MOST_BRANCHES]
+    ]
+    if names := tuple(tool.name for tool in others[MOST_BRANCHES:]):
+        data = _object(tool_id=_one_of(names), parameters=_ANY_OBJECT)
+        actions.append(_object(type={"const": "retry_with_tool"}, data=data))
+    actions.append(_object(type={"const": "trigger_overall_reflection"}, data=maker.chapter))
+    return _object(
+        **dict.fromkeys(("history_review", "error_analysis", "proposal"), maker.chapter),
+        root_cause_category={"enum": list(get_args(RootCause))},
+        root_cause=maker.chapter,
+        is_recoverable=_BOOLEAN,
+        confidence=_PERCENT,
+        analysis=maker.chapter,
+        suggested_action={"anyOf": actions},
+        alternative_solutions=maker.texts(),
+    )
+
+
+def _overall_reflection(planning: Planning, maker: _Maker) -> Schema:
+    return _object(
+        **dict.fromkeys(("overview", "diagnosis", "improvements", "decision", "lessons"), maker.chapter),
+        **dict.fromkeys(_LISTS, maker.texts()),
+        completion_percent=_PERCENT,
+        problem_class={"enum": list(get_args(ProblemClass))},
+        repeated_failure=_BOOLEAN,
+        should_replan=_BOOLEAN,
+        replanning_strategy={"anyOf": [_NULL, *_strategies(planning, maker)]},
+    )
+
+
+def _strategies(planning: Planning, maker: _Maker) -> list[Schema]:
+    """Those that this plan admits, the smallest first."""
+    records = [planning.steps[name] for name in planning.live]
+    still_open = tuple(one.step.step_id for one in records if one.is_open)
+    left_out = tuple(
+        one.step.step_id for one in records if one.is_open and not one.step.must_succeed and one.step.kind != "response"
+    )
+    not_done = tuple(one.step.step_id for one in records if not one.is_done)
+    made: list[Schema] = []
+    if still_open:
+        sets = _parameter_sets(maker, _tools_of(planning, maker, still_open))
+        adjustment = _object(
+            step_id=_one_of(still_open),
+            depends_on=_or_null(_array(_one_of(planning.live), MOST_IDS)),
+            parameters={"anyOf": [_NULL, *sets]},
+        )
+        made.append(_object(type={"const": "adjust_dependencies"}, adjustments=_array(adjustment, MOST_IDS, least=1)))
+    steps = [*_steps(maker, _places(planning, maker)), maker.chapter]
+    suggestions = _array({"anyOf": steps}, 3 if maker.is_small else planning.config.max_steps, least=1)
+    made.append(_object(type={"const": "add_remediation_steps"}, suggestions=suggestions))
+    if left_out:
+        named = _array(_one_of(left_out), MOST_IDS, least=1)
+        made.append(_object(type={"const": "skip_steps"}, step_ids=named, reason=maker.chapter))
+    if not_done:
+        made.append(_object(type={"const": "replan_from_step"}, step_id=_one_of(not_done), reason=maker.chapter))
+    return [*made, _object(type={"const": "full_replan"})]
+
+
+# ------------------------------------------------------------------ parts
+
+
+def _object(**fields: Schema) -> dict[str, object]:
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+def _array(items: Schema, most: int, least: int = 0) -> Schema:
+    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
+
+
+def _one_of(names: Sequence[str]) -> Schema:
+    return {"enum": list(names)} if 0 < len(names) <= MOST_IDS else _TEXT
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, _NULL]}
+
+
+def _mapping(node: object) -> Schema:
+    return cast("Schema", node) if isinstance(node, Mapping) else {}  # JSON: keys are strings

@@ -1,0 +1,140 @@
+"""A small sentence encoder in this process: how near texts are in meaning, on onnxruntime.
+
+Each text is encoded by itself, since the 8-bit arithmetic of a batch depends on all that is in it: so a text has one
+vector, whatever it came with, and vectors of tools can be kept on disk. Needs the extra `encoder`, and its two files
+(`surefoot model pull --encoder`). Source: spec/planning.md, section 15.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from surefoot.models.pull_encoder import ENCODER, VOCABULARY
+from surefoot.models.weights import cache_directory, is_present, verify, weights_file
+from surefoot.models.wordpiece import WordPiece
+from surefoot.types.errors import ConfigError, ModelError
+
+MOST_NUMBERS = 128
+"""Pieces of a text that are read; the model was trained on so many."""
+_AT_ONCE = 500
+"""Vectors that are read, made and written together."""
+
+Encode = Callable[[str], bytes]
+"""A text's vector of length 1, as 32-bit floats."""
+
+
+class LocalEncoder:
+    """An encoder that remembers the vectors of texts in `file`, by their hash; None keeps them in memory alone.
+
+    `encode` makes one vector. Several tasks may ask at once; they are answered one at a time. Use `from_default`.
+    """
+
+    def __init__(self, encode: Encode, file: Path | None = None) -> None:
+        self._encode = encode
+        self._file = file
+        self._known: dict[str, bytes] = {}
+        self._lock = Lock()
+
+    @classmethod
+    def from_default(cls, directory: Path | None = None) -> LocalEncoder:
+        """All-MiniLM-L6-v2 from its files. Raises `ConfigError` that says what to install or to fetch.
+
+        `directory` is that of the files and vectors; the user's cache without it.
+        """
+        where = directory or cache_directory()
+        paths = [weights_file(weights, where) for weights in (ENCODER, VOCABULARY)]
+        for path, weights in zip(paths, (ENCODER, VOCABULARY), strict=True):
+            if not is_present(path, weights):
+                raise ConfigError(
+                    "encoder", weights.name, f"its file is not at {path}: run `surefoot model pull --encoder`"
+                )
+            verify(path, weights, where)
+        return cls(_encode_of(*paths), where / "vectors" / f"{ENCODER.sha256[:16]}.sqlite")
+
+    async def likeness(self, asked: Sequence[str], texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """For each of `texts` its cosine to each of `asked`."""
+        return await asyncio.to_thread(self._likeness, asked, texts)
+
+    def _likeness(self, asked: Sequence[str], texts: Sequence[str]) -> list[list[float]]:
+        if not asked or not texts:
+            return [[] for _ in texts]
+        with self._lock:
+            self._learn(texts)
+            numpy = _numpy()
+            rows, columns = (
+                numpy.frombuffer(b"".join(vectors), numpy.float32).reshape(len(vectors), -1)
+                for vectors in ([self._known[text] for text in texts], [self._encode(text) for text in asked])
+            )
+            return (rows @ columns.T).tolist()
+
+    def _learn(self, texts: Iterable[str]) -> None:
+        """Get the vectors that are not known yet: from the file, else by encoding; new ones go into the file."""
+        missing = iter([text for text in dict.fromkeys(texts) if text not in self._known])
+        while some := tuple(islice(missing, _AT_ONCE)):  # an interruption loses the last few alone
+            self._known.update(self._made(some) if self._file is None else self._kept(self._file, some))
+
+    def _made(self, texts: Iterable[str]) -> dict[str, bytes]:
+        return {text: self._encode(text) for text in texts}
+
+    def _kept(self, file: Path, texts: Sequence[str]) -> dict[str, bytes]:
+        keys = {_key(text): text for text in texts}
+        marks = ",".join("?" * len(keys))
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(file, timeout=10.0)) as db, db:
+                db.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB)")
+                stored = db.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", [*keys])  # noqa: S608  # only marks
+                found = {keys[key]: vector for key, vector in stored}
+                made = self._made(text for text in texts if text not in found)
+                db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", ((_key(t), v) for t, v in made.items()))
+        except (OSError, sqlite3.Error) as error:
+            raise ModelError(f"the vectors of the encoder at {file}: {error}; remove that file") from error
+        return {**found, **made}
+
+
+def _key(text: str) -> bytes:
+    return sha256(text.encode(errors="surrogatepass")).digest()
+
+
+def _encode_of(model: Path, vocabulary: Path) -> Encode:
+    """What encodes a text with the model of these files: the mean of its pieces' vectors, brought to length 1."""
+    runtime, numpy = _library("onnxruntime"), _numpy()
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1  # texts are short: a second thread costs more than it gives
+    session = runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    pieces = WordPiece.of(vocabulary.read_text(encoding="utf-8"))
+
+    def encode(text: str) -> bytes:
+        numbers = numpy.array([pieces.numbers(text, MOST_NUMBERS)], numpy.int64)
+        inputs = {
+            "input_ids": numbers,
+            "attention_mask": numpy.ones_like(numbers),
+            "token_type_ids": numpy.zeros_like(numbers),
+        }
+        mean = session.run(None, inputs)[0][0].mean(0)
+        return (mean / numpy.linalg.norm(mean)).astype(numpy.float32).tobytes()
+
+    return encode
+
+
+def _numpy() -> Any:
+    return _library("numpy")
+
+
+def _library(name: str) -> Any:
+    """A module of the extra; Any because onnxruntime ships no types. Raises `ConfigError` when it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ConfigError(
+            "encoder", "local", f"it needs a package ({error}): pip install 'surefoot[encoder]'"
+        ) from error

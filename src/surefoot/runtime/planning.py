@@ -1,0 +1,154 @@
+"""The hands of a plan that repairs itself: ask for proposals, find tools to choose from, wait, evaluate.
+
+What a running step asks for is made as it would be in a run of its own. Source: spec/planning.md, sections 3, 5, 9, 10.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, assert_never
+
+from surefoot.core.plan.child import with_whole
+from surefoot.core.plan.dag import Planning
+from surefoot.core.plan.execution import execution_context
+from surefoot.core.plan.requests import prompt_for
+from surefoot.core.plan.shortlisting import index_of, queries_of, shortlisted
+from surefoot.core.roles import PLANNER, SOLO
+from surefoot.core.select.query import CANDIDATES, Hit, blended, meanings, ranked
+from surefoot.core.state import State
+from surefoot.core.text import clean
+from surefoot.core.view import REQUIRED_ONLY
+from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
+from surefoot.types.events import Event, InStep, ModelFailed, ModelTraitLearnt, ToolsShortlisted
+from surefoot.types.messages import ModelMessage, ModelRequest
+from surefoot.types.moves import Evaluate, PlanMove, Propose, Shortlist, Wait, Within
+from surefoot.types.plan_events import ProposalMade, RunEvaluated
+from surefoot.types.reflection import EvaluationResult
+from surefoot.types.step_events import StepStarted
+
+if TYPE_CHECKING:
+    from surefoot.runtime.hands import LiveHands
+
+SMALL_MODEL_TOKENS = 1_600
+"""Tokens of a proposal by a model that writes a step in far fewer."""
+
+NOTHING_DONE = "nothing_done"
+
+
+async def plan_move(hands: LiveHands, move: PlanMove, state: State) -> Sequence[Event]:
+    """Make one move of a plan and say what happened. See `Hands`."""
+    planning = state.planning
+    assert planning is not None  # noqa: S101  # the move was made from this state
+    match move:
+        case Within():
+            return await _within(hands, move, state, planning)
+        case Propose():
+            return await _proposed(hands, move, state, planning)
+        case Shortlist():
+            names, best = shortlisted(state, planning, await _meant(hands, state, planning))
+            return (ToolsShortlisted(names, best, hands.elapsed_s),)
+        case Wait(step_id, attempt, wait_s):
+            await hands.sleep(min(wait_s, _seconds_left(hands, planning)))
+            return (StepStarted(step_id, attempt, hands.elapsed_s),)
+        case Evaluate(name):
+            return (RunEvaluated(await _evaluated(hands, name, state, planning), hands.elapsed_s),)
+        case _:
+            assert_never(move)
+
+
+async def _meant(hands: LiveHands, state: State, planning: Planning) -> dict[str, tuple[Hit, ...]] | None:
+    """The tools that fit each part of the task as the agent's encoder ranks them; None without one."""
+    if hands.encoder is None:
+        return None
+    index = index_of(state)
+    found: dict[str, tuple[Hit, ...]] = {}
+    for query in queries_of(state, planning):
+        hits = ranked(index, query, CANDIDATES)
+        asked, texts = meanings(index, query, hits)
+        found[query] = blended(index, query, hits, await hands.encoder.likeness(asked, texts)) if hits else ()
+    return found
+
+
+async def _within(hands: LiveHands, move: Within, state: State, planning: Planning) -> Sequence[Event]:
+    """A move of a running step, made with the step's own state."""
+    child = planning.children.get(move.step_id)
+    assert child is not None  # noqa: S101  # the move was made from this state
+    events = await hands.do(move.move, with_whole(child, state))
+    return tuple(InStep(move.step_id, move.attempt, event) for event in events)  # pyright: ignore[reportArgumentType]  # of a step's moves
+
+
+def _seconds_left(hands: LiveHands, planning: Planning) -> float:
+    deadline_s = planning.loops.words.budget.max_seconds
+    return float("inf") if deadline_s is None else max(0.0, deadline_s - hands.elapsed_s)
+
+
+async def _proposed(hands: LiveHands, move: Propose, state: State, planning: Planning) -> Sequence[Event]:
+    """A proposal as the model gives it; what follows from it is decided elsewhere."""
+    role = PLANNER if PLANNER in state.speakers else SOLO
+    speaker, part = state.speakers[role], hands.cast.parts[role]
+    prompt = prompt_for(state, planning, move.kind, move.about)
+    left_s = _seconds_left(hands, planning)
+    limit_s = None if left_s == float("inf") else left_s
+    settings = part.settings
+    if settings.max_output_tokens is None and speaker.traits.get(REQUIRED_ONLY) == "no":
+        settings = replace(settings, max_output_tokens=SMALL_MODEL_TOKENS)  # its own default is for a step, not a plan
+    held = "schema" in part.model.modes and speaker.traits.get("json_schema") != "no"
+    request = ModelRequest(
+        state.prompts[prompt.template],
+        (ModelMessage("user", prompt.text),),
+        "schema" if held else "text",
+        schema=prompt.schema if held else None,
+        settings=settings,
+        traits=speaker.traits,
+        deadline_s=limit_s,
+    )
+    try:
+        async with asyncio.timeout(limit_s) if limit_s is not None else nullcontext():
+            message = await part.model.send(request)
+    except TimeoutError:
+        return (_failed(role, ModelTimeout(f"{speaker.model} gave no proposal in {limit_s or 0:g} s"), hands),)
+    except TraitRefused as refused:
+        if held and refused.trait == "json_schema":  # the prompt says what the reply has to be
+            return (ModelTraitLearnt(speaker.model, refused.trait, refused.value, refused.evidence),)
+        return (_failed(role, refused, hands),)
+    except ModelError as error:
+        return (_failed(role, error, hands),)
+    except Exception as broken:  # noqa: BLE001  # an adapter may be anybody's code: what it raises ends the run by name
+        told = ModelError(f"the adapter of {speaker.model} broke: {type(broken).__name__}: {broken}")
+        return (_failed(role, told, hands),)
+    message = replace(message, content=clean(message.content), calls=(), opaque=())
+    return (ProposalMade(move.kind, message, move.about, elapsed_s=hands.elapsed_s),)
+
+
+def _failed(role: str, error: ModelError, hands: LiveHands) -> ModelFailed:
+    return ModelFailed(error.kind, clean(str(error)), error.attempts, role, error.usage, elapsed_s=hands.elapsed_s)
+
+
+async def _evaluated(hands: LiveHands, name: str, state: State, planning: Planning) -> EvaluationResult:
+    """What an evaluator says. One that breaks has not passed the run: a check that fails is no check passed."""
+    if name == NOTHING_DONE:
+        return nothing_done(planning)
+    evaluator = hands.evaluators.get(name)
+    if evaluator is None:
+        return EvaluationResult(name, passed=False, note=f"this agent has no evaluator {name!r}")
+    try:
+        given: object = evaluator(execution_context(state, planning))
+        found: object = await given if inspect.isawaitable(given) else given
+    except Exception as error:  # noqa: BLE001  # it is the developer's code
+        return EvaluationResult(name, passed=False, note=clean(f"it broke: {type(error).__name__}: {error}")[:500])
+    if not isinstance(found, EvaluationResult):
+        return EvaluationResult(name, passed=False, note=f"it gave a {type(found).__name__}, and no EvaluationResult")
+    return replace(found, name=name)
+
+
+def nothing_done(planning: Planning) -> EvaluationResult:
+    """Fails a run in which steps were skipped and none but responses has succeeded."""
+    records = planning.steps.values()
+    was_skipped = any(one.status == "skipped" for one in records)
+    has_done = any(one.status == "succeeded" and one.step.kind != "response" for one in records)
+    is_bad = was_skipped and not has_done
+    return EvaluationResult(NOTHING_DONE, not is_bad, note="all steps were skipped" if is_bad else "")

@@ -1,0 +1,330 @@
+"""Runs with a plan in the shell: what is told while they run, `show`, signing, a person's word about steps."""
+
+import io
+import json
+import os
+import re
+from pathlib import Path
+from typing import cast
+
+import pytest
+from cli_world import Command, Json, chat_server, ended, run_id_in, says, start
+from lab_world import REPAIRED, STEPS, lab, plan, planned, reflects, resumed
+
+from surefoot.cli.brief import brief_output, brief_parameters
+from surefoot.cli.options import Options, PlanSigning
+from surefoot.cli.review import answer_on
+from surefoot.cli.settings import changed, config_in
+from surefoot.types.config import LoopConfig
+from surefoot.types.errors import UsageError
+from surefoot.types.planning import PlanConfig
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lab(tmp_path)
+    return tmp_path
+
+
+def plan_lines(out: str) -> list[str]:
+    """What `show` says from the plan on, up to how it stands; the run is called 7f2c."""
+    lines = re.sub(r"\b[0-9a-f]{12}\b", "7f2c", out).splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith(("plan v", "no plan")))
+    rest = lines[first:]
+    return rest[: rest.index("")] if "" in rest else rest
+
+
+@pytest.fixture
+def asked(surefoot: Command, folder: Path) -> str:
+    """The run of the specification's example, up to where the post is asked about."""
+    done = planned(surefoot, *REPAIRED, options=("--rules", str(folder / "rules.toml")))
+    assert done.code == 6, done.err
+    return run_id_in(done.err)
+
+
+# ------------------------------------------------------------------ told, and shown
+
+
+def test_show_tells_the_example_of_the_specification(surefoot: Command, asked: str) -> None:
+    shown = surefoot("show", asked)
+    assert shown.code == 0
+    assert plan_lines(shown.out) == [
+        "plan v2 · round 1 · 3 of 4 steps, 75 % · replans 1 · calls 4/500 · model 4/200 · paused (approval)",
+        "✓ r  read_csv    log.csv                               n: 31 values, t: 31 values",
+        '✓ n  to_numbers  {{r.t}} decimal=","     + round 1     31 values',
+        "✓ m  mean        {{n.output}}            attempt 2     12.71",
+        '? p  post        #lab text="mean 12.71"  must succeed  surefoot approve 7f2c p.1',
+        "tools (all): read_csv, to_numbers, mean, post",
+        "v1 → v2 add_remediation_steps: + n before m; m.values = {{n.output}} (mean parameter not_numeric: commas)",
+        "refused (step_reflection): repeat_failure m:mean",
+    ]
+    assert f"surefoot approve {asked} p.1 --by NAME" in shown.out
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_run_without_a_terminal_tells_a_line_for_each_thing(surefoot: Command) -> None:
+    done = planned(surefoot, *REPAIRED, says("It is 12.71."))
+    assert (done.code, done.out) == (0, "It is 12.71.\n")
+    lines = re.sub(r"\(\d+\.\d s\)", "(… s)", done.err).splitlines()
+    assert lines[1:-1] == [
+        "tools (all): read_csv, to_numbers, mean, post",
+        "plan v1 of 3 steps: the mean, posted",
+        "  r  read_csv  log.csv",
+        "  m  mean  {{r.t}}  after r",
+        '  p  post  #lab text="mean {{m.output}}"  after m  must succeed',
+        "✓ r  read_csv  log.csv  n: 31 values, t: 31 values  (… s)",
+        "✗ m  mean  {{r.t}}  parameter not_numeric: this is no number: 12,5  (… s)",
+        "! step_reflection refused: repeat_failure m:mean",
+        "~ step m: the run is to be thought about (asked): the values are texts",
+        "~ replan: add_remediation_steps (40 % done, by the engine's count 33 %)",
+        "plan v1 → v2 add_remediation_steps: + n before m; m.values = {{n.output}}",
+        '✓ n  to_numbers  {{r.t}} decimal=","  + round 1  31 values  (… s)',
+        "✓ m  mean  {{n.output}}  attempt 2  12.71  (… s)",
+        '✓ p  post  #lab text="mean {{m.output}}"  must succeed  posted to #lab  (… s)',
+    ]
+    verbose = surefoot("show", run_id_in(done.err), "--verbose").out
+    assert '→ read_csv(path="log.csv")  #r.1' in verbose  # what went on inside the steps
+    assert '"suggested_action"' in verbose
+
+
+def test_versions_fold_history_and_picture(surefoot: Command, asked: str, folder: Path) -> None:
+    old = surefoot("show", asked, "--plan", "v1").out.splitlines()
+    assert old[0].startswith("plan v1 · round 0 · 0 of 3 steps, 0 %")
+    assert "as of record" in old[0]
+    assert [line.split()[:2] for line in old[1:4]] == [["·", "r"], ["·", "m"], ["·", "p"]]
+    latest = surefoot("show", asked, "--plan", "latest").out
+    assert plan_lines(latest) == plan_lines(surefoot("show", asked).out)
+    missing = surefoot("show", asked, "--plan", "v9")
+    assert missing.code == 2
+    assert "there is v1, v2" in missing.err
+
+    [told] = surefoot("show", asked, "--json").json_lines
+    steps = cast("list[Json]", told["steps"])
+    assert [(cast("Json", one["step"])["step_id"], one["status"]) for one in steps] == [
+        ("r", "succeeded"),
+        ("n", "succeeded"),
+        ("m", "succeeded"),
+        ("p", "waiting"),
+    ]
+    assert [one["what"] for one in cast("list[Json]", told["refusals"])] == ["repeat_failure"]
+    assert [one["version"] for one in cast("list[Json]", told["edits"])] == [2]
+    assert cast("Json", told["stats"])["replans"] == 1
+    assert len(cast("list[Json]", told["results"])) == 4  # each attempt has one
+    [before] = surefoot("show", asked, "--json", "--plan", "v1").json_lines
+    assert len(cast("list[Json]", before["steps"])) == 3
+
+    assert "## Succeeded steps" in surefoot("show", asked, "--history").out
+    assert surefoot("show", asked, "--svg", "plan.svg").code == 0
+    drawn = (folder / "plan.svg").read_text(encoding="utf-8")
+    assert "发布 the mean" in drawn
+    assert "waiting · must succeed" in drawn
+    assert surefoot("show", asked, "--svg", "no/such/folder.svg").code == 2
+
+
+def test_options_of_show_that_contradict_each_other_or_the_run(surefoot: Command, asked: str) -> None:
+    assert surefoot("show", asked, "--json", "--history").code == 2
+    assert surefoot("show", asked, "--plan", "v1", "--events").code == 2
+    with chat_server(says("Hello.")) as chat:
+        other = run_id_in(surefoot("run", "--model", chat.model, "Hello").err)
+    for option in (("--json",), ("--history",), ("--plan", "v1"), ("--svg", "x.svg")):
+        done = surefoot("show", other, *option)
+        assert done.code == 2, option
+
+
+# ------------------------------------------------------------------ a person's word
+
+
+def test_a_call_of_a_step_is_explained_and_approved(surefoot: Command, asked: str) -> None:
+    why = surefoot("show", asked, "--why", "p.1").out
+    assert why.startswith('post(channel="#lab", text="mean 12.71")')
+    assert "decided: ask [user_rules]" in why
+    silent = surefoot("approve", asked, "p.1", "--by", "Ada")
+    assert "What is posted is looked at first." in silent.out
+    assert "/channel: #lab (user)" in silent.out
+    assert "goes on waiting" in silent.out
+    assert surefoot("approve", asked, "p.1", "--by", "Ada", "--yes").code == 0
+    done = resumed(surefoot, asked, says("It is posted."))
+    assert (done.code, done.out) == (0, "It is posted.\n"), done.err
+    assert "ask, by" not in surefoot("show", asked, "--why", "p.1").out
+    assert "allow, by Ada" in surefoot("show", asked, "--why", "p.1").out
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_plan_is_signed_and_runs(surefoot: Command) -> None:
+    first = planned(surefoot, plan(STEPS[0]), options=("--approve-plan", "first"))
+    assert first.code == 6
+    run_id = run_id_in(first.err)
+    assert f"surefoot approve {run_id} plan --by NAME" in first.err
+    told = surefoot("approve", run_id, "plan", "--by", "Ada")
+    assert told.out.startswith("plan v1 is to be signed before it runs\n  the mean, posted\n  r  read_csv  log.csv\n")
+    assert resumed(surefoot, run_id, says("Read.")).out == "Read.\n"
+    assert "plan v1 signed by Ada" in surefoot("show", run_id).out
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_plan_is_rejected(surefoot: Command) -> None:
+    run_id = run_id_in(planned(surefoot, plan(STEPS[0]), options=("--approve-plan", "every")).err)
+    assert surefoot("approve", run_id, "plan", "--deny", "--by", "Ada").code == 0
+    done = resumed(surefoot, run_id)
+    assert done.code == 4
+    assert "stopped (plan_rejected)" in done.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_note_asks_for_another_plan_which_is_signed_too(surefoot: Command) -> None:
+    run_id = run_id_in(planned(surefoot, plan(*STEPS), options=("--approve-plan", "first")).err)
+    assert surefoot("approve", run_id, "plan", "--deny", "--note", "别发布", "--by", "Ada").code == 0
+    with chat_server(plan(STEPS[0], description="read only")) as chat:
+        again = surefoot("resume", run_id, "--model", chat.model)
+    assert "别发布" in json.dumps(chat.bodies[0], ensure_ascii=False)
+    assert again.code == 6
+    assert "  read only" in surefoot("approve", run_id, "plan", "--by", "Ada").out
+    assert "plan v1 sent back by Ada: 别发布" in surefoot("show", run_id).out
+
+
+VOID: Json = {"step_id": "v", "tool_id": "post", "parameters": {"channel": "#void", "text": "x"}, "dependencies": []}
+NEXT: Json = {
+    "step_id": "w",
+    "tool_id": "post",
+    "parameters": {"channel": "#lab", "text": "{{v.receipt}}"},
+    "dependencies": ["v"],
+}
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_doubt_about_a_step_is_settled_by_a_person(surefoot: Command) -> None:
+    done = planned(surefoot, plan(VOID, NEXT))
+    run_id = run_id_in(done.err)
+    assert done.code == 6
+    assert "--outcome abandon --by NAME" in done.err
+    assert "! v  post  #void text=x" in surefoot("show", run_id).out
+    assert surefoot("approve", run_id, "v.1", "--outcome", "done", "--yes", "--by", "Ada").code == 2
+    assert surefoot("approve", run_id, "v.1", "--outcome", "abandon", "--result", "1", "--by", "Ada").code == 2
+    settled = surefoot("approve", run_id, "v.1", "--outcome", "done", "--result", '{"receipt": "R-7"}', "--by", "Ada")
+    assert settled.code == 0, settled.err
+    assert resumed(surefoot, run_id, says("Posted.")).code == 0
+    assert "✓ v  post  #void text=x" in surefoot("show", run_id).out
+    assert '"text":"R-7"' in surefoot("show", run_id, "--json").out
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("outcome", "said", "status"),
+    [("abandon", (reflects("trigger_overall_reflection", "no"), 401), "✗ v"), ("not-done", (), "! v")],
+)
+def test_a_doubt_is_given_up_or_the_call_made_again(
+    surefoot: Command, outcome: str, said: tuple[Json | int, ...], status: str
+) -> None:
+    run_id = run_id_in(planned(surefoot, plan(VOID)).err)
+    assert surefoot("approve", run_id, "v.1", "--outcome", outcome, "--by", "Ada").code == 0
+    resumed(surefoot, run_id, *said)
+    assert status in surefoot("show", run_id).out
+
+
+# ------------------------------------------------------------------ asked at the terminal
+
+
+def test_what_is_said_about_a_plan() -> None:
+    def said(text: str) -> str:
+        return answer_on(io.StringIO(text), io.StringIO())
+
+    assert [said(text) for text in ("yes\n", "Y\n", "no\n", "", " \n", "do less\n")] == [
+        "yes",
+        "yes",
+        "no",
+        "",
+        "",
+        "do less",
+    ]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a terminal of its own is made as Unix makes it")
+def test_a_plan_is_reviewed_at_the_terminal(folder: Path) -> None:
+    ours, theirs = os.openpty()
+    with chat_server(plan(*STEPS), plan(STEPS[0], description="read only"), says("Read.")) as chat:
+        given = ("--model", chat.model, "--reasoner", "plan", "--no-builtin", "--tools", "lab.py", "--review-plan")
+        os.write(ours, "只读\nyes\n".encode())
+        with os.fdopen(theirs) as terminal:
+            done = ended(start(folder, "run", *given, "Read log.csv and average t.", stdin=terminal))
+    os.close(ours)
+    assert (done.code, done.out) == (0, "Read.\n"), done.err
+    assert done.err.count("Run this plan?") == 2
+    assert "sent back by" in done.err
+    assert "只读" in json.dumps(chat.bodies[1], ensure_ascii=False)
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_a_terminal_a_plan_to_be_reviewed_waits(surefoot: Command) -> None:
+    done = planned(surefoot, plan(STEPS[0]), options=("--review-plan",))
+    assert done.code == 6
+    assert "Run this plan?" not in done.err
+
+
+# ------------------------------------------------------------------ options and settings
+
+
+def test_what_options_say_about_plans(tmp_path: Path) -> None:
+    def said(**options: object) -> PlanConfig | None:
+        made = changed(Options(**options), LoopConfig())  # type: ignore[arg-type]  # options by name
+        return made.plan if made else None
+
+    assert said() is None
+    assert said(review_plan=True) == PlanConfig(approve_plan="first")
+    assert said(review_plan=True, approve_plan=PlanSigning.every) == PlanConfig(approve_plan="every")
+    assert said(max_replans=2, max_parallel=1) == PlanConfig(max_replans=2, max_parallel=1)
+    with pytest.raises(UsageError, match="contradict"):
+        said(review_plan=True, approve_plan=PlanSigning.never)
+    (tmp_path / "s.toml").write_text("[plan]\nmax_parallel = 2\nevaluators = []\nmax_replans = 3\n")
+    by_file = config_in(tmp_path / "s.toml")
+    assert by_file.plan == PlanConfig(max_parallel=2, evaluators=(), max_replans=3)
+    made = changed(Options(max_replans=5), by_file)
+    assert made is not None
+    assert made.plan == PlanConfig(max_parallel=2, evaluators=(), max_replans=5)
+
+
+def test_options_of_plans_go_with_the_reasoner_plan(surefoot: Command) -> None:
+    for option in (("--approve-plan", "first"), ("--review-plan",), ("--max-replans", "1"), ("--max-parallel", "1")):
+        done = surefoot("run", *option, "Hello")
+        assert done.code == 2
+        assert "goes with --reasoner plan" in done.err
+    helped = surefoot("run", "--help").out
+    assert all(f"--{name}" in helped for name in ("approve-plan", "review-plan", "max-replans", "max-parallel"))
+    assert "--outcome" in surefoot("approve", "--help").out
+    assert "--svg" in surefoot("show", "--help").out
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_ceiling_of_replans_holds_and_can_be_raised(surefoot: Command) -> None:
+    done = planned(surefoot, *REPAIRED, says("Stopped."), options=("--max-replans", "0"))
+    assert done.code == 4
+    assert "stopped (replan_budget)" in done.err
+    run_id = run_id_in(done.err)
+    assert f"surefoot resume {run_id} --max-replans MORE" in done.err
+    assert "replans 0/0" in surefoot("show", run_id).out
+    assert resumed(surefoot, run_id, REPAIRED[-1], says("Done."), options=("--max-replans", "3")).code == 0
+    assert "replans 1/3" in surefoot("show", run_id).out
+
+
+# ------------------------------------------------------------------ values in a few words
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "(nothing)"),
+        ("one\ntwo\nthree", "one  … 2 more lines"),
+        ("[1,2]", "[1,2]"),
+        (json.dumps([{"a": at} for at in range(40)]), "40 rows"),
+        (json.dumps(list(range(40))), "40 values"),
+        (json.dumps({"names": ["小明"] * 30, "n": 30}), "names: 30 values, n: 30"),
+        ("[not JSON", "[not JSON"),
+    ],
+)
+def test_a_result_in_a_few_words(text: str, told: str) -> None:
+    assert brief_output(text) == told
+
+
+def test_parameters_in_a_few_words() -> None:
+    given = {"path": "log.csv", "sep": ";", "n": 3, "rows": [["x"] * 9] * 9, "name": "小 明"}
+    assert brief_parameters(given) == 'log.csv sep=";" n=3 rows=9 values name="小 明"'
+    assert brief_parameters({}) == ""

@@ -1,0 +1,267 @@
+"""A plan as rows, as a live table and as a picture: events and rows in, text out."""
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+
+import pytest
+from rich.cells import cell_len
+
+from surefoot.agent import Agent
+from surefoot.cli.lines import in_columns
+from surefoot.cli.plan_live import PlanProgress
+from surefoot.cli.plan_rows import Row, plan_view, rows_of, table
+from surefoot.cli.plan_svg import picture
+from surefoot.core.fold import fold
+from surefoot.core.state import EMPTY
+from surefoot.testing.models import ScriptedModel
+from surefoot.tools.function import tool
+from surefoot.types.config import LoopConfig
+from surefoot.types.events import Event, InStep, RunResumed, Task
+from surefoot.types.messages import TextDelta
+from surefoot.types.plan import PlanStep, StepStatus
+from surefoot.types.planning import PlanConfig
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def row(step_id: str, status: StepStatus = "succeeded", *notes: str, name: str = "", result: str = "") -> Row:
+    return Row(step_id, name, "read_csv", status, "log.csv", notes, result)
+
+
+def drawn(rows: Sequence[Row], needs: Mapping[str, Sequence[str]]) -> ET.Element:
+    return ET.fromstring(picture(rows, needs, "plan v1 <&>"))  # noqa: S314  # our own text
+
+
+def boxes(root: ET.Element) -> list[tuple[float, float, float, float]]:
+    """Left, top, right and bottom of each step."""
+    found = [box for group in root.iter(f"{SVG}g") for box in group.iter(f"{SVG}rect")]
+    sides = [[float(box.attrib[name]) for name in ("x", "y", "width", "height")] for box in found]
+    return [(x, y, x + width, y + height) for x, y, width, height in sides]
+
+
+def is_apart(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+def chain(count: int) -> Mapping[str, Sequence[str]]:
+    return {f"s{at}": [f"s{at - 1}"] for at in range(1, count)}
+
+
+def fan(count: int) -> Mapping[str, Sequence[str]]:
+    middle = [f"s{at}" for at in range(1, count - 1)]
+    return {f"s{count - 1}": middle, **{name: ["s0"] for name in middle}} if count > 1 else {}
+
+
+def net(count: int) -> Mapping[str, Sequence[str]]:
+    return {f"s{at}": sorted({f"s{at // 2}", f"s{at // 3}", f"s{max(at - 7, 0)}"}) for at in range(1, count)}
+
+
+@pytest.mark.parametrize("needs", [chain, fan, net])
+@pytest.mark.parametrize("count", [1, 3, 8, 25])
+def test_a_picture_has_each_step_once_and_none_on_another(
+    needs: Callable[[int], Mapping[str, Sequence[str]]], count: int
+) -> None:
+    made = needs(count)
+    root = drawn([row(f"s{at}") for at in range(count)], made)
+    found = boxes(root)
+    assert len(found) == count
+    assert all(is_apart(*pair) for pair in combinations(found, 2))
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    assert all(x >= 0 and y >= 0 and right <= width and bottom <= height for x, y, right, bottom in found)
+    edges = [one for one in root.findall(f"{SVG}path") if one.attrib.get("marker-end")]
+    assert len(edges) == sum(len(some) for some in made.values())
+
+
+def test_edges_go_around_steps() -> None:
+    """From the first step to the last one past those between: no corner of the edge lies inside a step."""
+    root = drawn([row(f"s{at}") for at in range(5)], {**chain(5), "s4": ["s3", "s0"]})
+    for path in root.findall(f"{SVG}path"):
+        numbers = [float(one) for one in re.findall(r"-?\d+\.\d+", path.attrib["d"])]
+        points = list(zip(numbers[::2], numbers[1::2], strict=True))
+        for x, y in points[1:-1]:
+            assert not any(left < x < right and top < y < bottom for left, top, right, bottom in boxes(root))
+
+
+def test_a_chain_goes_down_and_a_fan_stays_small() -> None:
+    def size(needs: Mapping[str, Sequence[str]]) -> tuple[float, float]:
+        root = drawn([row(f"s{at}") for at in range(25)], needs)
+        return float(root.attrib["width"]), float(root.attrib["height"])
+
+    width, height = size(chain(25))
+    assert width < 400 < height
+    assert max(size(fan(25))) < 3000
+
+
+def test_state_is_told_by_colour_and_word_and_texts_are_escaped() -> None:
+    rows = [
+        row("a", "failed", "attempt 2", name="读取 <script>alert(1)</script>", result='parameter x: "<&>"'),
+        row("b", "superseded", "+ round 1"),
+        row("c", "in_doubt"),
+    ]
+    text = picture(rows, {"b": ["a", "gone"], "c": ["a"]}, "plan")
+    root = ET.fromstring(text)  # noqa: S314  # our own text
+    words = [one.text or "" for one in root.iter(f"{SVG}text")]
+    assert "failed · attempt 2" in words
+    assert "superseded · + round 1" in words
+    assert "in doubt" in words
+    assert any(word.startswith("读取 <script>") for word in words)
+    assert "<script>" not in text
+    assert not re.search(r"href|url\((?!#)|@import|http://(?!www\.w3\.org/2000/svg)", text)  # nothing is loaded
+    fills = {box.attrib["fill"] for group in root.iter(f"{SVG}g") for box in group.iter(f"{SVG}rect")}
+    assert len(fills) == 3
+
+
+def test_there_is_a_picture_of_no_plan() -> None:
+    assert boxes(drawn([], {})) == []
+
+
+# ------------------------------------------------------------------ rows
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 160])
+def test_rows_keep_to_the_width(width: int) -> None:
+    rows = [
+        row("a" * 30, "running", "attempt 2", "must succeed", result="很长的结果" * 30),
+        Row("b", "", "a_tool_with_a_very_long_name_indeed", "pending", "x" * 90, (), ""),
+    ]
+    lines = table(rows, width)
+    assert [line.style for line in lines] == ["call", ""]
+    assert all(cell_len(line.text) <= width for line in lines)
+    assert table([], width) == []
+
+
+def test_columns_stand_under_each_other() -> None:
+    assert in_columns([("a", "小明", "x"), ("bb", "c", "y")], 40) == ["a   小明  x", "bb  c     y"]
+    assert in_columns([("a", "", "x"), ("b", "", "y")], 40) == ["a  x", "b  y"]
+    assert in_columns([("abcdefghij", "0123456789" * 3)], 24) == ["abcdefghij  01234567890…"]
+
+
+# ------------------------------------------------------------------ live
+
+
+@tool(effect="read")
+async def look(at: str) -> str:
+    """Look at something."""
+    return f"seen {at}"
+
+
+def happened(steps: int) -> list[Event]:
+    """The events of a run with so many steps, one after another."""
+    events: list[Event] = []
+    ids = [f"s{at}" for at in range(steps)]
+    made = tuple(
+        PlanStep(name, f"第{at}步", tool_id="look", parameters={"at": name}, dependencies=tuple(ids[at - 1 : at]))
+        for at, name in enumerate(ids)
+    )
+    config = LoopConfig(plan=PlanConfig(answer="off", max_steps=60))
+    agent = Agent(ScriptedModel([]), tools=[look], reasoner="plan", config=config)
+    agent.run_sync(Task("Look.", steps=made), run_id="r1", watch=events.append)  # type: ignore[arg-type]  # no signals
+    return events
+
+
+def lasting(terminal: str) -> list[str]:
+    """What stands on a terminal at last: lines, without those that were erased."""
+    lines: list[str] = [""]
+    for piece in re.split(r"(\n|\x1b\[2K|\x1b\[1A)", terminal):
+        match piece:
+            case "\n":
+                lines.append("")
+            case "\x1b[2K":
+                lines[-1] = ""
+            case "\x1b[1A":
+                lines.pop()
+            case _:
+                lines[-1] += re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]|\r", "", piece)
+    return [line.rstrip() for line in lines if line.strip()]
+
+
+def shown(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    events: Sequence[Event],
+    *,
+    columns: int = 100,
+    rows: int = 30,
+    while_driven: bool = False,
+) -> list[str]:
+    """What stands on the terminal when these have happened, each a second after the one before."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("LINES", str(rows))
+    seconds = iter(range(10_000))
+    table = PlanProgress(EMPTY, clock=lambda: float(next(seconds)))
+    assert table.streams
+    with table:
+        for event in events:
+            table.watch(event)
+        table.watch(TextDelta("words\nof a model"))
+        told = capsys.readouterr().err
+    return lasting(told) if while_driven else lasting(told + capsys.readouterr().err)
+
+
+def test_the_table_stays_with_the_last_state(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = shown(monkeypatch, capsys, happened(2))
+    assert lines[0].startswith("run r1 · test:scripted")
+    steps = [line for line in lines if line.startswith("✓")]
+    assert [line.split()[:5] for line in steps] == [
+        ["✓", "s0", "第0步", "look", "succeeded"],
+        ["✓", "s1", "第1步", "look", "succeeded"],
+    ]
+    assert all(re.search(r"\d\.0 s +seen s\d$", line) for line in steps)
+    assert "2 of 2 steps, 100 %" in lines[-1]
+    assert "calls 2/500" in lines[-1]
+
+
+def test_what_is_not_driven_any_more_is_told_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = happened(3)
+    at = next(at for at, one in enumerate(events) if isinstance(one, InStep) and one.step_id == "s1")
+    lines = shown(monkeypatch, capsys, events[: at + 1])
+    assert [line.split()[1] for line in lines if line[0] in "✓▸·"] == ["s0", "s1", "s2"]
+    assert "interrupted" in lines[-1]
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(40, 12), (60, 16), (200, 60)])
+def test_a_long_plan_keeps_to_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int, rows: int
+) -> None:
+    lines = shown(monkeypatch, capsys, happened(25), columns=columns, rows=rows)
+    assert sum(line.startswith("✓") for line in lines) == 25  # at the end all of them stay
+    assert all(cell_len(line) <= columns for line in lines)
+
+
+def test_of_a_long_plan_the_steps_at_work_are_in_view(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = happened(25)
+    at = next(at for at, one in enumerate(events) if isinstance(one, InStep) and one.step_id == "s17")
+    told = [*events[: at + 1], RunResumed("Ada", {})]  # which has a line, so all is drawn again
+    lines = shown(monkeypatch, capsys, told, rows=16, while_driven=True)
+    last = max(at for at, line in enumerate(lines) if line.startswith("taken up again by Ada"))
+    assert lines[last + 1] == "… 16 steps before"
+    assert [line.split()[:2] for line in lines[last + 2 : last + 5]] == [["✓", "s16"], ["▸", "s17"], ["·", "s18"]]
+    assert lines[-2] == "… 1 more step"
+
+
+def test_what_models_and_tools_wrote_steers_no_terminal_and_no_picture() -> None:
+    events: list[Event] = []
+    evil = "a\x1b[2Jb\u202ec ]]> &lt;"
+    step = PlanStep("s", evil, tool_id="look", parameters={"at": evil})
+    config = LoopConfig(plan=PlanConfig(answer="off"))
+    agent = Agent(ScriptedModel([]), tools=[look], reasoner="plan", config=config)
+    agent.run_sync(Task("Look.", steps=(step,)), watch=events.append)  # type: ignore[arg-type]  # no signals
+    state = fold(events)
+    assert state.planning is not None
+    rows = rows_of(state, state.planning)
+    assert [row.status for row in rows] == ["succeeded"]
+    lines = [line.text for line in plan_view(state, state.planning, "", events, 160)]
+    drawn_text = picture(rows, {}, lines[0])
+    for text in (*lines, *drawn_text.splitlines()):
+        assert text.isprintable(), text
+    ET.fromstring(drawn_text)  # noqa: S314  # our own text

@@ -1,0 +1,143 @@
+"""Plans that repair themselves, as data: our own scenarios, and the shared ones where a checkout has them beside it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from scenario_parts import LINE, STOP, Json, escalates, fails, in_short, scenario
+from scenarios_rounds import SCENARIOS as OF_ROUNDS
+from scenarios_runs import SCENARIOS as OF_RUNS
+from scenarios_steps import SCENARIOS as OF_STEPS
+
+from surefoot.testing.conformance import KINDS, expand, main
+from surefoot.testing.kinds_orchestrator import Driver, asked_for, beginning_of, orchestrator_scenarios, told_of
+from surefoot.types.events import CallEnded, CallStarted, Event, InStep, RunResumed
+from surefoot.types.plan_events import ProposalMade
+
+KIND = "orchestrator_scenarios"
+SHARED = Path(__file__).parents[4] / "shared" / "vectors"
+SCENARIOS = (*OF_STEPS, *OF_ROUNDS, *OF_RUNS)
+
+
+@pytest.mark.parametrize("case", SCENARIOS, ids=lambda case: str(case["id"]))
+def test_a_scenario_ends_as_the_specification_has_it(case: Json) -> None:
+    assert _in_short_of(case) == case["expected"]
+
+
+def test_each_scenario_has_a_name_of_its_own() -> None:
+    assert [name for name, times in Counter(str(case["id"]) for case in SCENARIOS).items() if times > 1] == []
+
+
+def test_a_scenario_says_where_the_engine_leaves_its_script() -> None:
+    does = {"fetch": [fails("tool")]}
+    other = scenario("other", "", STOP, plan=LINE, does=does)
+    over = scenario("over", "", escalates("a"), plan=LINE, does=does)
+    unknown = scenario("unknown", "", plan=LINE, does={"fetch": []})
+    assert orchestrator_scenarios({"scenarios": [other, over, unknown]}) == {
+        "other": {"fault": "the engine asks for step_reflection:a, and the script has overall_reflection:a next"},
+        "over": {"fault": "the engine asks for overall_reflection, and the script is over"},
+        "unknown": {"fault": 'the scenario has no behaviour for fetch with {"url":"u"}'},
+    }
+
+
+def test_a_file_of_scenarios_is_run_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / f"{KIND}.json"
+    file.write_text(json.dumps({"scenarios": [scenario("a line", "")]}), encoding="utf-8")
+    assert main([KIND, str(file)]) == 0
+    got = json.loads(capsys.readouterr().out)["results"]["a line"]
+    assert (got["status"], got["stop_reason"]) == ("completed", "all_steps_done")
+    assert got["calls"][2] == {"step": "c", "tool": "save", "params": {"x": "ok"}, "outcome": "ok"}
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared conformance cases are not beside this checkout")
+def test_every_shared_scenario_holds_with_its_figures() -> None:
+    data = expand(json.loads((SHARED / f"{KIND}.json").read_text(encoding="utf-8")))
+    assert isinstance(data, dict)
+    results = KINDS[KIND](data)  # type: ignore[reportUnknownArgumentType]  # a case file
+    missed: list[str] = []
+    for case_id, case, compare in _scorer().checks(KIND, data):
+        got = results[case_id]
+        assert isinstance(got, dict)
+        missed += [f"{case_id}: {told}"] if (told := compare(case, got)) else []
+        figures = ("stats", "makespan_ms", "unused_script")
+        missed += [f"{case_id}: {key} {got[key]}" for key in figures if got[key] != case["expected"][key]]
+    assert missed == []
+
+
+_QUIET = [case for case in SCENARIOS if not ({"cancel_at_ms", "resume_journal"} & set(case))]
+
+
+@pytest.mark.parametrize("case", _QUIET[::4], ids=lambda case: str(case["id"]))
+def test_a_crash_after_any_event_changes_nothing_that_follows(case: Json) -> None:
+    """R18: the same end, the same steps, the same replies asked for; and no effect twice."""
+    whole = _driven(case)
+    config = case["config"]
+    assert isinstance(config, Mapping)
+    if "max_parallel" in config or "deadline_ms" in config:  # there what is in flight at the crash takes its time anew
+        return
+    want = told_of(whole)
+    for at in range(1, len(whole.journal)):
+        driver = Driver(case)
+        _crashed(driver, whole.journal[:at])
+        open_calls = [call for child in driver.planning.children.values() for call in child.calls if call.is_open]
+        driver.drive()
+        got = told_of(driver)
+        if any(call.attempts and call.spec is not None and not call.spec.may_repeat for call in open_calls):
+            assert got["status"] == "paused"
+            continue
+        same = ("status", "stop_reason", "steps", "dependencies", "results", "llm_calls", "refusals", "selected_tools")
+        assert {key: got[key] for key in same} == {key: want[key] for key in same}, whole.journal[at - 1]
+        assert _writes(driver) == _writes(whole)
+
+
+def _driven(case: Json) -> Driver:
+    driver = Driver(case)
+    driver.happened(*beginning_of(case))
+    driver.drive()
+    return driver
+
+
+def _crashed(driver: Driver, journal: Sequence[tuple[Event, ...]]) -> None:
+    """A driver takes up what another one has on record, with its script, and with its tools as they were used."""
+    for event in chain.from_iterable(journal):
+        match event:
+            case ProposalMade(kind, about=about, by="model"):
+                driver.asked.append(asked_for(kind, about))
+            case InStep(step_id, event=CallEnded(call_id)):
+                call = driver.planning.children[step_id].call(call_id)
+                assert call is not None
+                driver.answer(call)
+            case _:
+                pass
+        driver.happened(event)
+    driver.happened(RunResumed("test"))
+
+
+def _writes(driver: Driver) -> list[str]:
+    """The calls with an effect that were begun, in their order."""
+    events = chain.from_iterable(driver.journal)
+    began = (one for one in events if isinstance(one, InStep) and isinstance(one.event, CallStarted))
+    return [one.step_id for one in began if driver.planning.steps[one.step_id].step.tool_id == "save"]
+
+
+def _in_short_of(case: Json) -> Json:
+    got, want = orchestrator_scenarios({"scenarios": [case]})[str(case["id"])], case["expected"]
+    assert isinstance(got, Mapping)
+    assert isinstance(want, Mapping)
+    return in_short(got, want)  # type: ignore[reportUnknownArgumentType]  # JSON
+
+
+def _scorer() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("score", SHARED / "score.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,196 @@
+"""What a planned run is about, and how far its steps are, after each event of real runs."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from surefoot.agent import Agent
+from surefoot.core.fold import fold
+from surefoot.core.plan.phase import RunPhase, phase_of, status_of
+from surefoot.core.state import EMPTY, State
+from surefoot.run import Run
+from surefoot.testing.models import ScriptedModel, calls
+from surefoot.tools.calling import OutcomeUnknown, ToolFailed
+from surefoot.tools.function import tool
+from surefoot.types.config import LoopConfig
+from surefoot.types.events import CallEnded, Event, InStep
+from surefoot.types.guard import GuardConfig
+from surefoot.types.planning import PlanConfig
+from surefoot.types.progress import LimitAction, StepIterationConfig
+from surefoot.types.rules import Rule, When
+from surefoot.types.tools import ToolResult
+
+Json = dict[str, object]
+
+
+@tool(effect="read")
+async def look(at: str) -> str:
+    """Look at something."""
+    if at == "nothing":
+        raise ToolFailed("there is nothing", code="parameter:nothing")
+    await asyncio.sleep(0)
+    return f"seen {at}"
+
+
+@tool
+async def send(to: str) -> str:
+    """Send a letter."""
+    if to == "nobody knows":
+        raise OutcomeUnknown("no receipt")
+    return f"sent to {to}"
+
+
+def step(step_id: str, tool_id: str, *needs: str, **parameters: object) -> Json:
+    return {"step_id": step_id, "tool_id": tool_id, "parameters": parameters, "dependencies": list(needs)}
+
+
+def plan(*steps: Json) -> str:
+    return json.dumps({"description": "d", "steps": list(steps)})
+
+
+def escalates() -> str:
+    return json.dumps({"suggested_action": {"type": "trigger_overall_reflection", "data": "no"}})
+
+
+def overall(strategy: Json | None) -> str:
+    said = {"completion_percent": 10, "problem_class": "tool", "should_replan": strategy is not None}
+    return json.dumps({**said, "replanning_strategy": strategy})
+
+
+def ran(*replies: str, run_id: str = "r1", journal: Path | None = None, **config: object) -> tuple[Run, list[Event]]:
+    events: list[Event] = []
+    guard = config.pop("guard", None)
+    made = LoopConfig(guard=guard, plan=PlanConfig(**config))  # type: ignore[arg-type]  # fields by name
+    agent = Agent(ScriptedModel(list(replies)), tools=[look, send], reasoner="plan", config=made, journal=journal)
+    run = agent.run_sync("Look at x and send a letter to Bob.", run_id=run_id, watch=events.append)  # type: ignore[arg-type]  # no signals
+    return run, events
+
+
+def states(events: Sequence[Event]) -> list[State]:
+    found = [EMPTY]
+    for event in events:
+        found.append(fold((event,), found[-1]))
+    return found[1:]
+
+
+def phases(events: Sequence[Event]) -> list[RunPhase]:
+    told: list[RunPhase] = []
+    for state in states(events):
+        if not told or phase_of(state) != told[-1]:
+            told.append(phase_of(state))
+    return told
+
+
+def test_a_run_without_a_plan_has_no_phase() -> None:
+    agent = Agent(ScriptedModel(["done"]), tools=[look])
+    events: list[Event] = []
+    agent.run_sync("Look.", watch=events.append)  # type: ignore[arg-type]  # no signals without `stream`
+    assert phases(events) == [""]
+
+
+def test_a_plan_that_works_is_selected_made_run_looked_at_and_told() -> None:
+    run, events = ran(plan(step("a", "look", at="x"), step("b", "send", "a", to="Bob")), "Done.")
+    assert run.status == "completed"
+    assert phases(events) == ["selecting", "decomposing", "running", "evaluating", "answering", "ended"]
+
+
+def test_a_failure_is_reflected_on_then_the_run_is_and_planned_anew() -> None:
+    again = plan(step("c", "look", at="y"))
+    run, events = ran(
+        plan(step("a", "look", at="nothing")), escalates(), overall({"type": "full_replan"}), again, "Done."
+    )
+    assert run.status == "completed"
+    assert phases(events) == [
+        "selecting",
+        "decomposing",
+        "running",
+        "step reflecting",
+        "overall reflecting",
+        "selecting (corrective)",
+        "redecomposing",
+        "running",
+        "evaluating",
+        "answering",
+        "ended",
+    ]
+
+
+def test_what_runs_beside_a_failure_is_drained_first() -> None:
+    _, events = ran(
+        plan(step("a", "look", at="nothing"), step("b", "look", at="x")), escalates(), overall(None), "Stopped."
+    )
+    at = next(at for at, event in enumerate(events) if event.type == "StepReflected")
+    before = [event for event in events[: at + 1] if not (isinstance(event, InStep) and event.step_id == "b")]
+    open_b = [event for event in events if isinstance(event, InStep) and event.step_id == "b"]
+    started = [event for event in open_b if not isinstance(event.event, CallEnded)]
+    state = fold([*before, *started])
+    assert phase_of(state) == "draining"
+    assert status_of(state, "b") == "running"
+    assert phase_of(fold([InStep("b", 1, CallEnded("b.1", ToolResult("x")))], state)) == "overall reflecting"
+
+
+def test_a_plan_is_signed_before_it_runs() -> None:
+    run, events = ran(plan(step("a", "look", at="x")), approve_plan="first")
+    assert (run.status, run.reason) == ("paused", "approval")
+    assert phases(events) == ["selecting", "decomposing", "signing"]
+    assert status_of(states(events)[-1], "a") == "pending"
+
+
+def test_a_step_waits_for_a_person_while_the_run_goes_on() -> None:
+    rule = Rule("asks", When(tool="send"), "ask", "looked at first")
+    run, events = ran(plan(step("a", "send", to="Bob"), step("b", "look", at="x")), guard=GuardConfig(rules=(rule,)))
+    assert (run.status, run.reason) == ("paused", "approval")
+    last = states(events)[-1]
+    assert (status_of(last, "a"), status_of(last, "b")) == ("waiting", "succeeded")
+    assert phase_of(last) == "running"
+
+
+def test_a_step_that_goes_in_circles_is_asked_about() -> None:
+    thinks: Json = {"step_id": "g", "kind": "agent", "instruction": "look", "dependencies": []}
+    again = [calls(("look", {"at": "nothing"})) for _ in range(4)]
+    stuck = StepIterationConfig(on_limit_reached=LimitAction.Escalate)
+    agent = Agent(
+        ScriptedModel([plan(thinks), *again]),
+        tools=[look, send],
+        reasoner="plan",
+        config=LoopConfig(step_iteration=stuck),
+    )
+    events: list[Event] = []
+
+    async def asked_and_answered() -> tuple[Run, Run]:
+        run = await agent.run("Look.", run_id="r1", watch=events.append)  # type: ignore[arg-type]  # no signals
+        return run, await agent.approve("r1", run.waiting[0].id, by="Ada")
+
+    run, after = asyncio.run(asked_and_answered())
+    assert (run.status, run.reason) == ("paused", "approval")
+    assert status_of(states(events)[-1], "g") == "waiting"
+    assert (after.status, after.waiting) == ("interrupted", ())
+
+
+def test_a_step_whose_outcome_nobody_knows_is_in_doubt() -> None:
+    run, events = ran(plan(step("a", "send", to="nobody knows")))
+    assert (run.status, run.reason) == ("paused", "in_doubt")
+    assert status_of(states(events)[-1], "a") == "in_doubt"
+
+
+def test_a_started_call_is_in_doubt_unless_somebody_drives_the_run() -> None:
+    _, events = ran(plan(step("a", "send", to="Bob")), "Done.")
+    at = next(at for at, one in enumerate(events) if isinstance(one, InStep) and one.event.type == "CallStarted")
+    state = fold(events[: at + 1])
+    assert status_of(state, "a", is_driven=True) == "running"
+    assert status_of(state, "a") == "in_doubt"
+
+
+def test_an_interrupted_read_is_to_be_made_again() -> None:
+    _, events = ran(plan(step("a", "look", at="x")), "Done.")
+    at = next(at for at, one in enumerate(events) if isinstance(one, InStep) and one.event.type == "CallStarted")
+    assert status_of(fold(events[: at + 1]), "a") == "running"
+
+
+def test_a_step_that_there_is_not() -> None:
+    _, events = ran(plan(step("a", "look", at="x")), "Done.")
+    with pytest.raises(KeyError):
+        status_of(fold(events), "z")
