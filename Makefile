@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cedar,cli,encoder,local,mcp,test]'
 	@touch $(STAMP)
 
-demo: $(STAMP)  ## five real tasks on the embedded model, step by step
+demo: $(STAMP)  ## six real tasks on the embedded model, step by step
 	@$(BIN)/surefoot model pull
 	@$(BIN)/python examples/demo.py
 

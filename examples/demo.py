@@ -1,8 +1,9 @@
-"""The main job on real input: five tasks for the embedded model, each by the command that a user would type.
+"""The main job on real input: six tasks for the embedded model, each by the command that a user would type.
 
 Every task runs as `surefoot run …` in a fresh folder; what the model answers or writes is then checked, and the demo
-fails when one of the five is wrong. Two need what surefoot brings before the model is first asked: there the journal
-must say so, too, as `surefoot show` tells it. Run it with `make demo`.
+fails when one of them is wrong. Two need what surefoot brings before the model is first asked: there the journal
+must say so, too, as `surefoot show` tells it. One has a plan, of which a step fails: a file is in another format than
+its name says. Run it with `make demo`.
 """
 
 import json
@@ -95,6 +96,14 @@ DEMOS = (
         _costs_68,
         "trip",
         ("fetched before the first model call: 2 of 2", "/prices.txt  resolved", "./order.md  resolved"),
+    ),
+    Demo(
+        "two tables added up by a plan that repairs itself: one is in another format than its name says",
+        ("--reasoner", "plan", "--no-builtin", "--tools", str(EXAMPLES / "harvest.py")),
+        "Add up the column kilos of north.csv, add up the column kilos of south.csv, and then add both sums. "
+        "What is the total?",
+        lambda answer, _folder: re.findall(r"\d+(?:\.\d+)?", answer)[-1:] in (["641"], ["641.0"]),
+        "harvest",
     ),
 )
 
