@@ -318,6 +318,43 @@ async def test_steps_of_all_kinds() -> None:
     assert await statuses(agent) == {"a": "succeeded", "t": "succeeded", "s": "skipped", "w": "succeeded"}
 
 
+async def test_a_step_of_words_is_told_of_no_tool_and_held_to_no_form() -> None:
+    steps = plan(step("l", "look", q="x"), step("t", kind="reasoning", needs=["l"], instruction="think about it"))
+    said = iter([json.dumps(steps), "so it is", "The answer."])
+    seen: list[ModelRequest] = []
+
+    def reply(request: ModelRequest) -> str:
+        seen.append(request)
+        return next(said)
+
+    model = FunctionModel(reply, modes=("schema", "text"))
+    run = await World().agent(model, instructions="Be brief.").run("go", run_id="r")
+    assert (run.status, run.answer) == ("completed", "The answer.")
+    for request in seen[1:]:
+        assert (request.mode, request.schema, request.tools.names) == ("text", None, ())
+        assert request.system.startswith("Be brief.\n\nYou write one step")
+        assert "Action" not in request.system
+        assert request.messages[0].content == "Task: go"
+    assert '"found":"about x"' in seen[1].messages[-1].content
+    assert "so it is" in seen[2].messages[-1].content
+
+
+async def test_an_answer_that_has_a_shape_is_held_to_it() -> None:
+    shape = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    given = '{"thought": "t", "action": "Final Answer", "action_input": {"n": 3}}'
+    said = iter([json.dumps(plan(step("l", "look", q="x"))), given])
+    seen: list[ModelRequest] = []
+
+    def reply(request: ModelRequest) -> str:
+        seen.append(request)
+        return next(said)
+
+    agent = World().agent(FunctionModel(reply, modes=("schema", "text")), config=LoopConfig(output_schema=shape))
+    run = await agent.run("go", run_id="r")
+    assert (run.status, json.loads(run.answer)) == ("completed", {"n": 3})
+    assert seen[-1].mode == "schema"
+
+
 async def test_violations_in_a_reasoning_step_fail_it() -> None:
     bad = calls(("look", {"q": "x"}))
     steps = plan(step("t", kind="reasoning", instruction="think"))

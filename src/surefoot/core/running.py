@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from surefoot.core.context import window_of
 from surefoot.core.gate.choosing import RUN, Choosing
 from surefoot.core.gate.commitment import recommended
-from surefoot.core.gate.perception import NO_FRAME, Frame, key_of
+from surefoot.core.gate.perception import NO_FRAME, Frame, in_brackets, key_of
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.roles import SOLO
 from surefoot.core.state import State, subset
@@ -115,7 +115,7 @@ def _framed(state: State, one: StepExecutionResult, most: int) -> str:
     """An output as data that cannot end its frame."""
     assert state.plan is not None  # noqa: S101  # there is an output of one of its steps
     step = next(step for step in state.plan.steps if step.step_id == one.step_id)
-    name = attribute(step.title)
+    name = in_brackets(attribute(step.title))
     gate = state.gate
     frame = Frame(gate.nonce, gate.masks.get(key_of(one.output), ())) if gate is not None else NO_FRAME
     text = plain(frame.cleaned(one.output))

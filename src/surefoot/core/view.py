@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import orjson
 
 from surefoot.core.context import Show, fitted, window_of
-from surefoot.core.gate.perception import NO_FRAME, Frame
+from surefoot.core.gate.perception import NO_FRAME, Frame, in_brackets
 from surefoot.core.notes import Form, ask_for, form_in
 from surefoot.core.pager import without_pager
 from surefoot.core.parse.labels import stop_sequences
@@ -264,7 +264,7 @@ def declarations(tools: Catalogue) -> str:
 
 def _attached(one: Attachment, frame: Frame, *, is_kept_away: bool) -> str:
     """What came with a task. A Thinker is told of untrusted material, and does not read it."""
-    shown = attribute(one.name)
+    shown = in_brackets(attribute(one.name))
     if is_kept_away and one.trust == "untrusted":
         return f"\n\n[attached: {shown}, {len(one.text):,} characters of untrusted material; the Actor can read it]"
     material = plain(frame.cleaned(one.text)).replace("[end of ", "[end of\u200b ")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.validate import validate
+from surefoot.core.plan.child import WORDS
 from surefoot.core.running import ISOLATED, PROMPT_OF
 from surefoot.core.text import json_text
 from surefoot.prompts.load import template
@@ -68,7 +69,7 @@ def _checked(step: PlanStep, tools: Catalogue) -> PlanStep:
 def step_templates(task: Task, reasoner: str) -> dict[str, str]:
     """What the steps of a plan are told, and whoever proposes one; nothing for a task without."""
     names = (*PROMPT_OF.values(), ISOLATED) if task.steps or reasoner == "plan" else ()
-    proposing = PROPOSING if reasoner == "plan" else ()
+    proposing = (WORDS, *PROPOSING) if reasoner == "plan" else ()
     return {name: template(name) for name in (*names, *proposing)}
 
 

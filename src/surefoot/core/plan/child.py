@@ -28,6 +28,9 @@ from surefoot.types.tools import ResultKind, ToolResult
 
 _WIRE_ID = "call_1_0"
 
+WORDS = "step_words"
+"""The template of a step of words, where calls are no field of a request."""
+
 MOST_VALUE_CHARS = 1_000_000
 """Characters of a tool step's result that are kept as a value for later steps."""
 
@@ -66,7 +69,19 @@ def child_of(state: State, planning: Planning, step: PlanStep, attempt: int, arg
     others = tuple(planning.steps[name].step for name in planning.live if name != step.step_id)
     inputs = {one.step_id: one for one in _inputs(planning, step)}
     plan = PlanRecord((*others, noted), noted, inputs)
-    return changed(child, offered=subset(state.tools, offered), config=loop_of(planning.loops, step), plan=plan)
+    child = changed(child, offered=subset(state.tools, offered), config=loop_of(planning.loops, step), plan=plan)
+    return _in_words(child) if child.current_step_is_reasoning and child.output_schema is None else child
+
+
+def _in_words(child: State) -> State:
+    """A step of words alone: one that would be told of tools in its system text, and held to a form, is told of none.
+
+    A small model that reads of a form of calls, and of no tool, takes its inputs for data that it does not have.
+    """
+    speakers = {
+        role: one if one.mode == "native" else changed(one, mode="text") for role, one in child.speakers.items()
+    }
+    return changed(child, speakers=speakers, prompts={**child.prompts, "text": child.prompts[WORDS]})
 
 
 def _barred(planning: Planning, step: PlanStep) -> frozenset[str]:

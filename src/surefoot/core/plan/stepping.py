@@ -74,7 +74,7 @@ def started(state: State, planning: Planning, event: StepStarted) -> Planning:
     )
 
 
-ANSWER_GOAL = "Write the answer to the task from these results. Say what is missing, if anything is."
+ANSWER_GOAL = "Answer the task from these results."
 """What the step is told that writes the answer of a plan without a response step."""
 
 
