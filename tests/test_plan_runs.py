@@ -355,6 +355,52 @@ async def test_an_answer_that_has_a_shape_is_held_to_it() -> None:
     assert seen[-1].mode == "schema"
 
 
+async def test_what_is_literal_is_checked_before_what_it_stands_beside_has_a_value() -> None:
+    first = step("a", "look", q="x")
+    bad: tuple[dict[str, Any], ...] = (  # Any: JSON
+        {"q": "{{a.output.found}}", "deep": "sideways", "depth": 1},
+        {"deep": "{{a.output.n}}"},
+    )
+    plans = [plan(first, step("b", "find", ["a"], **one)) for one in bad]
+    good = plan(first, step("b", "find", ["a"], q="{{a.output.found}}"))
+    world = World()
+    agent = world.agent(script(plans[0], good, "done"))
+    run = await agent.run("go", run_id="r")
+    assert (run.status, world.ran) == ("completed", ["look x", "find about x False"])
+    refused = [event.detail for event in await events_of(agent) if isinstance(event, ProposalRefused)]
+    assert refused[0] == "bad_parameters:b:deep;bad_parameters:b:depth"
+    agent = World().agent(script(plans[1], plans[1], plans[1]))
+    await agent.run("go", run_id="r")
+    refused = [event.detail for event in await events_of(agent) if isinstance(event, ProposalRefused)]
+    assert set(refused) == {"bad_parameters:b:q"}
+
+
+async def test_a_step_tells_when_it_began_and_how_long_it_took() -> None:
+    @tool(effect="read")
+    async def nap(s: float) -> float:
+        """Sleep."""
+        await asyncio.sleep(s)
+        return s
+
+    model = script(plan(step("a", "nap", s=0.05), step("b", "nap", ["a"], s=0.01)), "done")
+    agent = Agent(model, [nap], reasoner="plan", journal=CheckedJournal(MemoryJournal()))
+    assert (await agent.run("go", run_id="r")).status == "completed"
+    steps = (await planning_of(agent)).steps
+    first, second = steps["a"].result, steps["b"].result
+    assert first is not None
+    assert second is not None
+    assert first.duration_s >= 0.05
+    assert second.started_at_s >= first.started_at_s + 0.05
+    assert second.duration_s >= 0.01
+
+
+async def test_half_a_character_in_a_given_plan_breaks_nothing() -> None:
+    world = World()
+    given = PlanStep("a", "x\ud800", "tool", tool_id="look", parameters={"q": "x\ud800"})
+    run = await world.agent(script("done")).run(Task("go\ud800", steps=(given,)))
+    assert (run.status, run.answer, len(world.ran)) == ("completed", "done", 1)
+
+
 async def test_violations_in_a_reasoning_step_fail_it() -> None:
     bad = calls(("look", {"q": "x"}))
     steps = plan(step("t", kind="reasoning", instruction="think"))

@@ -148,7 +148,7 @@ def _context(state: State, call: Call, limit_s: float, line: Line) -> ToolCallCo
     if _is_planned(state):  # the same call of a step keeps its key over the attempts
         operator = state.scope.rpartition(".")[0]
         named = f"{operator}\0{call.key}"
-    key = sha256(f"{call.origin or state.run_id}\0{named}".encode()).hexdigest()[:32]
+    key = sha256(f"{call.origin or state.run_id}\0{named}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return ToolCallContext(state.run_id, call.id, key, max(1, call.attempts), job, operator, limit_s, line)
 
 

@@ -82,7 +82,7 @@ def open_faults(
         ]
         if name in unreadable:
             found.append(f"bad_kind:{name}")
-        elif step.kind == "tool" and not used:
+        elif step.kind == "tool":
             found += _parameter_faults(step, tools)
     return found
 
@@ -101,11 +101,15 @@ def _tool_faults(step: PlanStep, tools: Catalogue, selected: frozenset[str], for
 
 
 def _parameter_faults(step: PlanStep, tools: Catalogue) -> list[str]:
+    """What of the parameters does not fit the tool, as far as that is known before references have values."""
     spec = tools.get(step.tool_id)
     if spec is None:
         return []
     errors = checked(tools, step.tool_id, step.parameters).errors
-    return [f"bad_parameters:{step.step_id}:{error.path or '/'}" for error in errors]
+    later = tuple(name for name, value in step.parameters.items() if references_in(value)) if errors else ()
+    below = tuple(f"{name}{sign}" for name in later for sign in ".[")
+    known = [one for one in errors if not later or (one.path and one.path not in later)]
+    return [f"bad_parameters:{step.step_id}:{one.path or '/'}" for one in known if not one.path.startswith(below)]
 
 
 def _ancestors(live: Mapping[str, PlanStep]) -> tuple[dict[str, int], frozenset[str]]:

@@ -41,7 +41,8 @@ class StepRecord:
     what references see of it. `failures` are all failed attempts, `reflected` what was decided about them. `transient`
     counts the engine's own retries. `due` is what comes next of a failed step: the engine's wait, a retry that was
     accepted, or nothing but what its reflection says. `is_exempt`: its next call may equal one that has failed.
-    `since` is the place in the journal where an edit has added it, 0 for the first plan. `effects` are the calls with
+    `since` is the place in the journal where an edit has added it, 0 for the first plan; `begun_s` how many seconds the
+    run had been driven when its newest attempt began. `effects` are the calls with
     an effect that an agent step has completed, in words; `done_calls` the fingerprints of those of any step.
     """
 
@@ -57,6 +58,7 @@ class StepRecord:
     due: Literal["", "wait", "retry"] = ""
     is_exempt: bool = False
     since: int = 0
+    begun_s: float = 0.0
     effects: tuple[str, ...] = ()
     done_calls: frozenset[str] = frozenset()
 

@@ -62,7 +62,7 @@ def started(state: State, planning: Planning, event: StepStarted) -> Planning:
         except UnresolvedError:  # it was resolved right before, so nothing can be missing
             return planning
     transient = record.transient + (record.due == "wait")
-    record = replace(record, status="running", attempt=attempt, due="", transient=transient)
+    record = replace(record, status="running", attempt=attempt, due="", transient=transient, begun_s=event.elapsed_s)
     child = child_of(state, planning, step, attempt, arguments)
     return with_record(
         planning,
@@ -189,7 +189,12 @@ def _settled(state: State, planning: Planning, event: InStep, child: State) -> P
         return with_record(planning, replace(record, status="cancelled", result=result), children=children)
     planning = changed(planning, children=children)
     arguments = child.calls[0].arguments if record.step.kind == "tool" else dict[str, object]()
-    result = replace(result, fingerprint=fingerprint_of(record.step, arguments))
+    result = replace(
+        result,
+        fingerprint=fingerprint_of(record.step, arguments),
+        started_at_s=record.begun_s,
+        duration_s=max(0.0, round(state.elapsed_s - record.begun_s, 6)),
+    )
     if result.error is not None:
         return failed(state, planning, record, result)
     done = replace(record, status="succeeded", result=result, value=step_value(result, child), due="", is_exempt=False)
