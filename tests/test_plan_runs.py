@@ -620,19 +620,19 @@ async def test_a_planner_of_its_own_makes_the_proposals() -> None:
     assert (run.status, run.answer, len(planner.requests), len(speaker.requests)) == ("completed", "It is sent.", 1, 1)
 
 
-async def test_a_given_plan_and_what_is_known_around_the_task() -> None:
+async def test_who_proposes_is_told_what_is_known_around_the_task_and_why_a_plan_was_refused() -> None:
     world = World()
-    model = script(plan(step("a", "look", q="x")), "done")
+    good = step("a", "look", q="x")
+    model = script(plan(good, step("b", "nothing")), plan(good), "done")
     context = TaskContext(
         ("user: hello",), (ContextDocument("notes", "the word is swordfish"),), {"team": "red"}, ("be brief",)
     )
     agent = world.agent(model)
-    given = (PlanStep("a", tool_id="look", parameters={"q": "x"}), PlanStep("b", tool_id="nothing", parameters={}))
-    run = await agent.run(Task("go", steps=given, context=context), run_id="r")
+    run = await agent.run(Task("go", context=context), run_id="r")
     assert (run.status, world.ran) == ("completed", ["look x"])
     events = await events_of(agent)
     assert [one.detail for one in events if isinstance(one, ProposalRefused)] == ["unknown_tool:b:nothing"]
-    asked = model.requests[0].messages[0].content
+    asked = model.requests[1].messages[0].content
     assert all(word in asked for word in ("swordfish", "red", "be brief", "hello", "step b names the tool nothing"))
 
 

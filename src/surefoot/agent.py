@@ -131,7 +131,7 @@ class Agent:
         `watch` gets every event, and with `stream` the pieces of replies too. Cancelling leaves the run resumable.
         """
         offered = await self._offers.now()
-        asked = planned(task, self.reasoner, offered.catalogue)
+        asked = planned(task, self.reasoner, offered.catalogue, self.config)
         journal = await self._store.open(run_id or new_run_id(), create=True)
         async with _Opened(journal):
             first = self._started(journal.run_id, asked, offered)
@@ -336,7 +336,7 @@ class Agent:
             self.reasoner,
             self.config,
         )
-        first = (started, *anchor(asked, self.config), *offered.selected)
+        first = (started, *anchor(asked.text, self.config), *offered.selected)
         first += tuple(self._cast.remembered(ROLES[self.reasoner]))
         return (*first, *plan_given(asked, self.reasoner, offered.catalogue))
 

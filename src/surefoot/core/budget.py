@@ -14,7 +14,7 @@ def spent_limit(state: State, *, reserve: bool = False) -> Limit | None:
     """The first limit that is reached. With `reserve`, also counts what is kept back for the last request."""
     budget = state.config.budget
     share = 1 - budget.reserve if reserve else 1.0
-    if budget.max_steps is not None and state.requests >= _last_but_one(budget.max_steps, reserve=reserve):
+    if budget.max_steps is not None and steps_so_far(state) >= _last_but_one(budget.max_steps, reserve=reserve):
         return "steps"
     if budget.max_tokens is not None and state.usage.total_tokens >= budget.max_tokens * share:
         return "tokens"
@@ -23,6 +23,17 @@ def spent_limit(state: State, *, reserve: bool = False) -> Limit | None:
     if budget.max_seconds is not None and state.elapsed_s >= budget.max_seconds * share:
         return "time"
     return None
+
+
+def steps_so_far(state: State) -> int:
+    """The steps of a run, or of a step of a plan that has a state of its own: requests for a reply, and turns of calls
+    that were made without one. The fold keeps both, so whoever takes a run up counts as it was counted.
+    """  # noqa: D205  # one sentence
+    if state.gate is None:
+        return state.requests
+    kept = state.gate.choosing
+    own = kept.values() if not state.scope else (kept[state.scope],) if state.scope in kept else ()
+    return state.requests + sum(one.turns for one in own)
 
 
 def limit_for(state: State, role: str) -> Limit | None:

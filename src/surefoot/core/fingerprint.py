@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 
+from surefoot.core.parse.json_strict import as_list, as_object
+from surefoot.core.parse.schema import Schema, resolve
 from surefoot.core.text import json_text
+from surefoot.types.tools import ToolSpec
 
 
 def fingerprint(actor: str, arguments: object) -> str:
@@ -13,3 +17,29 @@ def fingerprint(actor: str, arguments: object) -> str:
     Source: spec/planning.md, section 8.
     """
     return sha256(f"{actor}\0{json_text(arguments, sort_keys=True)}".encode("utf-8", "replace")).hexdigest()
+
+
+def call_fingerprint(name: str, arguments: Mapping[str, object], spec: ToolSpec | None) -> str:
+    """The fingerprint of a call. What it leaves out counts as said where the tool's schema names a default.
+
+    Else a call that has had its effect would be another one as soon as a model restates what holds anyway. It is made
+    anew in each fold and stands in no journal.
+    """
+    return fingerprint(name, arguments if spec is None else _whole(arguments, spec.parameters, spec.parameters))
+
+
+def _whole(value: object, schema: Schema, root: Schema) -> object:
+    """A value with the defaults of its schema in place of what it leaves out, in objects and lists within it too."""
+    node = resolve(schema, root) or schema
+    members, items = as_object(value), as_list(value)
+    if members is not None:
+        made = dict(members)
+        for name, part in (as_object(node.get("properties")) or {}).items():
+            inner = as_object(part) or {}
+            if name in members:
+                made[name] = _whole(members[name], inner, root)
+            elif "default" in inner:
+                made[name] = inner["default"]
+        return made
+    inner = as_object(node.get("items"))
+    return [_whole(one, inner, root) for one in items] if items is not None and inner is not None else value

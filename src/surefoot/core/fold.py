@@ -13,7 +13,8 @@ from typing import assert_never
 
 from surefoot.core.gate.judge import REASONING_STEP
 from surefoot.core.guarded import forked, guard_of, heard, selected, with_answer, with_stage, with_start, with_verdict
-from surefoot.core.plan.folding import planning_of, with_plan
+from surefoot.core.plan.folding import having_read, planning_of, with_plan
+from surefoot.core.plan.iterating import with_limit, with_tries
 from surefoot.core.plan.record import PlanRecord
 from surefoot.core.plan.resumed import forked as planning_forked
 from surefoot.core.plan.resumed import taken_up as planning_taken_up
@@ -109,15 +110,16 @@ def _apply(state: State, event: Event) -> State:
         case ReferencesFound():
             return _found(state, event)
         case PreHydrationComplete():
-            return changed(state, seen=state.seen + 1, turn=None, hydrated=event, heads={})
+            planning = having_read(state.planning, event.message)
+            return changed(state, seen=state.seen + 1, turn=None, hydrated=event, planning=planning, heads={})
         case ConventionsRead():
             return _conventions(state, event)
         case StepLimitReached():
-            return limited(state, event) if state.planning is None else changed(state, seen=state.seen + 1)
-        case OfStep():
-            return with_step(state, event) if state.planning is None else with_plan(state, event, _apply)
-        case OfPlan() | ToolsShortlisted() | InStep():
-            return with_plan(state, event, _apply)
+            return limited(state, event) if state.planning is None else with_limit(state, event)
+        case OfStep() if state.planning is None:
+            return with_step(state, event)
+        case OfStep() | OfPlan() | ToolsShortlisted() | InStep():
+            return with_tries(state, with_plan(state, event, _apply), event)
         case PerceptionSanitised() | JudgementMade():
             return with_stage(state, event)
         case OfTree():
@@ -156,7 +158,9 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
         config=replace(event.config, guard=guard_of(state, event.config)) if event.config else state.config,
         failure=None,
         plan=taken_up(state.plan),
-        planning=planning_taken_up(state.planning, event.config or state.config, has_ended=state.ending is not None),
+        planning=planning_taken_up(
+            state.planning, event.config or state.config, event.speakers, has_ended=state.ending is not None
+        ),
         ending=None,
     )
     turn = taken.turn
@@ -191,7 +195,8 @@ def _found(state: State, event: ReferencesFound) -> State:
 def _conventions(state: State, event: ConventionsRead) -> State:
     """What was told of the root stands before the task and is replaced there; the rest goes with the turn."""
     told, turn = state.conventions, state.turn
-    state = changed(state, seen=state.seen + 1, conventions=(*told, event), heads={})
+    planning = having_read(state.planning, event.message)
+    state = changed(state, seen=state.seen + 1, conventions=(*told, event), planning=planning, heads={})
     if told and event.scope == ROOT and event.message:
         root = replace(told[0], files=event.files, message=event.message)  # the root is read first
         return changed(state, conventions=(root, *told[1:], replace(event, files=(), message="")))

@@ -10,14 +10,14 @@ from typing import assert_never
 
 from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.perception import hidden_in, key_of, nonce_of
-from surefoot.core.gate.record import GateRecord
+from surefoot.core.gate.record import BY_MODEL, GateRecord
 from surefoot.core.gate.sources import having_read
 from surefoot.core.state import Call, State, changed
 from surefoot.core.told import is_ours
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import CallJudged, IntentAnchored, ToolsSelected, ValuesEndorsed
-from surefoot.types.guard import GuardConfig
+from surefoot.types.guard import ConstraintSet, GuardConfig, IntentAnchor
 from surefoot.types.guard_events import Asking, GuardEvent, JudgementMade, PerceptionSanitised
 
 
@@ -54,13 +54,16 @@ def heard(state: State, event: IntentAnchored | ValuesEndorsed) -> State:
 def _anchored(state: State, event: IntentAnchored) -> State:
     """The state with the user's words; a later word takes the place of the earlier, which it contains.
 
-    What was called before there was a gate was called, and what it gave is known.
+    So what a model has read in the earlier still holds, and it is asked about the later. What was called before there
+    was a gate was called, and what it gave is known.
     """
     words = Words.of(event.anchor)
     config = state.config.guard
     if state.gate is not None:
-        known = replace(state.gate.known, words=words)
-        gate = replace(state.gate, known=known, is_read=state.gate.is_read or event.asking is not None)
+        is_read = event.asking is not None
+        if not is_read:
+            words = Words.of(_with_what_was_read(event.anchor, state.gate.known.words.anchor))
+        gate = replace(state.gate, known=replace(state.gate.known, words=words), is_read=is_read)
     elif config is not None:
         gate = GateRecord(Known(words, config, today=event.today), nonce=nonce_of(state.run_id))
     else:
@@ -72,6 +75,28 @@ def _anchored(state: State, event: IntentAnchored) -> State:
             state = with_start(state, call.id) if call.attempts else state
             state = with_answer(state, call.id)
     return state
+
+
+def _with_what_was_read(anchor: IntentAnchor, before: IntentAnchor) -> IntentAnchor:
+    """The anchor that rules have made of more words, with what a model has read in the fewer `before`."""
+    known = anchor.constraints.constraints
+    read = tuple(one for one in before.constraints.constraints if one.constraint_id.startswith(BY_MODEL))
+    if not read and before.sketch is None:
+        return anchor
+    allowed = (one.condition.effect for one in read if one.constraint_type == "allow")
+    return replace(
+        anchor,
+        effects_asked=anchor.effects_asked | {effect for effect in allowed if effect is not None},
+        constraints=ConstraintSet((*known, *read), anchor.constraints.global_rules, "merged"),
+        sketch=before.sketch,
+        made_by=before.made_by,
+    )
+
+
+def words_of(state: State) -> str:
+    """The user's words: the task, and what a person has said of plans that they did not sign."""
+    noted = state.planning.noted if state.planning is not None else ()
+    return "\n\n".join((state.task.text if state.task is not None else "", *noted))
 
 
 def with_stage(state: State, event: GuardEvent) -> State:

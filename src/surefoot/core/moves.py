@@ -130,6 +130,8 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
             return (Judge(waiting[0].id, late, no_call_after_the_time.__name__),)
         return _side_by_side(state, calls, waiting, len(still_open) - len(waiting))
     if state.planning is not None and state.planning.has_begun:
+        if state.gate is not None and state.planning.noted and not under_way and _is_unread(state.gate):
+            return (MakeAnchor(),)  # the note on a plan is the user's word, too
         return plan_moves(state, state.planning, under_way, _ROWS)
     if under_way:
         return ()
@@ -171,10 +173,14 @@ def _staged(state: State, gate: GateRecord) -> tuple[Move, ...]:
     """
     if gate.hidden:
         return (TellPerception(PerceptionSanitised(*gate.hidden[0])),)
-    config = gate.known.config
-    if config.anchor == "model" and not gate.is_read and not state.turns and state.found is None:
+    if _is_unread(gate) and not state.turns and state.found is None:
         return (MakeAnchor(),)
     return tuple(Sanitise(call_id) for call_id in unread(state))
+
+
+def _is_unread(gate: GateRecord) -> bool:
+    """Whether a model is still to be asked about the user's words."""
+    return gate.known.config.anchor == "model" and not gate.is_read
 
 
 def _has_spoken(state: State) -> bool:

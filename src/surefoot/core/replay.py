@@ -243,7 +243,7 @@ def _given(recorded: Sequence[Event]) -> frozenset[int]:
     for at in range(len(recorded) - 1, -1, -1):
         event = recorded[at]
         match event:
-            case RunEnded(Cancelled()) | ValuesEndorsed():
+            case RunEnded(Cancelled()) | ValuesEndorsed() | InStep(event=ValuesEndorsed()):
                 found.add(at)
             case CallEnded(result=result) if at + 1 in found and result.source == "surefoot":
                 if result.kind in ("cancelled", "in_doubt"):

@@ -12,7 +12,7 @@ from surefoot.core.gate.choosing import CALL_FAILED, Choosing, key_of_branch
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.guarded import having_asked
 from surefoot.core.replied import calls_of
-from surefoot.core.roles import SOLO
+from surefoot.core.roles import SOLO, rounds_to_tell
 from surefoot.core.running import choosing_now, place_of
 from surefoot.core.state import State, Turn, changed
 from surefoot.types.events import ModelReplied
@@ -48,7 +48,8 @@ def with_tree(state: State, event: SpeculationEvent) -> State:
             now = _marked(now, branch, "committed")
             if not direct:
                 return _choosing(state, gate, now)
-            return _made(_choosing(state, gate, replace(now, made=state.steps + 1)), branch)
+            now = replace(now, made=state.steps + 1, turns=now.turns + 1)
+            return _made(_choosing(state, gate, now), branch)
         case _:
             assert_never(event)
 
@@ -76,7 +77,10 @@ def _without(now: Choosing, branch: HypothesisBranch, event: BranchRejected) -> 
 
 
 def _made(state: State, branch: HypothesisBranch) -> State:
-    """The calls of a branch as a turn of its own, for which no model was asked; each gets an id that is new."""
+    """The calls of a branch as a turn of its own, for which no model was asked; each gets an id that is new.
+
+    It is a round like one that was spoken: else a run that is never asked for words would have no last one.
+    """
     number = state.steps + 1
     message = ModelMessage("assistant", calls=tuple(NativeCall("", branch.tool_name, a) for a in branch.argument_sets))
     parsed = Parsed(
@@ -85,7 +89,10 @@ def _made(state: State, branch: HypothesisBranch) -> State:
     calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
     step = state.running_step
     step_id = step.step_id if step is not None else ""
-    turn = Turn(number, message, parsed, "native", "any", SOLO, "calls", calls, step_id=step_id)
+    speaker = state.speakers[SOLO]
+    state = changed(state, speakers={**state.speakers, SOLO: changed(speaker, rounds=speaker.rounds + 1)})
+    left = rounds_to_tell(state, SOLO)
+    turn = Turn(number, message, parsed, "native", "any", SOLO, "calls", calls, left, step_id=step_id)
     done = (*state.done, state.turn) if state.turn is not None else state.done
     wire_ids, made = state.wire_ids | ids, state.calls_made + len(calls)
     return changed(state, done=done, turn=turn, wire_ids=wire_ids, calls_made=made, failure=None)

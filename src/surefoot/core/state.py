@@ -167,8 +167,9 @@ class SpeakerState:
     """A model in its role: how it is spoken to, and how it has done so far.
 
     `learnt` are the traits that were learnt since the run was taken up, with their values. `rounds` are the replies but
-    those for which the answer was asked. Counters ending in `_running` are in a row: no good step came between. `leaks`
-    counts replies with calls as text although tools were sent. `fit` is what was still shown of the turns last.
+    those for which the answer was asked, and turns of calls that were made without one. Counters ending in `_running`
+    are in a row: no good step came between. `leaks` counts replies with calls as text although tools were sent. `fit`
+    is what was still shown of the turns last.
     """
 
     model: str

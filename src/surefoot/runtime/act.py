@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeGuard, get_args
 
@@ -47,15 +47,16 @@ async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
     limit_s = _limit_s(call, state, hands.elapsed_s)
     line = Line(hands)
     context = _context(state, call, limit_s, line)
+    clock, is_over = asyncio.timeout(limit_s), False
     try:
         with line:
-            async with asyncio.timeout(limit_s):
+            async with clock:
                 if (
                     _is_function(tool) and call.spec.may_repeat and not _is_planned(state)
                 ):  # others know best themselves
-                    result: object = await retried(partial(tool.call, call.arguments, context), limit_s)
+                    result: object = await retried(lambda: tool.call(_handed(call), context), limit_s)
                 else:
-                    result = await tool.call(call.arguments, context)
+                    result = await tool.call(_handed(call), context)
     except TimeoutError:
         has_begun = not (_is_function(tool) and line.ended_waiting)  # of other tools nobody knows
         is_doubtful = has_begun and not call.spec.may_repeat
@@ -63,6 +64,9 @@ async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
             return ()
         why = "" if has_begun else ": one of its services was not ready, so it did not run"
         kind: ResultKind = "in_doubt" if is_doubtful else "timeout"  # other steps go on, so it has to be on record
+        is_over = clock.expired() and kind == "timeout" and _is_cut_short(state, limit_s)
+        if is_over:
+            kind, why = "cancelled", ": the run's time is over"
         result = ToolResult(f"no result within {limit_s:g} s{why}", kind, infrastructure=True)
     except asyncio.CancelledError:
         if _is_cancelled():
@@ -72,7 +76,13 @@ async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
         result = _failed(error)
     finally:
         _keep_services(hands, tool, context)
-    return (CallEnded(call_id, await _fitted(hands, result, call, state), hands.elapsed_s),)
+    elapsed_s = max(hands.elapsed_s, state.elapsed_s + limit_s) if is_over else hands.elapsed_s
+    return (CallEnded(call_id, await _fitted(hands, result, call, state), elapsed_s),)
+
+
+def _handed(call: Call) -> Mapping[str, object]:
+    """The arguments for one try, which a tool may keep and change: what was judged stays as it was."""
+    return deepcopy(dict(call.arguments))
 
 
 def _failed(error: BaseException) -> ToolResult:
@@ -109,6 +119,12 @@ def _limit_s(call: Call, state: State, now_s: float) -> float:
     return limit_s if left_s is None else min(limit_s, left_s)
 
 
+def _is_cut_short(state: State, limit_s: float) -> bool:
+    """Whether a call of a plan had as long as the run has left: cut off then, its step has not failed (R17)."""
+    left_s = seconds_left(state)
+    return bool(state.scope) and left_s is not None and left_s <= limit_s
+
+
 def _is_cancelled() -> bool:
     """Whether it is this task that is to end, and not something that a tool waited for."""
     task = asyncio.current_task()
@@ -127,7 +143,7 @@ async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]
     try:
         with line:
             async with asyncio.timeout(limit_s):
-                found: object = await tool.probe(call.arguments, context)
+                found: object = await tool.probe(_handed(call), context)
     except asyncio.CancelledError:
         if _is_cancelled():
             raise

@@ -13,7 +13,7 @@ from datetime import datetime
 from surefoot.core.gate.foreign import accepted_by
 from surefoot.core.gate.sources import endorsed_by
 from surefoot.core.gate.words import read_words
-from surefoot.core.guarded import guard_of
+from surefoot.core.guarded import guard_of, words_of
 from surefoot.core.owners import open_calls
 from surefoot.core.plan.signing import PLAN
 from surefoot.core.state import Call, State
@@ -21,7 +21,7 @@ from surefoot.runtime.stages import stage_templates
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.errors import ConfigError, UsageError
-from surefoot.types.events import CallJudged, Event, InStep, IntentAnchored, Task, ValuesEndorsed
+from surefoot.types.events import CallJudged, Event, InStep, IntentAnchored, ValuesEndorsed
 from surefoot.types.guard import NO_GROUNDS, Grounds
 from surefoot.types.plan_events import PlanSigned
 from surefoot.types.ports import Recorded
@@ -30,12 +30,12 @@ from surefoot.types.tools import ToolResult
 EXPIRED = "the question was not answered in time"
 
 
-def anchor(task: Task, config: LoopConfig) -> tuple[Event, ...]:
+def anchor(words: str, config: LoopConfig) -> tuple[Event, ...]:
     """What the user's own words ask for, where the gate is on. Attachments are material and are not read."""
     if config.guard is None or config.guard.mode == "off":
         return ()
     today = datetime.now().astimezone().date().isoformat()
-    return (IntentAnchored(read_words(task.text, config.guard.lexicon), today),)
+    return (IntentAnchored(read_words(words, config.guard.lexicon), today),)
 
 
 def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
@@ -49,7 +49,7 @@ def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
     guard = guard_of(state, config)
     if not stage_templates(guard).keys() <= state.prompts.keys():
         raise ConfigError("guard", guard, "a run begun without it takes no guard that asks a model; begin it anew")
-    return anchor(state.task, replace(state.config, guard=guard))
+    return anchor(words_of(state), replace(state.config, guard=guard))
 
 
 def approval(state: State, call: Call, by: str) -> tuple[Event, ...]:
@@ -74,8 +74,7 @@ def refusal(state: State, call: Call, by: str, reason: str = "") -> tuple[Event,
         version = state.planning.version
         if not reason.strip():
             return (PlanSigned(version, "rejected", by),)
-        words = replace(state.task, text=f"{state.task.text}\n\n{reason}") if state.task is not None else None
-        again = anchor(words, state.config) if words is not None else ()
+        again = () if state.task is None else anchor(f"{words_of(state)}\n\n{reason}", state.config)
         return (PlanSigned(version, "revise", by, reason), *again)
     why = f"refused by {by}" + (f": {reason}" if reason else "")
     return (CallJudged(call.id, Deny(why), "person", by, grounds=_bound(call)),)

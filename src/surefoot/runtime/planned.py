@@ -8,14 +8,20 @@ from dataclasses import replace
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.validate import validate
 from surefoot.core.plan.child import WORDS
+from surefoot.core.plan.folding import planning_of
+from surefoot.core.plan.planned import plan_given as decide
+from surefoot.core.plan.wording import fault_words
 from surefoot.core.running import ISOLATED, PROMPT_OF
+from surefoot.core.state import EMPTY, changed
 from surefoot.core.text import json_text
 from surefoot.prompts.load import template
+from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ModelReplied, Task, ToolsSelected
 from surefoot.types.messages import ModelMessage
 from surefoot.types.plan import PlanStep
-from surefoot.types.plan_events import ProposalMade
+from surefoot.types.plan_events import ProposalMade, ProposalRefused
+from surefoot.types.planning import PlanConfig
 from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.step_events import ReasoningStepCompleted, ReasoningStepViolated, StepSkipped
 from surefoot.types.tools import Catalogue
@@ -37,7 +43,7 @@ PROPOSING = tuple(
 _LOG = logging.getLogger("surefoot.gate")
 
 
-def planned(task: str | Task, reasoner: str, tools: Catalogue) -> Task:
+def planned(task: str | Task, reasoner: str, tools: Catalogue, config: LoopConfig) -> Task:
     """The task with the arguments of its tool steps as their tools take them.
 
     Raises `UsageError` for steps that these tools or this reasoner cannot carry out.
@@ -45,11 +51,38 @@ def planned(task: str | Task, reasoner: str, tools: Catalogue) -> Task:
     asked = task if isinstance(task, Task) else Task(task)
     if not asked.steps:
         return asked
+    for step in asked.steps:
+        _check_json(step)
     if reasoner == "plan":
-        return asked  # what is wrong with its steps is said as of any other plan, and another is asked for
+        _check_whole(asked, tools, config)
+        return asked
     if reasoner != "react":
         raise UsageError(f"a task with steps needs the reasoner 'react' or 'plan', and this agent has {reasoner!r}")
     return replace(asked, steps=tuple(_checked(step, tools) for step in asked.steps))
+
+
+def _check_json(step: PlanStep) -> None:
+    try:
+        json_text(step.parameters)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"step {step.step_id!r}: its parameters are no JSON: {error}") from error
+
+
+def _check_whole(task: Task, tools: Catalogue, config: LoopConfig) -> None:
+    """A plan of the developer's own is held to what any plan is held to; a mistake in it is theirs to mend."""
+    state = changed(EMPTY, task=task, tools=tools, config=config)
+    decided = decide(state, planning_of(task, config), _draft(task), by="developer")
+    if isinstance(decided, ProposalRefused):
+        faults = "; ".join(map(fault_words, decided.detail.split(";")))
+        if "too_many_steps" in decided.detail:
+            faults += (
+                f" than {len(task.steps)}, or raise PlanConfig(max_steps={(config.plan or PlanConfig()).max_steps})"
+            )
+        raise UsageError(f"the plan that comes with the task cannot be run: {faults}")
+
+
+def _draft(task: Task) -> dict[str, object]:
+    return {"steps": [written(step) for step in task.steps]}
 
 
 def _checked(step: PlanStep, tools: Catalogue) -> PlanStep:
@@ -78,7 +111,7 @@ def plan_given(task: Task, reasoner: str, tools: Catalogue) -> tuple[Event, ...]
     if reasoner != "plan" or not task.steps:
         return ()
     names = tuple(name for name in tools.names if name != READ_RESULT)
-    draft = json_text({"steps": [written(step) for step in task.steps]})
+    draft = json_text(_draft(task))
     selected = ToolsSelected(tools.names, "given", selection=ToolSelectionResult(names))
     return (selected, ProposalMade("decompose", ModelMessage("assistant", draft), by="developer"))
 

@@ -129,17 +129,23 @@ def _failed(role: str, error: ModelError, hands: LiveHands) -> ModelFailed:
 
 
 async def _evaluated(hands: LiveHands, name: str, state: State, planning: Planning) -> EvaluationResult:
-    """What an evaluator says. One that breaks has not passed the run: a check that fails is no check passed."""
+    """What an evaluator says, within the run's time. One that breaks, or says nothing, has not passed the run."""
     if name == NOTHING_DONE:
         return nothing_done(planning)
     evaluator = hands.evaluators.get(name)
     if evaluator is None:
         return EvaluationResult(name, passed=False, note=f"this agent has no evaluator {name!r}")
+    left_s = _seconds_left(hands, planning)
+    clock = asyncio.timeout(None if left_s == float("inf") else left_s)
     try:
-        given: object = evaluator(execution_context(state, planning))
-        found: object = await given if inspect.isawaitable(given) else given
+        async with clock:
+            given: object = evaluator(execution_context(state, planning))
+            found: object = await given if inspect.isawaitable(given) else given
     except Exception as error:  # noqa: BLE001  # it is the developer's code
-        return EvaluationResult(name, passed=False, note=clean(f"it broke: {type(error).__name__}: {error}")[:500])
+        told = f"it broke: {type(error).__name__}: {error}"
+        if clock.expired():
+            told = f"it gave no word within {left_s:g} s, when the run's time was over"
+        return EvaluationResult(name, passed=False, note=clean(told)[:500])
     if not isinstance(found, EvaluationResult):
         return EvaluationResult(name, passed=False, note=f"it gave a {type(found).__name__}, and no EvaluationResult")
     return replace(found, name=name)

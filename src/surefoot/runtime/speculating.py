@@ -14,6 +14,7 @@ from surefoot.core.gate.proposing import MOST_BRANCHES, accepted, commit_prompt,
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.speculation import is_direct, step_now, survivors
 from surefoot.core.gate.trajectory import recalled
+from surefoot.core.parse.json_strict import MOST_NESTED, nested_deeper_than
 from surefoot.core.parse.validate import validate
 from surefoot.core.running import choosing_now
 from surefoot.core.state import State
@@ -60,9 +61,10 @@ async def _hypothesised(hands: LiveHands, asker: Asker, state: State, gate: Gate
     reply = await asker.ask(hypotheses_prompt(state, gate))
     recommended = ""
     if reply is not None:
-        named = [_branch(one) for one in cast("list[Reply]", reply["branches"])]  # as the schema has it
+        told = cast("list[Reply]", reply["branches"])  # as the schema has it
+        named = [_branch(one) for one in told if not nested_deeper_than(one, MOST_NESTED)]  # as in a model's own calls
         fitting = [fit for one in named if (fit := _fits(one, state.tools)) is not None]
-        unfit = len(named) - len(fitting)
+        unfit = len(told) - len(fitting)
         wanted = reply.get("recommended_branch_id")
         recommended = next((_key(one) for one in fitting if one.branch_id == wanted and wanted), "")
         found += fitting

@@ -31,6 +31,7 @@ from surefoot.core.gate.stages import (
     sketch_prompt,
 )
 from surefoot.core.gate.verdict import digest_of
+from surefoot.core.guarded import words_of
 from surefoot.core.parse.validate import validate
 from surefoot.core.roles import guard_role
 from surefoot.core.state import State
@@ -65,7 +66,7 @@ def stage_templates(guard: GuardConfig | None) -> dict[str, str]:
 
 async def stage(hands: LiveHands, move: StageMove, state: State) -> Sequence[Event]:
     """What a model says for one stage, checked, as an event; or why it says nothing."""
-    gate, words = state.gate, state.task.text if state.task else ""
+    gate, words = state.gate, words_of(state)
     assert gate is not None  # noqa: S101  # the move was made from this state
     asker = Asker(hands, state, gate.known.config)
     match move:

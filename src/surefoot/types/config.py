@@ -43,10 +43,10 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 class Budget:
     """What a run may use up. `None` means no limit; a limit that is reached ends the run with what it has.
 
-    `max_steps` counts model requests, `max_tokens` input and output together, `max_seconds` the time in which somebody
-    drives the run (not the time it waits for a person). `reserve` is the share of tokens, money and time that is kept
-    for the last request, in which the model says what is known. `shares` limits a role to its share of tokens and
-    money: `{"thinker": 0.4}`.
+    `max_steps` counts model requests, and turns that were made without one (`GuardConfig.direct`); `max_tokens` counts
+    input and output together, `max_seconds` the time in which somebody drives the run (not the time it waits for a
+    person). `reserve` is the share of tokens, money and time that is kept for the last request, in which the model says
+    what is known. `shares` limits a role to its share of tokens and money: `{"thinker": 0.4}`.
     """
 
     max_steps: int | None = 50

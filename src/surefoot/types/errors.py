@@ -26,6 +26,11 @@ ModelFailureKind = Literal[
 ]
 
 
+def extra_needed(extra: str) -> str:
+    """What to do where the packages of an optional part are missing, as the end of a message."""
+    return f"install the extra {extra}: pip install 'surefoot[{extra}]' (in a checkout: pip install '.[{extra}]')"
+
+
 class SurefootError(Exception):
     """The root: catch this to catch all that surefoot raises on purpose."""
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from surefoot.types.checks import is_number, is_whole
 from surefoot.types.errors import ConfigError
-from surefoot.types.plan import PlanStep
+from surefoot.types.plan import RESERVED, PlanStep
 from surefoot.types.tools import Trust
 
 ProposalKind = Literal["select_initial", "decompose", "step_reflection", "overall_reflection", "select_corrective"]
@@ -16,6 +16,9 @@ ProposalKind = Literal["select_initial", "decompose", "step_reflection", "overal
 
 ANSWER = "__answer__"
 """The id of the step that writes the answer of a plan without a response step; it stands outside the plan."""
+
+RESERVED_IDS: frozenset[str] = frozenset({ANSWER, *RESERVED})
+"""Ids that no step of a plan has: names that mean something else to whoever runs it."""
 
 _LEAST: Mapping[str, int] = {
     "max_parallel": 1,

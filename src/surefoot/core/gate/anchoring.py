@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
 from surefoot.core.gate.forms import holds, normal_text
+from surefoot.core.gate.record import BY_MODEL
 from surefoot.core.gate.words import unnegated
 from surefoot.types.guard import (
     AbstractSketch,
@@ -102,8 +103,14 @@ def with_constraints(anchor: IntentAnchor, words: str, reply: Mapping[str, objec
                 continue
             effects.add(condition.effect)
         told = str(one.get("description") or one["quote"])[:200]
-        kept.append(SecurityConstraint(f"model-{number}", kind, f"as a model reads the words: {told}", condition))
-    joined = ConstraintSet((*anchor.constraints.constraints, *kept), anchor.constraints.global_rules, "merged")
+        kept.append(SecurityConstraint(f"{BY_MODEL}{number}", kind, f"as a model reads the words: {told}", condition))
+    known = anchor.constraints.constraints
+    said_before = {(one.constraint_type, one.condition) for one in known if one.constraint_id.startswith(BY_MODEL)}
+    new = [one for one in kept if (one.constraint_type, one.condition) not in said_before]
+    first = 1 + sum(one.constraint_id.startswith(BY_MODEL) for one in known)
+    if said_before:
+        new = [replace(one, constraint_id=f"{BY_MODEL}{number}") for number, one in enumerate(new, first)]
+    joined = ConstraintSet((*known, *new), anchor.constraints.global_rules, "merged")
     made = replace(anchor, effects_asked=frozenset(effects), constraints=joined, made_by="rules and model")
     return Read(made, len(given) - len(kept))
 

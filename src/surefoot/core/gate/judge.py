@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from surefoot.core.budget import spent_limit
-from surefoot.core.fingerprint import fingerprint
+from surefoot.core.fingerprint import call_fingerprint
 from surefoot.core.gate.asked import Asked
 from surefoot.core.gate.judgement import Judged, is_judged, tightened
 from surefoot.core.gate.known import Known
@@ -96,7 +96,7 @@ def no_call_after_the_time(state: State, _call: Call) -> Decision:
 
 def failed_before(state: State, call: Call) -> Decision:
     """A call that has failed, or has had its effect, in another step or attempt is not made again (planning, 8)."""
-    if not state.barred or fingerprint(call.name, call.arguments) not in state.barred:
+    if not state.barred or call_fingerprint(call.name, call.arguments, call.spec) not in state.barred:
         return Allow()
     told = "refused: this very call was made before in this run, in vain or with its effect"
     return Deny(f"{told}. Use other arguments or another tool, or say that it is done")

@@ -18,6 +18,9 @@ from surefoot.types.guard import Grounds, Role
 from surefoot.types.guard_events import JudgementMade
 from surefoot.types.tools import ToolSpec
 
+BY_MODEL = "model-"
+"""How the ids of constraints begin that a model has read in the words."""
+
 
 @dataclass(frozen=True, slots=True)
 class GateRecord:

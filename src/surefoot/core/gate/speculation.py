@@ -4,7 +4,7 @@ Rows of the table of moves; the first that applies decides. A run without a plan
 
     no tree yet                        → ask for one
     the turn since has no result       → the model goes on; what was recommended stands
-    the branch that was taken failed   → put that on record
+    the branch that was taken failed   → put that on record; a call with other arguments is none of its calls
     one has failed, none is taken      → the next in order, else a new tree; none once `max_backtracks` have failed
     another turn since                 → ask for a new tree
     a branch that the gate refuses     → put that on record
@@ -24,6 +24,7 @@ from surefoot.core.gate.choosing import CALL_FAILED, RUN, Choosing
 from surefoot.core.gate.commitment import in_order
 from surefoot.core.gate.judge import judge
 from surefoot.core.gate.record import GateRecord
+from surefoot.core.gate.verdict import digest_of
 from surefoot.core.pager import without_pager
 from surefoot.core.roles import SOLO
 from surefoot.core.running import choosing_now, place_of, tools_now
@@ -136,12 +137,20 @@ def _failed(calls: list[Call], taken: HypothesisBranch, tree: HypothesisTree) ->
     """What is wrong with the first call of the branch that came to nothing; nobody knows that of one in doubt."""
     for call in calls:
         result = call.result
-        if result is None or call.name != taken.tool_name or not result.is_error or result.kind == "in_doubt":
+        if result is None or not result.is_error or result.kind == "in_doubt" or not _is_of(taken, call):
             continue
         if isinstance(call.decision, Deny):
             return BranchRejected(tree.tree_id, taken.branch_id, call.rule or "denied", call.decision.reason)
         return BranchRejected(tree.tree_id, taken.branch_id, CALL_FAILED, f"the call failed ({result.kind})")
     return None
+
+
+def _is_of(branch: HypothesisBranch, call: Call) -> bool:
+    """Whether a call is one of a branch: the same tool, and arguments that mean the same to the gate."""
+    if call.name != branch.tool_name or call.spec is None:
+        return False
+    made = digest_of(call.spec, call.arguments)
+    return any(digest_of(call.spec, arguments) == made for arguments in branch.argument_sets)
 
 
 Judged = tuple[HypothesisBranch, Decision, str]

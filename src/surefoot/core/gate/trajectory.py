@@ -1,8 +1,9 @@
 """The shapes of calls that went well, to be taken again in a later run: never a value.
 
-A shape is kept only of a completed run, and only of steps in which nobody was asked, nothing was refused or degraded,
-and every sensitive value was the user's or the configuration's. In a later run its values are looked for anew among
-the user's words; one that is not there exactly once gives no branch. A branch out of memory is judged as every other.
+A shape is kept only of a completed run that needed nobody: no question, no standing rule, no word of a person; and of
+that only of steps in which nothing was refused or degraded, and of calls of which every sensitive value was the user's
+or the configuration's. In a later run its values are looked for anew among the user's words; one that is not there
+exactly once gives no branch. A branch out of memory is judged as every other.
 Source: spec/guard.md, section 3.6.
 """
 
@@ -13,27 +14,33 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import cast
 
+from surefoot.core.fold import PROBE
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.forms import normal_text
+from surefoot.core.gate.late import Late
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.roles import is_sensitive
 from surefoot.core.gate.speculation import offered, step_now
-from surefoot.core.gate.values import norm_of
+from surefoot.core.gate.values import norm_of, numbers_of
 from surefoot.core.gate.words import read_words
 from surefoot.core.pins import pin_of
 from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
-from surefoot.types.decisions import Allow
+from surefoot.types.decisions import Allow, Ask
 from surefoot.types.endings import Completed
-from surefoot.types.events import CallJudged, Event, InStep
+from surefoot.types.events import CallJudged, DoubtSettled, Event, InStep, ValuesEndorsed
 from surefoot.types.guard import Evidence, HypothesisBranch, IntentAnchor, VerifiedPath
 from surefoot.types.guard_events import BranchRejected, HypothesesMade
 from surefoot.types.origins import Origin, Role
+from surefoot.types.plan_events import PlanSigned
 from surefoot.types.tools import Catalogue, ToolSpec
 
 MOST_PATHS = 1_000
 SCHEMA, NUMBER = "schema", "number"
 """By what a value is found anew: in the tool's own schema, as the only number of the words, or as an entity's kind."""
+
+_BELOW_ZERO = Late(r"(?<![a-z0-9_.])[-\u2212\u2013](?:[$€£¥]\s?)?\d[\d,'.]*")
+"""A number with a sign before it, in words of normal form; they give the numbers themselves without."""
 
 Roles = Mapping[str, tuple[Role, Origin, str]]
 
@@ -51,7 +58,7 @@ def learnt(state: State, events: Sequence[Event], today: str) -> tuple[tuple[Ver
         if branch.branch_id == e.branch_id and branch.path
     )
     failed = frozenset(out)
-    if gate is None or not isinstance(state.ending, Completed):
+    if gate is None or not isinstance(state.ending, Completed) or any(map(_has_needed_somebody, events)):
         return (), failed
     judged: dict[str, list[CallJudged]] = {}
     for event in events:
@@ -68,6 +75,20 @@ def learnt(state: State, events: Sequence[Event], today: str) -> tuple[tuple[Ver
         if (roles := _roles(gate, call, judged.get(call.id, []))) is not None and call.spec is not None
     ]
     return tuple({path.key: path for path in found if path.key not in failed}.values()), failed
+
+
+def _has_needed_somebody(event: Event) -> bool:
+    """Whether a person was asked, or would have been, or has spoken; or a standing rule did in a person's place."""
+    match event:
+        case CallJudged(decision=Ask()) | ValuesEndorsed() | PlanSigned():
+            return True
+        case CallJudged(decision=decision, by=by, grounds=grounds):
+            is_lifted = decision == Allow() and bool(grounds.also)  # rules have asked, and it is allowed all the same
+            return bool(by) or grounds.would_be.startswith("ask") or (is_lifted and not grounds.would_be)
+        case DoubtSettled(by=by):
+            return by != PROBE
+        case _:
+            return False
 
 
 def _is_clean(call: Call, said: Sequence[CallJudged], gate: GateRecord) -> bool:
@@ -97,7 +118,8 @@ def _via(anchor: IntentAnchor, one: Evidence) -> str:
         return ""
     value = normal_text(one.value)
     kind = next((e.kind for e in anchor.entities if normal_text(e.text) == value or e.norm == norm_of(one.value)), "")
-    return kind or (NUMBER if norm_of(one.value, "number").removeprefix("number:") in anchor.numbers else "")
+    is_number = one.kind == "number" and norm_of(one.value, "number").removeprefix("number:") in anchor.numbers
+    return kind or (NUMBER if is_number else "")
 
 
 def key_of_path(state: State, gate: GateRecord, step_id: str, spec: ToolSpec, roles: Roles) -> str:
@@ -165,13 +187,21 @@ def _value(anchor: IntentAnchor, schema: Mapping[str, object], origin: Origin, v
     if origin != "user" or not via:
         return None
     if via == NUMBER:
-        given = anchor.numbers
-        if len(given) != 1:
-            return None
-        number = float(next(iter(given)))
-        return int(number) if number.is_integer() else number
+        return _only_number(anchor)
     named = {e.norm: e.text for e in anchor.entities if e.kind == via}
     return next(iter(named.values())) if len(named) == 1 else None
+
+
+def _only_number(anchor: IntentAnchor) -> int | float | None:
+    """The number of the words with its sign; None where there are several, or the same with a sign and without."""
+    if len(anchor.numbers) != 1:
+        return None
+    number = float(next(iter(anchor.numbers)))
+    if _BELOW_ZERO.search(anchor.text) is not None:
+        if numbers_of(_BELOW_ZERO.sub(" ", anchor.text)):
+            return None
+        number = -number
+    return int(number) if number.is_integer() else number
 
 
 def kept(

@@ -7,44 +7,126 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, assert_never
 
-from surefoot.core.fingerprint import fingerprint
-from surefoot.core.plan.arguments import checked
+from surefoot.core.fingerprint import call_fingerprint
+from surefoot.core.plan.arguments import arguments_of, checked
 from surefoot.core.plan.dag import Planning, StepRecord, transitive
 from surefoot.core.plan.reading import DraftStep
-from surefoot.core.plan.references import references_in
+from surefoot.core.plan.references import UnresolvedError, references_in
 from surefoot.types.plan import PlanStep
+from surefoot.types.planning import (
+    RESERVED_IDS,
+    Add,
+    Mark,
+    Operation,
+    Reopen,
+    SetDependencies,
+    SetParameters,
+    Skip,
+    Supersede,
+)
 from surefoot.types.tools import Catalogue, ToolSpec
 
 Forbids = Callable[[ToolSpec], bool]
 """Whether the user's words forbid a tool whatever it is called with."""
 
+MOST_FAULTS = 20
+"""Faults that a refusal lists; of further ones it tells the number."""
+
+LONGEST_FAULT = 200
+"""Characters of one fault that a refusal keeps."""
+
+
+def listed(faults: Sequence[str]) -> str:
+    """Faults as the detail of a refusal."""
+    shown = [one[:LONGEST_FAULT] for one in faults[:MOST_FAULTS]]
+    if len(faults) > MOST_FAULTS:
+        shown.append(f"more_faults:{len(faults) - MOST_FAULTS}")
+    return ";".join(shown)
+
 
 def draft_faults(planning: Planning, draft: Sequence[DraftStep], tools: Catalogue) -> list[str]:
-    """What is wrong with a draft by itself, and against what was done before."""
+    """What is wrong with a draft by itself, and against what was done before; of one too large no more than that."""
+    found: list[str] = []
+    if len(draft) > planning.config.max_steps:
+        found.append("too_many_steps")
+        return found
     counts = Counter(one.step_id for one in draft)
-    found = [f"duplicate_step_id:{name}" for name, times in counts.items() if times > 1]
+    found += [f"duplicate_step_id:{name}" for name, times in counts.items() if times > 1]
     for one in draft:
         if one.step_id in planning.steps:
             found.append(f"duplicate_step_id:{one.step_id}")
+        if one.step_id in RESERVED_IDS:
+            found.append(f"reserved_step_id:{one.step_id}")
         if one.step is not None:
             found += repeats(planning, one.step, tools)
     if not draft:
         found.append("empty_plan")
-    if len(draft) > planning.config.max_steps:
-        found.append("too_many_steps")
     return found
 
 
 def repeats(planning: Planning, step: PlanStep, tools: Catalogue) -> list[str]:
     """Whether a call whose parameters are all given was made before: with an effect, or in vain."""
-    spec = tools.get(step.tool_id)
-    if step.kind != "tool" or spec is None or references_in(step.parameters):
+    if step.kind != "tool" or references_in(step.parameters):
         return []
-    mark = fingerprint(step.tool_id, checked(tools, step.tool_id, step.parameters).value)
-    if mark in planning.completed_effects:
+    before = made_before(planning, tools, step.tool_id, step.parameters)
+    if "completed" in before:
         return [f"repeats_completed_step:{step.step_id}"]
-    return [f"repeats_failed_call:{step.step_id}"] if mark in planning.failed_calls else []
+    return [f"repeats_failed_call:{step.step_id}"] if "failed" in before else []
+
+
+def repeated(planning: Planning, operations: Iterable[Operation], tools: Catalogue) -> list[str]:
+    """Which calls that an edit gives were made before. What a step was to do anyway is not given by the edit."""
+    given: dict[str, PlanStep] = {}
+    for one in operations:
+        match one:
+            case Add(step):
+                given[step.step_id] = step
+            case SetParameters(name, parameters):
+                step = given.get(name) or planning.steps[name].step
+                if name in given or parameters != step.parameters:
+                    given[name] = replace(step, parameters=parameters)
+            case Supersede() | Skip() | SetDependencies() | Reopen() | Mark():
+                pass
+            case _:
+                assert_never(one)
+    return [fault for step in given.values() for fault in repeats(planning, step, tools)]
+
+
+def made_before(
+    planning: Planning, tools: Catalogue, tool_id: str, parameters: Mapping[str, object]
+) -> frozenset[Literal["failed", "completed"]]:
+    """What came of equal calls of this run: they had their effect, they failed, or both.
+
+    Both, where the result was not what was promised. One that is being made, or of which nobody knows, is taken to have
+    its effect. A call with references that have no values yet is looked at when
+    it starts (section 8, gate c).
+    """
+    try:
+        arguments = arguments_of(tools, planning, tool_id, parameters).value
+    except UnresolvedError:
+        return frozenset()
+    mark = call_fingerprint(tool_id, arguments, tools.get(tool_id))
+    found: set[Literal["failed", "completed"]] = set()
+    if mark in planning.completed_effects or mark in _being_made(planning):
+        found.add("completed")
+    if mark in planning.failed_calls:
+        found.add("failed")
+    return frozenset(found)
+
+
+def _being_made(planning: Planning) -> frozenset[str]:
+    """The calls with an effect that have begun and have not ended, so that nobody knows yet what comes of them."""
+    begun = (
+        call for child in planning.children.values() for call in child.calls if call.is_open and not call.is_waiting
+    )
+    return frozenset(
+        call_fingerprint(one.name, one.arguments, one.spec)
+        for one in begun
+        if one.spec is not None and not one.spec.may_repeat
+    )
 
 
 def dropped(planning: Planning, superseded: Iterable[str], added: Iterable[PlanStep]) -> list[str]:

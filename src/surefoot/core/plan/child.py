@@ -24,7 +24,7 @@ from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.plan import NON_EMPTY, PlanStep, StepError, StepErrorClass, StepExecutionResult
 from surefoot.types.planning import PlanConfig
 from surefoot.types.reply import Parsed, ParsedCall
-from surefoot.types.tools import ResultKind, ToolResult
+from surefoot.types.tools import ResultKind, ToolResult, Trust
 
 _WIRE_ID = "call_1_0"
 
@@ -65,19 +65,22 @@ def child_of(state: State, planning: Planning, step: PlanStep, attempt: int, arg
     if step.kind == "tool":
         return _calling(state, child, planning, replace(step, parameters=arguments), attempt)
     offered = (*(planning.selected or ()), *((READ_RESULT,) if state.offered.get(READ_RESULT) else ()))
-    noted = replace(step, instruction=step.instruction + _done_already(planning.steps.get(step.step_id)))
     others = tuple(planning.steps[name].step for name in planning.live if name != step.step_id)
     inputs = {one.step_id: one for one in _inputs(planning, step)}
-    plan = PlanRecord((*others, noted), noted, inputs)
+    record = planning.steps.get(step.step_id)
+    done = record.effects if record is not None else ()
+    plan = PlanRecord((*others, step), step, inputs, trust=_trust_of(planning, step), done=done)
     child = changed(child, offered=subset(state.tools, offered), config=loop_of(planning.loops, step), plan=plan)
-    return _in_words(child) if child.current_step_is_reasoning and child.output_schema is None else child
+    return in_words(child)
 
 
-def _in_words(child: State) -> State:
-    """A step of words alone: one that would be told of tools in its system text, and held to a form, is told of none.
+def in_words(child: State) -> State:
+    """A step's state as it is spoken to: a step of words alone is told of no tools, and held to no form.
 
     A small model that reads of a form of calls, and of no tool, takes its inputs for data that it does not have.
     """
+    if not child.current_step_is_reasoning or child.output_schema is not None:
+        return child
     speakers = {
         role: one if one.mode == "native" else changed(one, mode="text") for role, one in child.speakers.items()
     }
@@ -126,19 +129,27 @@ def loop_of(loops: Loops, step: PlanStep) -> LoopConfig:
 
 
 def _inputs(planning: Planning, step: PlanStep) -> tuple[StepExecutionResult, ...]:
-    """The results that a step reads: those it depends on; for one that names none, all there are."""
+    """The results that a step reads: those it depends on; for one that names none, all there are that still hold."""
     wanted = step.dependencies or planning.live
-    records = (planning.steps[name] for name in wanted if name in planning.steps)
+    records = [planning.steps[name] for name in wanted if name in planning.steps]
+    if not step.dependencies:
+        records = [one for one in records if not is_outdated(planning, one)]
     return tuple(one.result for one in records if one.status == "succeeded" and one.result is not None)
 
 
-def _done_already(record: StepRecord | None) -> str:
-    """What an attempt before has done and must not be done again."""
-    if record is None or not record.effects:
-        return ""
-    return "\n\nAlready done in an earlier attempt, so do not do it again:\n" + "\n".join(
-        f"- {one}" for one in record.effects
-    )
+def is_outdated(planning: Planning, record: StepRecord) -> bool:
+    """Whether a response tells of what was before: a later version of the plan has had something else done."""
+    if record.step.kind != "response" or record.status != "succeeded":
+        return False
+    others = (planning.steps[name] for name in planning.live)
+    return any(one.step.kind != "response" and one.done_in > record.done_in for one in others)
+
+
+def _trust_of(planning: Planning, step: PlanStep) -> Trust:
+    """The trust of a step's words: of the first plan its own, of what came later that of all that was read by now."""
+    if planning.plan is not None and step in planning.original:
+        return planning.plan.trust
+    return "untrusted" if planning.has_read else "trusted"
 
 
 def with_whole(child: State, state: State) -> State:

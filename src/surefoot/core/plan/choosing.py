@@ -29,6 +29,9 @@ from surefoot.types.selection import (
 
 EMPTY_SELECTION = "empty selection"
 
+_MOST_NAMES = 20
+_LONGEST_NAME = 200
+
 Decided = tuple[ToolsSelected | ProposalRefused, ...]
 
 
@@ -70,8 +73,9 @@ def _corrected(state: State, planning: Planning, given: Object) -> Decided:
     named = tuple(dict.fromkeys(texts_of(given.get("selected_tool_ids"))))
     unknown = [name for name in named if name not in offered]
     if not named or unknown:
-        detail = ",".join(unknown) or EMPTY_SELECTION
+        detail = _few(unknown) or EMPTY_SELECTION
         return (ProposalRefused("select_corrective", "unknown_tool", detail),)
+    named = named[: planning.config.selected_max]
     made = _selected(state, planning, [*named, *_kept_open(planning, named)], given, "corrective")
     claim = claimed_changes(given.get("changes_from_previous"))
     computed = made.selection.changes_from_previous if made.selection is not None else None
@@ -225,4 +229,10 @@ def _is_of_word(sign: str) -> bool:
 
 
 def _unknown(kind: ProposalKind, names: Sequence[str]) -> tuple[ProposalRefused, ...]:
-    return (ProposalRefused(kind, "unknown_tool", ",".join(names)),) if names else ()
+    return (ProposalRefused(kind, "unknown_tool", _few(names)),) if names else ()
+
+
+def _few(names: Sequence[str]) -> str:
+    """Names of a model's making as the detail of a refusal: the first, and how many more there are."""
+    more = [f"and_{len(names) - _MOST_NAMES}_more"] if len(names) > _MOST_NAMES else []
+    return ",".join([*(one[:_LONGEST_NAME] for one in names[:_MOST_NAMES]), *more])

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from surefoot.core.fingerprint import fingerprint
+from surefoot.core.fingerprint import call_fingerprint, fingerprint
 from surefoot.types.config import LoopConfig
 from surefoot.types.plan import PlanStep, StepExecutionResult, StepStatus
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected, StepReflected
 from surefoot.types.planning import Plan, PlanConfig, ProposalKind
 from surefoot.types.reflection import Cause, EvaluationResult, PlanStats
 from surefoot.types.selection import ToolSelectionResult
+from surefoot.types.tools import ToolSpec
 
 if TYPE_CHECKING:
     from surefoot.core.state import State
@@ -41,9 +42,10 @@ class StepRecord:
     what references see of it. `failures` are all failed attempts, `reflected` what was decided about them. `transient`
     counts the engine's own retries. `due` is what comes next of a failed step: the engine's wait, a retry that was
     accepted, or nothing but what its reflection says. `is_exempt`: its next call may equal one that has failed.
-    `since` is the place in the journal where an edit has added it, 0 for the first plan; `begun_s` how many seconds the
-    run had been driven when its newest attempt began. `effects` are the calls with
-    an effect that an agent step has completed, in words; `done_calls` the fingerprints of those of any step.
+    `since` is the place in the journal where an edit has added it or has given it other parameters, 0 for a call of the
+    first plan; `begun_s` how many seconds the run had been driven when its newest attempt began. `effects` are the
+    calls with an effect that an agent step has completed, in words; `done_calls` the fingerprints of those of any step.
+    `done_in` is the version of the plan under which it succeeded, 0 before.
     """
 
     step: PlanStep
@@ -61,6 +63,7 @@ class StepRecord:
     begun_s: float = 0.0
     effects: tuple[str, ...] = ()
     done_calls: frozenset[str] = frozenset()
+    done_in: int = 0
 
     @property
     def is_open(self) -> bool:
@@ -132,7 +135,7 @@ class Planning:
     was decided on and needs a selection and a decomposition first. `failed_calls` and `completed_effects` are
     fingerprints, the latter with their place in the journal. `has_read`: untrusted text has entered. `noted` are
     words of persons about the plan. `tried_open`, `idle_rounds`, `seen_causes`, `has_moved`: whether rounds get
-    anywhere.
+    anywhere. `is_limited`: a step came to a limit at which it is skipped, so the run is no whole success any more.
     """
 
     config: PlanConfig
@@ -175,6 +178,7 @@ class Planning:
     idle_rounds: int = 0
     has_moved: bool = False
     answer: str | None = None
+    is_limited: bool = False
 
     @property
     def version(self) -> int:
@@ -212,10 +216,10 @@ class Planning:
         return 100 * done // (done + left) if done + left else 0
 
 
-def fingerprint_of(step: PlanStep, parameters: Mapping[str, object]) -> str:
-    """The fingerprint of a step, once its parameters are resolved."""
+def fingerprint_of(step: PlanStep, parameters: Mapping[str, object], spec: ToolSpec | None) -> str:
+    """The fingerprint of a step, once its parameters are resolved; `spec` is its tool."""
     if step.kind == "tool":
-        return fingerprint(step.tool_id, parameters)
+        return call_fingerprint(step.tool_id, parameters, spec)
     return fingerprint(step.kind, step.instruction)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from surefoot.core.plan.choosing import fallback, selection_given
 from surefoot.core.plan.dag import Planning
 from surefoot.core.plan.planned import plan_given
-from surefoot.core.plan.reading import object_in
+from surefoot.core.plan.reading import decision_in
 from surefoot.core.plan.reflecting import run_reflected, step_reflected
 from surefoot.core.state import State
 from surefoot.types.endings import Failed
@@ -21,7 +21,7 @@ MALFORMED = "malformed_json"
 
 def decided(state: State, planning: Planning, proposal: ProposalMade) -> tuple[Event, ...]:
     """What is put on record about a proposal."""
-    given = object_in(proposal.message.content)
+    given = decision_in(proposal.message.content, proposal.kind)
     if given is None:
         return (ProposalRefused(proposal.kind, MALFORMED, proposal.kind, proposal.about),)
     match proposal.kind:

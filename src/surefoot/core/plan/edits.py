@@ -72,9 +72,10 @@ def edit_of(planning: Planning, strategy: ReplanningStrategy) -> Edit:
         case AddRemediationSteps(suggestions):
             if not suggestions:
                 return Edit(faults=("no_steps",))
+            steps = [one for one in suggestions if isinstance(one, RemediationStep)]
             if needs_planning(strategy):
-                return Edit()
-            return remedied(planning, [one for one in suggestions if isinstance(one, RemediationStep)])
+                return Edit(faults=remedied(planning, steps).faults) if steps else Edit()
+            return remedied(planning, steps)
         case _:
             assert_never(strategy)
 
@@ -204,6 +205,11 @@ def remedied(planning: Planning, suggestions: Sequence[RemediationStep]) -> Edit
         if one.insert_before and record is not None and record.is_done:
             faults.append(f"already_succeeded:{target}")
             continue
+        if (
+            one.insert_before and record is not None and not record.is_open
+        ):  # its call stands, and may wait for a person
+            faults.append(f"bad_adjustment:{target}")
+            continue
         if name in used:
             faults.append(f"duplicate_step_id:{name}")
             continue
@@ -259,6 +265,8 @@ def applied(planning: Planning, operations: Iterable[Operation], seen: int, orig
                 record = _with_step(steps[name], dependencies=needs)
             case SetParameters(name, parameters):
                 record = _with_step(steps[name], parameters=parameters)
+                if parameters != steps[name].step.parameters:  # a call of this edit, held to all that was done before
+                    record = replace(record, since=seen)
             case Mark(name):
                 record = _with_step(steps[name], unanchored=True)
             case Reopen(name):

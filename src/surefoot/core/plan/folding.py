@@ -11,6 +11,7 @@ from typing import assert_never
 
 from surefoot.core.plan.child import loops_of
 from surefoot.core.plan.dag import (
+    BLOCKED,
     Escalation,
     Planning,
     Shortlist,
@@ -49,15 +50,23 @@ from surefoot.types.plan_events import (
     StepReflected,
 )
 from surefoot.types.planning import PlanConfig
-from surefoot.types.reflection import FullReplan, ReplanFromStep
+from surefoot.types.reflection import FullReplan, ReflectionResult, ReplanFromStep
 from surefoot.types.step_events import StepEnded, StepEvent, StepSkipped, StepStarted
 
 
 def planning_of(task: Task, config: LoopConfig) -> Planning:
     """The planning of a run that begins."""
     plan = config.plan or PlanConfig()
-    has_read = any(one.trust == "untrusted" for one in task.attachments) or bool(task.context.documents)
+    around = task.context.documents or task.context.conversation_history
+    has_read = bool(around) or any(one.trust == "untrusted" for one in task.attachments)
     return Planning(plan, loops_of(config, plan), has_read=has_read)
+
+
+def having_read(planning: Planning | None, message: str) -> Planning | None:
+    """The planning once such a text, fetched or of a workspace, stands before the task that proposers read."""
+    if planning is None or planning.has_read or not message:
+        return planning
+    return changed(planning, has_read=True)
 
 
 def with_plan(
@@ -210,8 +219,9 @@ def _signed(planning: Planning, event: PlanSigned) -> Planning:
             return changed(planning, rejected_by=event.by)
         case "revise":
             noted = (*planning.noted, event.note)
-            if planning.reflections:  # what has run stays: the note is answered by another repair of the plan
-                anew = replace(planning.reflections[-1], strategy=FullReplan())
+            if planning.edits:  # what has run stays: the note is answered by another repair of the plan
+                first = RunReflected("replan", BLOCKED, ReflectionResult())  # of a repair that nobody has reflected on
+                anew = replace((first, *planning.reflections)[-1], strategy=FullReplan())
                 return changed(planning, noted=noted, phase="redecomposing", strategy=anew, **_DECIDED)
             return changed(planning, noted=noted, phase="decomposing", plan=None, **_DECIDED)
         case _:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from surefoot.core.plan.dag import Planning, StepRecord
-from surefoot.core.plan.framed import clipped, framed, trust_of_words
+from surefoot.core.plan.framed import clipped, framed, named, trust_of_words
 from surefoot.core.plan.reading import object_of
 from surefoot.core.plan.statistics import statistics
 from surefoot.core.plan.wording import guidance_text, strategy_words
@@ -30,7 +30,7 @@ _LONGEST_ERROR = 1_000
 _LONGEST_PARAMETERS = 1_000
 _LONGEST_LINE = 160
 _SHORT = 200
-_LONGEST_ID = 60
+_LONGEST_ID = 64
 """Bytes of each."""
 
 _MOST_FIELDS = 12
@@ -95,7 +95,7 @@ def title_of(record: StepRecord) -> str:
     """A step on one line: id, what it calls, how far it has come."""
     attempts = f", attempt {record.attempt}" if record.attempt > 1 else ""
     name, actor = record.step.step_id, attribute(record.step.tool_id or record.step.kind)
-    return f"{clipped(name, _LONGEST_ID)} ({clipped(actor, _LONGEST_ID)}): {record.status}{attempts}"
+    return f"{named(name)} ({clipped(actor, _LONGEST_ID)}): {record.status}{attempts}"
 
 
 def _failed(state: State, planning: Planning, record: StepRecord) -> _Entry:
@@ -146,7 +146,7 @@ def _of_step(state: State, planning: Planning, record: StepRecord, text: str) ->
     read = record.result.trust if record.result is not None and record.result.is_success else "untrusted"
     trust: Trust = "untrusted" if "untrusted" in (read, trust_of_words(planning)) else "trusted"
     most = _LONGEST_OUTPUT + 2 * _LONGEST_PARAMETERS
-    source = f"step {clipped(record.step.step_id, _LONGEST_ID)}"
+    source = f"step {named(record.step.step_id)}"
     return f"- {title_of(record)}{fields_of(record)}\n{framed(state, text, source, trust, most)}"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.plan.accept import Forbids, draft_faults, dropped, open_faults, placeholder
+from surefoot.core.plan.accept import Forbids, draft_faults, dropped, listed, open_faults, placeholder, repeated
 from surefoot.core.plan.dag import Planning, StepRecord, changed, laid_out
 from surefoot.core.plan.edits import applied, remedied, replanned, superseded_by
 from surefoot.core.plan.reading import DraftStep, Object, draft_of, list_of, object_of, remediation_of, text_of
@@ -30,7 +30,9 @@ def plan_given(state: State, planning: Planning, given: Object, *, by: str) -> P
     draft = draft_of(given.get("steps"))
     empty = changed(planning, steps={}, order=(), ready=(), dependents={}, places={})
     steps = tuple(one.step for one in draft if one.step is not None)
-    faults = [*draft_faults(empty, draft, state.tools), *_open_faults(state, empty, draft, (), steps)]
+    faults = draft_faults(empty, draft, state.tools)
+    if len(draft) <= planning.config.max_steps:
+        faults += _open_faults(state, empty, draft, (), steps)
     if faults:
         return _refused(faults)
     steps = tuple(step if by == "developer" else marked(state, planning, step) for step in steps)
@@ -51,13 +53,18 @@ def _replanned(
 ) -> PlanEdited | ProposalRefused:
     draft = draft_of(given.get("steps"))
     steps = tuple(one.step for one in draft if one.step is not None)
+    structured: list[RemediationStep] = []
+    if isinstance(strategy, AddRemediationSteps):
+        structured = [one for one in strategy.suggestions if isinstance(one, RemediationStep)]
     faults = draft_faults(planning, draft, state.tools)
+    if len(structured) + len(draft) > planning.config.max_steps:
+        return _refused(["too_many_steps"])
     if isinstance(strategy, AddRemediationSteps):
         drafted = [remediation_of(object_of(one) or {}) for one in list_of(given.get("steps"))]
-        structured = [one for one in strategy.suggestions if isinstance(one, RemediationStep)]
         edit = remedied(planning, [*structured, *(one for one in drafted if one is not None)])
         faults += [one for one in edit.faults if one not in faults]
         operations = edit.operations
+        faults += [one for one in repeated(planning, operations, state.tools) if one not in faults]
     else:
         operations = replanned(planning, strategy, steps)
         faults += dropped(planning, superseded_by(planning, strategy), steps)
@@ -81,7 +88,7 @@ def edited(
 
 def edit_faults(state: State, planning: Planning, operations: Sequence[Operation]) -> list[str]:
     """What is wrong with the plan that an edit would make."""
-    return _open_faults(state, planning, (), operations, ())
+    return [*repeated(planning, operations, state.tools), *_open_faults(state, planning, (), operations, ())]
 
 
 def _open_faults(
@@ -110,7 +117,7 @@ def _open_faults(
 
 
 def _refused(faults: Sequence[str]) -> ProposalRefused:
-    return ProposalRefused("decompose", "invalid_plan", ";".join(faults))
+    return ProposalRefused("decompose", "invalid_plan", listed(faults))
 
 
 def forbids(state: State) -> Forbids:

@@ -7,7 +7,8 @@ Source: spec/planning.md, sections 2, 3 and 9.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeGuard, TypeVar, cast, get_args
 
@@ -15,6 +16,7 @@ from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError
 from surefoot.types.errors import UsageError
 from surefoot.types.plan import RESERVED, PlanStep, StepKind
+from surefoot.types.planning import ProposalKind
 from surefoot.types.reflection import (
     AddRemediationSteps,
     AdjustDependencies,
@@ -36,22 +38,88 @@ Word = TypeVar("Word", bound=str)
 _MOST_OBJECTS = 200
 """Opening braces that are tried in one reply."""
 
+LONGEST_ID = 64
+"""Characters of the id of a step that somebody proposes: a name, and no room for a sentence."""
+
+DECIDING: Mapping[ProposalKind, frozenset[str]] = {
+    "select_initial": frozenset({"selected_tool_ids"}),
+    "select_corrective": frozenset({"selected_tool_ids"}),
+    "decompose": frozenset({"steps"}),
+    "step_reflection": frozenset({"suggested_action"}),
+    "overall_reflection": frozenset(
+        {"should_replan", "replanning_strategy", "completion_percent", "problem_class", "repeated_failure"}
+    ),
+}
+"""The fields from which something follows; an object within prose that has none of them speaks of something else."""
+
+_SIGN = re.compile(r'\\.|["{}]', re.DOTALL)
+_FENCE = re.compile(r"\s*(?:```\s*\w*\s*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A whole object of a reply, and where it stands."""
+
+    value: Object
+    start: int
+    end: int
+
 
 def object_in(text: str) -> Object | None:
     """The first whole JSON object of a reply, bare, fenced or within prose; None where there is none."""
+    found = next(_objects(text), None)
+    return None if found is None else found.value
+
+
+def decision_in(text: str, kind: ProposalKind) -> Object | None:
+    """The object of a reply that is the decision asked for; None where no whole one is there.
+
+    Within prose it is the fullest of those with a field that decides. A reply in which an object is opened and never
+    closed was cut off, or is no JSON: what stands in it, or before it, decides nothing.
+    """
+    found = list(_objects(text))
+    if any(one is None for one in found):
+        return None
+    whole = [one for one in found if one is not None]
+    own = [one.value for one in whole if not DECIDING[kind].isdisjoint(one.value)]
+    if own:
+        return max(own, key=len)  # a draft or an example says less; of equals the first
+    bare = len(whole) == 1 and _FENCE.fullmatch(text, 0, whole[0].start) and _FENCE.fullmatch(text, whole[0].end)
+    return whole[0].value if bare else None
+
+
+def _objects(text: str) -> Iterator[_Found | None]:
+    """The objects of a text that stand in no other, whole ones alone; None, and no more, for one that is not closed."""
     at = text.find("{")
     for _ in range(_MOST_OBJECTS):
         if at < 0:
-            return None
+            return
         try:
-            value = read(text, at).value
+            made = read(text, at)
         except NotJsonError:
-            at = text.find("{", at + 1)
-            continue
-        if isinstance(value, Mapping):
-            return cast("Object", value)  # the keys of a JSON object are text
-        at = text.find("{", at + 1)
-    return None
+            end = _closed_at(text, at)
+        else:
+            end, value = made.end, object_of(made.value)
+            if value is not None:
+                yield _Found(value, at, end)
+        if end < 0:
+            yield None
+            return
+        at = text.find("{", end)
+
+
+def _closed_at(text: str, start: int) -> int:
+    """Where the brace at `start` is closed, those in strings left out; -1 where it is not."""
+    depth, is_quoted = 0, False
+    for found in _SIGN.finditer(text, start):
+        sign = found.group()
+        if sign == '"':
+            is_quoted = not is_quoted
+        elif not is_quoted and sign in "{}":
+            depth += 1 if sign == "{" else -1
+            if not depth:
+                return found.end()
+    return -1
 
 
 def text_of(value: object) -> str:
@@ -121,12 +189,14 @@ def draft_of(given: object) -> tuple[DraftStep, ...]:
 
 
 def step_of(given: Object) -> PlanStep | None:
-    """A step as a model writes it; None where its fields do not fit its kind.
+    """A step as a model writes it; None where its fields do not fit its kind, or its id is too long for a name.
 
     An instruction beside a tool and parameters beside another kind say nothing and are left out; a name will do for an
     instruction.
     """
-    tool_id = text_of(given.get("tool_id"))
+    tool_id, step_id = text_of(given.get("tool_id")), text_of(given.get("step_id"))
+    if len(step_id) > LONGEST_ID:
+        return None
     kind = one_of(given.get("kind"), get_args(StepKind)) or "tool"
     kind = RESERVED.get(tool_id, kind) if kind == "tool" else kind
     is_tool = kind == "tool"
@@ -136,7 +206,7 @@ def step_of(given: Object) -> PlanStep | None:
     words = (text_of(given.get(name)).strip() for name in ("instruction", "description", "step_name"))
     try:
         return PlanStep(
-            text_of(given.get("step_id")),
+            step_id,
             text_of(given.get("step_name")),
             kind,
             tool_id,
@@ -226,6 +296,18 @@ def _suggestion(given: object) -> RemediationStep | str | None:
         text_of(members.get("insert_after")),
         object_of(members.get("target_parameters")),
     )
+
+
+def suggested_steps(strategy: object) -> tuple[DraftStep, ...]:
+    """The steps that `add_remediation_steps` suggests as such, also those that cannot be read; words are none."""
+    made: list[DraftStep] = []
+    for at, one in enumerate(list_of((object_of(strategy) or {}).get("suggestions"))):
+        read_as = _suggestion(one)
+        if isinstance(read_as, str) or one in (None, ""):
+            continue
+        step_id = text_of((object_of(one) or {}).get("step_id")) or f"#{at + 1}"
+        made.append(DraftStep(step_id, read_as.step if read_as is not None else None))
+    return tuple(made)
 
 
 def remediation_of(given: Object) -> RemediationStep | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from surefoot.types.plan import WITHOUT_TOOLS, PlanStep, StepExecutionResult
+from surefoot.types.tools import Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,8 @@ class PlanRecord:
     """The steps in their order, the one that runs, and what came of the others, by id.
 
     `since` is how many turns there were before the running step, `bad` the numbers of those of its replies that it
-    cannot use and that are on record as such.
+    cannot use and that are on record as such. `trust` is that of all that whoever wrote the running step had read,
+    `done` what an attempt at it before has done and must not be done again, a line each.
     """
 
     steps: tuple[PlanStep, ...]
@@ -21,6 +23,8 @@ class PlanRecord:
     results: Mapping[str, StepExecutionResult] = field(default_factory=dict[str, StepExecutionResult])
     since: int = 0
     bad: tuple[int, ...] = ()
+    trust: Trust = "trusted"
+    done: tuple[str, ...] = ()
 
     @property
     def following(self) -> PlanStep | None:

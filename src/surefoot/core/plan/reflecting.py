@@ -6,15 +6,15 @@ Source: seed 004; spec/planning.md, sections 6, 7 and 11.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
 from surefoot.core.fingerprint import fingerprint
-from surefoot.core.plan.arguments import arguments_of
+from surefoot.core.plan.accept import LONGEST_FAULT, draft_faults, listed, made_before
 from surefoot.core.plan.dag import Planning, StepRecord
-from surefoot.core.plan.edits import edit_of, needs_planning
+from surefoot.core.plan.edits import Edit, edit_of, needs_planning
 from surefoot.core.plan.planned import edit_faults, edited, marked
 from surefoot.core.plan.reading import (
     Object,
@@ -25,14 +25,16 @@ from surefoot.core.plan.reading import (
     root_cause_of,
     strategy_name,
     strategy_of,
+    suggested_steps,
     text_of,
     texts_of,
 )
-from surefoot.core.plan.references import UnresolvedError, references_in
+from surefoot.core.plan.references import references_in
 from surefoot.core.state import State
 from surefoot.core.text import json_text
 from surefoot.types.plan_events import PlanEdited, ProposalRefused, RunReflected, StepReflected
 from surefoot.types.reflection import (
+    AddRemediationSteps,
     Cause,
     FullReplan,
     ReflectionResult,
@@ -89,11 +91,11 @@ def step_reflected(
             action, made = _exchanged(state, planning, record, object_of(data) or {"tool_id": data})
         case _:
             action, made = None, _Refused("unknown_action", name)
-    if isinstance(made, _Retry) and _has_failed(state, planning, record, made):
-        made = _Refused("repeat_failure", f"{step_id}:{made.tool_id or record.step.kind}")
+    if isinstance(made, _Retry):
+        made = _repeated(state, planning, record, made) or made
     if isinstance(made, _Refused) or action is None:
         assert isinstance(made, _Refused)  # noqa: S101  # without an action there is a reason
-        return (ProposalRefused("step_reflection", made.what, made.detail, step_id),)
+        return (ProposalRefused("step_reflection", made.what, made.detail[:LONGEST_FAULT], step_id),)
     told = _told(record, given, action, made)
     if record.step.kind != "tool":
         return (told,)
@@ -110,7 +112,7 @@ def _adjusted(record: StepRecord, data: Object | None) -> tuple[StepAction | Non
         if not instruction.strip():
             return None, _Refused("empty_params", step.step_id)
         return RetryWithAdjustedParams(data), _Retry("", {}, instruction)
-    merged = {key: value for key, value in {**step.parameters, **data}.items() if value is not None}
+    merged = {key: value for key, value in {**step.parameters, **data}.items() if value is not None or key not in data}
     return RetryWithAdjustedParams(data), _Retry(step.tool_id, merged, "")
 
 
@@ -127,15 +129,16 @@ def _exchanged(
     return RetryWithAlternativeTool(tool_id, given), _Retry(tool_id, parameters, "")
 
 
-def _has_failed(state: State, planning: Planning, record: StepRecord, retry: _Retry) -> bool:
-    """Whether a proposed call is one that has failed in this run. One that cannot be resolved fails by itself."""
-    if record.step.kind != "tool":
-        return fingerprint(record.step.kind, retry.instruction) in planning.failed_calls
-    try:
-        arguments = arguments_of(state.tools, planning, retry.tool_id, retry.parameters).value
-    except UnresolvedError:
-        return False
-    return fingerprint(retry.tool_id, arguments) in planning.failed_calls
+def _repeated(state: State, planning: Planning, record: StepRecord, retry: _Retry) -> _Refused | None:
+    """Why a proposed call is refused: it was made before in this run, in vain or with its effect (section 8, a)."""
+    step = record.step
+    if step.kind != "tool":
+        has_failed = fingerprint(step.kind, retry.instruction) in planning.failed_calls
+        return _Refused("repeat_failure", f"{step.step_id}:{step.kind}") if has_failed else None
+    before = made_before(planning, state.tools, retry.tool_id, retry.parameters)
+    if "failed" in before:
+        return _Refused("repeat_failure", f"{step.step_id}:{retry.tool_id}")
+    return _Refused("repeats_completed_call", f"{step.step_id}:{retry.tool_id}") if "completed" in before else None
 
 
 def _told(record: StepRecord, given: Object, action: StepAction, retry: _Retry | None) -> StepReflected:
@@ -201,18 +204,29 @@ def run_reflected(
         return (*refused, _reflected(planning, escalation.cause, reflection, stop, None))
     if read == "unknown":
         name = strategy_name(given.get("replanning_strategy"))
-        return (*refused, _invalid(f"unknown_strategy:{name}"))
+        return (*refused, _invalid([f"unknown_strategy:{name}"]))
     strategy = read if read is not None else FullReplan()
-    edit = edit_of(planning, strategy)
-    faults = list(edit.faults)
-    if not faults and not needs_planning(strategy):
-        faults = edit_faults(state, planning, edit.operations)
-    if faults:
-        return (*refused, _invalid(";".join(faults)))
+    edit = _edit(state, planning, strategy, given.get("replanning_strategy"))
+    if edit.faults:
+        return (*refused, _invalid(edit.faults))
     told = _reflected(planning, escalation.cause, reflection, None, strategy)
     if needs_planning(strategy):
         return (*refused, told)
     return (*refused, told, edited(state, planning, strategy, edit.operations))
+
+
+def _edit(state: State, planning: Planning, strategy: ReplanningStrategy, proposed: object) -> Edit:
+    """The edit of a strategy, held to its own rules and, as any draft, to those of R1; or all that is wrong with it."""
+    draft = suggested_steps(proposed) if isinstance(strategy, AddRemediationSteps) else ()
+    found = draft_faults(planning, draft, state.tools) if draft else []
+    if len(draft) > planning.config.max_steps:
+        return Edit(faults=tuple(found))
+    found += [f"bad_kind:{one.step_id}" for one in draft if one.step is None]
+    edit = edit_of(planning, strategy)
+    faults = list(dict.fromkeys((*edit.faults, *found)))
+    if not faults and not needs_planning(strategy):
+        faults = edit_faults(state, planning, edit.operations)
+    return Edit(faults=tuple(faults)) if faults else edit
 
 
 def _is_repeated(planning: Planning, cause: Cause, reflection: ReflectionResult) -> bool:
@@ -259,8 +273,8 @@ def _reflected(
     )
 
 
-def _invalid(detail: str) -> ProposalRefused:
-    return ProposalRefused("overall_reflection", "invalid_strategy", detail)
+def _invalid(faults: Sequence[str]) -> ProposalRefused:
+    return ProposalRefused("overall_reflection", "invalid_strategy", listed(faults))
 
 
 # ------------------------------------------------------------------ progress

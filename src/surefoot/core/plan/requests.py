@@ -14,7 +14,7 @@ from surefoot.core.plan.arguments import resolve_step
 from surefoot.core.plan.contexts import guidance_of, overall_context, reflection_context, selection_context
 from surefoot.core.plan.dag import BLOCKED, Planning, StepRecord
 from surefoot.core.plan.edits import superseded_by
-from surefoot.core.plan.framed import clipped, framed, trust_of_words
+from surefoot.core.plan.framed import clipped, framed, named, trust_of_words
 from surefoot.core.plan.history import fields_of, history, title_of
 from surefoot.core.plan.references import UnresolvedError
 from surefoot.core.plan.schemas import is_small, listed_names, schema_for
@@ -198,8 +198,9 @@ def _given(tool: ToolSpec) -> Iterable[str]:
 def _guidance_for_type(planning: Planning) -> list[str]:
     """What kind of task the selection took it for."""
     selection = planning.selection
-    named = selection is not None and selection.task_type != "general"
-    return [f"Kind of task: {attribute(clipped(selection.task_type, 40))}"] if named and selection is not None else []
+    if selection is None or selection.task_type == "general":
+        return []
+    return [f"Kind of task: {attribute(clipped(selection.task_type, 40))}"]
 
 
 # ------------------------------------------------------------------ reflections
@@ -222,9 +223,13 @@ def _of_step(state: State, planning: Planning, about: str) -> list[str]:
     return [
         f"What happened so far:\n{context.execution_history}",
         _declared(state, planning),
-        f"The failed step is {about}, at attempt {record.attempt}; the class of its error is {cls}:\n"
+        f"The failed step is {named(about)}, at attempt {record.attempt}; the class of its error is {cls}:\n"
         + framed(
-            state, "\n".join(clipped(one, _LONGEST_STEP) for one in told), f"step {about}", trust, 3 * _LONGEST_STEP
+            state,
+            "\n".join(clipped(one, _LONGEST_STEP) for one in told),
+            f"step {named(about)}",
+            trust,
+            3 * _LONGEST_STEP,
         ),
     ]
 
@@ -244,7 +249,7 @@ def _of_run(state: State, planning: Planning) -> list[str]:
     context = overall_context(state, planning)
     escalation = planning.escalation
     cause = escalation.cause if escalation is not None else BLOCKED
-    at = f" at step {escalation.step_id}" if escalation is not None and escalation.step_id else ""
+    at = f" at step {named(escalation.step_id)}" if escalation is not None and escalation.step_id else ""
     trust = trust_of_words(planning)
     answered = [cause_words(one) for one in context.causes_already_replanned]
     original = _plan_lines(context.original_plan) if planning.version > 1 else []
@@ -346,14 +351,18 @@ def _wanted(state: State, planning: Planning, out: Iterable[str]) -> str:
             state, words, "a reflection", trust_of_words(planning), 2_000
         )
     if isinstance(strategy, ReplanFromStep):
-        return (
-            f"what takes the place of the steps {', '.join(name for name in planning.order if name in frozenset(out))}"
-        )
+        left = frozenset(out)
+        return f"what takes the place of the steps {_ids(name for name in planning.order if name in left)}"
     return "all that is still missing for the task"
 
 
 def _used_ids(planning: Planning) -> list[str]:
-    return [f"Step ids that were used before, so take others: {', '.join(planning.order)}"] if planning.order else []
+    return [f"Step ids that were used before, so take others: {_ids(planning.order)}"] if planning.order else []
+
+
+def _ids(names: Iterable[str]) -> str:
+    """Ids of steps, which are of a model's making, in plain text."""
+    return ", ".join(named(name) for name in names)
 
 
 def _made(state: State, planning: Planning) -> list[str]:

@@ -4,6 +4,7 @@ a proposal is not decided on         → what follows from it is put on record
 tools are to be chosen, or a plan    → a shortlist; a proposal; what stands in for one that cannot be had
 a person has to sign the plan        → stand still
 a limit of the run is reached        → what is in flight ends; then the run
+a step may be tried no more          → that is put on record (core/plan/iterating.py); what follows, once it can
 a step runs                          → what it asks for itself
 the run is to be thought about       → what is in flight ends (R7); then an overall reflection
 a step has failed                    → too often in one way (R5): the run is thought about; else its reflection
@@ -25,16 +26,18 @@ from typing import Literal
 from surefoot.core.given_up import given_up
 from surefoot.core.plan.child import with_whole
 from surefoot.core.plan.choosing import all_selected, offered_names
-from surefoot.core.plan.concluding import concluded, stopped
-from surefoot.core.plan.dag import WANTED, Planning, StepRecord, cause_of
+from surefoot.core.plan.concluding import concluded, done, stopped
+from surefoot.core.plan.dag import WANTED, Planning, cause_of
 from surefoot.core.plan.deciding import after_all_tries, decided
-from surefoot.core.plan.limits import llm_spent, spent
+from surefoot.core.plan.iterating import after_limit, asked_about, limit_to_tell, same_error
+from surefoot.core.plan.limits import asking, calls_left, limit_of, llm_spent, spent
 from surefoot.core.plan.signing import is_unsigned
 from surefoot.core.plan.starting import start_of, wait_of
 from surefoot.core.plan.telling import answer_without
 from surefoot.core.state import State
-from surefoot.types.endings import Completed, Failed, Stopped
-from surefoot.types.events import Event, InStep, StepLimitReached
+from surefoot.core.tracked import config_of
+from surefoot.types.endings import Failed, Stopped
+from surefoot.types.events import Event, InStep
 from surefoot.types.moves import (
     Act,
     End,
@@ -44,11 +47,10 @@ from surefoot.types.moves import (
     Shortlist,
     StepMove,
     TellPlan,
-    Think,
     Wait,
     Within,
 )
-from surefoot.types.plan_events import Escalated, ProposalRefused
+from surefoot.types.plan_events import Escalated, PlanEdited
 from surefoot.types.planning import ANSWER
 from surefoot.types.progress import LimitAction
 from surefoot.types.step_events import StepEnded, StepSkipped
@@ -71,12 +73,11 @@ def plan_moves(state: State, planning: Planning, under_way: frozenset[Move], row
         return (TellPlan(decided(state, planning, planning.proposal)),)
     if state.failure is not None and not spent(state, planning):  # a reply that the deadline cut off is no failure
         told = state.failure
-        return () if under_way else (End(Failed(_failure_name(told.kind), told.message)),)
+        ending = Failed(_failure_name(told.kind), told.message)
+        return () if under_way else concluded(state, planning, ending)
     if planning.phase != "running" or planning.plan is None:
         return () if under_way else _planned(state, planning)
-    if planning.rejected_by:
-        return (End(Stopped("plan_rejected")),)
-    if planning.needs_signature:
+    if planning.needs_signature and not planning.rejected_by:
         return ()
     return _Running(state, planning, under_way, rows).moves()
 
@@ -94,7 +95,7 @@ def _planned(state: State, planning: Planning) -> Moves:
             return (TellPlan((all_selected(state, planning),)),)
     followed = after_all_tries(state, planning, "")
     if isinstance(followed, Failed):
-        return (End(followed),)
+        return concluded(state, planning, followed)
     if followed is not None:
         return (TellPlan(followed),)
     if planning.phase in ("selecting", "reselecting") and planning.shortlist is None:
@@ -124,25 +125,33 @@ class _Running:
         self.started: list[Move] = []
         self.stalled: list[str] = []
         self.limit = ""
+        self.is_unanswered = False
         self.broken: Failed | None = None
 
     def moves(self) -> Moves:
         """The moves of the first rows that have any."""
         if (limit := spent(self.state, self.planning)) and self._is_left():
-            return self._at_the_limit(limit)
+            return self._cut_off(Stopped(limit))
         told = self._of_children()
         if told is not None:
             return (told,)
         if self.broken is not None:
-            return () if self.under_way else (End(self.broken),)
+            return () if self.under_way else concluded(self.state, self.planning, self.broken)
+        if (over := self._ended_by_word()) is not None:
+            return tuple(self.started) or self._cut_off(over)
         if self.limit and not self.under_way and not self.started:
             return self._ended_by_limit()  # a step may go no further
         if self.planning.stop is not None:
             return tuple(self.started) or (
                 () if self.under_way else concluded(self.state, self.planning, stopped(self.planning))
             )
+        if (reached := limit_to_tell(self.state)) is not None:
+            return (TellPlan((reached,)),)
         if self.planning.escalation is not None:
             return self._drained()
+        if (follows := after_limit(self.state, self.planning)) is not None:
+            is_early = isinstance(follows, PlanEdited) and not self._is_quiet()
+            return tuple(self.started) if is_early else (TellPlan((follows,)),)
         if told := self._reflections():
             return told
         if told := self._next_steps():
@@ -161,7 +170,13 @@ class _Running:
         left = any(one.status not in ended for one in self.planning.steps.values())
         return left or self.planning.escalation is not None
 
-    def _at_the_limit(self, limit: str) -> Moves:
+    def _ended_by_word(self) -> Stopped | None:
+        """The end by a person's no to the plan, or by a limit of a step: nothing goes on but the answer."""
+        if self.planning.rejected_by:
+            return Stopped("plan_rejected")
+        return Stopped(self.state.stuck) if self.state.stuck else None
+
+    def _cut_off(self, ending: Stopped) -> Moves:
         """R17: nothing new starts; what is still open of calls when nothing is under way is given up."""
         if self.under_way:
             return ()
@@ -174,7 +189,8 @@ class _Running:
                     events.append(InStep(name, attempt, given_up(call, self.state.elapsed_s)))
         if events:
             return (TellPlan(tuple(events)),)
-        return concluded(self.state, self.planning, Stopped(limit))
+        may_write = not self.state.stuck or config_of(self.state).on_limit_reached == LimitAction.AnswerNow
+        return concluded(self.state, self.planning, ending, may_write=may_write)
 
     def _of_children(self) -> TellPlan | None:
         """What running steps ask for: the first that only goes on record comes back, the others are to be started.
@@ -182,7 +198,10 @@ class _Running:
         What may be called is called before the next call is judged, since limits count calls that have begun.
         """
         first: TellPlan | None = None
+        is_over = self._ended_by_word() is not None
         for name, child in self.planning.children.items():
+            if is_over and name != ANSWER:
+                continue
             mine = self.busy.get(name)
             if child.plan is not None and (step := child.plan.running) is not None and step.kind == "tool":
                 is_unjudged = first is not None and child.calls[0].decision is None
@@ -195,10 +214,14 @@ class _Running:
             attempt = int(child.scope.rpartition(".")[2])
             for move in asked:
                 if isinstance(move, StepMove):
-                    if limit := self._limit_of(name, move):
-                        self.limit = self.limit or limit
+                    begun = Within(name, attempt, move)
+                    if limit := limit_of(begun, self.state, self.planning, self.under_way, self.started):
+                        if name == ANSWER:
+                            self.is_unanswered = True  # what there is is told in its place
+                        else:
+                            self.limit = self.limit or limit
                     elif not self._is_held_up(name, move):
-                        self.started.append(Within(name, attempt, move))
+                        self.started.append(begun)
                     continue
                 if isinstance(move, End) and isinstance(move.ending, Failed) and own.failure is not None:
                     self.broken = move.ending  # no model to be had: that is no fault of the step
@@ -208,18 +231,11 @@ class _Running:
         is_acting = any(isinstance(one, Within) and isinstance(one.move, Act) for one in self.started)
         return None if is_acting or self.broken is not None else first
 
-    def _limit_of(self, name: str, move: StepMove) -> str:
-        if isinstance(move, Think):
-            return llm_spent(self.state, self.planning, last=name == ANSWER)
-        if isinstance(move, Act):
-            call = self.planning.children[name].call(move.call_id)
-            if call is not None and call.attempts:
-                return ""  # it was begun before a crash, and counted
-            acting = sum(isinstance(one, Within) and isinstance(one.move, Act) for one in self.started)
-            most = self.planning.config.max_tool_calls
-            is_spent = most is not None and self.planning.stats.tool_calls + acting >= most
-            return "tool_budget" if is_spent else ""
-        return ""
+    def _asked(self) -> int:
+        """The requests that are reckoned with, the first ones of steps that have just begun among them."""
+        children = self.planning.children.items()
+        fresh = {name for name, child in children if child.turn is None and name not in self.stalled}
+        return len(asking((*self.under_way, *self.started)) | fresh)
 
     def _is_held_up(self, name: str, move: StepMove) -> bool:
         """Whether a call has to wait because its tool runs one call at a time."""
@@ -239,10 +255,7 @@ class _Running:
     def _drained(self) -> Moves:
         """R7: what is in flight ends, then the run is thought about; a doubt about an effect is settled first."""
         planning = self.planning
-        in_flight = [name for name in planning.children if name not in self.stalled]
-        if (left := self._calls_left()) is None or left > 0:
-            self._waits()
-        if self.started or self.under_way or in_flight:
+        if not self._is_quiet():
             return tuple(self.started)
         if self._in_doubt():
             return ()
@@ -253,6 +266,14 @@ class _Running:
             return concluded(self.state, self.planning, Stopped(limit))
         return (Propose("overall_reflection", "", planning.stats.llm_calls),)
 
+    def _is_quiet(self) -> bool:
+        """Whether what is in flight has ended; what the engine tries again is part of that."""
+        ended = {*self.stalled, ANSWER} if self.is_unanswered else self.stalled
+        in_flight = [name for name in self.planning.children if name not in ended]
+        if (left := calls_left(self.planning)) is None or left > 0:
+            self._waits()
+        return not (self.started or self.under_way or in_flight)
+
     def _in_doubt(self) -> bool:
         if any(record.status == "in_doubt" for record in self.planning.steps.values()):
             return True
@@ -261,18 +282,20 @@ class _Running:
     def _reflections(self) -> Moves:
         """The first step that failed: is it failing in the same way, or is it to be thought about?"""
         planning = self.planning
-        if not planning.queue:
+        asked = asked_about(self.state)
+        first = next((name for name in planning.queue if name not in asked), None)
+        if first is None:
             return ()
-        record = planning.steps[planning.queue[0]]
+        record = planning.steps[first]
         name = record.step.step_id
         if record.times_failed_so >= planning.config.same_error_limit:
-            return (TellPlan(_limit_reached(record)),)
+            return (TellPlan(same_error(record)),)
         if any(isinstance(move, Propose) for move in self.under_way):
             return ()
         followed = after_all_tries(self.state, planning, name)
         if isinstance(followed, tuple):
             return (TellPlan(followed),)
-        if limit := llm_spent(self.state, planning):
+        if limit := llm_spent(self.state, planning, asked=self._asked()):
             self.limit = limit
             return ()
         self.started.append(Propose("step_reflection", name, planning.stats.llm_calls))
@@ -284,11 +307,13 @@ class _Running:
         starting: list[Event] = []
         if self.limit:
             return starting
-        running = sum(name not in self.stalled for name in planning.children)
-        free = planning.config.max_parallel - running - len(planning.queue) - len(planning.due)
-        calls_left = self._calls_left()
+        running = sum(name not in (*self.stalled, ANSWER) for name in planning.children)
+        reflected = [name for name in planning.queue if name not in asked_about(self.state)]
+        free = planning.config.max_parallel - running - len(reflected) - len(planning.due)
+        asked = self._asked()
+        left = calls_left(planning)
         again = [planning.steps[name] for name in planning.due if name not in self.busy]
-        if any(one.step.kind == "tool" for one in again) and calls_left is not None and calls_left <= 0:
+        if any(one.step.kind == "tool" for one in again) and left is not None and left <= 0:
             self.limit = "tool_budget"
             return starting
         if retried := [one for one in again if one.due == "retry"]:
@@ -300,14 +325,16 @@ class _Running:
             record = planning.steps[name]
             if record.step.kind == "skip":
                 return [StepSkipped(name, record.step.instruction, "planner")]
-            if record.step.kind == "tool" and calls_left is not None:
-                if calls_left <= 0:
+            if record.step.kind == "tool" and left is not None:
+                if left <= 0:
                     self.limit = "tool_budget"
                     break
-                calls_left -= 1
-            if record.step.kind != "tool" and (limit := llm_spent(self.state, planning)):
-                self.limit = limit
-                break
+                left -= 1
+            if record.step.kind != "tool":
+                if limit := llm_spent(self.state, planning, asked=asked):
+                    self.limit = limit
+                    break
+                asked += 1
             event = start_of(self.state, self.planning, record)
             starting.append(event)
             if isinstance(event, StepEnded):
@@ -322,19 +349,12 @@ class _Running:
             if record.due == "wait" and name not in self.busy:
                 self.started.append(Wait(name, record.attempt + 1, wait_of(record)))
 
-    def _calls_left(self) -> int | None:
-        """The calls that may still be begun, those of tool steps that run and have not started theirs left out."""
-        most = self.planning.config.max_tool_calls
-        children = self.planning.children.values()
-        to_come = sum(bool(child.calls) and not child.calls[0].attempts and not child.done for child in children)
-        return None if most is None else most - self.planning.stats.tool_calls - to_come
-
     def _at_rest(self) -> Moves:
         """Nothing runs, nothing is ready."""
         planning = self.planning
-        if ANSWER in planning.children:
+        if ANSWER in planning.children and not self.is_unanswered:
             return ()
-        if self.stalled or any(record.status == "in_doubt" for record in planning.steps.values()):
+        if self.stalled or self.state.asked or any(record.status == "in_doubt" for record in planning.steps.values()):
             return ()
         if still_open := planning.open_steps:
             first = planning.steps[still_open[0]]
@@ -346,18 +366,7 @@ class _Running:
         failed = next((one for one in planning.evaluations if not one.passed), None)
         if failed is not None:
             return (TellPlan((Escalated("", ("evaluation", failed.name, "")),)),)
-        return concluded(self.state, self.planning, Completed(""))
-
-
-def _limit_reached(record: StepRecord) -> tuple[Event, ...]:
-    name = record.step.step_id
-    actor, cls, code = record.signature
-    told = f"{actor} has failed {record.times_failed_so} times with {cls} {code}"
-    return (
-        ProposalRefused("step_reflection", "step_retry_limit", f"{name}:{cls}", name),
-        StepLimitReached(name, record.attempt, told, "max", action=LimitAction.Replan),
-        Escalated(name, cause_of(record)),
-    )
+        return concluded(self.state, self.planning, done(self.planning))
 
 
 def held_up(

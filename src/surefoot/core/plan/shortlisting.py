@@ -36,7 +36,7 @@ def shortlisted(state: State, planning: Planning, meant: Mapping[str, Sequence[H
     names = tuple(name for name in listed if name in offered)
     if len(offered) <= most:
         names = (*names, *(name for name in offered if name not in names))
-    best = tuple(tuple(hit.id for hit in rank(query)[:BEST]) for query in queries)
+    best = tuple(tuple(hit.id for hit in rank(query)[:BEST] if hit.id in offered) for query in queries)
     return names, tuple(dict.fromkeys(some for some in best if some))
 
 

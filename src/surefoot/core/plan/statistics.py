@@ -6,6 +6,7 @@ from collections import Counter
 from typing import get_args
 
 from surefoot.core.plan.dag import Planning, Tries
+from surefoot.core.plan.limits import most_requests
 from surefoot.core.state import State
 from surefoot.types.plan import StepStatus
 
@@ -30,7 +31,7 @@ def statistics(state: State, planning: Planning, about: str = "") -> str:
     lines = [
         f"- round {round_}, step retries {stats.step_retries}{mine}, replans {stats.replans}",
         f"- steps: {by_status or 'none'}; completed {planning.completion_percent} %",
-        f"- {_calls(planning)}, {_used(state, planning)}",
+        f"- {_calls(state, planning)}, {_used(state, planning)}",
     ]
     if planning.config.max_replans is not None:
         lines.append(f"- replans left: {max(0, planning.config.max_replans - stats.replans)}")
@@ -61,9 +62,10 @@ def _of(used: int, most: int | None) -> str:
     return f"{used}" if most is None else f"{used} of {most}"
 
 
-def _calls(planning: Planning) -> str:
-    stats, config = planning.stats, planning.config
-    tools, models = _of(stats.tool_calls, config.max_tool_calls), _of(stats.llm_calls, config.max_llm_calls)
+def _calls(state: State, planning: Planning) -> str:
+    stats = planning.stats
+    tools = _of(stats.tool_calls, planning.config.max_tool_calls)
+    models = _of(stats.llm_calls, most_requests(state, planning))
     return f"tool calls {tools}, model calls {models}"
 
 

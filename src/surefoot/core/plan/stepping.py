@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeGuard
 
-from surefoot.core.fingerprint import fingerprint
+from surefoot.core.fingerprint import call_fingerprint
 from surefoot.core.plan.arguments import arguments_of
 from surefoot.core.plan.child import child_of, outcome_of, step_value, with_whole
 from surefoot.core.plan.dag import (
@@ -150,9 +150,10 @@ def _called(state: State, planning: Planning, step_id: str, call: Call) -> Plann
     if result.is_error or call.spec is None or call.spec.may_repeat:
         is_agent = step_id in planning.steps and planning.steps[step_id].step.kind == "agent"
         if is_agent and result.kind in ("error", "timeout"):
-            return changed(planning, failed_calls=planning.failed_calls | {fingerprint(call.name, call.arguments)})
+            mark = call_fingerprint(call.name, call.arguments, call.spec)
+            return changed(planning, failed_calls=planning.failed_calls | {mark})
         return planning
-    mark = fingerprint(call.name, call.arguments)
+    mark = call_fingerprint(call.name, call.arguments, call.spec)
     if mark not in planning.completed_effects:  # the first time counts: what was added since must not repeat it
         planning = changed(planning, completed_effects={**planning.completed_effects, mark: state.seen + 1})
     record = planning.steps.get(step_id)
@@ -191,13 +192,21 @@ def _settled(state: State, planning: Planning, event: InStep, child: State) -> P
     arguments = child.calls[0].arguments if record.step.kind == "tool" else dict[str, object]()
     result = replace(
         result,
-        fingerprint=fingerprint_of(record.step, arguments),
+        fingerprint=fingerprint_of(record.step, arguments, state.tools.get(record.step.tool_id)),
         started_at_s=record.begun_s,
         duration_s=max(0.0, round(state.elapsed_s - record.begun_s, 6)),
     )
     if result.error is not None:
         return failed(state, planning, record, result)
-    done = replace(record, status="succeeded", result=result, value=step_value(result, child), due="", is_exempt=False)
+    done = replace(
+        record,
+        status="succeeded",
+        result=result,
+        value=step_value(result, child),
+        due="",
+        is_exempt=False,
+        done_in=planning.version,
+    )
     return changed(having_done(planning, done), has_moved=True)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from surefoot.core.plan.accept import MOST_FAULTS
 from surefoot.core.plan.choosing import EMPTY_SELECTION
 from surefoot.core.plan.dag import BLOCKED
 from surefoot.core.plan.framed import named
@@ -27,6 +28,7 @@ from surefoot.types.reflection import (
 
 FAULTS: Mapping[str, str] = {
     "duplicate_step_id": "the step id {0} is used twice, or was used before in this run: give the step another id",
+    "reserved_step_id": "the step id {0} means something else to whoever runs the plan: give the step another id",
     "repeats_completed_step": "step {0} makes a call that was made already and has had its effect: leave it out",
     "repeats_failed_call": "step {0} makes a call that has failed in this run: change its parameters or its tool",
     "empty_plan": "the plan has no steps: give at least one",
@@ -38,7 +40,8 @@ FAULTS: Mapping[str, str] = {
     "unknown_dependency": "step {0} depends on {1}, which is no step: remove it, or add that step",
     "cycle": "step {0} depends on itself, directly or through others: break the circle",
     "reference_not_a_dependency": "step {0} refers to {1} and does not depend on it: put {1} into its dependencies",
-    "bad_kind": "the fields of step {0} do not fit its kind: a tool step has a tool_id, any other an instruction",
+    "bad_kind": "the fields of step {0} do not fit its kind: a tool step has a tool_id, any other an instruction, "
+    "and an id is at most 64 letters, digits, _ and -",
     "bad_parameters": "step {0}: the parameter {1} does not fit the tool: see what the tool takes",
     "unknown_step": "{0} is no step of the plan: name one of the listed steps",
     "already_succeeded": "step {0} has succeeded and cannot be changed: name a step that is still open",
@@ -47,6 +50,7 @@ FAULTS: Mapping[str, str] = {
     "bad_adjustment": "step {0} cannot be adjusted so: it has to be open, and something has to change",
     "no_adjustments": "no adjustments are given: give at least one",
     "unknown_strategy": "there is no strategy {0}: take one of those in the rules",
+    "more_faults": "and {0} faults more",
 }
 """The faults of plans and strategies, by the word before the first colon; the places are what stands behind it."""
 
@@ -57,13 +61,14 @@ REFUSALS: Mapping[str, str] = {
     "empty_params": "retry_with_params came without parameters: give them in data",
     "unknown_action": "there is no action {0} for this step: take one of those in the rules",
     "repeat_failure": "this very call has failed before in this run: give other values, or trigger_overall_reflection",
+    "repeats_completed_call": "this very call was made before in this run and has had its effect: "
+    "give other values, or trigger_overall_reflection",
     "unknown_tool": "there is no tool {0}: take listed tools alone",
     "tool_not_selected": "the tool {0} is not listed: take a listed tool",
 }
 """The refusals after which a proposal is asked for again; the place is what was refused of it."""
 
 _WITH_FAULTS = frozenset({"invalid_plan", "invalid_strategy"})
-_MOST_FAULTS = 20
 
 
 def refusal_words(refused: ProposalRefused) -> str:
@@ -73,7 +78,7 @@ def refusal_words(refused: ProposalRefused) -> str:
     if refused.detail == EMPTY_SELECTION:
         said = "no tools are chosen: choose at least one"
     faults = refused.detail.split(";") if refused.what in _WITH_FAULTS and refused.detail else []
-    lines = [f"- {fault_words(one)}" for one in faults[:_MOST_FAULTS]]
+    lines = [f"- {fault_words(one)}" for one in faults[: MOST_FAULTS + 1]]
     return "\n".join((f"Your last reply was refused: {said}", *lines))
 
 

@@ -1,0 +1,487 @@
+"""Direct turns count as steps, a branch answers for its own calls, memory learns only where nobody was needed.
+
+And what runs is what was judged, in each try. Every run here is replayed, and folded in parts. Source: spec/guard.md,
+sections 3.4 to 3.6.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from surefoot import Agent, LoopConfig
+from surefoot.core.budget import steps_so_far
+from surefoot.core.fold import fold
+from surefoot.core.pins import pin_of
+from surefoot.core.replay import replay
+from surefoot.core.state import State
+from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.run import Run
+from surefoot.runtime.trajectories import paths_file
+from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
+from surefoot.testing.models import FunctionModel, Scripted, calls
+from surefoot.tools.function import tool
+from surefoot.types.config import Budget
+from surefoot.types.errors import JournalError
+from surefoot.types.events import CallJudged, CallStarted, Event, ModelReplied, Task
+from surefoot.types.guard import GuardConfig, HypothesisBranch
+from surefoot.types.guard_events import BranchRejected, HypothesesMade
+from surefoot.types.messages import ModelRequest
+from surefoot.types.plan import PlanStep
+from surefoot.types.ports import JournalStore, Tool
+from surefoot.types.progress import LimitAction, StepIterationConfig
+from surefoot.types.rules import StandingRule
+
+pytestmark = pytest.mark.anyio
+
+OWN = "GB29NWBK60161331926819"
+OTHER = "FR1420041010050500013M02606"
+EVIL = "DE89370400440532013000"
+ON = GuardConfig(speculate=True)
+DIRECT = replace(ON, direct=True)
+MEMORY = replace(ON, memory=True)
+PAY = ("pay", {"account": OWN, "amount": 900})
+Answer = str | Callable[[ModelRequest], str]
+
+
+def branch(tool_name: str, *sets: Mapping[str, object], **more: object) -> dict[str, object]:
+    return {"tool_name": tool_name, "argument_sets": list(sets), **more}
+
+
+def tree(*branches: Mapping[str, object]) -> str:
+    return orjson.dumps({"branches": branches}).decode()
+
+
+WORDS = tree(branch("__response__"))
+
+
+def is_stage(request: ModelRequest) -> bool:
+    return request.system.startswith(("You name the ways", "You choose how", "You check"))
+
+
+@dataclass
+class World:
+    """Files and accounts, and what happened to them."""
+
+    failing: frozenset[str] = frozenset()
+    text: str = "a bill"
+    done: list[str] = field(default_factory=list[str])
+
+    def tools(self) -> list[Tool]:
+        @tool(effect="read")
+        def read_file(path: str) -> str:
+            """Read a file."""
+            self.done.append(f"read {path}")
+            if path in self.failing:
+                raise OSError("gone")
+            return f"{self.text} {path}"
+
+        @tool(effect="transact", roles={"account": "destination"})
+        def pay(account: str, amount: float) -> str:
+            """Pay money."""
+            self.done.append(f"pay {account} {amount:g}")
+            if account in self.failing:
+                raise OSError("the bank is closed")
+            return "paid"
+
+        @tool(effect="write")
+        def note(text: str = "") -> str:
+            """Keep a note."""
+            self.done.append(f"note {text}")
+            return "kept"
+
+        return [read_file, pay, note]
+
+
+def model_of(steps: tuple[Scripted, ...], trees: Answer = WORDS) -> FunctionModel:
+    """A model whose reply depends on the request alone, so that it may be asked again."""
+
+    async def reply(request: ModelRequest) -> Scripted:
+        if request.system.startswith("You name the ways"):
+            return trees if isinstance(trees, str) else trees(request)
+        if is_stage(request):
+            return "no"
+        at = sum(1 for message in request.messages if message.role == "assistant")
+        return steps[at] if at < len(steps) else "done"
+
+    return FunctionModel(reply, name="test:one")
+
+
+def another_file(request: ModelRequest) -> str:
+    """One more file to read, for ever."""
+    text = request.messages[0].content
+    done = text.partition("Done so far:")[2].count("[[end ")
+    return tree(branch("read_file", {"path": f"f{done}x{text.count('bill')}.txt"}))
+
+
+@dataclass
+class Told:
+    """A run and all that can be seen of it."""
+
+    run: Run
+    events: list[Event]
+    state: State
+    world: World
+    model: FunctionModel
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def asked(self) -> list[ModelRequest]:
+        return [request for request in self.model.requests if not is_stage(request)]
+
+
+async def seen(agent: Agent, run: Run, world: World, model: FunctionModel, store: JournalStore) -> Told:
+    events = [record.event for record in (await store.read_recorded(run.id))[0]]
+    again = replay(events)
+    assert again.differs_at is None, (again.differs_at, again.expected, again.got)
+    assert all(fold(events[at:], fold(events[:at])) == again.state for at in range(len(events)))
+    await agent.aclose()
+    return Told(run, events, again.state, world, model)
+
+
+async def told(
+    task: str | Task,
+    steps: tuple[Scripted, ...],
+    config: GuardConfig | LoopConfig,
+    trees: Answer = WORDS,
+    world: World | None = None,
+    **how: Any,
+) -> Told:
+    world, model, store = world or World(), model_of(steps, trees), MemoryJournal()
+    loop = config if isinstance(config, LoopConfig) else LoopConfig(guard=config)
+    agent = Agent(model, tools=world.tools(), journal=CheckedJournal(store), config=loop, **how)
+    return await seen(agent, await agent.run(task), world, model, store)
+
+
+# --- a turn that nobody was asked for is a step
+
+
+def limited(most: int, **more: Any) -> LoopConfig:
+    return LoopConfig(guard=DIRECT, budget=Budget(max_steps=most), **more)
+
+
+@pytest.mark.parametrize(("most", "reads"), [(1, 1), (2, 1), (5, 4)])
+async def test_direct_turns_count_as_steps_and_the_last_one_is_a_word(most: int, reads: int) -> None:
+    made = await told("Read the bills.", ("the bills",) * 9, limited(most), another_file)
+    assert len(made.world.done) == reads
+    assert steps_so_far(made.state) == most
+    assert made.run.reason == "steps"
+    assert [e.want for e in made.of(ModelReplied)] == (["answer"] if most > 1 else [])  # one is kept for the last word
+    assert (made.run.requests, made.run.answer) == (int(most > 1), "the bills" if most > 1 else "")
+    assert len(made.of(HypothesesMade)) == reads
+
+
+async def test_direct_turns_are_rounds_and_the_last_ones_are_told() -> None:
+    words = ("<deliverable>the bills</deliverable>",) * 9
+    config = LoopConfig(guard=DIRECT, max_rounds=4)
+    made = await told("Read the bills.", words, config, another_file, reasoner="mono")
+    assert (len(made.world.done), made.run.rounds) == (4, 4)
+    assert [e.want for e in made.of(ModelReplied)] == ["answer"]
+    assert [turn.wrap_up for turn in made.state.turns][-2:] == [0, 0]
+    assert [turn.wrap_up for turn in made.state.turns][:3] == [0, 0, 1]
+
+
+async def test_a_step_of_a_plan_has_its_own_count_and_a_given_plan_that_of_the_run() -> None:
+    two = tuple(PlanStep(name, kind="agent", instruction="Read the bills.") for name in ("a", "b"))
+    given = await told(Task("Read the bills.", steps=two), ("x",) * 9, limited(4), another_file)
+    assert len(given.world.done) == 3
+    assert steps_so_far(given.state) == 4
+    planned = await told(Task("Read the bills.", steps=two), ("x",) * 9, limited(4), another_file, reasoner="plan")
+    scopes = {event.call_id.rpartition(".")[0].rpartition(".")[0] for event in planned.of(CallStarted)}
+    assert not scopes  # what a step does is inside of its events
+    gate = planned.state.gate
+    assert gate is not None
+    assert {place: one.turns for place, one in gate.choosing.items()} == {"a.1": 3, "b.1": 3}
+    assert len(planned.world.done) == 6
+
+
+async def test_a_run_that_is_taken_up_goes_on_counting() -> None:
+    whole = await told("Read the bills.", ("the bills",), limited(4), another_file)
+    for at in (6, 12, 18):
+        memory, world = MemoryJournal(), World()
+        model = model_of(("the bills",) * 9, another_file)
+        broken = Agent(
+            model, tools=world.tools(), journal=CrashingStore(memory, at, "after", of=["append"]), config=limited(4)
+        )
+        with pytest.raises((Crash, JournalError)):
+            await broken.run("Read the bills.", run_id="r")
+        agent = Agent(model, tools=world.tools(), journal=CheckedJournal(memory), config=limited(4))
+        made = await seen(agent, await agent.resume("r"), world, model, memory)
+        assert (made.run.status, made.run.reason) == (whole.run.status, whole.run.reason)
+        assert steps_so_far(made.state) == 4
+        assert {*made.world.done} == {*whole.world.done}
+
+
+async def test_what_was_recommended_is_no_step_of_its_own() -> None:
+    config = LoopConfig(guard=ON, budget=Budget(max_steps=3))
+    made = await told("Read bill.txt.", (calls(("read_file", {"path": "bill.txt"})), "a bill"), config)
+    assert (steps_so_far(made.state), made.run.requests, made.run.status) == (2, 2, "completed")
+
+
+# --- what runs is what was judged
+
+
+async def test_each_try_of_a_call_gets_the_arguments_that_were_judged() -> None:
+    got: list[object] = []
+
+    @tool(effect="read")
+    def look(names: list[str], about: dict[str, object]) -> str:
+        """Look."""
+        got.append(orjson.loads(orjson.dumps([names, about])))
+        names.append("evil")
+        about["deep"] = {"to": EVIL}
+        if len(got) < 3:
+            raise ConnectionError("not there")
+        return "seen"
+
+    store, model = MemoryJournal(), model_of((calls(("look", {"names": ["a"], "about": {"deep": {"to": "b"}}})), "x"))
+    agent = Agent(model, tools=[look], journal=store, config=LoopConfig(guard=GuardConfig()))
+    made = await seen(agent, await agent.run("Look at a and b."), World(), model, store)
+    assert got == [[["a"], {"deep": {"to": "b"}}]] * 3
+    (call,) = made.state.done[0].calls
+    assert call.arguments == {"names": ["a"], "about": {"deep": {"to": "b"}}}
+
+
+async def test_what_a_tool_does_to_its_arguments_is_not_asked_for_again() -> None:
+    got: list[list[str]] = []
+
+    @tool(effect="write")
+    def keep(names: list[str]) -> str:
+        """Keep names."""
+        got.append(list(names))
+        names.clear()
+        return "kept"
+
+    twice = calls(("keep", {"names": ["a"]}))
+    store, model = MemoryJournal(), model_of((twice, twice, "x"))
+    agent = Agent(model, tools=[keep], journal=store)
+    made = await seen(agent, await agent.run("Keep a."), World(), model, store)
+    assert got == [["a"]]  # the second is known: it is the very same call
+    assert [call.arguments for turn in made.state.done for call in turn.calls] == [{"names": ["a"]}] * 2
+
+
+async def test_a_probe_gets_arguments_of_its_own_too() -> None:
+    asked: list[list[str]] = []
+
+    def was_kept(names: list[str]) -> str:
+        asked.append(list(names))
+        names.append("evil")
+        return "kept"
+
+    @tool(effect="write", probe=was_kept)
+    def keep(names: list[str]) -> str:
+        """Keep names."""
+        return f"kept {names}"
+
+    store, model = MemoryJournal(), model_of((calls(("keep", {"names": ["a"]})), "x"))
+    for at in range(1, 12):
+        store = MemoryJournal()
+        broken = CrashingStore(store, at, "after", of=["append"])
+        with pytest.raises((Crash, JournalError)):
+            await Agent(model, tools=[keep], journal=broken).run("Keep a.", run_id="r")
+        events = [record.event for record in (await store.read_recorded("r"))[0]]
+        if events and isinstance(events[-1], CallStarted):
+            break
+    agent = Agent(model, tools=[keep], journal=store)
+    made = await seen(agent, await agent.resume("r"), World(), model, store)
+    assert asked == [["a"]]
+    assert made.state.done[0].calls[0].arguments == {"names": ["a"]}
+
+
+# --- a branch answers for its own calls
+
+
+TASK = f"Read bill.txt, then pay 900 to {OWN}."
+GOOD = tree(branch(*PAY))
+
+
+def until_paid(request: ModelRequest) -> str:
+    return WORDS if "ok: paid" in request.messages[0].content else GOOD
+
+
+async def test_a_call_with_other_arguments_is_not_held_against_the_branch() -> None:
+    bad = calls(("pay", {"account": EVIL, "amount": 5}))
+    made = await told(TASK, (bad, calls(PAY), "x"), replace(ON, approvals="deny"), until_paid)
+    assert made.of(BranchRejected) == []
+    assert [len(event.tree.branches) for event in made.of(HypothesesMade)] == [1, 1, 1]
+    assert [event.dropped for event in made.of(HypothesesMade)] == [0, 0, 0]
+    stages = [request for request in made.model.requests if request.system.startswith("You name the ways")]
+    assert all("Refused or failed" not in request.messages[0].content for request in stages)
+    assert made.world.done == [f"pay {OWN} 900"]
+
+
+async def test_a_failed_call_with_other_arguments_is_none_of_the_branch_either() -> None:
+    world = World(failing=frozenset({"other.txt"}))
+    steps = (calls(("read_file", {"path": "other.txt"})), "x")
+    made = await told("Read bill.txt.", steps, ON, tree(branch("read_file", {"path": "bill.txt"})), world)
+    assert made.of(BranchRejected) == []
+
+
+@pytest.mark.parametrize("amount", [900, 900.0, "900"])
+async def test_the_call_of_the_branch_however_it_is_written_is_its_own(amount: object) -> None:
+    world = World(failing=frozenset({OWN}))
+    steps = (calls(("pay", {"account": OWN, "amount": amount})), "x")
+    made = await told(f"Pay 900 to {OWN}.", steps, ON, tree(branch(*PAY)), world)
+    assert [(e.branch_id, e.rule) for e in made.of(BranchRejected)] == [("b1", "call_failed")]
+
+
+async def test_one_set_of_a_branch_that_fails_is_the_branch_that_fails() -> None:
+    world = World(failing=frozenset({"b.txt"}))
+    named = tree(branch("read_file", {"path": "a.txt"}, {"path": "b.txt"}), branch("__response__", necessity_score=0))
+    steps = (calls(("read_file", {"path": "b.txt"})), "x")
+    made = await told("Read a.txt and b.txt.", steps, ON, named, world)
+    assert [(e.branch_id, e.rule) for e in made.of(BranchRejected)] == [("b1", "call_failed")]
+
+
+# --- what is nested too deeply
+
+
+def deep(levels: int) -> dict[str, object]:
+    value: dict[str, object] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("levels", [150, 240, 500, 900, 990, 1_010, 5_000])
+@pytest.mark.parametrize("place", ["arguments", "of no tool", "flows", "beside"])
+async def test_a_reply_that_is_nested_too_deeply_gives_an_ordinary_step(levels: int, place: str) -> None:
+    @tool(effect="read")
+    def look(meta: dict[str, object]) -> str:
+        """Look."""
+        return f"seen {len(meta)}"
+
+    inner = '{"a":' * levels + "1" + "}" * levels
+    told_ = {
+        "arguments": f'{{"tool_name":"look","argument_sets":[{{"meta":{inner}}}]}}',
+        "of no tool": f'{{"tool_name":"else","argument_sets":[{{"meta":{inner}}}]}}',
+        "flows": f'{{"tool_name":"look","argument_sets":[{{"meta":{{}}}}],"flows":{{"meta":{{"source":{inner}}}}}}}',
+        "beside": f'{{"tool_name":"look","argument_sets":[{{"meta":{{}}}}],"more":{inner}}}',
+    }[place]
+    store, model = MemoryJournal(), model_of((calls(("look", {"meta": {}})), "x"), f'{{"branches":[{told_}]}}')
+    agent = Agent(model, tools=[look], journal=store, config=LoopConfig(guard=ON))
+    made = await seen(agent, await agent.run("Look."), World(), model, store)
+    assert (made.run.status, made.run.answer) == ("completed", "x")
+    first = made.of(HypothesesMade)[0]
+    assert len(first.tree.branches) == (levels == 150 and place != "of no tool")
+    assert first.dropped == 1 - len(first.tree.branches) or first.asking.failure
+
+
+# --- memory learns only where nobody was needed
+
+
+async def remembering(
+    folder: Path, task: str, made: tuple[Scripted, ...], config: GuardConfig = MEMORY
+) -> tuple[Run, list[Event], list[dict[str, Any]]]:
+    """One run beside a journal in a file, and what is remembered after it."""
+    journal, model = folder / "journal.db", model_of(made)
+    agent = Agent(model, tools=World().tools(), journal=journal, config=LoopConfig(guard=config))
+    run = await agent.run(task)
+    await agent.aclose()
+    store = SqliteJournal(journal)
+    events = [record.event for record in (await store.read_recorded(run.id))[0]]
+    await store.aclose()
+    assert replay(events).differs_at is None
+    file = paths_file(journal)
+    return run, events, orjson.loads(file.read_bytes()) if file.exists() else []
+
+
+def recalled(events: list[Event]) -> list[HypothesisBranch]:
+    found = (one for e in events if isinstance(e, HypothesesMade) for one in e.tree.branches)
+    return [one for one in found if one.source == "trajectory_memory"]
+
+
+def standing() -> StandingRule:
+    day = (dt.datetime.now(dt.UTC).date() + dt.timedelta(days=30)).isoformat()
+    spec = next(one.spec for one in World().tools() if one.spec.name == "note")
+    return StandingRule(id="n", tool="note", pin=pin_of(spec), by="Ada", expires_at=day, covers=("touch", "intent"))
+
+
+@pytest.mark.parametrize("mode", ["enforce", "observe"])
+async def test_a_run_that_needed_a_standing_rule_teaches_nothing(tmp_path: Path, mode: Any) -> None:
+    config = replace(MEMORY, standing=(standing(),), mode=mode)
+    task, steps = "What is in bill.txt?", (calls(("note", {"text": "sorry"})), "x")
+    run, events, paths = await remembering(tmp_path, task, steps, config)
+    (judged,) = [event for event in events if isinstance(event, CallJudged)]
+    assert (run.status, judged.decision.kind, bool(judged.grounds.also)) == ("completed", "allow", True)
+    assert paths == []
+    steps = (calls(("read_file", {"path": "bill.txt"}), ("note", {"text": "sorry"})), "x")
+    _, _, paths = await remembering(tmp_path, task, steps, config)
+    assert paths == []  # not of the read beside it either
+    _, events, _ = await remembering(tmp_path, task, ("x",), config)
+    assert recalled(events) == []
+    _, _, paths = await remembering(tmp_path, task, (calls(("read_file", {"path": "bill.txt"})), "x"), config)
+    assert [path["tool_name"] for path in paths] == ["read_file"]  # a rule that was not needed hinders nothing
+
+
+async def test_a_run_in_which_a_person_spoke_teaches_nothing_in_any_step(tmp_path: Path) -> None:
+    steps = (
+        PlanStep("read", kind="agent", instruction="Read bill.txt."),
+        PlanStep("pay", kind="agent", instruction="Pay it."),
+    )
+    task = Task("Pay the bill in bill.txt, please.", steps=steps)
+    made = (calls(("read_file", {"path": "bill.txt"})), "a bill", calls(("pay", {"account": OTHER, "amount": 75})), "x")
+    world, journal = World(text=f"pay 75 to {OTHER}"), tmp_path / "journal.db"
+    agent = Agent(model_of(made), tools=world.tools(), journal=journal, config=LoopConfig(guard=MEMORY))
+    run = await agent.run(task)
+    assert run.reason == "approval"
+    await agent.approve(run.id, run.waiting[0].id, by="Ada")
+    run = await agent.resume(run.id)
+    await agent.aclose()
+    assert (run.status, world.done[-1]) == ("completed", f"pay {OTHER} 75")
+    assert not paths_file(journal).exists()
+
+
+async def test_a_limit_that_a_person_lifted_is_a_word_of_a_person(tmp_path: Path) -> None:
+    world, journal = World(failing=frozenset({"gone.txt"})), tmp_path / "journal.db"
+    gone, there = calls(("read_file", {"path": "gone.txt"})), calls(("read_file", {"path": "bill.txt"}))
+    config = LoopConfig(guard=MEMORY, step_iteration=StepIterationConfig(1, on_limit_reached=LimitAction.Escalate))
+    agent = Agent(model_of((there, gone, "x")), tools=world.tools(), journal=journal, config=config)
+    run = await agent.run("Read bill.txt and gone.txt.")
+    assert run.status == "paused"
+    await agent.approve(run.id, run.waiting[0].id, by="Ada")
+    run = await agent.resume(run.id)
+    await agent.aclose()
+    assert run.status == "completed"
+    assert not paths_file(journal).exists()
+
+
+@pytest.mark.parametrize("amount", ["-900", "\u2212900", "$-900", "-$900", "-1,200.50"])
+async def test_the_sign_of_an_amount_is_kept(tmp_path: Path, amount: str) -> None:
+    await remembering(tmp_path, f"Pay 900 to {OWN}.", (calls(PAY), "x"))
+    _, events, _ = await remembering(tmp_path, f"Pay {amount} to {OTHER}.", ("x",))
+    (one,) = recalled(events)[:1]
+    wanted = -1200.5 if "," in amount else -900
+    assert one.argument_sets == ({"account": OTHER, "amount": wanted},)
+    _, events, _ = await remembering(tmp_path, f"Pay {amount} to {OTHER}.", ("x",), replace(MEMORY, direct=True))
+    assert [len(e.tree.branches) for e in events if isinstance(e, HypothesesMade)] == [2]
+    assert not [e for e in events if isinstance(e, CallStarted)]  # the gate knows no such number, so words come first
+
+
+@pytest.mark.parametrize("amount", ["900", "+900", "$900", "900GBP", "900 GBP"])
+async def test_an_amount_without_a_sign_has_none(tmp_path: Path, amount: str) -> None:
+    await remembering(tmp_path, f"Pay 75 to {OWN}.", (calls(("pay", {"account": OWN, "amount": 75})), "x"))
+    _, events, _ = await remembering(tmp_path, f"Pay {amount} to {OTHER}.", ("x",))
+    assert [one.argument_sets[0]["amount"] for one in recalled(events)[:1]] in ([900], [])
+
+
+async def test_an_amount_with_and_without_a_sign_is_not_there_once(tmp_path: Path) -> None:
+    await remembering(tmp_path, f"Pay 900 to {OWN}.", (calls(PAY), "x"))
+    _, events, _ = await remembering(tmp_path, f"Pay 900 -900 to {OTHER}.", ("x",))
+    assert recalled(events) == []
+
+
+async def test_a_path_stays_where_the_model_called_something_else(tmp_path: Path) -> None:
+    read = (calls(("read_file", {"path": "bill.txt"})), "x")
+    _, _, paths = await remembering(tmp_path, "Read bill.txt.", read)
+    assert len(paths) == 1
+    other = (calls(("pay", {"account": EVIL, "amount": 1})), "x")
+    _, events, paths = await remembering(tmp_path, "Read note.txt.", other)
+    assert recalled(events)
+    assert len(paths) == 1
