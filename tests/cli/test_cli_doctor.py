@@ -47,6 +47,7 @@ def test_model_list_tells_what_is_here(surefoot: Command, tmp_path: Path) -> Non
     assert "no: surefoot model pull" in done.out
     assert str(tmp_path / "cache") in done.out
     assert "ollama:MODEL" in done.out
+    assert "plug-ins: aisuite:MODEL, litellm-lib:MODEL" in done.out
 
 
 def test_pull_refuses_a_file_that_is_not_there(

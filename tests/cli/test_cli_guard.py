@@ -68,6 +68,7 @@ def test_an_empty_table_turns_the_gate_on_and_none_leaves_it_off(folder: Path) -
         ("rules_file = 3", "[guard] rules_file=3: give the path of a file"),
         ("rules_file = 'gone.toml'", "gone.toml': the file cannot be read"),
         ("rules_file = 'house.cedar'", "this is no TOML"),
+        ("cedar_file = 'gone.cedar'", "[guard] cedar='"),
         ("cedar_file = 'rules.toml'", "this is no Cedar"),
         ("lexicon = { sending = ['ping'] }", "[guard] lexicon='sending': choose one of read, write"),
         ("lexicon = { read = 'ping' }", "[guard] lexicon.read='ping': give a list of words"),
@@ -119,7 +120,7 @@ def test_no_tool_of_a_run_writes_its_rules_and_policies(surefoot: Command, folde
         (folder / "surefoot.toml").write_text(
             "[guard]\nmode = 'observe'\nrules_file = 'rules.toml'\ncedar_file = 'house.cedar'"
         )
-        named = ()
+        named = ("--config", "surefoot.toml")
     with chat_server(wanted, says("done")) as chat:
         surefoot("run", "--model", chat.model, "--write", *named, "Write 'rules.toml' and 'house.cedar'.")
     assert all("closed to tools" in text for text in texts(chat.bodies[1], "tool"))

@@ -280,6 +280,10 @@ def test_what_options_say_about_plans(tmp_path: Path) -> None:
     made = changed(Options(max_replans=5), by_file)
     assert made is not None
     assert made.plan == PlanConfig(max_parallel=2, evaluators=(), max_replans=5)
+    made = changed(Options(max_steps=50), LoopConfig(), "plan")
+    assert made is not None
+    assert made.plan == PlanConfig(max_llm_calls=50)
+    assert made.budget.max_steps == 50
 
 
 def test_options_of_plans_go_with_the_reasoner_plan(surefoot: Command) -> None:

@@ -236,7 +236,8 @@ def test_without_its_packages_the_command_says_what_to_install(tmp_path: Path) -
     command = [sys.executable, "-c", source]
     done = subprocess.run(command, env=clean_environment(tmp_path), capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 2
-    assert done.stderr == ("surefoot: the command line needs typer; install with: pip install 'surefoot[cli]'\n")
+    remedy = "install the extra cli: pip install 'surefoot[cli]' (in a checkout: pip install '.[cli]')"
+    assert done.stderr == f"surefoot: the command line needs typer; {remedy}\n"
 
 
 def test_debug_shows_where_an_error_comes_from(surefoot: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def check(
 ) -> None:
     """List the tools that a run with these options would have, what the gate takes them for, and what to declare."""
     settings = settings_path(config)
-    by_file = config_in(settings) if settings else LoopConfig()
+    by_file = config_in(settings, is_found=config is None) if settings else LoopConfig()
     guard_files(settings, options)
     limits = changed(options, by_file) or by_file
     recipe = recipe_from(options)

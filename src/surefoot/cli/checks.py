@@ -19,7 +19,7 @@ from surefoot.cli.passwords import without_password
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.providers import PROVIDERS, resolve
 from surefoot.models.weights import cache_directory, known_models
-from surefoot.types.errors import SurefootError
+from surefoot.types.errors import SurefootError, extra_needed
 from surefoot.types.ports import RunInfo
 
 Mark = Literal["good", "note", "bad"]
@@ -90,8 +90,7 @@ def extras(*, is_local: bool) -> list[Check]:
             checks.append(Check("good", f"extra {extra}", told))
             continue
         mark: Mark = "bad" if extra == "local" and is_local else "note"
-        remedy = f"pip install 'surefoot[{extra}]'"
-        checks.append(Check(mark, f"extra {extra}", f"not installed: {', '.join(lacking)}", remedy))
+        checks.append(Check(mark, f"extra {extra}", f"not installed: {', '.join(lacking)}", extra_needed(extra)))
     return checks
 
 
@@ -184,7 +183,7 @@ def installed(name: str) -> str:
 
 
 async def _runs(path: Path) -> Sequence[RunInfo]:
-    store = SqliteJournal(path)
+    store = SqliteJournal(path, read_only=True)
     try:
         return await store.runs(1)
     finally:

@@ -23,7 +23,10 @@ def doctor(
     base_url: Annotated[str | None, typer.Option(help="Base URL of an OpenAI-compatible server.")] = None,
     journal: JournalOption = None,
 ) -> None:
-    """Say what is configured, what is missing and how to mend it. Exit code 0: `surefoot run` can work."""
+    """Say what is configured, what is missing and how to mend it.
+
+    Exit code 0: `surefoot run` can work. 1: it cannot, because a check failed.
+    """
     found = all_checks(chosen_model(model), base_url, journal_path(journal), Path.cwd())
     console = stdout()
     for check in found:

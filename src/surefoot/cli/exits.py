@@ -27,7 +27,8 @@ CODES: Mapping[Status, int] = {
 
 HELP = (
     "Exit codes: 0 completed · 3 completed with a reservation · 4 stopped · 5 failed · 6 paused, a person has to "
-    "speak · 130 cancelled or interrupted · 2 wrong usage or configuration · 1 the journal cannot be read or written."
+    "speak · 130 cancelled or interrupted · 2 wrong usage or configuration · 1 the journal cannot be read or written "
+    "(also: `replay` comes to something else, a check of `doctor` failed)."
 )
 
 

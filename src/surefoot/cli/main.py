@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from surefoot.cli.exits import INTERRUPTED, MISUSED, code_of
 from surefoot.cli.passwords import without_password
-from surefoot.types.errors import SurefootError
+from surefoot.types.errors import SurefootError, extra_needed
 
 DEBUG_VARIABLE = "SUREFOOT_DEBUG"
 
@@ -23,7 +23,7 @@ def main() -> None:
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         print(
-            f"surefoot: the command line needs {' and '.join(missing)}; install with: pip install 'surefoot[cli]'",
+            f"surefoot: the command line needs {' and '.join(missing)}; {extra_needed('cli')}",
             file=sys.stderr,
         )
         sys.exit(MISUSED)

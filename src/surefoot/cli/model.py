@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Generator
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
@@ -14,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from surefoot.cli.live import stderr, stdout
-from surefoot.models.providers import PROVIDERS
+from surefoot.models.providers import ENTRY_POINTS, PROVIDERS
 from surefoot.models.weights import known_models
 
 app = typer.Typer(help="The embedded model: fetch it, see whether it is there.", no_args_is_help=True)
@@ -50,6 +51,8 @@ def listed() -> None:
         table.add_row(*map(Text, (f"local ({model.name})", f"{model.size / 1e6:,.0f} MB", here, str(model.path))))
     console.print(table)
     console.print(f"\nservers: {', '.join(f'{name}:MODEL' for name in PROVIDERS)}, http://HOST:PORT/v1#MODEL")
+    plugins = sorted({entry.name for entry in entry_points(group=ENTRY_POINTS)})
+    console.print(f"plug-ins: {', '.join(f'{name}:MODEL' for name in plugins) or 'none'}")
 
 
 @contextlib.contextmanager

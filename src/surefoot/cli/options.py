@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from copy import copy
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -229,9 +230,25 @@ class Options:
     ] = None
 
 
-def takes_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, which takes an `Options` as `options`, as typer wants it: with each of them as a parameter."""
+_KEPT = ("reasoner", "thinking", "guard", "rules", "cedar")
+"""What a run keeps from its beginning on. To give another is refused, with the reason, and help does not offer it."""
+
+KEPT_BY_RESUME = _KEPT
+KEPT_BY_FORK = (
+    *_KEPT,
+    *("max_steps", "max_rounds", "max_tokens", "max_seconds", "max_cost", "on_stuck"),
+    *("include", "exclude", "max_tools", "verified_only", "prefetch"),
+    *("approve_plan", "review_plan", "max_replans", "max_parallel"),
+)
+
+
+def takes_options(command: Callable[..., None], hidden: Collection[str] = ()) -> Callable[..., None]:
+    """The command, which takes an `Options` as `options`, as typer wants it: with each of them as a parameter.
+
+    Those of the names `hidden` are taken, and not shown in its help.
+    """
     hints = get_type_hints(Options, include_extras=True)
+    hints.update({name: _without_help(hints[name]) for name in hidden})
     names = tuple(field.name for field in fields(Options))
     signature = inspect.signature(command, eval_str=True)
     kind = inspect.Parameter.KEYWORD_ONLY
@@ -252,3 +269,10 @@ def takes_options(command: Callable[..., None]) -> Callable[..., None]:
     with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # as PEP 362 has it
     with_options.__annotations__ = {one.name: one.annotation for one in parameters}
     return with_options
+
+
+def _without_help(hint: Any) -> Any:  # Any: an annotation, as typing has it
+    kind, option = get_args(hint)
+    silent = copy(option)
+    silent.hidden = True
+    return Annotated[kind, silent]

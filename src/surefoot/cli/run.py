@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -17,7 +18,16 @@ from surefoot.cli.driving import Work, conduct
 from surefoot.cli.finding import Found, find, state_of
 from surefoot.cli.lines import Line, visible
 from surefoot.cli.live import JsonLines, Progress, Showing, put, stderr
-from surefoot.cli.options import JournalOption, JsonOption, Options, RunArgument, VerboseOption, takes_options
+from surefoot.cli.options import (
+    KEPT_BY_FORK,
+    KEPT_BY_RESUME,
+    JournalOption,
+    JsonOption,
+    Options,
+    RunArgument,
+    VerboseOption,
+    takes_options,
+)
 from surefoot.cli.plan_live import PlanProgress
 from surefoot.cli.recipes import keep_recipe, recipe_of
 from surefoot.cli.review import word_on_plan
@@ -58,13 +68,13 @@ def run(
     """Run a task: progress on stderr, the answer on stdout, the exit code tells how it ended."""
     given = Task(_task_text(task), tuple(_attached(path) for path in attach or ()))
     settings = settings_path(config)
-    by_file = config_in(settings) if settings else LoopConfig()
+    by_file = config_in(settings, is_found=config is None) if settings else LoopConfig()
     closed = guard_files(settings, options)
     recipe = replace(recipe_from(options), settings=str(settings or ""), guard_files=closed)
     path = journal_path(journal)
     tools = tools_of(recipe, path)
     store = opened(path, make=True)
-    agent = agent_from(recipe, tools, store, changed(options, by_file) or by_file, instructions)
+    agent = agent_from(recipe, tools, store, changed(options, by_file, recipe.reasoner) or by_file, instructions)
     run_id = new_run_id()
     keep_recipe(path, run_id, recipe)
 
@@ -78,7 +88,7 @@ def run(
     raise typer.Exit(conduct(agent, work, store=store, run_id=run_id, showing=showing, hint=hint, word=word))
 
 
-@takes_options
+@partial(takes_options, hidden=KEPT_BY_RESUME)
 def resume(
     *,
     options: Options,
@@ -98,7 +108,7 @@ def resume(
     check_tools(state, tools, recipe)
     if options.guard or options.rules or options.cedar:
         raise UsageError(f"run {found.run_id} keeps the gate that it was started with; start a new run with another")
-    config = changed(options, state.config)
+    config = changed(options, state.config, state.reasoner)
     if options.prefetch is not None and (state.found or state.turn or state.done):
         raise UsageError(f"run {found.run_id} is past its prefetching; start a new run with what you want about it")
     agent = agent_from(recipe, tools, store, config, state.instructions)
@@ -112,7 +122,7 @@ def resume(
     raise typer.Exit(conduct(agent, work, store=store, run_id=found.run_id, showing=showing, hint=hint, word=word))
 
 
-@takes_options
+@partial(takes_options, hidden=KEPT_BY_FORK)
 def fork(
     *,
     options: Options,

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TextIO, TypeVar
 import typer
 
 from surefoot.agent import Agent
-from surefoot.cli.exits import DONE, JOURNAL_TROUBLE
+from surefoot.cli.exits import CODES, DONE, JOURNAL_TROUBLE
 from surefoot.cli.finding import Found, find
 from surefoot.cli.json_lines import json_line
 from surefoot.cli.lines import Line, visible
@@ -61,7 +61,7 @@ def runs(
     async def listed(store: SqliteJournal) -> list[tuple[RunInfo, str]]:
         return [(info, await _status(store, info)) for info in await store.runs(limit)]
 
-    found = _with(journal, listed)
+    found = _with(journal, listed, read_only=True)
     if as_json:
         for info, status in found:
             print(json_line({"run": info, "status": status}))
@@ -120,7 +120,7 @@ def show(
         told.close(journal_hint(journal))
         return DONE
 
-    raise typer.Exit(_with(journal, shown))
+    raise typer.Exit(_with(journal, shown, read_only=not follow))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def replay(run_id: RunArgument, journal: JournalOption = None) -> None:
         found.whole()
         return DONE
 
-    raise typer.Exit(_with(journal, again))
+    raise typer.Exit(_with(journal, again, read_only=True))
 
 
 def approve(
@@ -189,8 +189,8 @@ def approve(
     """Show the question about a call that waits for a person, and take the answer. `resume` then goes on.
 
     No is the default: without a terminal, and with anything but yes, the call is not allowed. A "no" is put on record;
-    with no answer it goes on waiting. CALL may be "plan", which signs the plan of a run; that allows none of its calls.
-    With --outcome it settles a call in doubt.
+    with no answer it goes on waiting, and the exit code is 6. CALL may be "plan", which signs the plan of a run; that
+    allows none of its calls. With --outcome it settles a call in doubt.
     """
     if refuse and yes:
         raise UsageError("--refuse and --yes contradict each other; leave one of them out")
@@ -216,7 +216,9 @@ def approve(
         put(stdout(), [Line("not allowed: nobody said yes, and the call goes on waiting", "warn")])
         return Run.of(found.state)
 
-    _speak(run_id, journal, spoken)
+    run = _speak(run_id, journal, spoken)
+    if any(one.id == call for one in run.waiting):  # others may wait still; this one has its answer, or has not
+        raise typer.Exit(CODES["paused"])
 
 
 def answer_on(stream: TextIO) -> Literal["yes", "no", ""]:
@@ -289,16 +291,20 @@ class _Told:
             put(self._console, [*ending_lines(state), Line(""), *closing(Run.of(state), hint)])
 
 
-def _speak(given: str, journal: Path | None, word: Callable[[Agent, Found], Coroutine[object, object, Run]]) -> None:
+def _speak(given: str, journal: Path | None, word: Callable[[Agent, Found], Coroutine[object, object, Run]]) -> Run:
     async def spoken(store: SqliteJournal) -> Run:
         return await word(speaker(store), (await find(store, given)).whole())
 
-    put(stdout(), closing(_with(journal, spoken), journal_hint(journal)))
+    run = _with(journal, spoken)
+    put(stdout(), closing(run, journal_hint(journal)))
+    return run
 
 
-def _with(journal: Path | None, work: Callable[[SqliteJournal], Coroutine[object, object, T]]) -> T:
+def _with(
+    journal: Path | None, work: Callable[[SqliteJournal], Coroutine[object, object, T]], *, read_only: bool = False
+) -> T:
     """What `work` gives with the journal open."""
-    store = opened(journal_path(journal))
+    store = opened(journal_path(journal), read_only=read_only)
 
     async def closed_after() -> T:
         try:

@@ -1,7 +1,8 @@
 """What is set about a run: by a settings file, and by the options that beat it.
 
-A settings file is TOML: data that is never executed, without models and keys. It speaks for new runs only. A run that
-goes on has its own configuration in its journal, so that a file which its tools might have written cannot loosen it.
+A settings file is TOML: data that is never executed, without keys. It speaks for new runs only. A run that goes on has
+its own configuration in its journal, so that a file which its tools might have written cannot loosen it. A file that
+nobody named, because it was found in the folder, may say less (`folder_settings`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from surefoot.cli.folder_settings import check_found
 from surefoot.cli.guarding import FIELDS, FILES, guard_from, guard_said
 from surefoot.cli.options import Options, PlanSigning
 from surefoot.types.config import Budget, LoopConfig
@@ -34,7 +36,8 @@ SettingsOption = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help=f'Settings file; "" is none. Default: {SETTINGS_FILE} in this folder, if it is there.',
+        help=f'Settings file; "" is none. Default: {SETTINGS_FILE} in this folder, if it is there; '
+        "of that one no models are taken, and nothing that loosens the gate.",
         show_default=False,
     ),
 ]
@@ -73,10 +76,11 @@ def settings_path(given: str | None) -> Path | None:
     return own if os.path.lexists(own) else None  # a link that leads nowhere is told, not passed over
 
 
-def config_in(path: Path) -> LoopConfig:
+def config_in(path: Path, *, is_found: bool = False) -> LoopConfig:
     """The configuration that a settings file gives; what it leaves out is as by default.
 
-    Raises `UsageError` (for one value `ConfigError`) that names the file, the table, the field and what to do.
+    Raises `UsageError` (for one value `ConfigError`) that names the file, the table, the field and what to do; also for
+    what a file may not say that `is_found` in the folder, and that nobody named.
     """
     made: dict[str, Any] = {}  # one of the eight configurations by the name of its table
     for name, table in _read(path).items():
@@ -87,13 +91,17 @@ def config_in(path: Path) -> LoopConfig:
             )
         if not isinstance(table, Mapping):
             raise UsageError(f"{path}: {name!r} has to be a table; write [{name}] and its fields below")
-        made[name] = _made(path, name, cast("Table", table))  # the keys of a TOML table are text
+        given = cast("Table", table)  # the keys of a TOML table are text
+        made[name] = _made(path, name, given)
+        if is_found:
+            check_found(path, name, given, _KINDS[name].default, made[name])
     return replace(made.pop("loop", LoopConfig()), **made)
 
 
-def changed(options: Options, config: LoopConfig) -> LoopConfig | None:
+def changed(options: Options, config: LoopConfig, reasoner: str = "") -> LoopConfig | None:
     """The configuration with what the options say, field by field; None when they say nothing about it.
 
+    `--max-steps` is said of the whole run: a `reasoner` that plans has its own ceiling for that, which it sets, too.
     Raises `ConfigError` for a value that cannot be meant.
     """
     said = _said(max_rounds=options.max_rounds)
@@ -114,7 +122,8 @@ def changed(options: Options, config: LoopConfig) -> LoopConfig | None:
     if options.on_stuck is not None:  # who says what is to happen wants it to happen
         stuck = config.step_iteration or StepIterationConfig()
         said["step_iteration"] = replace(stuck, on_limit_reached=options.on_stuck.value, enabled=True)
-    if plan := _plan_said(options):
+    ceiling = options.max_steps if reasoner == "plan" else None
+    if plan := {**_plan_said(options), **_said(max_llm_calls=ceiling)}:
         said["plan"] = replace(config.plan or PlanConfig(), **plan)
     if guard := guard_said(options, config.guard):
         said["guard"] = guard

@@ -43,7 +43,7 @@ def journal_hint(given: Path | None) -> str:
     return f" --journal {shlex.quote(str(given))}" if given else ""
 
 
-def opened(path: Path, *, make: bool = False) -> SqliteJournal:
+def opened(path: Path, *, make: bool = False, read_only: bool = False) -> SqliteJournal:
     """The journal; its folder is made with `make`, and must hold it otherwise. Raises `UsageError`, `JournalError`."""
     if make:
         try:
@@ -54,7 +54,7 @@ def opened(path: Path, *, make: bool = False) -> SqliteJournal:
             ) from error
     elif not path.exists():
         raise UsageError(f"there is no journal at {path}; `surefoot run` makes one, --journal names another")
-    return SqliteJournal(path)
+    return SqliteJournal(path, read_only=read_only)
 
 
 def recipe_from(options: Options, earlier: Recipe | None = None, state: State = EMPTY) -> Recipe:

@@ -26,6 +26,7 @@ _LIMITS = {
     "time": "--max-seconds",
     "round_limit": "--max-rounds",
     "replan_budget": "--max-replans",
+    "llm_budget": "--max-steps",
     "token_budget": "--max-tokens",
     "cost_budget": "--max-cost",
 }

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from surefoot.journal.codec import chain, check_fork, digest_of, encode
 from surefoot.journal.lease import Owner, is_alive, owners_of
-from surefoot.journal.sqlite_file import FILE_ERRORS, connect, file_error
+from surefoot.journal.sqlite_file import FILE_ERRORS, connect, connect_to_read, file_error, has_log, is_writable
 from surefoot.journal.sqlite_read import Reader, RunRow, Tail
 from surefoot.journal.sqlite_write import BlobRow, EventRow, Writer
 from surefoot.types.errors import JournalError, RunBusy, UsageError
@@ -28,12 +28,16 @@ _POLL_S = 0.2
 
 
 class SqliteJournal:
-    """A `JournalStore` in one SQLite file, which is made at the first use; its folder must exist."""
+    """A `JournalStore` in one SQLite file, which is made at the first use; its folder must exist.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    With `read_only` nothing can be driven, and a journal is also read where nothing may be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         if path == ":memory:":  # would be a file of that name
             raise UsageError("a SqliteJournal is a file; use a MemoryJournal for runs that nobody keeps")
         self._path = Path(path)
+        self._read_only = read_only
         self._opened: _File | None = None
 
     @property
@@ -47,7 +51,7 @@ class SqliteJournal:
         With `create` the run must be new, or have no records and nobody who drives it: whoever made it died before the
         first.
         """
-        file = self._file()
+        file = self._file_to_write()
         if run_id in file.driven:
             raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
         if file.writer.broken:
@@ -66,7 +70,7 @@ class SqliteJournal:
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
         """Make a run that shares the records of `parent` before `at`, at least one. Copies no events."""
-        file = self._file()
+        file = self._file_to_write()
         file.writer.flush()
         row = file.reader.find(parent)
         check_fork(parent, at, file.reader.tail(parent).seq)
@@ -130,11 +134,17 @@ class SqliteJournal:
                 async with asyncio.timeout(_POLL_S):
                     await changed.wait()
 
+    def _file_to_write(self) -> _File:
+        if self._read_only:
+            raise UsageError(f"the journal {self._path} was opened to be read only; open it without read_only")
+        return self._file()
+
     def _file(self) -> _File:
         loop = asyncio.get_running_loop()
         file = self._opened
         if file is None:
-            file = self._opened = _File(self._path.resolve(), loop)  # a link's log lies beside the file it leads to
+            path = self._path.resolve()  # a link's log lies beside the file it leads to
+            file = self._opened = _File(path, loop, may_write=not self._read_only or is_writable(path))
         if file.pid != os.getpid():
             raise UsageError("this journal was opened before the process was forked; make a new one in the child")
         if file.loop is not loop:
@@ -252,14 +262,15 @@ class _File:
     The right to drive is taken in a transaction of its own: of two who take it at once, the second sees the first.
     """
 
-    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, *, may_write: bool) -> None:
         self.loop = loop
         self.pid = os.getpid()
-        self.db = connect(path)
+        self.db = connect(path) if may_write else connect_to_read(path)
         self.reader = Reader(self.db, path)
         self.writer = Writer(self.db, path)
         self.driven: dict[str, SqliteRun] = {}
         self._path = path
+        self._may_write = may_write
         self._owner: Owner | None = None
 
     def create(self, run_id: str) -> int:
@@ -292,6 +303,8 @@ class _File:
 
     def is_alive(self, token: str) -> bool:
         """Whether the store of that token still exists."""
+        if not (self._may_write or has_log(self._path)):  # whoever drives a run has written to the log
+            return False
         return is_alive(owners_of(self._path), token)
 
     def data_version(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -58,6 +59,11 @@ _REMEDIES = {
     sqlite3.SQLITE_IOERR: "the disk reports an error; check it before going on",
 }
 
+_LOG_REMEDY = (
+    "it has a log that was not folded in, and beside it nothing may be written; copy it with all files of its name to "
+    "a folder of yours, and name the copy"
+)
+
 
 def code_of(error: Exception) -> int:
     """SQLite's primary result code, 0 when the error is not SQLite's own."""
@@ -87,10 +93,52 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
+def is_writable(path: Path) -> bool:
+    """Whether this process may write the journal of that path, and files beside it, as `connect` has to."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)
+
+
+def has_log(path: Path) -> bool:
+    """Whether there are pages outside of the journal file. Then somebody may have it open, or died with it open."""
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """The journal of that absolute path, where nothing may be written. Nothing is made, changed or locked.
+
+    SQLite reads a file of this kind only with an index beside it, unless it is told that nobody changes the file
+    (`immutable`). That is so where it has no log: whoever writes, writes to the log first. Where it has one, the index
+    has to be there, too. Raises `JournalError` where it is not, and as `connect`.
+    """
+    still = "" if has_log(path) else "&immutable=1"
+    db: sqlite3.Connection | None = None
+    try:
+        db = sqlite3.connect(f"{path.as_uri()}?mode=ro{still}", uri=True, isolation_level=None, check_same_thread=False)
+        _check_form(db, path)
+    except (*FILE_ERRORS, JournalError) as error:
+        if db is not None:
+            db.close()
+        if isinstance(error, JournalError):
+            raise
+        if not still and code_of(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise JournalError(f"journal {path}: {error}; {_LOG_REMEDY}") from error
+        raise file_error(path, error) from error
+    return db
+
+
 def _prepare(db: sqlite3.Connection, path: Path) -> None:
     if _is_empty(db):
         _use_wal(db, path)  # cannot be done inside a transaction
         _make(db)
+    _check_form(db, path)
+    _use_wal(db, path)
+    db.execute("PRAGMA synchronous=NORMAL")
+    db.execute("PRAGMA wal_autocheckpoint=0")
+    db.execute("PRAGMA journal_size_limit=16777216")  # a log that had to grow is cut back when it starts over
+
+
+def _check_form(db: sqlite3.Connection, path: Path) -> None:
     application, form = _pragma(db, "application_id"), _pragma(db, "user_version")
     if application != _APPLICATION:
         raise JournalError(f"journal {path}: this SQLite file belongs to another program; name another path")
@@ -98,10 +146,6 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
         raise JournalError(f"journal {path}: their form is none that was; {_REMEDIES[sqlite3.SQLITE_CORRUPT]}")
     if form > FORMAT:
         raise JournalTooNew(f"journal {path}: its tables have form {form}, this surefoot knows {FORMAT}: upgrade it")
-    _use_wal(db, path)
-    db.execute("PRAGMA synchronous=NORMAL")
-    db.execute("PRAGMA wal_autocheckpoint=0")
-    db.execute("PRAGMA journal_size_limit=16777216")  # a log that had to grow is cut back when it starts over
     db.execute("PRAGMA trusted_schema=OFF")  # a file may come from anywhere
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from surefoot.models.pull_encoder import ENCODER, VOCABULARY
 from surefoot.models.weights import cache_directory, is_present, verify, weights_file
 from surefoot.models.wordpiece import WordPiece
-from surefoot.types.errors import ConfigError, ModelError
+from surefoot.types.errors import ConfigError, ModelError, extra_needed
 
 MOST_NUMBERS = 128
 """Pieces of a text that are read; the model was trained on so many."""
@@ -135,6 +135,4 @@ def _library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ConfigError(
-            "encoder", "local", f"it needs a package ({error}): pip install 'surefoot[encoder]'"
-        ) from error
+        raise ConfigError("encoder", "local", f"it needs a package ({error}); {extra_needed('encoder')}") from error

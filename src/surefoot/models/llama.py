@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from surefoot.models.weights import verify
-from surefoot.types.errors import ConfigError, ModelError
+from surefoot.types.errors import ConfigError, ModelError, extra_needed
 
 JsonObject = Mapping[str, object]
 OnEvent = Callable[[JsonObject], bool]
@@ -122,7 +122,7 @@ def import_library() -> Any:
         return importlib.import_module("xllamacpp")
     except ImportError as error:
         raise ConfigError(
-            "model", "local", f"the embedded model needs a package ({error}): pip install 'surefoot[local]'"
+            "model", "local", f"the embedded model needs a package ({error}); {extra_needed('local')}"
         ) from error
 
 

@@ -121,16 +121,15 @@ def _endpoint(name: str, model: str, provider: Provider, api_key: str | None, en
         raise ConfigError(
             "base_url",
             "",
-            f"{name} needs its server's address: pass base_url=… or set {provider.base_url_variable}",
+            f"{name} needs its server's address: set the environment variable {provider.base_url_variable}, or write "
+            "http://host:port/v1#model",
         )
     base = parse_base_url(url)
     variable = next((variable for variable in provider.keys if environment.get(variable)), provider.keys[0])
     key = (api_key or base.key or environment.get(variable, "")).strip()  # a URL's password was written for its host
     if not key and provider.needs_key and not is_local_url(base.url):
         variables = " or ".join(provider.keys)
-        raise ConfigError(
-            "api_key", "", f"{name} needs a key: set the environment variable {variables}, or pass api_key=…"
-        )
+        raise ConfigError("api_key", "", f"{name} needs a key: set the environment variable {variables}")
     if not key.isascii() or not key.isprintable():
         raise ConfigError("api_key", "…", f"the key for {name} holds signs that no key has; copy it again")
     if key and base.scheme == "http" and not is_local_url(base.url):

@@ -23,7 +23,7 @@ def rules_of(path: Path | str) -> tuple[tuple[Rule, ...], tuple[StandingRule, ..
     Raises `ConfigError` that names the file and the rule for whatever cannot be read whole and as it is meant.
     """
     try:
-        told = tomllib.loads(_text(path))
+        told = tomllib.loads(_text(path, "rules"))
     except (ValueError, RecursionError) as error:
         raise ConfigError("rules", str(path), f"this is no TOML: {error}") from error
     for name in told:
@@ -36,7 +36,7 @@ def rules_of(path: Path | str) -> tuple[tuple[Rule, ...], tuple[StandingRule, ..
 
 def cedar_of(path: Path | str) -> str:
     """The text of a file of Cedar policies, for `GuardConfig(cedar=…)`. Raises `ConfigError` if it is none."""
-    text = _text(path)
+    text = _text(path, "cedar")
     try:
         check_cedar(text)
     except ConfigError as error:
@@ -44,11 +44,14 @@ def cedar_of(path: Path | str) -> str:
     return text
 
 
-def _text(path: Path | str) -> str:
+def _text(path: Path | str, field: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ConfigError("rules", str(path), f"the file cannot be read: {error}") from error
+    except OSError as error:
+        told = f"the file cannot be read: {error.strerror}; name another one"
+        raise ConfigError(field, str(path), told) from error
+    except ValueError as error:
+        raise ConfigError(field, str(path), f"the file cannot be read: {error}; save it as UTF-8") from error
 
 
 def _made(

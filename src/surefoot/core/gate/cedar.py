@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import cast
 
 from surefoot.core.gate.asked import Asked, Word
-from surefoot.types.errors import ConfigError
+from surefoot.types.errors import ConfigError, extra_needed
 
 _LARGEST = 2**63
 _DECIMALS = 4
@@ -45,7 +45,7 @@ def check_cedar(text: str) -> None:
         if not text.strip():
             raise ValueError("it holds no policy, so nothing would be permitted")  # noqa: TRY301  # told as the others are
     except ImportError as error:
-        raise ConfigError("cedar", "…", "Cedar policies need the extra: pip install 'surefoot[cedar]'") from error
+        raise ConfigError("cedar", "…", f"Cedar policies need the package cedarpy; {extra_needed('cedar')}") from error
     except ValueError as error:
         raise ConfigError("cedar", "…", f"this is no Cedar: {error}") from error
 

@@ -13,7 +13,7 @@ from surefoot.tools.mcp.connection import Connection, Unreachable
 from surefoot.tools.mcp.declared import McpServer
 from surefoot.tools.mcp.offers import Listing
 from surefoot.tools.mcp.tool import McpTool
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import UsageError, extra_needed
 
 _LOG = logging.getLogger("surefoot")
 
@@ -27,7 +27,7 @@ class McpServers:
 
     def __init__(self, servers: Sequence[McpServer], *, backoff_s: float = 0.5) -> None:
         if servers and find_spec("mcp") is None:
-            raise UsageError("MCP servers need the package mcp; install with: pip install 'surefoot[mcp]'")
+            raise UsageError(f"MCP servers need the package mcp; {extra_needed('mcp')}")
         self.servers = tuple(servers)
         self._backoff_s = backoff_s
         # A connection belongs to the loop that opened it, and `run_sync` makes a loop for each run.

@@ -1,0 +1,295 @@
+"""A settings file that was only found in the folder: it may tighten and limit, and nothing else without a word."""
+
+import os
+import re
+import shutil
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import cast
+
+import pytest
+from cli_world import Command, Json, chat_server, says
+
+from surefoot import SqliteJournal
+from surefoot.cli.folder_settings import TAKEN
+from surefoot.cli.guarding import FIELDS
+from surefoot.cli.settings import config_in
+from surefoot.journal import sqlite_file
+from surefoot.types.config import Budget, LoopConfig
+from surefoot.types.errors import JournalError, UsageError, extra_needed
+from surefoot.types.guard import GuardConfig
+from surefoot.types.knowledge import ConventionsConfig
+from surefoot.types.planning import PlanConfig
+from surefoot.types.prehydration import PreHydrationConfig
+from surefoot.types.profile import ToolProfile
+from surefoot.types.progress import StepIterationConfig
+
+PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+CLASSES: Mapping[str, type] = {
+    "budget": Budget,
+    "loop": LoopConfig,
+    "tool_profile": ToolProfile,
+    "step_iteration": StepIterationConfig,
+    "pre_hydration": PreHydrationConfig,
+    "guard": GuardConfig,
+    "plan": PlanConfig,
+    "conventions": ConventionsConfig,
+}
+STANDING = """
+[[standing]]
+id = "any"
+tool = "pay"
+pin = "{pin}"
+by = "Ada"
+expires_at = 2027-01-31
+covers = ["touch", "intent", "provenance"]
+when = [{{ arg = "account", equals = "X" }}]
+""".format(pin="0" * 64)
+
+REFUSED = [
+    ("guard", "judge", '"http://127.0.0.1:1/v1#evil"'),
+    ("guard", "anchor", '"model"'),
+    ("guard", "mode", '"observe"'),
+    ("guard", "mode", '"off"'),
+    ("guard", "two_faults", '"ask"'),
+    ("guard", "content_tokens", '"allow"'),
+    ("guard", "fetch", '"allow"'),
+    ("guard", "guess", '"all"'),
+    ("guard", "approvals", '"queue"'),
+    ("guard", "max_asks", "11"),
+    ("guard", "approval_timeout_s", "86401"),
+    ("guard", "lexicon", '{ transact = ["hello"] }'),
+    ("guard", "user", '"Ada"'),
+    ("guard", "speculate", "true"),
+    ("guard", "rules_file", '"standing.toml"'),
+    ("plan", "model", '"http://127.0.0.1:1/v1#evil"'),
+    ("loop", "thinker_sees", '"all"'),
+    ("loop", "repair", '"full"'),
+    ("tool_profile", "trust_description", '"all"'),
+    ("tool_profile", "digests", f'{{ pay = "sha256:{"0" * 64}" }}'),
+    ("conventions", "root", '"/etc"'),
+    ("conventions", "root", '".."'),
+    ("conventions", "root", '"link"'),
+    ("conventions", "files", '["passwd"]'),
+    ("conventions", "store", '"facts.db"'),
+]
+TAKEN_LINES = [
+    ("guard", 'mode = "enforce"\nstrict = true\napprovals = "deny"\npins = "strict"\nguess = "none"\nmax_asks = 2'),
+    ("guard", 'sanitise = "model"\njudge = "self"\nrules_file = "rules.toml"\nlexicon = {}\nspeculate = false'),
+    ("budget", "max_steps = 500\nmax_cost_usd = 99.0"),
+    ("plan", 'model = ""\nmax_parallel = 2\napprove_plan = "first"'),
+    ("conventions", 'root = "sub"\nfiles = ["AGENTS.md", "STYLE.md"]'),
+    ("tool_profile", 'include = ["file_*"]\ntrust_description = "none"'),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "standing.toml").write_text(STANDING)
+    (tmp_path / "rules.toml").write_text('[[rule]]\nid = "no"\nwhen = { effect = "delete" }\nthen = "deny"\n')
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link").symlink_to("/")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("table", "field", "value"), REFUSED)
+def test_what_would_loosen_or_choose_is_refused_with_its_key_and_the_remedy(
+    folder: Path, table: str, field: str, value: str
+) -> None:
+    path = folder / "surefoot.toml"
+    path.write_text(f"[{table}]\n{field} = {value}\n")
+    config_in(path)
+    with pytest.raises(UsageError) as refused:
+        config_in(path, is_found=True)
+    told = str(refused.value)
+    assert told.startswith(f"{path}: [{table}] {field}: ")
+    assert "say --config surefoot.toml to use all that this one says, or " in told
+    assert "evil" not in told
+
+
+@pytest.mark.parametrize(("table", "lines"), TAKEN_LINES)
+def test_what_tightens_and_limits_are_taken(folder: Path, table: str, lines: str) -> None:
+    path = folder / "surefoot.toml"
+    path.write_text(f"[{table}]\n{lines}\n")
+    assert config_in(path, is_found=True) == config_in(path)
+
+
+def test_each_field_is_in_the_table_or_on_the_page_as_one_that_needs_a_word() -> None:
+    section = PAGE.split("## What a file that was only found may not say", 1)[1].split("\n## ", 1)[0]
+    elsewhere = set(CLASSES)
+    for table, config in CLASSES.items():
+        known = FIELDS if table == "guard" else tuple(one.name for one in fields(config) if one.name not in elsewhere)
+        assert TAKEN[table].keys() <= set(known)
+        for field in known:
+            is_always = field in TAKEN[table] and TAKEN[table][field](object(), Path("/"))
+            assert is_always or f"`{field}`" in section, f"[{table}] {field}"
+
+
+def test_the_example_of_the_page_is_one_that_a_folder_may_have(tmp_path: Path) -> None:
+    path = tmp_path / "surefoot.toml"
+    path.write_text(PAGE.split("```toml\n", 1)[1].split("```", 1)[0])
+    assert config_in(path, is_found=True) == config_in(path)
+
+
+@pytest.mark.parametrize("table", ["guard", "plan"])
+def test_no_key_and_no_task_go_where_a_folder_says(
+    surefoot: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    monkeypatch.setenv("SUREFOOT_API_KEY", "sk-secret")
+    with chat_server(*[says("hi")] * 3) as evil, chat_server(*[says("hi")] * 3) as chat:
+        line = f'anchor = "model"\njudge = "{evil.model}"' if table == "guard" else f'model = "{evil.model}"'
+        (folder / "surefoot.toml").write_text(f"[{table}]\n{line}\n")
+        reasoner = ("--reasoner", "plan") if table == "plan" else ()
+        done = surefoot("run", "--model", chat.model, *reasoner, "Say hello.")
+        assert (done.code, done.err.count("\n"), evil.bodies, chat.bodies) == (2, 1, [], [])
+        surefoot("run", "--model", chat.model, *reasoner, "--config", "surefoot.toml", "Say hello.")
+        assert evil.bodies
+
+
+def test_a_folder_does_not_lower_what_the_command_line_asks_of_the_gate(surefoot: Command, folder: Path) -> None:
+    (folder / "surefoot.toml").write_text('[guard]\nmode = "off"\n')
+    for said in ((), ("--rules", "rules.toml"), ("--guard", "enforce")):
+        done = surefoot("run", "--model", "http://127.0.0.1:1/v1#m", *said, "x")
+        assert done.code == 2
+        assert "or give --guard instead" in done.err
+        assert surefoot("check", *said).code == 2
+
+
+def test_a_fork_and_a_resumed_run_offer_no_option_that_they_refuse(surefoot: Command) -> None:
+    for command, offered, hidden in (
+        (
+            "fork",
+            ("--model", "--tools"),
+            ("--guard", "--rules", "--max-steps", "--include", "--reasoner", "--on-stuck"),
+        ),
+        ("resume", ("--model", "--max-steps"), ("--guard", "--rules", "--cedar", "--reasoner")),
+        ("run", ("--guard", "--max-steps", "--reasoner"), ()),
+    ):
+        told = set(re.findall(r"^│[* ]*(--[a-z-]+)", surefoot(command, "--help").out, re.MULTILINE))
+        assert told >= set(offered)
+        assert not told & set(hidden)
+
+
+def test_an_extra_is_named_the_same_way_everywhere() -> None:
+    assert extra_needed("mcp") == (
+        "install the extra mcp: pip install 'surefoot[mcp]' (in a checkout: pip install '.[mcp]')"
+    )
+    source = Path(__file__).parents[2] / "src" / "surefoot"
+    told = [path for path in source.rglob("*.py") if "pip install 'surefoot" in path.read_text(encoding="utf-8")]
+    assert [path.name for path in told] == ["errors.py"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (("--cedar", "no.cedar"), "cedar='no.cedar': the file cannot be read: No such file"),
+        (("--rules", "no.toml"), "rules='no.toml': the file cannot be read: No such file"),
+        (("--model", "openai:m"), "openai:m needs a key: set the environment variable OPENAI_API_KEY\n"),
+        (
+            ("--model", "litellm:m"),
+            "set the environment variable LITELLM_BASE_URL, or write http://host:port/v1#model\n",
+        ),
+    ],
+)
+def test_a_message_names_what_was_said_and_a_way_that_is_there(
+    surefoot: Command, arguments: tuple[str, ...], remedy: str
+) -> None:
+    done = surefoot("run", *arguments, "x")
+    assert done.code == 2
+    assert remedy in done.err
+
+
+@pytest.fixture
+def kept(surefoot: Command, folder: Path) -> Path:
+    with chat_server(says("hi")) as chat:
+        assert surefoot("run", "--model", chat.model, "x").code == 0
+    return folder / ".surefoot" / "journal.db"
+
+
+def test_a_journal_without_a_log_is_read_and_nothing_is_made_beside_it(kept: Path) -> None:
+    assert not sqlite_file.has_log(kept)
+    before = {path: path.stat().st_mtime_ns for path in (kept.parent, *kept.parent.iterdir())}
+    db = sqlite_file.connect_to_read(kept)
+    assert db.execute("SELECT count(*) FROM run").fetchone() == (1,)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        db.execute("DELETE FROM run")
+    db.close()
+    assert {path: path.stat().st_mtime_ns for path in (kept.parent, *kept.parent.iterdir())} == before
+
+
+def test_a_journal_that_is_open_elsewhere_is_read_with_its_log(kept: Path) -> None:
+    writing = sqlite_file.connect(kept)
+    writing.execute("INSERT INTO run (run_id, started_at) VALUES ('r2', 1.0)")
+    assert sqlite_file.has_log(kept)
+    db = sqlite_file.connect_to_read(kept)
+    assert db.execute("SELECT count(*) FROM run").fetchone() == (2,)
+    db.close()
+    writing.close()
+
+
+def test_a_file_that_is_no_journal_is_told_also_where_it_is_only_read(tmp_path: Path) -> None:
+    (tmp_path / "no.db").write_text("hello " * 200)
+    with pytest.raises(JournalError, match="this is no SQLite file"):
+        sqlite_file.connect_to_read(tmp_path / "no.db")
+    (tmp_path / "empty.db").write_text("")
+    with pytest.raises(JournalError, match="belongs to another program"):
+        sqlite_file.connect_to_read(tmp_path / "empty.db")
+
+
+@pytest.mark.anyio
+async def test_a_store_that_only_reads_drives_nothing(kept: Path) -> None:
+    store = SqliteJournal(kept, read_only=True)
+    (info,) = await store.runs()
+    with pytest.raises(UsageError, match="to be read only"):
+        await store.open(info.run_id)
+    with pytest.raises(UsageError, match="to be read only"):
+        await store.fork(info.run_id, 1, "r2")
+    await store.aclose()
+
+
+def close(folder: Path) -> None:
+    """Take the right to write from a folder."""
+    folder.chmod(0o500)
+    if os.access(folder, os.W_OK):
+        folder.chmod(0o700)
+        pytest.skip("whoever runs this may write everywhere")
+
+
+def test_a_journal_in_a_folder_that_cannot_be_written_is_listed_and_shown(surefoot: Command, kept: Path) -> None:
+    kept.chmod(0o400)
+    close(kept.parent)
+    try:
+        (told,) = surefoot("runs", "--json").json_lines
+        assert told["status"] == "completed"
+        run_id = str(cast("Json", told["run"])["run_id"])
+        assert "hi" in surefoot("show", run_id).out
+        assert "all alike" in surefoot("replay", run_id).out
+        followed = surefoot("show", run_id, "--follow")
+        assert followed.code == 1
+        assert "make the file and its folder writable" in followed.err
+        doctor = surefoot("doctor", "--model", "http://10.0.0.1/v1#m")
+        assert "can be read but not written" in doctor.out
+        assert doctor.code == 1
+    finally:
+        kept.parent.chmod(0o700)
+
+
+def test_a_log_in_a_folder_that_cannot_be_written_says_what_to_do(
+    surefoot: Command, kept: Path, tmp_path: Path
+) -> None:
+    writing = sqlite_file.connect(kept)
+    writing.execute("INSERT INTO run (run_id, started_at) VALUES ('r2', 1.0)")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("journal.db", "journal.db-wal"):
+        shutil.copy(kept.with_name(name), copy)
+    writing.close()
+    close(copy)
+    try:
+        done = surefoot("runs", "--journal", "copy/journal.db")
+    finally:
+        copy.chmod(0o700)
+    assert done.code == 1
+    assert "copy it with all files of its name to a folder of yours" in done.err
