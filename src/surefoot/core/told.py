@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from surefoot.core.gate.perception import NO_FRAME, Frame, key_of
+from surefoot.core.gate.perception import NO_FRAME, Frame, defused, key_of, stripped
 from surefoot.core.notes import Form
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.faults import tell
@@ -136,6 +136,23 @@ def plain(text: str) -> str:
 def _unlabelled(match: re.Match[str]) -> str:
     """A label with a break before its colon; a code fence as it is."""
     return match.group() if match["fence"] else f"{match.group()[:-1]}{_BREAK}{match.group()[-1]}"
+
+
+_END = re.compile(r"[\[［](?=\W{0,4}e\W{0,2}n\W{0,2}d\W{0,4}o\W{0,2}f\b)", re.IGNORECASE)
+
+
+def unended(text: str) -> str:
+    """The text without what looks like the end of a frame that has no nonce: "[end of", however it is written."""
+    return _END.sub(lambda match: match.group() + _BREAK, text)
+
+
+def in_one_line(text: str, most: int) -> str:
+    """A model's words where they stand in no frame: at most so many characters on one line.
+
+    They can end no frame, open no section, and speak for nobody.
+    """
+    line = unended(plain(defused(" ".join(stripped(text).split()))))
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def attribute(text: str) -> str:

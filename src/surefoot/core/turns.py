@@ -14,6 +14,7 @@ from surefoot.core.pager import without_pager
 from surefoot.core.parse.faults import tell_warnings
 from surefoot.core.privilege import handle, is_withheld
 from surefoot.core.roles import ACTOR, THINKER
+from surefoot.core.running import goal_of
 from surefoot.core.state import Call, Rendered, State, Turn, changed
 from surefoot.core.text import json_text
 from surefoot.core.told import LONGEST_ARGUMENT, digest, frame_of, observed, plain, shortened, tagged, told
@@ -128,7 +129,7 @@ def _reminder(state: State, turn: Turn) -> str:
     In a step of a plan that is its goal alone, or the model goes on to what other steps are for.
     """
     if turn.step_id and state.plan is not None:
-        goal = next((step.instruction for step in state.plan.steps if step.step_id == turn.step_id), "")
+        goal = next((goal_of(state, step) for step in state.plan.steps if step.step_id == turn.step_id), "")
         return f"This step: {goal}\nOnce that is known, say what came of it, with the values." if goal else ""
     called = {c.name for one in (*state.done[: turn.step - 1], turn) for c in one.calls if c.result is not None}
     names = without_pager(state.offered).names

@@ -99,6 +99,11 @@ def effects_in(text: str, extra: Mapping[str, tuple[str, ...]] | None = None) ->
     return frozenset(found)
 
 
+def phrases_at(text: str, place: int) -> frozenset[Effect]:
+    """The effects of the phrases that begin at a place: "get in touch", "let Ann know"."""
+    return frozenset(effect for effect, pattern in _PHRASES.items() if pattern.match(text, place))
+
+
 def _stands(word: str, text: str, said: frozenset[str]) -> bool:
     return stem(word) in said if _ENGLISH.fullmatch(word) else bool(word.strip()) and word.casefold() in text.casefold()
 

@@ -25,7 +25,8 @@ class Choosing:
     `point` is how many turns there were when the tree was made or a branch of it taken; `trees` how many in a row were
     made there. `rejected` is out of this tree, `closed` what the gate refused in this step (`key_of_branch`).
     `failures` counts the branches of this step that were taken and failed, `decision` is what was chosen last, `made`
-    the number of the turn that was written for it.
+    the number of the turn that was written for it, and `turns` counts such turns: each is a step that nobody was asked
+    for (`core/budget.py`).
     """
 
     tree: HypothesisTree | None = None
@@ -36,6 +37,7 @@ class Choosing:
     failures: int = 0
     decision: CommitmentDecision | None = None
     made: int = 0
+    turns: int = 0
 
     @property
     def taken(self) -> HypothesisBranch | None:

@@ -6,9 +6,12 @@ Source: spec/guard.md, sections 3.3 and 4.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from surefoot.core.gate.asked import Asked, Word, classes_of
-from surefoot.types.guard import EFFECT_OF
+from surefoot.core.gate.origins import GOOD
+from surefoot.core.gate.sinks import quotes
+from surefoot.types.guard import EFFECT_OF, Evidence
 
 
 def conformance(call: Asked) -> Sequence[Word]:
@@ -29,8 +32,23 @@ def conformance(call: Asked) -> Sequence[Word]:
 
 def perception(call: Asked) -> Sequence[Word]:
     """A value from a result in which a model should have looked for orders, and has not."""
-    unread = tuple(e for e in call.aim.evidence if e.source_id in call.known.degraded)
+    if not call.known.degraded:
+        return ()
+    unread = tuple(found for e in call.aim.evidence if (found := _unread(call, e)) is not None)
     if not unread:
         return ()
     told = "a value comes from a result that could not be checked; look it up elsewhere, or ask the user"
     return (Word("perception", "ask", told, "a value is from a result that could not be checked", unread),)
+
+
+def _unread(call: Asked, evidence: Evidence) -> Evidence | None:
+    """A value that such a result holds, or a text that quotes one, with the result as its source; else None."""
+    if evidence.source_id in call.known.degraded:
+        return evidence
+    if evidence.role != "content" or evidence.origin in GOOD:
+        return None
+    unread = (one for one in reversed(call.known.sources) if one.call_id in call.known.degraded)
+    source = next((one for one in unread if quotes(evidence.value, one)), None)
+    if source is None:
+        return None
+    return replace(evidence, source_id=source.call_id, note=f"it quotes what {source.name} gave, which was not checked")

@@ -13,18 +13,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from surefoot.core.gate import lexicon
-from surefoot.core.gate.actions import EFFECTS, LIGHT, TRANSACT, effects_in, of_noun, of_word, speaks_of_money
+from surefoot.core.gate.actions import (
+    EFFECTS,
+    LIGHT,
+    TRANSACT,
+    effects_in,
+    of_noun,
+    of_word,
+    phrases_at,
+    speaks_of_money,
+)
 from surefoot.core.gate.entities import Named
 from surefoot.core.gate.forms import number
 from surefoot.core.gate.late import Late
 from surefoot.core.gate.stems import stem, stems
-from surefoot.types.guard import Condition, ConstraintType, SecurityConstraint
+from surefoot.types.guard import Condition, ConstraintType, EntityKind, SecurityConstraint
 from surefoot.types.tools import Effect
 
 FORBID_PRIORITY = 1
 LIMIT_PRIORITY = 3
 _MOST_FILLERS = 12
 _MOST_ONLY_WORDS = 8
+_MOST_BEFORE_NAME = 3
+"""Words between "write to" and a name: "to my colleague Ann"."""
 
 _SENTENCE_END = Late(
     r"(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bMs)(?<!\bSt)(?<!\bno)(?<!\bNo)(?<!\b[A-Z])\.(?=\s|\Z)|[!?;。！？；]|(?<![:,])\n"
@@ -50,6 +61,7 @@ _LAST_WORD = Late(r"([A-Za-z]+)['’\w]*\s*\Z")
 _CAN_DESCRIBE = Late(r"can|do|never|must|should|may|shall|will|won", re.IGNORECASE)
 
 _FILLERS = frozenset(lexicon.NEGATION_FILLERS.split())
+_WRITE_TO = Late(lexicon.WRITE_TO, re.IGNORECASE)
 _NOT_NEGATED = stems(lexicon.NOT_NEGATED)
 _DESCRIBED_BY = frozenset(lexicon.DESCRIBED_BY.split())
 _ASKED_BY = frozenset(lexicon.ASKED_BY.split())
@@ -110,7 +122,10 @@ def rules(text: str, things: Sequence[Named], plain: str) -> Rules:
             continue
         cut.append((clause.start, clause.end))
         if targets := _texts(things, starts, clause.after, clause.end):
-            for effect in clause.effects:
+            effects = clause.effects
+            if "communicate" not in effects and writes_to(text, things, starts, clause.after, clause.end):
+                effects = (*effects, "communicate")
+            for effect in effects:
                 condition = Condition(effect=effect, forbidden_targets=targets)
                 drafts.append(("forbid", said, condition, FORBID_PRIORITY))
     for start, end, targets in _excluded(text, ends, things, starts, negated):
@@ -175,6 +190,24 @@ def _excluded(
             yield things[at].start, things[at].end, (things[at].entity.text,)
 
 
+def writes_to(
+    text: str, things: Sequence[Named], starts: Sequence[int], start: int, end: int
+) -> tuple[EntityKind, ...]:
+    """What is written to between two places, as kinds of people's names and addresses: "write (a line) to Ann".
+
+    That is a message to somebody; what is written to a file or a page is none. `text` is masked as for `rules`.
+    """
+    found: list[EntityKind] = []
+    for m in _WRITE_TO.finditer(text, start, end):
+        at = bisect_left(starts, m.end())
+        if at == len(starts) or starts[at] >= end or len(text[m.end() : starts[at]].split()) > _MOST_BEFORE_NAME:
+            continue
+        kinds: list[EntityKind] = [thing.entity.kind for thing in things[at : bisect_right(starts, starts[at])]]
+        if lexicon.WRITTEN_TO.issuperset(kinds):  # what stands in quotes may be called a file, too
+            found += kinds
+    return tuple(found)
+
+
 def _texts(things: Sequence[Named], starts: Sequence[int], start: int, end: int) -> tuple[str, ...]:
     """What is named between two places, each once."""
     inside = things[bisect_left(starts, start) : bisect_left(starts, end)]
@@ -217,6 +250,8 @@ def _negates(text: str, start: int, end: int) -> tuple[frozenset[Effect], int, b
             return None
         if word in _NEEDLESS and (then is not None and then[0].lower() == "to"):
             needs_not = True
+        elif effects := phrases_at(text, m.start()):
+            return effects | of_word(word), m.end(), needs_not, is_wanted
         elif is_light and (effects := of_noun(word)):
             return effects, m.end(), needs_not, is_wanted
         elif word in _FILLERS:

@@ -78,6 +78,12 @@ PHRASES: Mapping[Effect, tuple[str, ...]] = {
     "write": (r"sign(?:ing)? (?:\w+ ){0,3}up", r"sett?(?:ing)? (?:\w+ ){0,3}up", r"writ(?:e|ing) down"),
 }
 
+WRITE_TO = r"\bwrit(?:e|ing)\b(?:[ \t]+[\w'’-]{1,40}){0,4}?[ \t]+to\b"
+"""Before somebody: a message. Before a file or a page it is what is done to that."""
+
+WRITTEN_TO = frozenset(("email", "phone", "name", "quoted"))
+"""What somebody is called to whom one writes, as kinds of what the words name."""
+
 ACTION_NOUNS: Mapping[Effect, str] = {
     "transact": """
         reservation booking payment purchase order donation transfer deposit withdrawal refund investment bid
@@ -117,7 +123,7 @@ CHINESE_ACTIONS: Mapping[Effect, str] = {
     "communicate": """
         发送 发给 发邮件 发信 发消息 发短信 发到 发个 发封 发条 发一 发布 发帖 发表 寄 分享 共享 邀请 回复 回信 答复
         告诉 告知 通知 提交 转发 转告 联系 打电话 致电 群发 抄送 推送 公布 上报 转达 询问 传达 写信 投稿 留言 发微信
-        公告 邮寄
+        写给 公告 邮寄
         """,
     "write": """
         创建 新建 添加 增加 加入 加到 加上 更新 修改 更改 改为 改成 改到 改名 保存 写入 写 移动 移到 重命名 安排

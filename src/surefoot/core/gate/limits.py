@@ -103,11 +103,8 @@ def _is_aimed_at(condition: Condition, targets: Sequence[Evidence]) -> bool:
 
 def _is_any(evidence: Evidence, names: Sequence[str]) -> bool:
     """Whether a target is one of the names: the same value, or a text that holds the name in whole words."""
-    text = normal_text(evidence.value)
-    return any(
-        norm_of(evidence.value) == norm_of(name) or (evidence.kind == "text" and holds(text, normal_text(name)))
-        for name in names
-    )
+    text, norm = normal_text(evidence.value), norm_of(evidence.value)
+    return any(norm == norm_of(name) or (evidence.kind == "text" and holds(text, normal_text(name))) for name in names)
 
 
 def _count(condition: Condition, started: Sequence[Started]) -> int:

@@ -33,7 +33,6 @@ LEAST_UNLABELLED = 100
 """An object or a destination that is a smaller number needs a label in the words: "id 5"."""
 
 LONGEST_RELATIVE_DAYS = 31
-_LONGEST_SHOWN = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Leaf:
 
 def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf) -> Evidence:
     """Where one leaf of a call comes from: the best that it can prove."""
-    shown = str(leaf.value)[:_LONGEST_SHOWN]
+    shown = str(leaf.value)  # all of it: what is judged, and shown to a person, is what the tool gets
     origin = _by_words(known, leaf) or _by_schema(spec, leaf)
     place = "/" + "/".join(str(part) for part in leaf.path)
     plain = Evidence(place, leaf.role, leaf.kind, shown, origin or "invented")
@@ -174,7 +173,7 @@ def _by_schema(spec: ToolSpec | None, leaf: Leaf) -> Literal["config", ""]:
 def _in_results(known: Known, leaf: Leaf) -> Evidence | None:
     """The leaf in the results of the run: in an anchored record, else a field, else running text; newest first."""
     found: Evidence | None = None
-    shown = str(leaf.value)[:_LONGEST_SHOWN]
+    shown = str(leaf.value)
     for number in known.fields.having(leaf.norm):
         source = known.sources[number]
         if found is not None and not source.may_open:
@@ -190,9 +189,12 @@ def _in_results(known: Known, leaf: Leaf) -> Evidence | None:
         if leaf.role == "amount" and (agreed := agreed_amount(known, leaf.norm)):
             return replace(found, origin="declared", source_id=agreed[0].call_id, note=agreed[1].field)
         return found
-    if leaf.role in _SAME_EITHER_WAY and leaf.kind == "text":
+    is_same = leaf.role in _SAME_EITHER_WAY and leaf.kind == "text"
+    if is_same and not known.degraded:
         return None
     for source in reversed(known.sources):
+        if is_same and source.call_id not in known.degraded:
+            continue
         if source.index.says(leaf.norm):
             sentence = source.index.tokens.get(leaf.norm, "")
             return Evidence("", leaf.role, leaf.kind, shown, "untrusted", source.call_id, "prose", sentence=sentence)
@@ -200,7 +202,10 @@ def _in_results(known: Known, leaf: Leaf) -> Evidence | None:
 
 
 _SAME_EITHER_WAY: frozenset[Role] = frozenset({"content", "selector", "option"})
-"""Roles to which it is the same whether running text holds a value or nothing does, so that nobody looks."""
+"""Roles to which it is the same whether running text holds a value or nothing does, so that nobody looks.
+
+Only what could not be checked is looked through: a value from it is a question whatever its role is (section 3.3).
+"""
 
 
 def _is_relative(known: Known, value: object) -> bool:

@@ -33,11 +33,13 @@ _HIDDEN = Late(
 )
 """Control, zero-width, bidirectional, tag and filler characters; a tab and the ends of lines are none."""
 _ROLE = Late(
-    r"(?:^|(?<=\n)|(?<=\\n)|(?<=\"))[ \t>#*\[(]*(?:system|user|assistant|developer|human)(?: (?:message|prompt))?"
-    r"(?=[*\])]*[ \t]*[:：])",
+    r"(?:^|(?<=[\n\r])|(?<=\\[nr])|(?<=\"))(?:[^\S\n\r]|[>#*\[(+•·–—-]|\d{1,3}[.)])*+"
+    r"(?:(?:system|user|assistant|developer|human)(?: (?:message|prompt))?"
+    r"|(?:系统|用户|助手|助理|开发者|人类)(?:消息|提示词?|指令)?)(?=[*\])]*[ \t]*[:：])",
     re.IGNORECASE,
 )
-_OPENING = Late(r"\[(?=\[\s*(?:data|end)\b)|<(?=</?SYS>)", re.IGNORECASE)
+"""A speaker at the head of a line, also as a quote, a heading or an item of a list, and in JSON."""
+_OPENING = Late(r"[\[［](?=\s{0,4}[\[［]\s{0,4}(?:data|end)\b)|<(?=</?SYS>)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ def hidden_in(text: str) -> int:
 def defused(text: str) -> str:
     """The text with nothing in it that looks like the mark of a frame or like another speaker's turn."""
     text = _ROLE.sub(lambda found: found.group() + _BREAK, text)
-    return _OPENING.sub(lambda found: found.group() + _BREAK, text) if "[" in text or "<" in text else text
+    has_marks = "[" in text or "<" in text or "［" in text
+    return _OPENING.sub(lambda found: found.group() + _BREAK, text) if has_marks else text
 
 
 def masked(text: str, quotes: Sequence[str]) -> str:

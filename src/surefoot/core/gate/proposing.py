@@ -16,10 +16,10 @@ from surefoot.core.gate.perception import Frame
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.speculation import offered, step_now
 from surefoot.core.gate.stages import LONGEST_WORDS, StagePrompt
-from surefoot.core.running import choosing_now, in_view
+from surefoot.core.running import choosing_now, goal_of, in_view
 from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
-from surefoot.core.told import attribute, frame_of, plain
+from surefoot.core.told import attribute, frame_of, is_ours, plain
 from surefoot.types.guard import HypothesisBranch
 from surefoot.types.plan import RESERVED, WITHOUT_TOOLS
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -47,9 +47,8 @@ def hypotheses_prompt(state: State, gate: GateRecord) -> StagePrompt:
     """The ways to go on in the running step, out of the tools that it has now."""
     tools, now, frame = offered(state), choosing_now(state), Frame(gate.nonce)
     words = state.task.text[:LONGEST_WORDS] if state.task is not None else ""
-    step = state.running_step
     lines = (json_text({"name": t.name, "does": t.description, "parameters": t.parameters}) for t in tools.tools)
-    results = _results(state)
+    results = _results(state, frame)
     out = [
         f"- {attribute(branch.tool_name)}: {plain(one.reason)}\n{shown_calls(branch, frame, in_view(state)[1])}"
         for one in now.rejected
@@ -57,7 +56,7 @@ def hypotheses_prompt(state: State, gate: GateRecord) -> StagePrompt:
     ]
     parts = [
         f"The user's words:\n{words}",
-        *([f"This step: {step.instruction}"] if step is not None else []),
+        *_step(state, frame),
         "Tools:\n" + "\n".join(lines),
         *(["Done so far:\n" + "\n".join(results)] if results else []),
         *(["Refused or failed, so do not name them again:\n" + "\n".join(out)] if out else []),
@@ -69,12 +68,12 @@ def hypotheses_prompt(state: State, gate: GateRecord) -> StagePrompt:
 def commit_prompt(state: State, gate: GateRecord, branches: Sequence[HypothesisBranch]) -> StagePrompt:
     """Which of the branches that survived is taken."""
     words = state.task.text[:LONGEST_WORDS] if state.task is not None else ""
-    step, frame, trust = state.running_step, Frame(gate.nonce), in_view(state)[1]
+    frame, trust = Frame(gate.nonce), in_view(state)[1]
     shown = [f"[{one.branch_id}] {_does(one, state, gate)}\n{shown_calls(one, frame, trust)}" for one in branches]
     parts = [
         f"The user's words:\n{words}",
-        *([f"This step: {step.instruction}"] if step is not None else []),
-        *(["Done so far:\n" + "\n".join(results)] if (results := _results(state)) else []),
+        *_step(state, frame),
+        *(["Done so far:\n" + "\n".join(results)] if (results := _results(state, frame)) else []),
         "Branches:\n" + "\n".join(shown),
     ]
     ids = {"enum": [one.branch_id for one in branches]}
@@ -94,17 +93,31 @@ def _does(branch: HypothesisBranch, state: State, gate: GateRecord) -> str:
     return f"{attribute(spec.name)}, effect {guess(spec, gate.known.config.guess).effect or 'unknown'}"
 
 
-def _results(state: State) -> list[str]:
+def _step(state: State, frame: Frame) -> list[str]:
+    """The running step of a plan: in a frame where whoever wrote it had read foreign text."""
+    plan, step = state.plan, state.running_step
+    if plan is None or step is None:
+        return []
+    goal = goal_of(state, step)
+    if plan.trust == "trusted":
+        return [f"This step: {goal}"]
+    return [f"This step:\n{frame.around(goal, 'the plan', plan.trust)}"]
+
+
+def _results(state: State, frame: Frame) -> list[str]:
     """The last calls of the run and what came of them, framed."""
     calls = [call for turn in state.turns for call in turn.calls if call.result is not None][-MOST_RESULTS:]
-    return [_result(state, call) for call in calls]
+    return [_result(state, call, frame) for call in calls]
 
 
-def _result(state: State, call: Call) -> str:
+def _result(state: State, call: Call, own: Frame) -> str:
     frame = frame_of(state, call)
     result = call.result
     assert result is not None  # noqa: S101  # only such are shown
     called = f"{attribute(call.name)} {json_text(call.arguments)[:LONGEST_ARGUMENTS]}"
+    if is_ours(result):  # the arguments are a model's all the same
+        asked = own.around(plain(own.cleaned(called)), "the agent", in_view(state)[1])
+        return f"{asked}\n{plain(own.cleaned(f'{result.kind}: {result.content}'))[:LONGEST_RESULT]}"
     text = plain(frame.cleaned(f"{called}\n{result.kind}: {result.content}", is_error=result.is_error))
     return frame.around(text[:LONGEST_RESULT], attribute(result.source or call.name), result.trust)
 

@@ -7,12 +7,14 @@ layout. Source: spec/guard.md, section 4.9.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.forms import host_of
+from surefoot.core.gate.late import Late
 from surefoot.types.guard import Evidence, Grounds
 from surefoot.types.tools import ToolSpec
 
@@ -113,19 +115,36 @@ _WHY: Mapping[str, str] = {
 def in_full(text: str) -> str:
     """A text on one line with nothing hidden: invisible and control characters are spelled out, so are look-alikes.
 
-    A letter that is not ASCII in a text that is otherwise ASCII is told by its code point.
+    A letter that is not ASCII in a text that is otherwise ASCII is told by its code point. A run of characters that do
+    not show is told by its length, so that it pushes nothing out of sight.
     """
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.isprintable() and _GAP not in text:
         return text
     has_ascii_letters = any(c.isascii() and c.isalpha() for c in text)
-    return "".join(_spelled(c, in_ascii=has_ascii_letters) for c in text)
+    parts: list[str] = []
+    at = 0
+    for run in _RUN.finditer(text):
+        character, times = run[1], len(run[0])
+        spelled = _spelled(character, in_ascii=has_ascii_letters)
+        if spelled != character or character == " ":
+            parts += [_spelled(c, in_ascii=has_ascii_letters) for c in text[at : run.start()]]
+            parts.append(f"<{times} spaces>" if character == " " else f"<{times} × {spelled[1:-1]}>")
+            at = run.end()
+    parts += [_spelled(c, in_ascii=has_ascii_letters) for c in text[at:]]
+    return "".join(parts)
+
+
+_GAP = " " * 8
+_RUN = Late(r"(.)\1{7,}", re.DOTALL)
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and signs that are drawn as nothing."""
 
 
 def _spelled(character: str, *, in_ascii: bool) -> str:
     if character.isascii():
         return character if character.isprintable() else f"<{ord(character):02X}>"
     category = unicodedata.category(character)
-    if category[0] in "CZ" or category == "Mn":
+    if category[0] in "CZ" or category == "Mn" or character in _BLANK:
         return f"<U+{ord(character):04X}>"
     if in_ascii and category[0] == "L" and unicodedata.name(character, "").split(" ")[0] in ("CYRILLIC", "GREEK"):
         return f"{character}<U+{ord(character):04X}>"

@@ -176,6 +176,12 @@ def schema_at(path: Path, root: Mapping[str, object]) -> Mapping[str, object]:
     return here
 
 
+def is_named(path: Path, spec: ToolSpec) -> bool:
+    """Whether the schema of a tool names the last key of a path; a place in a list needs no name."""
+    last = path[-1]
+    return isinstance(last, int) or last in _properties(schema_at(path[:-1], spec.parameters), spec.parameters)
+
+
 def _properties(schema: Mapping[str, object], root: Mapping[str, object]) -> Mapping[str, object]:
     found: dict[str, object] = {}
     for branch in _branches(schema, root):

@@ -174,13 +174,14 @@ def _private(known: Known, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ..
     for source in known.sources:
         if source.spec is None or not source.spec.private or source.is_named:
             continue
-        if _quotes(str(leaf.value), source):
+        if quotes(str(leaf.value), source):
             note = f"it quotes what {source.name} gave, which is confidential"
             return (replace(evidence, source_id=source.call_id, note=note),)
     return ()
 
 
-def _quotes(text: str, source: Source) -> bool:
+def quotes(text: str, source: Source) -> bool:
+    """Whether a text quotes a result: a hard token of it, or a share of its own words in threes (section 4.7)."""
     if any(token.norm in source.index.tokens or token.norm in source.index.atoms for token in hard_tokens(text)):
         return True
     ours = _trigrams(normal_text(text))

@@ -13,8 +13,10 @@ from typing import get_args
 from surefoot.core.gate.anchoring import constraints_schema, sketch_schema
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.judgement import SCHEMA as JUDGEMENT_SCHEMA
+from surefoot.core.gate.late import Late
 from surefoot.core.gate.perception import Frame, stripped
 from surefoot.core.gate.record import GateRecord
+from surefoot.core.gate.roles import Path, is_named, leaves
 from surefoot.core.gate.sinks import aimed
 from surefoot.core.state import Call
 from surefoot.core.text import json_text
@@ -91,8 +93,8 @@ def judge_prompt(words: str, call: Call, spec: ToolSpec, gate: GateRecord) -> St
         for one in (*anchor.constraints.constraints, *gate.known.config.constraints)
     ]
     values = [
-        f"- {attribute(one.path)} ({one.role}): {one.origin}" + (f", {one.form} of a result" if one.form else "")
-        for one in aim.evidence[:MOST_VALUES]
+        f"- {_place(path, spec)} ({one.role}): {one.origin}" + (f", {one.form} of a result" if one.form else "")
+        for (path, _), one in zip(leaves(call.arguments, spec), aim.evidence[:MOST_VALUES], strict=False)
     ]
     frame = Frame(gate.nonce)
     arguments = frame.around(plain(frame.cleaned(json_text(call.arguments)[:LONGEST_CALL])), "the agent", "untrusted")
@@ -104,3 +106,15 @@ def judge_prompt(words: str, call: Call, spec: ToolSpec, gate: GateRecord) -> St
         *(["Where its values come from:\n" + "\n".join(values)] if values else []),
     ]
     return StagePrompt(JUDGE, "\n\n".join(parts), JUDGEMENT_SCHEMA)
+
+
+_NAME = Late(r"[\w.-]{1,64}")
+
+
+def _place(path: Path, spec: ToolSpec) -> str:
+    """Where a value stands in the arguments; "*" for a key that the schema does not name, or that is no name."""
+    shown = (
+        str(part) if is_named(path[: at + 1], spec) and _NAME.fullmatch(str(part)) else "*"
+        for at, part in enumerate(path)
+    )
+    return "/" + "/".join(shown)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import cast
 
@@ -25,6 +26,9 @@ from surefoot.core.text import json_text
 from surefoot.types.decisions import Allow, Ask, Decision, Deny
 from surefoot.types.guard import Evidence, Grounds
 from surefoot.types.tools import Effect, ToolSpec
+
+_LONGEST_KEPT = 2_000
+"""Characters of a value that stand beside the verdict on a call of which nobody is asked."""
 
 
 def digest_of(spec: ToolSpec, arguments: Mapping[str, object]) -> str:
@@ -189,7 +193,7 @@ def _verdict(call: Asked, words: Sequence[Word]) -> tuple[Decision, str, Grounds
         grounds = Grounds(tuple(rules), call.digest, "", fault.for_person, evidence or fault.evidence)
         return Deny(fault.for_model), fault.rule, grounds
     if not words:
-        return Allow(), "", Grounds((), call.digest, "", "", call.aim.evidence)
+        return Allow(), "", Grounds((), call.digest, "", "", tuple(_brief(e) for e in call.aim.evidence))
     if fault is None and (standing := standing_for(call, words)):
         said = f"{standing.by} always allows this: {standing.id}"
         return Allow(), "standing", Grounds(tuple(rules), call.digest, "", said, evidence)
@@ -199,6 +203,11 @@ def _verdict(call: Asked, words: Sequence[Word]) -> tuple[Decision, str, Grounds
     first = "adoption" if fault is not None else rules[0]
     grounds = Grounds(tuple(r for r in rules if r != first), call.digest, "", "", evidence)
     return Ask("; ".join(dict.fromkeys(word.for_person for word in words))), first, grounds
+
+
+def _brief(evidence: Evidence) -> Evidence:
+    """A value that nobody is asked about, as the journal keeps it: the call holds all of it."""
+    return evidence if len(evidence.value) <= _LONGEST_KEPT else replace(evidence, value=evidence.value[:_LONGEST_KEPT])
 
 
 def _fault(call: Asked) -> Word | None:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from surefoot.core.gate.actions import effects_in
 from surefoot.core.gate.cues import cues
 from surefoot.core.gate.entities import masked, named
-from surefoot.core.gate.forbids import rules
+from surefoot.core.gate.forbids import rules, writes_to
 from surefoot.core.gate.forms import normal_text
 from surefoot.core.gate.late import Late
 from surefoot.core.gate.stems import stem, stems
@@ -26,6 +26,7 @@ __all__ = ["read_words", "stem"]
 
 _WORD = Late(r"[^\W\d_]{2,}")
 _ALWAYS: frozenset[Effect] = frozenset({"read"})
+_COMMUNICATE: frozenset[Effect] = frozenset({"communicate"})
 _NO_EXTRA: Mapping[str, tuple[str, ...]] = {}
 
 
@@ -42,11 +43,14 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
     bare = masked(plain, things_hidden := [t for t in things if t.entity.kind not in ("name", "id")])
     ruled = rules(bare, things, plain)
     said = masked(plain, [t for t in things_hidden if t.entity.kind != "quoted"])
+    asked = effects_in(masked(said, ruled.negated, " "), extra)
+    if "email" in writes_to(masked(bare, ruled.negated, " "), things, [t.start for t in things], 0, len(bare)):
+        asked |= _COMMUNICATE
     kept = _without(plain, ruled.cut)
     entities = [t.entity for t in things if not _is_inside(t.start, ruled.cut)]
     return IntentAnchor(
         words_sha256=digest,
-        effects_asked=effects_in(masked(said, ruled.negated, " "), extra) | _ALWAYS,
+        effects_asked=asked | _ALWAYS,
         entities=_each_once(entities),
         cues=cues(masked(bare, ruled.negated, " ")),
         dates=tuple(dict.fromkeys(day for part in kept for day in dates_of(part))),
