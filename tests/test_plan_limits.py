@@ -18,6 +18,8 @@ from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.calling import ToolFailed
 from surefoot.types.events import CallEnded, Event, InStep, StepLimitReached
+from surefoot.types.guard import GuardConfig
+from surefoot.types.guard_events import BranchCommitted
 from surefoot.types.messages import ModelRequest
 from surefoot.types.plan_events import Escalated, PlanEdited
 from surefoot.types.planning import PlanConfig
@@ -306,6 +308,122 @@ async def test_a_call_that_takes_longer_than_its_own_limit_is_timed_out() -> Non
     assert await statuses(agent) == {"a": "failed"}
 
 
+# ------------------------------------------------------------------ turns that are made without a request
+
+
+AGENTS = plan(
+    step("r", "look", q="r"),
+    *(step(f"a{at}", kind="agent", instruction="look", allowed_tools=["look"]) for at in range(4)),
+)
+
+
+class Guesser:
+    """A model that plans a call and four agent steps, and in each of these names `width` more things to look up.
+
+    `asked` counts its replies by what was asked for: ways to go on, a choice between them, and words.
+    """
+
+    def __init__(self, width: int = 1) -> None:
+        self.asked = {"ways": 0, "choice": 0, "words": 0}
+        self.width = width
+
+    async def __call__(self, request: ModelRequest) -> str:
+        await asyncio.sleep(0)
+        if request.system.startswith("You name the ways"):
+            self.asked["ways"] += 1
+            names = [f"{self.asked['ways']}.{at}" for at in range(self.width)]
+            return json.dumps({"branches": [{"tool_name": "look", "argument_sets": [{"q": name}]} for name in names]})
+        if request.system.startswith("You choose how an agent"):
+            self.asked["choice"] += 1
+            return json.dumps({"reason": "the first", "branch_id": "b1"})
+        self.asked["words"] += 1
+        return json.dumps(AGENTS) if "You plan a task" in request.system else "words"
+
+
+def direct(budget: Budget | None = None, **plan_fields: Any) -> LoopConfig:  # Any: of the plan
+    guard = GuardConfig(speculate=True, direct=True)
+    return LoopConfig(plan=PlanConfig(**plan_fields), budget=budget or Budget(), guard=guard)
+
+
+def unasked(events: Sequence[Event]) -> int:
+    inner = [one.event for one in events if isinstance(one, InStep)]
+    return sum(isinstance(one, BranchCommitted) and one.direct for one in inner)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("parallel", [1, 4])
+@pytest.mark.parametrize("answer", ["off", "auto"])
+async def test_turns_without_a_request_count_as_one(width: int, parallel: int, answer: str) -> None:
+    for config in (
+        direct(Budget(max_steps=12), max_parallel=parallel, answer=answer),
+        direct(max_llm_calls=12, max_parallel=parallel, answer=answer),
+    ):
+        world, guesser = World(), Guesser(width)
+        agent = world.agent(FunctionModel(guesser), config)
+        run = await agent.run("Look things up", run_id="r")
+        turns = unasked(await events_of(agent))
+        assert ended(run) == ("stopped", "llm_budget")
+        assert (turns + guesser.asked["words"], len(world.ran)) == (12, turns + 1)  # the answer is among the words
+        assert guesser.asked["ways"] <= turns + parallel
+        assert guesser.asked["choice"] <= guesser.asked["ways"]
+        assert run.answer == ("words" if answer == "auto" else "")
+
+
+async def test_what_is_left_tells_of_turns_without_a_request() -> None:
+    left: list[float | None] = []
+
+    async def judged(context: ExecutionContext) -> EvaluationResult:
+        left.append(context.budget_left["llm_calls"])
+        return EvaluationResult("judged", passed=True)
+
+    async def said(request: ModelRequest) -> str:
+        reply = await guesser(request)
+        is_over = guesser.asked["ways"] > 6 and "You name the ways" in request.system
+        return json.dumps({"branches": [{"tool_name": "__response__", "argument_sets": [{}]}]}) if is_over else reply
+
+    guesser = Guesser()
+    config = direct(max_llm_calls=40, max_parallel=1, answer="off", evaluators=("judged",))
+    agent = World().agent(FunctionModel(said), config, evaluators={"judged": judged})
+    run = await agent.run("Look things up", run_id="r")
+    turns = unasked(await events_of(agent))
+    assert (run.status, turns > 0, left) == ("completed", True, [40 - turns - guesser.asked["words"]])
+
+
+async def test_with_a_higher_limit_turns_without_a_request_go_on() -> None:
+    world, guesser = World(), Guesser()
+    agent = world.agent(FunctionModel(guesser), direct(max_llm_calls=6, answer="off"))
+    assert (await agent.run("Look things up", run_id="r")).reason == "llm_budget"
+    assert len(world.ran) == 6
+    run = await agent.resume("r", config=direct(max_llm_calls=9, answer="off"))
+    assert (ended(run), len(world.ran)) == (("stopped", "llm_budget"), 9)
+    await events_of(agent)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_crash_leaves_the_count_of_turns_as_it_was(when: Literal["before", "after"]) -> None:
+    async def play(at: int) -> int:
+        world, memory = World(), MemoryJournal()
+        store = CrashingStore(CheckedJournal(memory), at, when)
+        config = direct(max_llm_calls=5, max_parallel=1, answer="off")
+        agent = world.agent(FunctionModel(Guesser()), config, store=store)
+        try:
+            run = await agent.run("Look things up", run_id="r")
+        except Crash:
+            agent = world.agent(FunctionModel(Guesser()), config, store=CheckedJournal(memory))
+            state = fold(await events_of(agent))
+            if state.task is None:
+                run = await agent.run("Look things up", run_id="r")
+            else:
+                run = Run.of(state) if state.ending is not None else await agent.resume("r")
+        planning = await planning_of(agent)
+        assert ended(run) == ("stopped", "llm_budget"), at
+        assert unasked(await events_of(agent)) + planning.stats.llm_calls == 5, at
+        return store.operations
+
+    for at in range(2, await play(0) + 1):
+        await play(at)
+
+
 # ------------------------------------------------------------------ step_iteration
 
 
@@ -335,6 +453,19 @@ async def test_a_step_at_its_limit_is_skipped_and_the_run_is_partial_at_best(ans
     assert await limits_of(agent) == [("a", 2, "max", "SkipStep")]
     (edit,) = [one for one in await events_of(agent) if isinstance(one, PlanEdited)]
     assert (edit.strategy.type, edit.by) == ("skip_steps", "engine")
+
+
+@pytest.mark.parametrize(("most", "reason"), [(0, "replan_budget"), (1, "step_limit"), (None, "step_limit")])
+async def test_a_step_that_its_limit_skips_is_no_replan(most: int | None, reason: str) -> None:
+    world = World(x=9, y=1)
+    steps = plan(step("a", "look", q="x"), step("b", "look", q="y", must_succeed=True))
+    repaired = replan("adjust_dependencies", adjustments=[{"step_id": "b", "parameters": {"q": "z"}}])
+    config = configured(limits=tries(1), answer="off", max_replans=most, max_parallel=1)
+    agent = world.agent(script(steps, repaired), config)
+    run = await agent.run("go", run_id="r")
+    planning = await planning_of(agent)
+    assert (run.reason, planning.steps["a"].status) == (reason, "skipped")
+    assert (planning.stats.replans, len(planning.edits)) == ((0, 1) if most == 0 else (1, 2))
 
 
 async def test_what_is_in_flight_ends_before_a_step_is_skipped() -> None:
@@ -605,3 +736,24 @@ async def test_a_run_that_fails_amid_its_work_tells_of_that_work() -> None:
     assert run.detail.splitlines()[0] == "no reply could be read as a plan"
     assert "sent to Ann" in run.detail
     assert "b: failed (tool: gone_x)" in run.detail
+
+
+@pytest.mark.parametrize("most", [49, 50, 51])
+async def test_a_number_of_steps_that_is_said_bounds_the_run_and_the_default_each_step(most: int) -> None:
+    def agent(budget: Budget) -> tuple[Agent, list[int]]:
+        asked: list[int] = []
+
+        def reply(_request: ModelRequest) -> str:
+            asked.append(1)
+            return json.dumps(thoughts(60)) if len(asked) == 1 else "so"
+
+        config = LoopConfig(budget=budget, plan=PlanConfig(max_steps=60))
+        return Agent(FunctionModel(reply), reasoner="plan", journal=MemoryJournal(), config=config), asked
+
+    bounded, asked = agent(Budget(max_steps=most))
+    run = await bounded.run("go", run_id="r")
+    assert (run.reason, len(asked)) == ("llm_budget", most)
+    more = LoopConfig(budget=Budget(max_steps=100))
+    assert ((await bounded.resume("r", config=more)).status, len(asked)) == ("completed", 63)  # answered anew
+    free, asked = agent(Budget())
+    assert ((await free.run("go", run_id="r")).status, len(asked)) == ("completed", 62)

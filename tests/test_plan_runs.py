@@ -401,6 +401,21 @@ async def test_half_a_character_in_a_given_plan_breaks_nothing() -> None:
     assert (run.status, run.answer, len(world.ran)) == ("completed", "done", 1)
 
 
+async def test_an_answer_stands_when_a_step_that_was_planned_after_it_runs_after_a_skip() -> None:
+    steps = plan(
+        step("a", "look", q="x"),
+        step("w", kind="response", needs=["a"], instruction="say it"),
+        step("b", "look", ["w"], q="bad"),
+        step("c", "look", ["b"], q="z"),
+    )
+    world = World()
+    world.broken["look bad"] = [ToolFailed("gone", code="tool:gone")]
+    skip = replan("skip_steps", step_ids=["b"])
+    agent = world.agent(script(steps, "THE ANSWER", GIVE_UP, skip), config=configured(answer="off", max_parallel=1))
+    run = await agent.run("go", run_id="r")
+    assert (run.status, run.answer, world.ran) == ("completed", "THE ANSWER", ["look x", "look bad", "look z"])
+
+
 async def test_violations_in_a_reasoning_step_fail_it() -> None:
     bad = calls(("look", {"q": "x"}))
     steps = plan(step("t", kind="reasoning", instruction="think"))

@@ -192,7 +192,10 @@ async def test_a_step_of_a_plan_has_its_own_count_and_a_given_plan_that_of_the_r
     given = await told(Task("Read the bills.", steps=two), ("x",) * 9, limited(4), another_file)
     assert len(given.world.done) == 3
     assert steps_so_far(given.state) == 4
-    planned = await told(Task("Read the bills.", steps=two), ("x",) * 9, limited(4), another_file, reasoner="plan")
+    whole = await told(Task("Read the bills.", steps=two), ("x",) * 9, limited(4), another_file, reasoner="plan")
+    assert (len(whole.world.done), whole.run.reason) == (3, "llm_budget")  # the budget of the run is for all its steps
+    own = tuple(replace(one, max_steps=4) for one in two)
+    planned = await told(Task("Read the bills.", steps=own), ("x",) * 9, DIRECT, another_file, reasoner="plan")
     scopes = {event.call_id.rpartition(".")[0].rpartition(".")[0] for event in planned.of(CallStarted)}
     assert not scopes  # what a step does is inside of its events
     gate = planned.state.gate

@@ -25,7 +25,7 @@ from surefoot.runtime.guarding import anchor, anchor_late, approval, expired, re
 from surefoot.runtime.hands import LiveHands, Watch
 from surefoot.runtime.offered import Offered, Offers
 from surefoot.runtime.pins import Pins
-from surefoot.runtime.planned import plan_given, planned, step_templates
+from surefoot.runtime.planned import bounded, plan_given, planned, step_templates
 from surefoot.runtime.selection import selected_anew
 from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.stages import stage_templates
@@ -186,6 +186,7 @@ class Agent:
                 state = fold(late, state)
             if isinstance(state.ending, Completed) or (standing(state) and not next_moves(state)):
                 return Run.of(state)
+            config = bounded(config, state.reasoner, state.planning) if config is not None else None
             first: list[Event] = []
             if state.run_id != run_id:  # it was forked, and died before it could say so
                 first.append(RunForked(run_id, state.run_id, state.seen))
@@ -215,6 +216,7 @@ class Agent:
         """
         records, _ = await self._store.read_recorded(run_id)
         state = fold(record.event for record in records[:at])
+        config = bounded(config, state.reasoner, state.planning) if config is not None else None
         changes, selected = dict[str, Speaker](), tuple[Event, ...]()
         if state.task is not None:  # what cannot be driven is not made
             changes, selected = self._cast.changes(state), (*anchor_late(state, config), *selected_anew(state, config))
@@ -334,7 +336,7 @@ class Agent:
             {**self._prompts, **step_templates(asked, self.reasoner), **stage_templates(self.config.guard)},
             self.instructions,
             self.reasoner,
-            self.config,
+            bounded(self.config, self.reasoner),
         )
         first = (started, *anchor(asked.text, self.config), *offered.selected)
         first += tuple(self._cast.remembered(ROLES[self.reasoner]))

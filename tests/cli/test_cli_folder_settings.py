@@ -109,6 +109,16 @@ def test_what_would_loosen_or_choose_is_refused_with_its_key_and_the_remedy(
     assert "evil" not in told
 
 
+@pytest.mark.parametrize(
+    "line", ['rules_file = "../outside.toml"', 'cedar_file = "/etc/hostname"', 'rules_file = "link"']
+)
+def test_no_file_outside_of_the_folder_is_read(folder: Path, line: str) -> None:
+    path = folder / "surefoot.toml"
+    path.write_text(f"[guard]\n{line}\n")
+    with pytest.raises(UsageError, match=r"reads no file outside of it; say --config surefoot\.toml"):
+        config_in(path, is_found=True)
+
+
 @pytest.mark.parametrize(("table", "lines"), TAKEN_LINES)
 def test_what_tightens_and_limits_are_taken(folder: Path, table: str, lines: str) -> None:
     path = folder / "surefoot.toml"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
+from surefoot.cli.guarding import FILES
 from surefoot.types.errors import UsageError
 from surefoot.types.guard import GuardConfig
 
@@ -68,10 +69,10 @@ TAKEN: Mapping[str, Mapping[str, Takes]] = {
         "custom_patterns resolution_tools timeout max_references max_context_tokens reference_timeout max_per_type "
         "max_concurrency max_input_chars path_style"
     ),
-    "guard": _all(
-        "strict pins reasoning_retries sanitise stage_timeout_s max_backtracks max_trees rules_file cedar_file"
-    )
+    "guard": _all("strict pins reasoning_retries sanitise stage_timeout_s max_backtracks max_trees")
     | {
+        "rules_file": _inside,
+        "cedar_file": _inside,
         "guess": _one_of("none"),
         "approvals": _one_of("deny"),
         "max_asks": _up_to(_GUARD.max_asks),
@@ -86,6 +87,13 @@ TAKEN: Mapping[str, Mapping[str, Takes]] = {
     "conventions": {"root": _inside, "files": _pages, "max_bytes": _always},
 }
 """What is taken, by table and field, besides the default of a field."""
+
+
+def check_files(path: Path, name: str, table: Mapping[str, object]) -> None:
+    """Raise `UsageError` for a file outside of the folder, before anything of it is read."""
+    for field in FILES if name == "guard" else ():
+        if isinstance(table.get(field), str) and not _inside(table[field], path.parent):
+            raise _refusal(path, name, field, "reads no file outside of it")
 
 
 def check_found(path: Path, name: str, table: Mapping[str, object], default: object, made: object) -> None:

@@ -14,6 +14,7 @@ from surefoot.cli.lines import Line, Style, count, cut, in_columns, visible
 from surefoot.cli.planned import edit_line, plan_lines
 from surefoot.core.owners import open_calls, owner_of
 from surefoot.core.plan.dag import Planning, StepRecord
+from surefoot.core.plan.limits import turns_so_far
 from surefoot.core.plan.phase import phase_of, status_of
 from surefoot.core.state import Call, State
 from surefoot.run import Run
@@ -190,7 +191,7 @@ def figures(state: State, planning: Planning, standing: str) -> str:
     parts += [f"{done} of {count(done + left, 'step')}, {planning.completion_percent} %"] if counted else []
     parts.append(f"replans {_of(stats.replans, config.max_replans)}")
     parts += [f"calls {_of(stats.tool_calls, config.max_tool_calls)}"]
-    parts += [f"model {_of(stats.llm_calls, config.max_llm_calls)}"]
+    parts += [f"model {_of(turns_so_far(state, planning), config.max_llm_calls)}"]
     if config.max_tokens is not None:
         parts.append(f"tokens {_of(state.usage.total_tokens, config.max_tokens)}")
     if config.max_cost_usd is not None:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from surefoot.cli.folder_settings import check_found
+from surefoot.cli.folder_settings import check_files, check_found
 from surefoot.cli.guarding import FIELDS, FILES, guard_from, guard_said
 from surefoot.cli.options import Options, PlanSigning
 from surefoot.types.config import Budget, LoopConfig
@@ -92,6 +92,8 @@ def config_in(path: Path, *, is_found: bool = False) -> LoopConfig:
         if not isinstance(table, Mapping):
             raise UsageError(f"{path}: {name!r} has to be a table; write [{name}] and its fields below")
         given = cast("Table", table)  # the keys of a TOML table are text
+        if is_found:
+            check_files(path, name, given)
         made[name] = _made(path, name, given)
         if is_found:
             check_found(path, name, given, _KINDS[name].default, made[name])

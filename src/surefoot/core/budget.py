@@ -29,11 +29,16 @@ def steps_so_far(state: State) -> int:
     """The steps of a run, or of a step of a plan that has a state of its own: requests for a reply, and turns of calls
     that were made without one. The fold keeps both, so whoever takes a run up counts as it was counted.
     """  # noqa: D205  # one sentence
+    return state.requests + turns_unasked(state)
+
+
+def turns_unasked(state: State) -> int:
+    """The turns of calls that were made without a request: of a run all, of a step with a state of its own its own."""
     if state.gate is None:
-        return state.requests
+        return 0
     kept = state.gate.choosing
     own = kept.values() if not state.scope else (kept[state.scope],) if state.scope in kept else ()
-    return state.requests + sum(one.turns for one in own)
+    return sum(one.turns for one in own)
 
 
 def limit_for(state: State, role: str) -> Limit | None:

@@ -10,6 +10,9 @@ from surefoot.core.parse.schema import Schema, resolve
 from surefoot.core.text import json_text
 from surefoot.types.tools import ToolSpec
 
+_EXACT = 2**53
+"""Below it a whole number is the same as an integer and as a float."""
+
 
 def fingerprint(actor: str, arguments: object) -> str:
     """SHA-256 of a tool and its resolved parameters, or of a kind of step and its instruction, as canonical JSON.
@@ -29,17 +32,13 @@ def call_fingerprint(name: str, arguments: Mapping[str, object], spec: ToolSpec 
 
 
 def _whole(value: object, schema: Schema, root: Schema) -> object:
-    """A value with the defaults of its schema in place of what it leaves out, in objects and lists within it too."""
+    """A value with the defaults of its schema in place of what it leaves out, and 1.0 as 1, in all that it holds."""
     node = resolve(schema, root) or schema
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return int(value)
     members, items = as_object(value), as_list(value)
     if members is not None:
-        made = dict(members)
-        for name, part in (as_object(node.get("properties")) or {}).items():
-            inner = as_object(part) or {}
-            if name in members:
-                made[name] = _whole(members[name], inner, root)
-            elif "default" in inner:
-                made[name] = inner["default"]
-        return made
-    inner = as_object(node.get("items"))
-    return [_whole(one, inner, root) for one in items] if items is not None and inner is not None else value
+        known = {name: as_object(part) or {} for name, part in (as_object(node.get("properties")) or {}).items()}
+        left = {name: part["default"] for name, part in known.items() if name not in members and "default" in part}
+        return {name: _whole(one, known.get(name, {}), root) for name, one in {**members, **left}.items()}
+    return value if items is None else [_whole(one, as_object(node.get("items")) or {}, root) for one in items]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.validate import validate
 from surefoot.core.plan.child import WORDS
+from surefoot.core.plan.dag import Planning
 from surefoot.core.plan.folding import planning_of
 from surefoot.core.plan.planned import plan_given as decide
 from surefoot.core.plan.wording import fault_words
@@ -59,6 +60,20 @@ def planned(task: str | Task, reasoner: str, tools: Catalogue, config: LoopConfi
     if reasoner != "react":
         raise UsageError(f"a task with steps needs the reasoner 'react' or 'plan', and this agent has {reasoner!r}")
     return replace(asked, steps=tuple(_checked(step, tools) for step in asked.steps))
+
+
+def bounded(config: LoopConfig, reasoner: str, before: Planning | None = None) -> LoopConfig:
+    """The configuration as a run has it on record: the steps that a budget is said to allow bound a plan as a whole.
+
+    They become the plan's own ceiling, because a record leaves out a number that equals a default. `before`: the
+    planning of a run that goes on, whose settings stay where none are given.
+    """
+    said = config.budget.steps_said
+    if reasoner != "plan" or said is None:
+        return config
+    plan = config.plan or (before.config if before is not None else PlanConfig())
+    own = config.plan.max_llm_calls if config.plan is not None else None
+    return replace(config, plan=replace(plan, max_llm_calls=said if own is None else min(said, own)))
 
 
 def _check_json(step: PlanStep) -> None:

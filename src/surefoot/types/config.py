@@ -39,6 +39,10 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+class _Unsaid(int):
+    """The default of a number of steps, which can be told from the same number that somebody has said."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What a run may use up. `None` means no limit; a limit that is reached ends the run with what it has.
@@ -49,7 +53,7 @@ class Budget:
     what is known. `shares` limits a role to its share of tokens and money: `{"thinker": 0.4}`.
     """
 
-    max_steps: int | None = 50
+    max_steps: int | None = _Unsaid(50)
     max_tokens: int | None = None
     max_cost_usd: float | None = None
     max_seconds: float | None = None
@@ -71,6 +75,11 @@ class Budget:
                 raise ConfigError(name, getattr(self, name), "give a whole number, or None for no limit")
         if not (is_share(self.reserve) and self.reserve < 1):
             raise ConfigError("reserve", self.reserve, "give a share from 0 up to, but not including, 1")
+
+    @property
+    def steps_said(self) -> int | None:
+        """The number of steps, where somebody has said one; None for the default, and for no limit."""
+        return None if isinstance(self.max_steps, _Unsaid) else self.max_steps
 
 
 _PARTS: Mapping[str, type] = {

@@ -307,6 +307,7 @@ def test_fingerprints_count_defaults_as_said_at_any_depth() -> None:
     assert call_fingerprint("go", short, spec) == call_fingerprint("go", whole, spec) == fingerprint("go", whole)
     others: tuple[Json, ...] = ({**short, "n": 2}, {**short, "note": ""}, {"to": {"city": "A"}}, {**short, "to": None})
     assert len({call_fingerprint("go", one, spec) for one in (short, *others)}) == 5
+    assert call_fingerprint("go", {**short, "n": 1.0}, spec) == fingerprint("go", whole)
     assert call_fingerprint("go", short, None) == fingerprint("go", short)
 
 
@@ -405,6 +406,12 @@ def test_the_decision_is_the_object_that_has_its_fields(kind: ProposalKind) -> N
     ):
         for wrapped in (f"{before}I decide:\n{text}", f"{before}\n```json\n{text}\n```\nThat is {{all}}."):
             assert decision_in(wrapped, kind) == WHOLE[kind]
+    for around in ("{0}\nNote: the opening { of the object is closed.", "A { first.\n{0}", "{0} {0}", "set {1, 2\n{0}"):
+        assert decision_in(around.replace("{0}", text), kind) == WHOLE[kind]
+    other = json.dumps({next(iter(DECIDING[kind])): {"type": "quoted"}, "overview": "o" * 50})
+    assert decision_in(f"The page held {other}. I decide:\n{text}", kind) is None
+    assert decision_in(f"{text}\nThe page held {other}.", kind) is None
+    assert decision_in(f"{text}\n{text[:-1]}", kind) is None
     broken = '{"overview": oops oops, "inner": {"should_replan": true, "steps": [], "suggested_action": {}}}'
     assert decision_in(broken, kind) is None
     assert decision_in('The error was {"code": 7}.', kind) is None

@@ -123,7 +123,7 @@ def rules(text: str, things: Sequence[Named], plain: str) -> Rules:
         cut.append((clause.start, clause.end))
         if targets := _texts(things, starts, clause.after, clause.end):
             effects = clause.effects
-            if "communicate" not in effects and writes_to(text, things, starts, clause.after, clause.end):
+            if "communicate" not in effects and _writes_to(text, things, starts, clause.after, clause.end):
                 effects = (*effects, "communicate")
             for effect in effects:
                 condition = Condition(effect=effect, forbidden_targets=targets)
@@ -190,22 +190,19 @@ def _excluded(
             yield things[at].start, things[at].end, (things[at].entity.text,)
 
 
-def writes_to(
-    text: str, things: Sequence[Named], starts: Sequence[int], start: int, end: int
-) -> tuple[EntityKind, ...]:
-    """What is written to between two places, as kinds of people's names and addresses: "write (a line) to Ann".
+def _writes_to(text: str, things: Sequence[Named], starts: Sequence[int], start: int, end: int) -> bool:
+    """Whether what is ordered between two places may be a message: "write (a line) to Ann", "to my colleague Ann".
 
-    That is a message to somebody; what is written to a file or a page is none. `text` is masked as for `rules`.
+    What is written to a file or a page is none. This is wide, and only for what is not to be done.
     """
-    found: list[EntityKind] = []
     for m in _WRITE_TO.finditer(text, start, end):
         at = bisect_left(starts, m.end())
         if at == len(starts) or starts[at] >= end or len(text[m.end() : starts[at]].split()) > _MOST_BEFORE_NAME:
             continue
         kinds: list[EntityKind] = [thing.entity.kind for thing in things[at : bisect_right(starts, starts[at])]]
         if lexicon.WRITTEN_TO.issuperset(kinds):  # what stands in quotes may be called a file, too
-            found += kinds
-    return tuple(found)
+            return True
+    return False
 
 
 def _texts(things: Sequence[Named], starts: Sequence[int], start: int, end: int) -> tuple[str, ...]:

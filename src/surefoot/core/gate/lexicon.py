@@ -81,6 +81,27 @@ PHRASES: Mapping[Effect, tuple[str, ...]] = {
 WRITE_TO = r"\bwrit(?:e|ing)\b(?:[ \t]+[\w'’-]{1,40}){0,4}?[ \t]+to\b"
 """Before somebody: a message. Before a file or a page it is what is done to that."""
 
+MESSAGE_TO = (
+    r"\bwrit(?:e|ing)\b(?:[ \t]+back|[ \t]+(?:an?|the|my|our|this|another|some)(?:[ \t]+[\w'’-]{1,40}){0,2}?"
+    r"[ \t]+(?:e-?mails?|mails?|letters?|lines?|notes?|messages?|words?))?[ \t]+to[ \t]+[\"'“‘«<]?(?=\ufffc)"
+)
+"""Right before the address of somebody who is to get a message: nothing else stands behind "to"."""
+
+AFTER_ADDRESS = (
+    r"[\"'”’»>]?[ \t]*(?:\Z|[\n.,;:!?。！？；，)]|(?<=[ \t])(?:"
+    r"and|or|but|that|about|saying|asking|telling|regarding|concerning|with|what|how|why|when|whether|if|because|so|by|"
+    r"before|after|today|tonight|tomorrow|now|again|please|"
+    r"to[ \t]+(?:say|ask|tell|let|inform|confirm|thank|invite|remind))\b)"
+)
+"""What may follow such an address. "Bob@x.org's page" and "the reply to bob@x.org into the log" are no addressees."""
+
+TO_PLACE = (
+    r"(?:(?<=\bwrite )|(?<=\bwriting ))to(?= (?:[\w'’.-]+ ){0,3}(?:diary|journal|log|file|folder|document|doc|note|"
+    r"notebook|page|list|table|sheet|book|spreadsheet|calendar|disk|database|record|draft|wiki)s? "
+    r"(?:that|about|saying|to|and)\b)"
+)
+"""Before a place where something is written down: nobody gets a message there."""
+
 WRITTEN_TO = frozenset(("email", "phone", "name", "quoted"))
 """What somebody is called to whom one writes, as kinds of what the words name."""
 

@@ -6,7 +6,7 @@ Source: spec/guard.md, sections 4.7 and 4.8.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from surefoot.core.gate import lexicon, name_words
@@ -32,6 +32,10 @@ _DIGIT = Late(r"\d")
 _TIME = Late(lexicon.RELATIVE_DATES, re.IGNORECASE)
 _SELECTING, _ORDERING = stems(name_words.SELECTING_WORDS), stems(name_words.ORDERING_WORDS)
 _WORD = Late(r"[^\W\d_]{2,}")
+_CJK_LETTERS = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_CJK = Late(rf"[{_CJK_LETTERS}]")
+_UNIT = Late(rf"[{_CJK_LETTERS}]|[^\W{_CJK_LETTERS}]+")
+"""A letter of a script without spaces, or a word; marks and spaces between them do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +188,16 @@ def quotes(text: str, source: Source) -> bool:
     """Whether a text quotes a result: a hard token of it, or a share of its own words in threes (section 4.7)."""
     if any(token.norm in source.index.tokens or token.norm in source.index.atoms for token in hard_tokens(text)):
         return True
-    ours = _trigrams(normal_text(text))
+    plain = normal_text(text)
+    split = _UNIT.findall if _CJK.search(plain) else str.split
+    ours = _trigrams(split(plain))
     if not ours:
         return False
-    theirs = _trigrams(" ".join([source.index.text, *(a.norm[5:] for r in source.index.records for a in r.atoms)]))
-    return len(ours & theirs) / len(ours) >= SHARE_OF_PRIVATE
+    said = " ".join([source.index.text, *(a.norm[5:] for r in source.index.records for a in r.atoms)])
+    return len(ours & _trigrams(split(said))) / len(ours) >= SHARE_OF_PRIVATE
 
 
-def _trigrams(text: str) -> set[tuple[str, ...]]:
-    words = text.split()
+def _trigrams(words: Sequence[str]) -> set[tuple[str, ...]]:
     return set(zip(words, words[1:], words[2:], strict=False))
 
 

@@ -6,15 +6,17 @@ sections 3.2, 4.6 and 5.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
+from surefoot.core.gate import lexicon
 from surefoot.core.gate.actions import effects_in
 from surefoot.core.gate.cues import cues
-from surefoot.core.gate.entities import masked, named
-from surefoot.core.gate.forbids import rules, writes_to
+from surefoot.core.gate.entities import Named, masked, named
+from surefoot.core.gate.forbids import rules
 from surefoot.core.gate.forms import normal_text
 from surefoot.core.gate.late import Late
 from surefoot.core.gate.stems import stem, stems
@@ -25,6 +27,9 @@ from surefoot.types.tools import Effect
 __all__ = ["read_words", "stem"]
 
 _WORD = Late(r"[^\W\d_]{2,}")
+_MESSAGE_TO = Late(lexicon.MESSAGE_TO, re.IGNORECASE)
+_TO_PLACE = Late(lexicon.TO_PLACE, re.IGNORECASE)
+_AFTER_ADDRESS = Late(lexicon.AFTER_ADDRESS, re.IGNORECASE)
 _ALWAYS: frozenset[Effect] = frozenset({"read"})
 _COMMUNICATE: frozenset[Effect] = frozenset({"communicate"})
 _NO_EXTRA: Mapping[str, tuple[str, ...]] = {}
@@ -42,9 +47,12 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
     things = named(plain)
     bare = masked(plain, things_hidden := [t for t in things if t.entity.kind not in ("name", "id")])
     ruled = rules(bare, things, plain)
-    said = masked(plain, [t for t in things_hidden if t.entity.kind != "quoted"])
+    people = [t for t in things_hidden if t.entity.kind in ("email", "phone")]
+    places = [t for t in things_hidden if t.entity.kind not in ("email", "phone", "quoted")]
+    to_places = [*places, *(m.span() for m in _TO_PLACE.finditer(bare))]
+    said = masked(masked(plain, people), to_places, "|")  # what is written to a place is no message
     asked = effects_in(masked(said, ruled.negated, " "), extra)
-    if "email" in writes_to(masked(bare, ruled.negated, " "), things, [t.start for t in things], 0, len(bare)):
+    if _asks_to_write_to(masked(bare, ruled.negated, "|"), things):
         asked |= _COMMUNICATE
     kept = _without(plain, ruled.cut)
     entities = [t.entity for t in things if not _is_inside(t.start, ruled.cut)]
@@ -67,6 +75,21 @@ def unnegated(text: str) -> str:
     things = named(plain)
     ruled = rules(masked(plain, [t for t in things if t.entity.kind not in ("name", "id")]), things, plain)
     return normal_text(masked(plain, ruled.negated, "|"))
+
+
+def _asks_to_write_to(text: str, things: Sequence[Named]) -> bool:
+    """Whether a message to an address is asked for: "write (a line) to ann@x.org", and nothing between or joined to it.
+
+    What is written down for or about an address is no message to it; whatever else it may be is a question.
+    """
+    ends: dict[int, set[int]] = {}
+    for thing in things:
+        ends.setdefault(thing.start, set()).add(thing.end)
+    addresses = {thing.start: thing.end for thing in things if thing.entity.kind == "email"}
+    return any(
+        ends.get(at) == {addresses.get(at)} and _AFTER_ADDRESS.match(text, addresses[at]) is not None
+        for at in (m.end() for m in _MESSAGE_TO.finditer(text))
+    )
 
 
 def _plain(text: str) -> str:

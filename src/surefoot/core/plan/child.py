@@ -138,11 +138,11 @@ def _inputs(planning: Planning, step: PlanStep) -> tuple[StepExecutionResult, ..
 
 
 def is_outdated(planning: Planning, record: StepRecord) -> bool:
-    """Whether a response tells of what was before: a later version of the plan has had something else done."""
+    """Whether a response tells of what was before: a repair has put in, or changed, a step that was done since."""
     if record.step.kind != "response" or record.status != "succeeded":
         return False
     others = (planning.steps[name] for name in planning.live)
-    return any(one.step.kind != "response" and one.done_in > record.done_in for one in others)
+    return any(one.step.kind != "response" and one.since and one.done_in > record.done_in for one in others)
 
 
 def _trust_of(planning: Planning, step: PlanStep) -> Trust:

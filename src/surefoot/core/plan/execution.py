@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from surefoot.core.plan.dag import Planning
-from surefoot.core.plan.limits import most_requests
+from surefoot.core.plan.limits import turns_so_far
 from surefoot.core.state import State
 from surefoot.types.plan import StepExecutionResult
 from surefoot.types.planning import Plan
@@ -19,10 +19,10 @@ def execution_context(state: State, planning: Planning) -> ExecutionContext:
         results += record.failures
         if record.status == "succeeded" and record.result is not None:
             results.append(record.result)
-    most = most_requests(state, planning)
+    most = planning.config.max_llm_calls
     deadline_s = planning.loops.words.budget.max_seconds
     left: dict[str, float | None] = {
-        "llm_calls": None if most is None else most - stats.llm_calls,
+        "llm_calls": None if most is None else most - turns_so_far(state, planning),
         "tool_calls": None if config.max_tool_calls is None else config.max_tool_calls - stats.tool_calls,
         "seconds": None if deadline_s is None else max(0.0, deadline_s - state.elapsed_s),
     }

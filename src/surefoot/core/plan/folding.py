@@ -25,6 +25,7 @@ from surefoot.core.plan.dag import (
     with_record,
 )
 from surefoot.core.plan.edits import applied
+from surefoot.core.plan.iterating import ENGINE
 from surefoot.core.plan.reflecting import idle_rounds, open_part, plain_cause
 from surefoot.core.plan.stepping import Apply, failed, inside, started
 from surefoot.core.state import State
@@ -200,7 +201,7 @@ def _edited(state: State, planning: Planning, event: PlanEdited) -> Planning:
         phase="running",
         edits=(*planning.edits, event),
         answered=planning.answered | {cause} if cause is not None else planning.answered,
-        stats=counted(planning, replans=1),
+        stats=counted(planning, replans=int(event.by != ENGINE)),  # what a limit of the user's takes out is none
         escalation=None,
         strategy=None,
         shortlist=None,

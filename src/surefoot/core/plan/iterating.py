@@ -31,7 +31,7 @@ from surefoot.types.reflection import SkipSteps
 from surefoot.types.step_events import StepEnded
 
 ENGINE = "engine"
-"""Who edits the plan where a limit has it done."""
+"""Who edits the plan where a limit has it done; such an edit is no replan, so no limit of replans counts it."""
 
 _BETWEEN: frozenset[StepErrorClass] = frozenset({"transient", "timeout", "server"})
 """Errors of what lies between a tool and what it reaches: they say nothing about the step."""

@@ -53,6 +53,9 @@ DECIDING: Mapping[ProposalKind, frozenset[str]] = {
 """The fields from which something follows; an object within prose that has none of them speaks of something else."""
 
 _SIGN = re.compile(r'\\.|["{}]', re.DOTALL)
+_OPENED = re.compile(r"""\{\s*(?:["'}]|[\w$-]+\s*:|\Z)""")
+"""How an object begins, or what somebody takes for one."""
+
 _FENCE = re.compile(r"\s*(?:```\s*\w*\s*)?")
 
 
@@ -74,16 +77,17 @@ def object_in(text: str) -> Object | None:
 def decision_in(text: str, kind: ProposalKind) -> Object | None:
     """The object of a reply that is the decision asked for; None where no whole one is there.
 
-    Within prose it is the fullest of those with a field that decides. A reply in which an object is opened and never
-    closed was cut off, or is no JSON: what stands in it, or before it, decides nothing.
+    Within prose it is the one in which a field that decides is given. Where two that differ decide, one may be a quote,
+    and nobody can say which. A reply in which an object is opened and never closed was cut off, or is no JSON: what
+    stands in it, or before it, decides nothing.
     """
     found = list(_objects(text))
     if any(one is None for one in found):
         return None
     whole = [one for one in found if one is not None]
-    own = [one.value for one in whole if not DECIDING[kind].isdisjoint(one.value)]
+    own = [one.value for one in whole if any(one.value.get(name) is not None for name in DECIDING[kind])]
     if own:
-        return max(own, key=len)  # a draft or an example says less; of equals the first
+        return own[0] if all(one == own[0] for one in own) else None
     bare = len(whole) == 1 and _FENCE.fullmatch(text, 0, whole[0].start) and _FENCE.fullmatch(text, whole[0].end)
     return whole[0].value if bare else None
 
@@ -103,8 +107,10 @@ def _objects(text: str) -> Iterator[_Found | None]:
             if value is not None:
                 yield _Found(value, at, end)
         if end < 0:
-            yield None
-            return
+            if _OPENED.match(text, at):
+                yield None
+                return
+            end = at + 1  # a brace of prose
         at = text.find("{", end)
 
 

@@ -213,17 +213,15 @@ class _Running:
                 self.stalled.append(name)
             attempt = int(child.scope.rpartition(".")[2])
             for move in asked:
-                if isinstance(move, StepMove):
-                    begun = Within(name, attempt, move)
-                    if limit := limit_of(begun, self.state, self.planning, self.under_way, self.started):
-                        if name == ANSWER:
-                            self.is_unanswered = True  # what there is is told in its place
-                        else:
-                            self.limit = self.limit or limit
-                    elif not self._is_held_up(name, move):
-                        self.started.append(begun)
-                    continue
-                if isinstance(move, End) and isinstance(move.ending, Failed) and own.failure is not None:
+                if limit := limit_of(name, move, self.state, self.planning, (self.under_way, self.started)):
+                    if name == ANSWER:
+                        self.is_unanswered = True  # what there is is told in its place
+                    else:
+                        self.limit = self.limit or limit
+                elif isinstance(move, StepMove):
+                    if not self._is_held_up(name, move):
+                        self.started.append(Within(name, attempt, move))
+                elif isinstance(move, End) and isinstance(move.ending, Failed) and own.failure is not None:
                     self.broken = move.ending  # no model to be had: that is no fault of the step
                 elif first is None:
                     events = self.rows.announce(move, own)

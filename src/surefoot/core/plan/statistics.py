@@ -6,7 +6,7 @@ from collections import Counter
 from typing import get_args
 
 from surefoot.core.plan.dag import Planning, Tries
-from surefoot.core.plan.limits import most_requests
+from surefoot.core.plan.limits import turns_so_far
 from surefoot.core.state import State
 from surefoot.types.plan import StepStatus
 
@@ -65,7 +65,7 @@ def _of(used: int, most: int | None) -> str:
 def _calls(state: State, planning: Planning) -> str:
     stats = planning.stats
     tools = _of(stats.tool_calls, planning.config.max_tool_calls)
-    models = _of(stats.llm_calls, most_requests(state, planning))
+    models = _of(turns_so_far(state, planning), planning.config.max_llm_calls)
     return f"tool calls {tools}, model calls {models}"
 
 
