@@ -22,6 +22,7 @@ demo: $(STAMP)  ## six real tasks on the embedded model, step by step
 
 test: $(STAMP)  ## everything: format, lint, types, house, all tests, the embedded model too
 	@$(BIN)/surefoot model pull
+	@$(BIN)/surefoot model pull --encoder
 	$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest
 

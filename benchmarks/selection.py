@@ -30,7 +30,7 @@ PARTS = ("price", "status", "history", "details", "report", "summary", "location
 TASK = "What is the current balance of the customer in Rome?"
 LONG_TASK = (
     "Get the weather report for Rome, then list the flight schedule of tomorrow. After that, check the hotel rating; "
-    "finally send an email message with the summary to ann@example.org and save it in /tmp/trip.md."
+    "finally send an email message with the summary to ann@example.org and save it in trip.md."
 )
 
 

@@ -187,12 +187,12 @@ PASSWORD = tool("set_password", "write", user=TEXT, password=TEXT)
 @pytest.mark.parametrize(
     ("words", "path", "verdict"),
     [
-        ("Delete the folder /data/ann/tmp/cache.", "/data/ann/tmp/cache", "allow"),
-        ("Delete the folder /data/ann/tmp/cache.", "/data/ann", "ask"),
-        ("Delete the folder /data/ann/tmp/cache.", "/data", "ask"),
-        ("Delete the folder /data/ann/tmp/cache.", "data", "ask"),
-        ("Delete the folder /data/ann/tmp/cache.", "/cache", "ask"),
-        ("Delete the folder /data/ann/tmp/cache.", "/data/tmp", "ask"),
+        ("Delete the folder /data/ann/old/cache.", "/data/ann/old/cache", "allow"),
+        ("Delete the folder /data/ann/old/cache.", "/data/ann", "ask"),
+        ("Delete the folder /data/ann/old/cache.", "/data", "ask"),
+        ("Delete the folder /data/ann/old/cache.", "data", "ask"),
+        ("Delete the folder /data/ann/old/cache.", "/cache", "ask"),
+        ("Delete the folder /data/ann/old/cache.", "/data/tmp", "ask"),
         ("删除/data/ann/cache。", "/data/ann/cache", "allow"),
         ("Delete the folder drafts/old.", "drafts/", "ask"),
         ("Delete report.final.txt and a-b-c.", "report.final.txt", "allow"),

@@ -101,8 +101,7 @@ def made_before(
     """What came of equal calls of this run: they had their effect, they failed, or both.
 
     Both, where the result was not what was promised. One that is being made, or of which nobody knows, is taken to have
-    its effect. A call with references that have no values yet is looked at when
-    it starts (section 8, gate c).
+    its effect. A call with references that have no values yet is looked at when it starts (section 8, gate c).
     """
     try:
         arguments = arguments_of(tools, planning, tool_id, parameters).value
