@@ -158,7 +158,7 @@ def test_control_tokens_at_the_end_go_and_tables_stay() -> None:
 
 def test_leaks_in_native_mode_are_found_and_plain_content_is_left_alone() -> None:
     assert calls(parse(f"Sure. {HERMES}", TOOLS, dialect="native")) == [("now", {})]
-    for text in ("It is 5.", "Final Answer: 5", "```python\nnow()\n```", "<deliverable>x</deliverable>"):
+    for text in ("It is 5.", "Final Answer: 5", "```python\nprint(now())\n```", "<deliverable>x</deliverable>"):
         parsed = parse(text, TOOLS, dialect="native")
         assert (parsed.content, parsed.final, parsed.calls, parsed.error) == (text, None, (), None)
 

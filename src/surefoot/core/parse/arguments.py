@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,7 @@ from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 from surefoot.types.tools import ToolSpec
 
 ARGUMENT_KEYS = ("args", "arguments", "parameters")
+NAME = re.compile(r"""["']name["']\s*+:\s*+["'](?P<name>[^"'\n]{1,200})["']""")
 REPAIRED: frozenset[ReplyWarning] = frozenset({"repaired_json"})
 TRAILING: frozenset[ReplyWarning] = frozenset({"trailing_text"})
 
@@ -45,7 +47,7 @@ def drafts_of(value: object) -> tuple[Draft, ...]:
 def draft_of(value: object) -> Draft:
     """The call that one decoded object describes."""
     body = as_object(value)
-    if body is None and isinstance(value, str) and (decoded := _whole(value, Rules())) is not None:
+    if body is None and isinstance(value, str) and (decoded := _whole(value, Rules(is_call=True))) is not None:
         body = as_object(decoded.value)  # an object as text, decoded once
     if body is None:
         return Draft(fault=Fault("malformed_json", "a call is a JSON object with a name and arguments"))
@@ -172,6 +174,13 @@ def fault_kind(error: NotJsonError, reading: Reading, *, has_end: bool, native: 
     if error.at_end:
         return "malformed_json" if has_end and not reading.cut else "truncated"
     return "truncated" if reading.cut and not has_end else "malformed_json"
+
+
+def faulty_body(text: str, at: int, error: NotJsonError, reading: Reading, *, has_end: bool) -> Draft:
+    """A call whose body from `at` on does not decode, with its name if that can be read all the same."""
+    named = NAME.search(text, at, at + 400)
+    name = named["name"] if named is not None and text.find("{", at + 1, named.start()) < 0 else ""
+    return Draft(name, fault=Fault(fault_kind(error, reading, has_end=has_end), where(error, at), name))
 
 
 def where(error: NotJsonError, start: int) -> str:

@@ -1,22 +1,37 @@
-"""Calls without a marker: llama3_json objects in the text, and the last resort, a fence with JSON."""
+"""Calls without a marker: JSON objects in the text or behind a name, and the last resort, a fence with JSON."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from surefoot.core.parse.arguments import draft_of, drafts_of, fault_kind, mend_body, where
+from surefoot.core.parse.arguments import (
+    NAME,
+    arguments_at,
+    draft_of,
+    drafts_of,
+    fault_kind,
+    faulty_body,
+    mend_body,
+    where,
+)
 from surefoot.core.parse.drafts import Draft, Found, Reading
 from surefoot.core.parse.json_ladder import MOST_MENDED_CHARS, read
+from surefoot.core.parse.json_lossless import WRAPPERS_OF_CALLS
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, MOST_CALLS, fence_at, past_fence, skip_blanks
+from surefoot.core.parse.schema import properties_of
 from surefoot.types.reply import Fault, ReplyWarning
 
 PYTHON_TAG = "<|python_tag|>"
 
 _STEP = re.compile(rf"(?P<value>\{{)|{FENCES}", re.MULTILINE)
-_NAME = re.compile(r"""["']name["']\s*+:\s*+["'](?P<name>[^"'\n]{1,200})["']""")
 _SEPARATORS = re.compile(r"[\s;,\[\]]*+")
+_BETWEEN = " \t\r\n;,[]"
+_WRAPPER = re.compile(rf"""\{{\s*+["'](?:{"|".join(WRAPPERS_OF_CALLS)})["']\s*+:\s*+(?:\[\s*+)?(?=\{{)""")
+_BESIDE_CALLS = frozenset({"role", "content"})
+_HEADED = re.compile(r"\s*+(?P<name>[^\n{}]{1,200}+)\n\s*+(?=\{)")
+_HEADING = " \t\r#>:："
 _JSON_INFO = frozenset({"", "json", "json5", "jsonc", "tool_call", "tool_calls", "function_call"})
 
 
@@ -32,11 +47,10 @@ def read_python_tag(text: str, start: int, reading: Reading) -> Found:
         return Found("llama3_json", (Draft(fault=fault),), text[:start], frame=False)
     while text.startswith(("{", "["), at) and len(drafts) < MOST_CALLS:
         try:
-            value = read(text, at, reading.rules(PYTHON_TAG, at_end=True))
+            value = read(text, at, reading.rules(PYTHON_TAG, at_end=True, is_call=True))
         except NotJsonError as error:
             following = text.find(PYTHON_TAG, at)
-            fault = Fault(fault_kind(error, reading, has_end=following >= 0), where(error, at))
-            drafts.append(Draft(fault=fault))
+            drafts.append(faulty_body(text, at, error, reading, has_end=following >= 0))
             at = following + len(PYTHON_TAG) if following >= 0 else len(text)
             end = at = skip_blanks(text, at)
             continue
@@ -58,16 +72,20 @@ def _next(text: str, at: int) -> int:
 def read_bare_json(text: str, reading: Reading) -> Found | None:
     """Objects with a name and arguments anywhere outside of fences; None if there is none that may be a call.
 
-    An unknown name is a fault only if calls are all that the text holds; else it is prose about JSON.
+    An unknown name is a fault only if calls are all that the text holds; else it is prose about JSON. A wrapper around
+    calls (`{"tool_calls": [...]}`) counts only if it is all of the text.
     """
     if "name" not in text or "{" not in text:
         return None
     drafts: list[Draft] = []
     warnings: set[ReplyWarning] = set()
     first = -1
+    start = skip_blanks(text, 0)
     end = at = 0
     tried = 0
     alone = True
+    wrapped = False
+    between = _BETWEEN
     while tried < MOST_BRACKETS and len(drafts) < MOST_CALLS and (step := _STEP.search(text, at)) is not None:
         at = step.end()
         if not step["value"]:
@@ -75,9 +93,15 @@ def read_bare_json(text: str, reading: Reading) -> Found | None:
             continue
         opening = step.start()
         try:
-            value = read(text, opening, reading.rules(at_end=True))
+            value = read(text, opening, reading.rules(at_end=True, is_call=True))
         except NotJsonError as error:
+            if opening == start and (wrapper := _WRAPPER.match(text, opening)) is not None:
+                at = end = wrapper.end()  # its members one by one
+                wrapped, between = True, f"{_BETWEEN}}}"
+                continue
             faulty = _undecodable(text, opening, error, reading)
+            if faulty is None and wrapped:
+                faulty = faulty_body(text, opening, error, reading, has_end=False)
             if faulty is not None:
                 warnings |= {"repaired_json"} if faulty.fault is None else set()
                 drafts.append(faulty)
@@ -87,43 +111,71 @@ def read_bare_json(text: str, reading: Reading) -> Found | None:
             tried += 1
             continue
         at = value.end
-        body = as_object(value.value)
-        if body is None or not _is_call(body):
+        members = _wrapped(value.value) if opening == start and skip_blanks(text, at) >= len(text) else ()
+        bodies = members or (value.value,)
+        if not all(_is_call(body, reading, wrapped=wrapped or bool(members)) for body in bodies):
             continue
-        alone = alone and not text[end:opening].strip(" \t\r\n;,[]")
-        drafts.append(draft_of(body))
+        alone = alone and not text[end:opening].strip(between)
+        drafts += map(draft_of, bodies)
         if value.repaired:
             warnings.add("repaired_json")
         first, end = (opening if first < 0 else first), value.end
-    alone = alone and not text[end:].strip(" \t\r\n;,[]")
+    alone = alone and not text[end:].strip(between)
     if not alone:
         drafts = [draft for draft in drafts if reading.offered.find(draft.name).known]
     if not drafts:
         return None
-    content = text[:first] if text[:first].strip(" \t\r\n[") else ""
+    content = text[:first] if text[:first].strip(" \t\r\n[") and not wrapped else ""
     return Found("llama3_json", tuple(drafts), content, frozenset(warnings), end=end)
 
 
-def _is_call(body: Mapping[str, object]) -> bool:
+def read_headed(text: str, reading: Reading) -> Found | None:
+    """The name of an offered tool on a line and a JSON object behind it, if the two are all of the text."""
+    head = _HEADED.match(text)
+    named = reading.offered.find(head["name"].strip(_HEADING)) if head is not None else None
+    if head is None or named is None or named.tool is None:
+        return None
+    given = arguments_at(text, head.end(), (), reading, named.name)
+    is_cut = given.fault is not None and given.fault.kind == "truncated"
+    if text[given.end :].strip() or not (is_cut or given.fault is None or text.rstrip().endswith("}")):
+        return None
+    return Found("llama3_json", (given.draft(named.name),), "", given.warnings, end=given.end)
+
+
+def _wrapped(value: object) -> tuple[object, ...]:
+    """The calls in `{"tool_calls": [...]}`; none if the object is something else, or says more than that."""
+    body = as_object(value) or {}
+    keys = [key for key in body if key not in _BESIDE_CALLS]
+    if len(keys) != 1 or keys[0] not in WRAPPERS_OF_CALLS:
+        return ()
+    return tuple(as_list(body[keys[0]]) or (body[keys[0]],))
+
+
+def _is_call(value: object, reading: Reading, *, wrapped: bool = False) -> bool:
+    """Whether a decoded value reads like a call. In a wrapper, which says that it is one, a name is enough."""
+    body = as_object(value) or {}
     inner = as_object(body.get("function"))
-    if inner is not None and body.get("type") == "function":
+    if inner is not None and (wrapped or body.get("type") == "function"):
         body = inner
-    if not isinstance(body.get("name"), str) or not body["name"]:
+    name = body.get("name")
+    if not isinstance(name, str) or not name or _is_declaration(body, name, reading):
         return False
-    if "arguments" in body or "parameters" in body:
-        return not _is_declaration(body)
-    return "args" in body and "call_objective" in body
+    return wrapped or "arguments" in body or "parameters" in body or ("args" in body and "call_objective" in body)
 
 
-def _is_declaration(body: Mapping[str, object]) -> bool:
+def _is_declaration(body: Mapping[str, object], name: str, reading: Reading) -> bool:
     """Whether the object declares a tool rather than calls one: its parameters are a JSON Schema."""
     schema = as_object(body.get("parameters"))
-    return schema is not None and "description" in body and schema.get("type") == "object"
+    if schema is None or schema.get("type") not in ("object", "dict"):
+        return False
+    tool = reading.offered.find(name).tool
+    takes_properties = tool is not None and "properties" in properties_of(tool.parameters)
+    return "description" in body or (as_object(schema.get("properties")) is not None and not takes_properties)
 
 
 def _undecodable(text: str, at: int, error: NotJsonError, reading: Reading) -> Draft | None:
     """The fault of an object that does not decode, if it names an offered tool; if it was cut off, of any."""
-    named = _NAME.search(text, at, at + 400)
+    named = NAME.search(text, at, at + 400)
     if named is None or (keys := re.search(r"""["'](?:arguments|parameters)["']\s*:""", text[at : at + 2000])) is None:
         return None
     if text.find("{", at + 1, min(named.start(), at + keys.start())) >= 0:
@@ -158,11 +210,10 @@ def read_fenced(text: str, reading: Reading, *, three_keys: bool) -> Found | Non
         at = max(step.end(), fence.end)
         if fence.info.lower() not in _JSON_INFO:
             continue
-        for body, repaired in _bodies(text, fence.inner, fence.inner_end, reading):
-            if _is_fenced_call(body, reading, three_keys=three_keys):
-                drafts.append(draft_of(body))
-                warnings |= {"repaired_json"} if repaired else set()
-                first, end = (step.start() if first < 0 else first), at
+        for draft, repaired in _fenced_calls(text[fence.inner : fence.inner_end], reading, three_keys=three_keys):
+            drafts.append(draft)
+            warnings |= {"repaired_json"} if repaired else set()
+            first, end = (step.start() if first < 0 else first), at
     if not drafts:
         return None
     return Found("fenced_json", tuple(drafts), text[:first], frozenset(warnings), end=end)
@@ -171,29 +222,25 @@ def read_fenced(text: str, reading: Reading, *, three_keys: bool) -> Found | Non
 _FENCE = re.compile(FENCES, re.MULTILINE)
 
 
-def _bodies(text: str, start: int, end: int, reading: Reading) -> list[tuple[Mapping[str, object], bool]]:
-    """The objects that are all of a fence's content: one, a list of them, or one a line."""
-    inner = text[start:end].strip()
-    found: list[tuple[Mapping[str, object], bool]] = []
+def _fenced_calls(inner: str, reading: Reading, *, three_keys: bool) -> list[tuple[Draft, bool]]:
+    """The calls of offered tools if all of a fence's content is objects: one, a list, a wrapper's, or one a line."""
+    inner = inner.strip()
+    found: list[tuple[Draft, bool]] = []
     at = 0
     while at < len(inner):
         try:
-            value = read(inner, at, reading.rules("```", at_end=True))
+            value = read(inner, at, reading.rules("```", at_end=True, is_call=True))
         except NotJsonError:
             return []
-        for item in as_list(value.value) or [value.value]:
+        members = _wrapped(value.value)
+        for item in members or as_list(value.value) or (value.value,):
             body = as_object(item)
             if body is None:
                 return []
-            found.append((body, value.repaired))
+            has_three = "args" in body and "call_objective" in body
+            if has_three or (not three_keys and _is_call(body, reading, wrapped=bool(members))):
+                draft = draft_of(body)
+                if draft.name.strip() and reading.offered.find(draft.name).known:
+                    found.append((draft, value.repaired))
         at = _next(inner, value.end)
     return found
-
-
-def _is_fenced_call(body: Mapping[str, object], reading: Reading, *, three_keys: bool) -> bool:
-    name = body.get("name")
-    if not isinstance(name, str) or not name.strip() or not reading.offered.find(name).known:
-        return False
-    if "args" in body and "call_objective" in body:
-        return True
-    return not three_keys and ("arguments" in body or "parameters" in body) and not _is_declaration(body)

@@ -30,13 +30,12 @@ class Reading:
     injected: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     mending: Mending = field(default_factory=Mending)
 
-    def rules(self, *marks: str, at_end: bool = False, payloads: bool = False) -> Rules:
+    def rules(self, *marks: str, at_end: bool = False, payloads: bool = False, is_call: bool = False) -> Rules:
         """What may be forgiven in a value whose form ends at one of `marks`, or has no mark and ends with the text."""
         if self.repair == "strict":
             return Rules(lossless=False, payloads=payloads)
-        if self.cut:
-            return Rules(closing=NEVER, payloads=payloads)
-        return Rules(closing=Closing(marks, at_end and self.stopped), payloads=payloads)
+        closing = NEVER if self.cut else Closing(marks, at_end and self.stopped)
+        return Rules(closing=closing, payloads=payloads, is_call=is_call)
 
 
 @dataclass(frozen=True, slots=True)

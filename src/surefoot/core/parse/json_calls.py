@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from surefoot.core.parse.arguments import arguments_at, drafts_of, fault_kind, where
+from surefoot.core.parse.arguments import arguments_at, drafts_of, faulty_body
 from surefoot.core.parse.drafts import NO_WARNINGS, Draft, Found, Reading
 from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError
@@ -60,7 +60,7 @@ def _listed(
         told = f"expected a JSON list of calls, got {text[body:limit][:60]!r}"
         return (Draft(fault=Fault("malformed_json", told)),), limit, NO_WARNINGS
     warnings: set[ReplyWarning] = {"trailing_text"} if text[body:opening].strip() else set()
-    rules = reading.rules(MISTRAL, at_end=True)
+    rules = reading.rules(MISTRAL, at_end=True, is_call=True)
     drafts: list[Draft] = []
     at = opening
     while True:
@@ -70,7 +70,7 @@ def _listed(
             if text.startswith("[", at) and text.startswith("{", skip_blanks(text, at + 1)):
                 at = skip_blanks(text, at + 1)
                 continue
-            drafts.append(Draft(fault=Fault(fault_kind(error, reading, has_end=limit < len(text)), where(error, at))))
+            drafts.append(faulty_body(text, at, error, reading, has_end=limit < len(text)))
             return tuple(drafts), limit, frozenset(warnings)
         drafts += drafts_of(value.value)
         if value.repaired:

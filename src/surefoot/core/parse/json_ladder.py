@@ -27,11 +27,15 @@ MOST_MENDED_BRACKETS = 64
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What may be forgiven in a value: `lossless` is rung 2, `closing` says where brackets may be missing."""
+    """What may be forgiven in a value: `lossless` is rung 2, `closing` says where brackets may be missing.
+
+    `is_call`: the value is a call or holds calls, and not the arguments of one, so that its `name` is a name.
+    """
 
     lossless: bool = True
     closing: Closing = NEVER
     payloads: bool = False
+    is_call: bool = False
 
 
 LENIENT = Rules()
@@ -58,7 +62,9 @@ def read(text: str, start: int, rules: Rules = LENIENT) -> Value:
             raise
         refused = error
     try:
-        value, end, repairs = decode_lossless(text, start, rules.closing, payloads=rules.payloads)
+        value, end, repairs = decode_lossless(
+            text, start, rules.closing, payloads=rules.payloads, is_call=rules.is_call
+        )
     except NotJsonError as error:
         if refused is not None and not rules.lossless and not error.payload:
             raise refused from error
@@ -68,10 +74,10 @@ def read(text: str, start: int, rules: Rules = LENIENT) -> Value:
     return Value(value, end, repaired=bool(repairs))
 
 
-def value_end(text: str, start: int, rules: Rules = LENIENT) -> tuple[int, int]:
+def value_end(text: str, start: int) -> tuple[int, int]:
     """The end of the value at `start`, or -1, and where to look further."""
     try:
-        end = read(text, start, rules).end
+        end = read(text, start, Rules(is_call=True)).end
     except NotJsonError as error:
         return -1, max(start + 1, error.resume)
     return end, end

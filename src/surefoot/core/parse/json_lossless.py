@@ -1,10 +1,10 @@
 """Rung 2 of the repair ladder: a decoder that forgives how a value is written and never guesses what it says.
 
 It takes comments, trailing commas, single or smart quotes as delimiters, bare keys, Python literals, raw control
-signs in strings (kept), `{{…}}`, payloads between markers, and brackets that are missing where the form has ended. It
-changes nothing inside a string. Each repair is named, so that the caller can refuse it. Linear: every sign is read
-once, and a value of more than `MOST_TOKENS` parts is left alone. Source: spec/react.md, section 8; spec/reasoners.md,
-section 3.
+signs in strings (kept), `{{…}}`, payloads between markers, brackets that are missing where the form has ended, and
+Markdown's escapes in keys and in the names of calls. It changes nothing inside any other string. Each repair is named,
+so that the caller can refuse it. Linear: every sign is read once, and a value of more than `MOST_TOKENS` parts is left
+alone. Source: spec/react.md, section 8; spec/reasoners.md, section 3.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from string import punctuation
 from typing import Literal
 
 from surefoot.core.parse.json_strict import MOST_NESTED, NotJsonError, merge_pairs, too_deep
 
-Repair = Literal["braces", "comment", "comma", "quotes", "key", "literal", "control", "bracket", "payload_quotes"]
+Repair = Literal[
+    "braces", "comment", "comma", "quotes", "key", "literal", "control", "bracket", "payload_quotes", "escape"
+]
 
 PAYLOAD_START = "__PAYLOAD_START__"
 PAYLOAD_END = "__PAYLOAD_END__"
@@ -44,6 +47,11 @@ _CLOSERS = {
 _RUNS = {opener: re.compile(rf"[^\\{closers}]*+") for opener, closers in _CLOSERS.items()}
 _RAW_CONTROL = re.compile(r"[\x00-\x1f]")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
+_PUNCTUATION = frozenset(punctuation)
+
+WRAPPERS_OF_CALLS = ("tool_calls", "tool_call", "function_calls", "function_call")
+_HOLD_CALLS = frozenset({*WRAPPERS_OF_CALLS, "function"})
+_NAMES = frozenset({"name", "action"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +66,10 @@ NEVER = Closing()
 
 
 def decode(
-    text: str, start: int, closing: Closing = NEVER, *, payloads: bool = False
+    text: str, start: int, closing: Closing = NEVER, *, payloads: bool = False, is_call: bool = False
 ) -> tuple[object, int, frozenset[Repair]]:
     """The value that begins exactly at `start`, its end, and what had to be forgiven. Raises `NotJsonError`."""
-    reader = _Reader(text, start, closing, payloads=payloads)
+    reader = _Reader(text, start, closing, payloads=payloads, is_call=is_call)
     try:
         value = reader.value(0)
     except RecursionError as error:
@@ -76,12 +84,13 @@ def decode(
 class _Reader:
     """One pass over one value. `at` is the place of the next sign."""
 
-    __slots__ = ("_closing", "_payloads", "_text", "_tokens", "at", "repairs")
+    __slots__ = ("_closing", "_is_call", "_payloads", "_text", "_tokens", "at", "repairs")
 
-    def __init__(self, text: str, start: int, closing: Closing, *, payloads: bool) -> None:
+    def __init__(self, text: str, start: int, closing: Closing, *, payloads: bool, is_call: bool) -> None:
         self._text = text
         self._closing = closing
         self._payloads = payloads
+        self._is_call = is_call
         self._tokens = 0
         self.at = start
         self.repairs: set[Repair] = set()
@@ -124,11 +133,21 @@ class _Reader:
             self._blanks()
             self._expect(":")
             self._blanks()
-            pairs.append((key, self.value(depth + 1)))
+            pairs.append((key, self._member(key, depth)))
             self._blanks()
             if not self._comma("}"):
                 break
         return merge_pairs(pairs)
+
+    def _member(self, key: str, depth: int) -> object:
+        """The value of a key. What the arguments of a call hold is never a name."""
+        is_call = self._is_call
+        if is_call and key in _NAMES and self._text[self.at : self.at + 1] in _CLOSERS:
+            return self._string(is_name=True)
+        self._is_call = is_call and key in _HOLD_CALLS
+        value = self.value(depth + 1)
+        self._is_call = is_call
+        return value
 
     def _list(self, depth: int) -> object:
         self._enter(depth)
@@ -183,7 +202,7 @@ class _Reader:
     def _key(self) -> str:
         text, at = self._text, self.at
         if text[at : at + 1] in _CLOSERS and at < len(text):
-            return self._string()
+            return self._string(is_name=True)
         word = _WORD.match(text, at)
         if word is None or word.group().startswith(PAYLOAD_START):  # payloads are values only
             raise self._unexpected()
@@ -191,7 +210,8 @@ class _Reader:
         self.repairs.add("key")
         return word.group()
 
-    def _string(self) -> str:
+    def _string(self, *, is_name: bool = False) -> str:
+        """The text in quotes. In a name a backslash before punctuation is Markdown's, not part of it."""
         text, opening = self._text, self.at
         opener = text[opening]
         closers, run = _CLOSERS[opener], _RUNS[opener]
@@ -206,7 +226,7 @@ class _Reader:
                 raise NotJsonError(opening, "a string is open at the end", resume=len(text), at_end=True)
             if text[at] in closers:
                 break
-            sign, at = self._escape(at)
+            sign, at = self._escape(at, is_name=is_name)
             parts.append(sign)
         self.at = at + 1
         if opener != '"':
@@ -216,7 +236,7 @@ class _Reader:
             self.repairs.add("control")
         return made
 
-    def _escape(self, at: int) -> tuple[str, int]:
+    def _escape(self, at: int, *, is_name: bool) -> tuple[str, int]:
         """The sign that the escape at `at` stands for, and where the string goes on."""
         text = self._text
         sign = text[at + 1 : at + 2]
@@ -228,9 +248,14 @@ class _Reader:
             return _ESCAPES[sign], at + 2
         if sign in _CLOSERS:
             return sign, at + 2
+        if is_name and sign in _PUNCTUATION:
+            self.repairs.add("escape")
+            return sign, at + 2
         digits = _HEX.match(text, at + 2) if sign == "u" else None
         if digits is None:
-            raise NotJsonError(at, f"unexpected {text[at : at + 2]!r} in a string", at_end=at + 6 > len(text))
+            raise NotJsonError(
+                at, f"unexpected {text[at : at + 2]!r} in a string", at_end=sign == "u" and at + 6 > len(text)
+            )
         code = int(digits.group(), 16)
         if not 0xD800 <= code <= 0xDFFF:  # noqa: PLR2004  # the range of surrogates
             return chr(code), at + 6

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from surefoot.core.parse.deliverable import DELIVERABLE, DELIVERABLE_END, opens_at
-from surefoot.core.parse.json_ladder import LENIENT, value_end
+from surefoot.core.parse.json_ladder import value_end
 from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, Seeker, past_fence, skip_blanks
 
 FamilyName = Literal[
@@ -137,7 +137,7 @@ class Walk:
             if step is None:
                 return None
             if pattern is _STEP and step["value"]:
-                end, goes_on = value_end(text, step.start(), LENIENT)
+                end, goes_on = value_end(text, step.start())
                 self._tried += end < 0
                 at = end if end >= 0 else self._past_bracket(step.end(), goes_on)
             elif step["fence"] or step["inline"]:

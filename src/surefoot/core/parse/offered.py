@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,8 @@ from surefoot.types.tools import Catalogue, ToolSpec
 
 _DECORATION = "`*[](){}<>\"' \t\r\n"
 _PREFIX = "functions."
-_BETWEEN = str.maketrans("", "", "_- \t")
+_BETWEEN = str.maketrans("", "", "_-. \t")
+_ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Offered:
     def find(self, written: str) -> Named:
         """The tool of a name as a model wrote it: exact, without decoration, or the only one that looks the same.
 
-        Looking the same is: but for case, `_`, `-` and blanks.
+        Looking the same is: but for case, `_`, `-`, `.` and blanks.
         """
         tool = self._by_name.get(written)
         if tool is not None:
@@ -90,7 +92,12 @@ def _of_catalogue(catalogue: Catalogue) -> Offered:
 
 def plain_name(written: str) -> str:
     """A name without decoration: back-ticks, brackets, quotes, asterisks, and the `functions.` of some families."""
-    return written.strip(_DECORATION).removeprefix(_PREFIX)
+    return without_escapes(written).strip(_DECORATION).removeprefix(_PREFIX)
+
+
+def without_escapes(name: str) -> str:
+    """A name or key without the backslashes that Markdown puts before punctuation."""
+    return _ESCAPE.sub("", name) if "\\" in name else name
 
 
 def _fold(name: str) -> str:

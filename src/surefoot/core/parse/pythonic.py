@@ -1,24 +1,65 @@
-"""The family pythonic: a list of calls with keyword literals, as all of the text or between its two tokens."""
+"""The family pythonic: calls with keyword literals, in a list or one after the other, as all of the text.
+
+Between its two tokens anything is meant as a call. Without them, and without the brackets of a list, only calls of
+offered tools are: else every line of code would be one. Source: spec/react.md, section 5.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from surefoot.core.parse.bare_json import read_python_tag
 from surefoot.core.parse.drafts import Draft, Found, Reading
+from surefoot.core.parse.json_ladder import read
+from surefoot.core.parse.json_strict import NotJsonError, as_list
+from surefoot.core.parse.offered import without_escapes
 from surefoot.core.parse.python_literals import LiteralReader, NotLiteralError, skim
-from surefoot.core.parse.scan import MOST_CALLS
+from surefoot.core.parse.scan import MOST_CALLS, skip_blanks
 from surefoot.types.reply import Fault, ReplyWarning
 
 START, END = "<|python_start|>", "<|python_end|>"
 
-_LIST = re.compile(r"\s*+\[\s*+[^\W\d][\w.]*+\s*+\(")
-_CALL = re.compile(r"\s*+(?P<name>[^\W\d][\w.-]*+)\s*+\(")
-_KEY = re.compile(r"\s*+(?P<key>[^\W\d]\w*+)\s*+=(?!=)\s*+")
-_NEXT = re.compile(r"\)\s*+,(?=\s*+[^\W\d][\w.-]*+\s*+\()")
-_LIST_END = re.compile(r"\s*+,?\s*+\]")
-_COMMA = re.compile(r"\s*+,")
+_MOST_SKIMS = 3
+"""Broken calls whose end is looked for by their brackets; each may cost a pass over all of the text."""
+
+_NAME = r"[^\W\d](?:[\w.-]|\\{1,2}_)*+"  # Markdown escapes an underscore, and JSON the escape
+_LIST = re.compile(r"\s*+\[\s*+[^\W\d](?:[\w.]|\\_)*+\s*+\(")
+_QUOTED = re.compile(rf"""\s*+\[\s*+["']\s*+{_NAME}\(""")
+_KEY = re.compile(r"\s*+(?P<key>[^\W\d](?:\w|\\_)*+)\s*+=(?!=)\s*+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How calls stand side by side: how one begins, what stands between two, what behind the last.
+
+    `next` finds the end of a broken call that another one follows; `closes` are the signs that end the whole.
+    """
+
+    call: re.Pattern[str]
+    between: re.Pattern[str]
+    end: re.Pattern[str]
+    next: re.Pattern[str]
+    closes: str
+    is_list: bool
+
+
+_LISTED = _Shape(
+    re.compile(rf"\s*+(?P<name>{_NAME})\s*+\("),
+    re.compile(r"\s*+,"),
+    re.compile(r"\s*+,?\s*+\]"),
+    re.compile(rf"\)\s*+,(?=\s*+{_NAME}\s*+\()"),
+    "]",
+    is_list=True,
+)
+_IN_LINES = _Shape(
+    re.compile(rf"\s*+(?P<name>{_NAME})\("),
+    re.compile(r"[ \t\r]*+[;,\n][\s;,]*+"),
+    re.compile(r"[\s;,]*+\Z"),
+    re.compile(rf"\)[ \t\r]*+[;,\n](?=[\s;,]*+{_NAME}\()"),
+    ");",
+    is_list=False,
+)
 
 
 def read_python_start(text: str, start: int, reading: Reading) -> Found:
@@ -32,7 +73,7 @@ def read_python_start(text: str, start: int, reading: Reading) -> Found:
         found = read_python_tag(inner, -len("<|python_tag|>"), reading)
         found = replace(found, format="pythonic")
     elif inner.strip():
-        found = _Calls(inner, reading, has_end=closing >= 0).read()
+        found = _Calls(inner, reading, _LISTED, has_end=closing >= 0).read()
     else:
         kind = "empty" if closing >= 0 or not reading.cut else "truncated"
         found = Found("pythonic", (Draft(fault=Fault(kind, f"nothing follows {START}")),))
@@ -43,13 +84,41 @@ def read_python_start(text: str, start: int, reading: Reading) -> Found:
 
 
 def read_bare_pythonic(text: str, reading: Reading) -> Found | None:
-    """The calls, if all of the text is a list of them."""
-    if _LIST.match(text) is None:
+    """The calls, if all of the text is a list of them, or calls of offered tools one after the other, or quoted so."""
+    if _LIST.match(text) is not None:
+        calls = _Calls(text, reading, _LISTED)
+        found = calls.read()
+        prose = text[found.end :].strip() if found.end >= 0 else not calls.closed and not _is_cut(found)
+        return None if prose else found
+    return _quoted(text, reading) if _QUOTED.match(text) is not None else _in_lines(text, reading)
+
+
+def _in_lines(text: str, reading: Reading) -> Found | None:
+    """The calls of offered tools that are all of the text: `f(a=1)`, `f(); g()`, or one a line."""
+    first = _IN_LINES.call.match(text)
+    if first is None or reading.offered.find(first["name"]).tool is None:
         return None
-    calls = _Calls(text, reading, has_end=False)
+    calls = _Calls(text, reading, _IN_LINES)
     found = calls.read()
-    prose = text[found.end :].strip() if found.end >= 0 else not calls.closed and not _is_cut(found)
-    return None if prose else found
+    if calls.prose or any(reading.offered.find(draft.name).tool is None for draft in found.drafts):
+        return None
+    return found if found.end >= 0 or calls.closed or _is_cut(found) else None
+
+
+def _quoted(text: str, reading: Reading) -> Found | None:
+    """The calls of offered tools in a list of texts that is all of the text: `["f(a=1)", "g()"]`."""
+    try:
+        value = read(text, skip_blanks(text, 0), reading.rules(at_end=True))
+    except NotJsonError:
+        return None
+    drafts: list[Draft] = []
+    for item in as_list(value.value) or [None]:
+        found = _in_lines(item, reading) if isinstance(item, str) else None
+        if found is None:
+            return None
+        drafts += found.drafts
+    warnings: frozenset[ReplyWarning] = frozenset({"repaired_json"} if value.repaired else ())
+    return None if text[value.end :].strip() else Found("pythonic", tuple(drafts), "", warnings, end=value.end)
 
 
 def _is_cut(found: Found) -> bool:
@@ -57,22 +126,29 @@ def _is_cut(found: Found) -> bool:
 
 
 class _Calls:
-    """Reads a list of calls; one that is broken costs as little of its neighbours as can be."""
+    """Reads calls; one that is broken costs as little of its neighbours as can be.
 
-    def __init__(self, text: str, reading: Reading, *, has_end: bool) -> None:
+    `prose`: in calls without brackets around them something stands that is no call, so that they are only talked about.
+    """
+
+    def __init__(self, text: str, reading: Reading, shape: _Shape, *, has_end: bool = False) -> None:
         self._text = text
         self._reading = reading
-        self.closed = has_end or text.rstrip().endswith("]")
+        self._shape = shape
+        self.closed = has_end or text.rstrip()[-1:] in shape.closes
+        self.prose = False
         self._framed = False
+        self._skims = _MOST_SKIMS
 
     def read(self) -> Found:
         text = self._text
         drafts: list[Draft] = []
+        shape = self._shape
         at = len(text) - len(text.lstrip())
-        at += text.startswith("[", at)
+        at += shape.is_list and text.startswith("[", at)
         end = -1
         while True:
-            call = _CALL.match(text, at)
+            call = shape.call.match(text, at)
             if call is None:
                 drafts.append(self._stray(at))
                 break
@@ -80,10 +156,10 @@ class _Calls:
             drafts.append(draft)
             if at < 0 or len(drafts) >= MOST_CALLS:
                 break
-            if closing := _LIST_END.match(text, at):
+            if closing := shape.end.match(text, at):
                 end = closing.end()
                 break
-            comma = _COMMA.match(text, at)
+            comma = shape.between.match(text, at)
             if comma is None:
                 if text[at:].strip():
                     drafts.append(self._stray(at))
@@ -94,6 +170,7 @@ class _Calls:
         return Found("pythonic", tuple(drafts), "", end=end, frame=self._framed)
 
     def _stray(self, at: int) -> Draft:
+        self.prose = True
         cut = not self.closed and (self._reading.cut or not self._text[at:].strip())
         told = f"expected a call, got {self._text[at : at + 60]!r}"
         return Draft(fault=Fault("truncated" if cut else "malformed_arguments", told))
@@ -127,7 +204,7 @@ class _Calls:
         if keyed is None:
             raise NotLiteralError(reader.at, "give every argument by name", at_end=reader.at >= len(self._text))
         reader.at = keyed.end()
-        return keyed["key"]
+        return without_escapes(keyed["key"])
 
     def _separated(self, reader: LiteralReader, *, is_twice: bool) -> None:
         """Step over the comma behind an argument."""
@@ -140,12 +217,14 @@ class _Calls:
             raise reader.unexpected()
 
     def _faulty(self, name: str, key: str, error: NotLiteralError, start: int) -> tuple[Draft, int]:
-        text = self._text
-        after = skim(text, start)
-        if after >= 0 and (_LIST_END.match(text, after) or _COMMA.match(text, after)):
+        text, shape = self._text, self._shape
+        after = skim(text, start) if self._skims else -1
+        if after >= 0 and (shape.end.match(text, after) or shape.between.match(text, after)):
             self._framed = True
         else:
-            following = _NEXT.search(text, start)
+            self._skims -= 1
+            self.prose = self.prose or not (_KEY.match(text, start) or start >= len(text))
+            following = None if error.at_end else shape.next.search(text, max(start, error.at))
             after = following.start() + 1 if following else -1
         cut = not self.closed and (self._reading.cut or error.at_end) and after < 0
         told = f"{key}: {error.message}" if key else error.message

@@ -192,7 +192,7 @@ class _React:
                 at = step.end()
                 continue
             try:
-                value = read(text, start, self._reading.rules("```", at_end=True))
+                value = read(text, start, self._reading.rules("```", at_end=True, is_call=True))
             except NotJsonError as error:
                 if _STEP_KEY.match(text, start):
                     fault = Fault(fault_kind(error, self._reading, has_end=False), where(error, start))
@@ -272,7 +272,7 @@ class _React:
         if text[start] == "[" and not text.startswith("{", skip_blanks(text, start + 1)):
             return None  # brackets around a name
         try:
-            value = read(text, start, reading.rules("```", at_end=True))
+            value = read(text, start, reading.rules("```", at_end=True, is_call=True))
         except NotJsonError as error:
             fault = Fault(fault_kind(error, reading, has_end=False), where(error, start))
             return Found("react", (Draft(fault=fault),), self._before(label.start))

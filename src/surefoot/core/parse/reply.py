@@ -15,7 +15,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Literal
 
-from surefoot.core.parse.bare_json import read_bare_json, read_fenced, read_python_tag
+from surefoot.core.parse.bare_json import read_bare_json, read_fenced, read_headed, read_python_tag
 from surefoot.core.parse.deliverable import DELIVERABLE
 from surefoot.core.parse.drafts import Found, Reading, Repairing
 from surefoot.core.parse.dsml import read_dsml
@@ -26,7 +26,7 @@ from surefoot.core.parse.json_calls import read_mistral
 from surefoot.core.parse.labels import DEFAULT_LABELS, Labels
 from surefoot.core.parse.marks import FamilyName, Mark, first_mark
 from surefoot.core.parse.native import read_native
-from surefoot.core.parse.offered import offered_of
+from surefoot.core.parse.offered import offered_of, plain_name
 from surefoot.core.parse.pythonic import read_bare_pythonic, read_python_start
 from surefoot.core.parse.react import first_action, has_answer_label, has_step, read_react, without_partial_stop
 from surefoot.core.parse.scan import MOST_CALLS, whole_fence
@@ -43,7 +43,8 @@ STOPPED = frozenset({"stop", "tool_calls", "function_call", "tool_use", "end_tur
 CUT = frozenset({"length", "max_tokens", "content_filter", "incomplete"})
 
 _WHOLE_IF_UNFRAMED = frozenset({"pythonic", "llama3_json", "glm45", "deepseek_v31"})
-_MAY_HOLD_A_CALL = re.compile(r"[<\[{`~]")
+_MAY_HOLD_A_CALL = re.compile(r"[<\[{`~]|\A\s*+[^\W\d][\w.\\-]*+\(")
+_NO_FUNCTION = "no_function"
 _TOO_MANY: frozenset[ReplyWarning] = frozenset({"extra_actions_dropped"})
 _JOINT = "\ud800"  # half of a pair: no argument holds it
 _DROPPED: frozenset[ReplyWarning] = frozenset({"extra_actions_dropped", "action_dropped", "final_dropped"})
@@ -115,13 +116,26 @@ def _find(shown: Visible, reading: Reading, dialect: str) -> tuple[Found, Visibl
     if fence is not None:
         inner = shown.part(fence.inner, fence.inner_end)
         found = _in(inner, reading, dialect)
-        if found is not None and (found.drafts or found.final is not None):
+        if found is not None and (found.final is not None or (found.drafts and not _declines(found, reading))):
             return found, inner
     found = _in(shown, reading, dialect)
-    if found is None:
-        error = Fault("no_call", "neither a call nor a deliverable was found") if dialect == "tags" else None
-        found = Found("" if error is None else "tags", content=shown.text, error=error)
+    if found is None or _declines(found, reading):
+        told = _NO_STEP.get(dialect)
+        found = Found("" if told is None else dialect, content=shown.text, error=told)
     return found, shown
+
+
+_NO_STEP = {
+    "tags": Fault("no_call", "neither a call nor a deliverable was found"),
+    "react": Fault("no_step", "neither an action nor a final answer was found"),
+    "schema": Fault("no_step", "neither an action nor a final answer was found"),
+}
+
+
+def _declines(found: Found, reading: Reading) -> bool:
+    """Whether all that is called is `no_function`, which some models are taught to call when they need no tool."""
+    names = {plain_name(draft.name) for draft in found.drafts}
+    return names == {_NO_FUNCTION} and reading.offered.find(_NO_FUNCTION).tool is None
 
 
 def _without_leaked(shown: Visible) -> Visible:
@@ -159,17 +173,31 @@ def _marked(text: str, reading: Reading, mark: Mark | None) -> Found | None:
 
 def _in_families(text: str, reading: Reading) -> Found | None:
     """Forms with a marker, the deliverable, then forms without one; the last resort is a fence."""
-    mark = first_mark(text)
     calls = read_bare_pythonic(text, reading)
-    if mark is not None and (calls is None or any(draft.fault for draft in calls.drafts)):
-        return _marked(text, reading, mark)  # a marker inside a text of a list of calls is none
+    if calls is not None and _is_sound(calls):
+        return calls
+    mark = first_mark(text)
+    if mark is not None:
+        return _marked(text, reading, mark)
     if DELIVERABLE in text and (tagged := found_in_tags(text, reading)) is not None:
         return tagged
-    return calls or read_bare_json(text, reading) or read_fenced(text, reading, three_keys=False)
+    return calls or _unmarked_json(text, reading)
+
+
+def _is_sound(calls: Found) -> bool:
+    """Whether each call could be read as far as the reply goes, so that a marker or a tag in them is part of a text."""
+    return all(draft.fault is None or draft.fault.kind == "truncated" for draft in calls.drafts)
+
+
+def _unmarked_json(text: str, reading: Reading) -> Found | None:
+    return read_bare_json(text, reading) or read_headed(text, reading) or read_fenced(text, reading, three_keys=False)
 
 
 def _in_tags(text: str, reading: Reading) -> Found | None:
     """Tagged calls, calls of another family, a deliverable, or a fence with all three keys; calls come first."""
+    calls = read_bare_pythonic(text, reading)
+    if calls is not None and _is_sound(calls):
+        return calls
     tagged = found_in_tags(text, reading)
     if tagged is not None and tagged.drafts:
         return tagged
@@ -177,12 +205,15 @@ def _in_tags(text: str, reading: Reading) -> Found | None:
     if other is not None and other.drafts:
         dropped: frozenset[ReplyWarning] = frozenset({"final_dropped"} if tagged and tagged.final is not None else ())
         return replace(other, warnings=other.warnings | dropped)
-    return tagged or read_fenced(text, reading, three_keys=True)
+    return tagged or calls or read_fenced(text, reading, three_keys=True)
 
 
 def _in_labels(shown: Visible, reading: Reading) -> Found:
     """Calls with a marker that stand before any action, else the first ReAct step, else forms without a marker."""
     text = without_partial_stop(shown.text, reading.labels)
+    calls = read_bare_pythonic(text, reading)
+    if calls is not None and _is_sound(calls):
+        return calls
     mark = first_mark(text)
     if mark is not None and not 0 <= first_action(text, reading) < mark.at:
         found = _marked(text, reading, mark)
@@ -195,12 +226,7 @@ def _in_labels(shown: Visible, reading: Reading) -> Found:
             return found
     found = read_react(text, reading, shown.joint_after(0))
     if found.error is not None and found.error.kind == "no_step":
-        other = (
-            read_bare_pythonic(text, reading)
-            or read_bare_json(text, reading)
-            or read_fenced(text, reading, three_keys=False)
-        )
-        return other or found
+        return calls or _unmarked_json(text, reading) or found
     return found
 
 

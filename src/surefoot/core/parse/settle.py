@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from surefoot.core.parse.drafts import Draft, Reading
-from surefoot.core.parse.offered import unwrapped
-from surefoot.core.parse.schema import type_name
-from surefoot.types.reply import Fault, FaultyCall, ParsedCall, ReplyWarning
+from surefoot.core.parse.offered import unwrapped, without_escapes
+from surefoot.core.parse.schema import properties_of, type_name
+from surefoot.types.reply import Fault, FaultKind, FaultyCall, ParsedCall, ReplyWarning
+from surefoot.types.tools import ToolSpec
+
+_OF_ARGUMENTS: frozenset[FaultKind] = frozenset({"malformed_json", "malformed_arguments", "args_not_object"})
+"""What is wrong with arguments matters only where there is such a tool."""
 
 Settled = tuple[tuple[ParsedCall, ...], tuple[FaultyCall, ...], frozenset[ReplyWarning]]
 
@@ -27,10 +31,10 @@ def settle(drafts: Sequence[Draft], reading: Reading) -> Settled:
 
 
 def _settled(position: int, draft: Draft, reading: Reading, warnings: set[ReplyWarning]) -> ParsedCall | FaultyCall:
-    if draft.fault is not None:
-        return FaultyCall(position, draft.fault, draft.name, draft.id)
     offered = reading.offered
     named = offered.find(draft.name)
+    if draft.fault is not None and (named.known or not named.name or draft.fault.kind not in _OF_ARGUMENTS):
+        return FaultyCall(position, draft.fault, draft.name, draft.id)
     if not named.name:
         return FaultyCall(position, Fault("missing_name", "a call has no usable name"), draft.name, draft.id)
     if not named.known:
@@ -45,7 +49,7 @@ def _settled(position: int, draft: Draft, reading: Reading, warnings: set[ReplyW
     if injected and not injected.isdisjoint(arguments):
         arguments = {key: value for key, value in arguments.items() if key not in injected}
         warnings.add("injected_argument_ignored")
-    checked = offered.check(tool, unwrapped(arguments, tool))
+    checked = offered.check(tool, _with_plain_keys(unwrapped(arguments, tool), tool))
     if checked.errors:
         told = "; ".join(map(str, checked.errors))
         fault = Fault("invalid_arguments", f"{told}. Sent: {_cut(arguments)}", tool.name)
@@ -53,6 +57,15 @@ def _settled(position: int, draft: Draft, reading: Reading, warnings: set[ReplyW
     return ParsedCall(
         position, named.name, checked.value, draft.id, draft.objective, checked.coerced, draft.repaired_from
     )
+
+
+def _with_plain_keys(arguments: Mapping[str, object], tool: ToolSpec) -> Mapping[str, object]:
+    """The arguments with a key that Markdown has escaped as the schema spells it."""
+    if not any("\\" in key for key in arguments):
+        return arguments
+    spelled = {key: without_escapes(key) for key in arguments}
+    known = properties_of(tool.parameters).keys() - arguments.keys()
+    return {plain if (plain := spelled[key]) in known else key: value for key, value in arguments.items()}
 
 
 _MOST_SHOWN = 300

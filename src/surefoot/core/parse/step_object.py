@@ -16,7 +16,7 @@ from surefoot.core.parse.react_input import Given, bind
 from surefoot.types.reply import Fault, ReplyWarning
 
 _NO_ACTION = re.compile(
-    r"(?:none|n/a|na|null|nil|no action|无|無|没有)(?:[\s(（.。,，:：].*)?", re.IGNORECASE | re.DOTALL
+    r"(?:none|n/a|na|null|nil|no action|no_function|无|無|没有)(?:[\s(（.。,，:：].*)?", re.IGNORECASE | re.DOTALL
 )
 
 
@@ -82,7 +82,7 @@ def read_schema(text: str, reading: Reading) -> Found | None:
     if start < 0:
         return None
     try:
-        value = read(text, start, reading.rules("```", at_end=True))
+        value = read(text, start, reading.rules("```", at_end=True, is_call=True))
     except NotJsonError as error:
         if not _STEP_KEY.match(text, start):
             return None

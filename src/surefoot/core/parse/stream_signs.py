@@ -20,7 +20,7 @@ from surefoot.core.parse.marks import (
     TOOL_CALL,
     TOOL_CALL_END,
 )
-from surefoot.core.parse.visible import END_TOKENS, REASONING_TAGS
+from surefoot.core.parse.visible import END_TOKENS, REASONING_TAGS, TURN_ROLES, TURN_TOKENS
 
 MOST_HELD_CHARS = 400
 
@@ -29,7 +29,7 @@ _HEADERS = ("<|channel|>", "<|start|>assistant")
 _MESSAGE_ENDS = ("<|end|>", "<|call|>", "<|return|>")
 _STRONG = tuple(marker for marker in (*MARKERS, RESULT) if marker not in _WEAK and marker not in _HEADERS)
 _DROPPED = (*END_TOKENS, *_MESSAGE_ENDS, "<|python_end|>", "<|message|>")
-_LITERALS = (*_STRONG, *_WEAK, *_HEADERS, *_DROPPED)
+_LITERALS = (*_STRONG, *_WEAK, *_HEADERS, *TURN_TOKENS, *_DROPPED)
 
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z_]{0,20}+)(?P<rest>\s[^<>]{0,200}+)?(?P<end>>)?")
 _BODY = re.compile(r"\s{0,400}+(?P<sign>\S)?")
@@ -58,6 +58,8 @@ def marker_sign(text: str, *, final: bool) -> Sign | None:
         if text.startswith(literal):
             if literal in _WEAK:
                 return _weak(text, literal, final=final)
+            if literal in TURN_TOKENS:
+                return _turn(text, literal, final=final)
             if literal in _DROPPED:
                 return Sign("dropped", len(literal))
             return Sign("header" if literal in _HEADERS else "call")
@@ -72,6 +74,16 @@ def marker_sign(text: str, *, final: bool) -> Sign | None:
     if not final and any(literal.startswith(text) for literal in _LITERALS):
         return WAIT
     return None
+
+
+def _turn(text: str, token: str, *, final: bool) -> Sign:
+    """A token that begins a turn, with the role that it may be followed by."""
+    rest = text[len(token) :]
+    if not final and any(role.startswith(rest) for role in TURN_ROLES):
+        return WAIT
+    role = next((role for role in TURN_ROLES if rest.startswith(role)), "")
+    behind = rest[len(role) : len(role) + 1]
+    return Sign("closing", len(token) + (len(role) if not behind or behind.isspace() or behind == "<" else 0))
 
 
 def _weak(text: str, marker: str, *, final: bool) -> Sign | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from surefoot.core.parse.arguments import drafts_of, fault_kind, mend_body, where
+from surefoot.core.parse.arguments import drafts_of, faulty_body, mend_body
 from surefoot.core.parse.drafts import Draft, Reading
 from surefoot.core.parse.json_ladder import MOST_MENDED_CHARS, read
 from surefoot.core.parse.json_strict import NotJsonError
@@ -92,7 +92,7 @@ class BodyReader:
         """The values from `at` on; of a list that does not decode as a whole, the members one by one."""
         text = self._text
         marks = (self._tag.close, "```") if fenced else (self._tag.close,)
-        rules = self._reading.rules(*marks, payloads=self._tag.payloads)
+        rules = self._reading.rules(*marks, payloads=self._tag.payloads, is_call=True)
         drafts: list[Draft] = []
         while True:
             try:
@@ -134,7 +134,7 @@ class BodyReader:
             if (mended := mend_body(region, self._reading)) is not None:
                 self.warnings.add("repaired_json")
                 return mended
-        return Draft(fault=Fault(fault_kind(error, self._reading, has_end=has_end), where(error, at)))
+        return faulty_body(self._text, at, error, self._reading, has_end=has_end)
 
     def _closed(self, at: int, depth: int) -> int:
         """Step over the end of the tag behind a value that ends at `at`; note what is amiss with it."""

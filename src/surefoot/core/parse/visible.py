@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from surefoot.core.parse.json_ladder import LENIENT, value_end
+from surefoot.core.parse.json_ladder import value_end
 from surefoot.core.parse.scan import MOST_BRACKETS, Seeker, skip_blanks
 
 REASONING_TAGS = ("think", "thinking", "reasoning", "deep_thinking", "shallow_thinking")
@@ -36,6 +36,28 @@ END_TOKENS = (
 )
 """Tokens that end a turn in some family and are part of no form of call."""
 
+TURN_TOKENS = (
+    "<|im_start|>",
+    "<|assistant|>",
+    "<|start_header_id|>",
+    "<|end_header_id|>",
+    "<|start_of_role|>",
+    "<|end_of_role|>",
+    "<|begin_of_text|>",
+    "<|START_OF_TURN_TOKEN|>",
+    "<|CHATBOT_TOKEN|>",
+    "<｜begin▁of▁sentence｜>",
+    "<｜Assistant｜>",
+    "<start_of_turn>",
+    "<bos>",
+)
+"""Tokens that begin the turn of an assistant in some family."""
+
+TURN_ROLES = ("assistant", "model")
+_TURN = re.compile(
+    rf"\s*+(?:(?:{'|'.join(map(re.escape, TURN_TOKENS))})(?:(?:{'|'.join(TURN_ROLES)})(?=\s|<|\Z))?+\s*+)++"
+    r"(?!(?<=[ \t])\w|(?:user|system|tool)\b)",  # words about the token, or another turn
+)
 _REASONING = re.compile(rf"<(?P<close>/?)(?P<name>{'|'.join(REASONING_TAGS)})(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
 _VALUE = re.compile(r"[{\[]|<parameter=|<arg_value>|<｜DSML｜parameter|__PAYLOAD_START__")
 _VALUE_ENDS = {
@@ -81,8 +103,10 @@ class Visible:
 
 
 def visible(reply: str) -> Visible:
-    """The reply without its reasoning, and without the tokens that end a turn at its end."""
+    """The reply without its reasoning, and without the tokens that begin a turn before it and end one behind it."""
     shown = _without_reasoning(reply) if "<" in reply else Visible(reply)
+    if (turn := _TURN.match(shown.text)) is not None:
+        shown = replace(shown.part(turn.end(), len(shown.text)), tokens_removed=True)
     kept = _without_end_tokens(shown.text)
     if len(kept) == len(shown.text):
         return shown
@@ -157,7 +181,7 @@ class _Values:
         while self._tried < MOST_BRACKETS and (opening := _VALUE.search(reply, at, tag)) is not None:
             sign = opening.group()
             if sign in "{[":
-                end, goes_on = value_end(reply, opening.start(), LENIENT)
+                end, goes_on = value_end(reply, opening.start())
                 if end > tag:
                     return end
                 self._tried += end < 0
