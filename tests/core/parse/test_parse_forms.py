@@ -251,6 +251,8 @@ def test_what_is_meant_as_a_call_and_is_none_is_a_fault(text: str, fault: str, d
         ("now()\nsearch(query=x)\nnow()", ONE_AND_NOW[1:] * 2, "malformed_arguments"),
         ('search(query="a "b" c")\nnow()', ONE_AND_NOW[1:], "malformed_arguments"),
         (f'{{"tool_calls": [{CALL}, {{"name": "write_file", "arguments": {{"path": }}}}]}}', X, "malformed_json"),
+        (f'{{"tool_calls": [{{"name": "write_file", "arguments": {{"path": }}}}, {CALL}]}}', X, "malformed_json"),
+        ('{"function_calls": [{"name": zzz", "arguments": {}}, {"name": "now"}]}', ONE_AND_NOW[1:], "malformed_json"),
     ],
 )
 def test_a_broken_call_drops_no_sibling(text: str, want: Calls, fault: str) -> None:

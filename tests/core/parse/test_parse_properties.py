@@ -30,6 +30,10 @@ VALID = [
     '<function_call>{"name": "run_python", "args": {"code": __PAYLOAD_START__\nx\n__PAYLOAD_END__}}</function_call>',
     "<deliverable>\nx\nTASK_DONE\n</deliverable>",
     '<tool_call>[{"name": "search", "arguments": {"query": "x"}}, {"name": "now"}]</tool_call>',
+    "search(query='x'); now()",
+    '{"tool_calls": [{"function": {"name": "search", "arguments": {"query": "x"}}}, {"name": "now"}]}',
+    'search\n{"query": "x"}',
+    '["search(query=\'x\')", "now()"]',
     "<function=write_file><parameter=path>a</parameter><parameter=text>\nb\n</parameter></function>",
 ]
 
@@ -70,6 +74,10 @@ PIECES = st.sampled_from(
         "__PAYLOAD_START__",
         "__PAYLOAD_END__",
         "<|im_end|>",
+        "<|im_start|>assistant\n",
+        "\\_",
+        "now()",
+        ";",
         "{{",
         "}}",
         "<arg_key>",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from surefoot.core.parse.labels import DEFAULT_LABELS, Labels
 from surefoot.core.parse.marks import MARKERS
 from surefoot.core.parse.stream import DisplayFilter
-from surefoot.core.parse.visible import END_TOKENS
+from surefoot.core.parse.visible import END_TOKENS, TURN_TOKENS
 
 
 def shown(chunks: list[str], labels: Labels | None = DEFAULT_LABELS) -> tuple[str, str]:
@@ -73,6 +73,9 @@ SNIPPETS = st.sampled_from(
     [
         *MARKERS,
         *END_TOKENS,
+        *TURN_TOKENS,
+        "assistant",
+        "model",
         "<think>",
         "</think>",
         "<reasoning x>",

@@ -17,6 +17,10 @@ from surefoot.types.tools import ToolSpec
 
 ARGUMENT_KEYS = ("args", "arguments", "parameters")
 NAME = re.compile(r"""["']name["']\s*+:\s*+["'](?P<name>[^"'\n]{1,200})["']""")
+NEXT_CALL = re.compile(
+    r"""[}\]]\s*+[,;]?\s*+(?=\{\s*+["'](?:name|arguments|args|parameters|type|function|call_objective)["'])"""
+)
+"""The end of a call that does not decode, where another one follows."""
 REPAIRED: frozenset[ReplyWarning] = frozenset({"repaired_json"})
 TRAILING: frozenset[ReplyWarning] = frozenset({"trailing_text"})
 

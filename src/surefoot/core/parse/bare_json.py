@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from surefoot.core.parse.arguments import (
     NAME,
+    NEXT_CALL,
+    REPAIRED,
     arguments_at,
     draft_of,
     drafts_of,
@@ -15,7 +17,7 @@ from surefoot.core.parse.arguments import (
     mend_body,
     where,
 )
-from surefoot.core.parse.drafts import Draft, Found, Reading
+from surefoot.core.parse.drafts import NO_WARNINGS, Draft, Found, Reading
 from surefoot.core.parse.json_ladder import MOST_MENDED_CHARS, read
 from surefoot.core.parse.json_lossless import WRAPPERS_OF_CALLS
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
@@ -27,7 +29,6 @@ PYTHON_TAG = "<|python_tag|>"
 
 _STEP = re.compile(rf"(?P<value>\{{)|{FENCES}", re.MULTILINE)
 _SEPARATORS = re.compile(r"[\s;,\[\]]*+")
-_BETWEEN = " \t\r\n;,[]"
 _WRAPPER = re.compile(rf"""\{{\s*+["'](?:{"|".join(WRAPPERS_OF_CALLS)})["']\s*+:\s*+(?:\[\s*+)?(?=\{{)""")
 _BESIDE_CALLS = frozenset({"role", "content"})
 _HEADED = re.compile(r"\s*+(?P<name>[^\n{}]{1,200}+)\n\s*+(?=\{)")
@@ -69,23 +70,57 @@ def _next(text: str, at: int) -> int:
     return skip_blanks(text, at + len(PYTHON_TAG)) if text.startswith(PYTHON_TAG, at) else at
 
 
+def read_wrapped(text: str, reading: Reading) -> Found | None:
+    """The calls in `{"tool_calls": [...]}`, if that is all of the text."""
+    start = skip_blanks(text, 0)
+    if not text.startswith("{", start):
+        return None
+    try:
+        value = read(text, start, reading.rules(at_end=True, is_call=True))
+    except NotJsonError:
+        wrapper = _WRAPPER.match(text, start)
+        return _members(text, wrapper.end(), reading) if wrapper is not None else None
+    members = _wrapped(value.value)
+    if not members or text[value.end :].strip() or not all(_is_call(one, reading, wrapped=True) for one in members):
+        return None
+    warnings: frozenset[ReplyWarning] = REPAIRED if value.repaired else NO_WARNINGS
+    return Found("llama3_json", tuple(map(draft_of, members)), "", warnings, end=value.end)
+
+
+def _members(text: str, at: int, reading: Reading) -> Found | None:
+    """The calls of a wrapper that does not decode, one by one, so that a broken one drops no other."""
+    drafts: list[Draft] = []
+    end = -1
+    while at > end and len(drafts) < MOST_CALLS:
+        try:
+            value = read(text, at, reading.rules(is_call=True))
+        except NotJsonError as error:
+            drafts.append(faulty_body(text, at, error, reading, has_end=False))
+            following = NEXT_CALL.search(text, error.position)
+            end, at = (at, following.end()) if following is not None else (len(text), at)
+            continue
+        drafts += drafts_of(value.value)
+        end = value.end
+        following_at = _next(text, end)
+        at = following_at if text.startswith("{", following_at) else end
+    if text[end:].strip(" \t\r\n,]}"):
+        return None
+    return Found("llama3_json", tuple(drafts), "", end=end)
+
+
 def read_bare_json(text: str, reading: Reading) -> Found | None:
     """Objects with a name and arguments anywhere outside of fences; None if there is none that may be a call.
 
-    An unknown name is a fault only if calls are all that the text holds; else it is prose about JSON. A wrapper around
-    calls (`{"tool_calls": [...]}`) counts only if it is all of the text.
+    An unknown name is a fault only if calls are all that the text holds; else it is prose about JSON.
     """
     if "name" not in text or "{" not in text:
         return None
     drafts: list[Draft] = []
     warnings: set[ReplyWarning] = set()
     first = -1
-    start = skip_blanks(text, 0)
     end = at = 0
     tried = 0
     alone = True
-    wrapped = False
-    between = _BETWEEN
     while tried < MOST_BRACKETS and len(drafts) < MOST_CALLS and (step := _STEP.search(text, at)) is not None:
         at = step.end()
         if not step["value"]:
@@ -95,13 +130,7 @@ def read_bare_json(text: str, reading: Reading) -> Found | None:
         try:
             value = read(text, opening, reading.rules(at_end=True, is_call=True))
         except NotJsonError as error:
-            if opening == start and (wrapper := _WRAPPER.match(text, opening)) is not None:
-                at = end = wrapper.end()  # its members one by one
-                wrapped, between = True, f"{_BETWEEN}}}"
-                continue
             faulty = _undecodable(text, opening, error, reading)
-            if faulty is None and wrapped:
-                faulty = faulty_body(text, opening, error, reading, has_end=False)
             if faulty is not None:
                 warnings |= {"repaired_json"} if faulty.fault is None else set()
                 drafts.append(faulty)
@@ -111,21 +140,19 @@ def read_bare_json(text: str, reading: Reading) -> Found | None:
             tried += 1
             continue
         at = value.end
-        members = _wrapped(value.value) if opening == start and skip_blanks(text, at) >= len(text) else ()
-        bodies = members or (value.value,)
-        if not all(_is_call(body, reading, wrapped=wrapped or bool(members)) for body in bodies):
+        if not _is_call(value.value, reading):
             continue
-        alone = alone and not text[end:opening].strip(between)
-        drafts += map(draft_of, bodies)
+        alone = alone and not text[end:opening].strip(" \t\r\n;,[]")
+        drafts.append(draft_of(value.value))
         if value.repaired:
             warnings.add("repaired_json")
         first, end = (opening if first < 0 else first), value.end
-    alone = alone and not text[end:].strip(between)
+    alone = alone and not text[end:].strip(" \t\r\n;,[]")
     if not alone:
         drafts = [draft for draft in drafts if reading.offered.find(draft.name).known]
     if not drafts:
         return None
-    content = text[:first] if text[:first].strip(" \t\r\n[") and not wrapped else ""
+    content = text[:first] if text[:first].strip(" \t\r\n[") else ""
     return Found("llama3_json", tuple(drafts), content, frozenset(warnings), end=end)
 
 

@@ -138,6 +138,7 @@ class _Calls:
         self.closed = has_end or text.rstrip()[-1:] in shape.closes
         self.prose = False
         self._framed = False
+        self._is_open = False
         self._skims = _MOST_SKIMS
 
     def read(self) -> Found:
@@ -155,6 +156,7 @@ class _Calls:
             draft, at = self._call(call)
             drafts.append(draft)
             if at < 0 or len(drafts) >= MOST_CALLS:
+                end = len(text) if self._is_open else -1
                 break
             if closing := shape.end.match(text, at):
                 end = closing.end()
@@ -223,6 +225,7 @@ class _Calls:
             self._framed = True
         else:
             self._skims -= 1
+            self._is_open = error.at_end
             self.prose = self.prose or not (_KEY.match(text, start) or start >= len(text))
             following = None if error.at_end else shape.next.search(text, max(start, error.at))
             after = following.start() + 1 if following else -1

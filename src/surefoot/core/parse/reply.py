@@ -15,7 +15,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Literal
 
-from surefoot.core.parse.bare_json import read_bare_json, read_fenced, read_headed, read_python_tag
+from surefoot.core.parse.bare_json import read_bare_json, read_fenced, read_headed, read_python_tag, read_wrapped
 from surefoot.core.parse.deliverable import DELIVERABLE
 from surefoot.core.parse.drafts import Found, Reading, Repairing
 from surefoot.core.parse.dsml import read_dsml
@@ -121,7 +121,8 @@ def _find(shown: Visible, reading: Reading, dialect: str) -> tuple[Found, Visibl
     found = _in(shown, reading, dialect)
     if found is None or _declines(found, reading):
         told = _NO_STEP.get(dialect)
-        found = Found("" if told is None else dialect, content=shown.text, error=told)
+        said = found.content if found is not None and found.content.strip() else shown.text
+        found = Found("" if told is None else dialect, content=said, error=told)
     return found, shown
 
 
@@ -186,11 +187,17 @@ def _in_families(text: str, reading: Reading) -> Found | None:
 
 def _is_sound(calls: Found) -> bool:
     """Whether each call could be read as far as the reply goes, so that a marker or a tag in them is part of a text."""
-    return all(draft.fault is None or draft.fault.kind == "truncated" for draft in calls.drafts)
+    kinds = {draft.fault.kind for draft in calls.drafts if draft.fault is not None}
+    return not kinds or (kinds == {"truncated"} and calls.end >= 0)
 
 
 def _unmarked_json(text: str, reading: Reading) -> Found | None:
-    return read_bare_json(text, reading) or read_headed(text, reading) or read_fenced(text, reading, three_keys=False)
+    return (
+        read_wrapped(text, reading)
+        or read_bare_json(text, reading)
+        or read_headed(text, reading)
+        or read_fenced(text, reading, three_keys=False)
+    )
 
 
 def _in_tags(text: str, reading: Reading) -> Found | None:

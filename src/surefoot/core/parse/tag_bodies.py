@@ -7,19 +7,14 @@ it.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from surefoot.core.parse.arguments import drafts_of, faulty_body, mend_body
+from surefoot.core.parse.arguments import NEXT_CALL, drafts_of, faulty_body, mend_body
 from surefoot.core.parse.drafts import Draft, Reading
 from surefoot.core.parse.json_ladder import MOST_MENDED_CHARS, read
 from surefoot.core.parse.json_strict import NotJsonError
 from surefoot.core.parse.scan import MOST_CALLS, Seeker, inside_fence, skip_blanks
 from surefoot.types.reply import Fault, ReplyWarning
-
-_NEXT_CALL = re.compile(
-    r"""[}\]]\s*+[,;]?\s*+(?=\{\s*+["'](?:name|arguments|args|parameters|type|function|call_objective)["'])"""
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +104,7 @@ class BodyReader:
                 if error.payload:
                     return tuple(drafts), len(text)
                 following = (
-                    _NEXT_CALL.search(text, error.position, limit)
-                    if faulty.fault and len(drafts) < MOST_CALLS
-                    else None
+                    NEXT_CALL.search(text, error.position, limit) if faulty.fault and len(drafts) < MOST_CALLS else None
                 )
                 if following is None:
                     return tuple(drafts), limit
