@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test check bench eval-security eval-selection setup clean
+.PHONY: demo test check bench house eval-security eval-selection setup clean
 
 setup: $(STAMP)
 
@@ -41,6 +41,9 @@ bench: $(STAMP)  ## what a step costs, against the raw loop in the same run
 	$(BIN)/python benchmarks/reasoners.py
 	$(BIN)/python benchmarks/context.py
 	$(BIN)/python benchmarks/selection.py
+
+house: $(STAMP)  ## how large and how knotted the source is, beside what it should be
+	@$(BIN)/python tests/house.py
 
 eval-security: $(STAMP)  ## our own attack suite against the gate, under three kinds of answers
 	$(BIN)/python -m surefoot.evals.siren --asks all
