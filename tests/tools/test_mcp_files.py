@@ -8,10 +8,10 @@ from typing import Any  # Any: JSON
 
 import pytest
 
+from surefoot.core.parse.validate import Validator
 from surefoot.tools.mcp.declared import Declared, McpServer
 from surefoot.tools.mcp.files import servers_of
 from surefoot.tools.mcp.names import name_of
-from surefoot.tools.mcp.schemas import check_of, rest_of
 from surefoot.types.errors import ConfigError
 
 
@@ -119,19 +119,6 @@ def test_names_are_stable_fit_every_wire_and_no_two_tools_share_one() -> None:
     assert all(len(name) <= 64 and name.isascii() and name.replace("-", "").isidentifier() for name in names)
 
 
-def test_only_rules_that_our_validator_lacks_are_checked_besides() -> None:
-    assert rest_of({"type": "object", "properties": {"a": {"type": "string", "format": "email"}}}) is None
-    check = rest_of({"type": "object", "if": {"required": ["a"]}, "then": {"required": ["b"]}})
-    assert check is not None
-    assert check({"a": 1}) == "$: 'b' is a required property"
-    assert check({"a": 1, "b": 2}) == ""
-
-
-def test_a_schema_that_is_none_says_so() -> None:
-    assert "its schema is not valid" in check_of({"type": "strng"})({})
-    assert "its schema cannot be checked" in check_of({"$ref": "http://127.0.0.1:9/x"})({})
-
-
 def _doubling(levels: int) -> dict[str, Any]:
     refers = [{"$ref": f"#/$defs/{level + 1}"} for level in range(levels)]
     return {
@@ -152,5 +139,5 @@ def _doubling(levels: int) -> dict[str, Any]:
 )
 def test_a_schema_of_others_cannot_hold_us_up(schema: dict[str, object], value: object) -> None:
     before = time.process_time()
-    assert check_of(schema)(value) == ""
+    Validator(schema, closed=False).faults(value)
     assert time.process_time() - before < 5

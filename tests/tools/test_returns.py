@@ -169,7 +169,7 @@ def test_a_closed_type_has_a_schema_that_its_rendered_values_fit(annotation: obj
         Annotated[str, "a name"],
         Annotated[str, Field(max_length=10)],
         Annotated[str, Field(pattern="^.*$")],
-        Annotated[str, Field(pattern="^([a-z]+)+$")],  # takes too long to check, so nobody would
+        Annotated[str, Field(pattern="^(?=a)[a-z]+$")],  # cannot be checked in linear time
         Bits,
         Odd,
         Tree,

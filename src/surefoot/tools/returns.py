@@ -18,13 +18,13 @@ from enum import Enum, Flag
 from typing import Annotated, Any, Literal, Union, cast
 from uuid import UUID
 
-from surefoot.core.parse.schema_limits import pattern_search
+from surefoot.core.parse.prepare import is_runnable
 from surefoot.tools.schema import one_of
 from surefoot.tools.services import is_class
 
 Schema = dict[str, object]
 
-_DAY, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}:[0-9.:Z+-]{2,24}"  # such as `pattern_search` can run
+_DAY, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}:[0-9.:Z+-]{2,24}"  # such as `is_runnable` can run
 _WHOLE: Mapping[object, Mapping[str, object]] = {
     int: {"type": "integer"},
     float: {"type": "number"},
@@ -120,7 +120,7 @@ def _text(marks: tuple[object, ...]) -> Schema | None:
         for each in (mark, *(getattr(mark, "metadata", None) or ())):
             pattern: object = getattr(each, "pattern", None)
             pattern = getattr(pattern, "pattern", pattern)  # it may be compiled
-            if isinstance(pattern, str) and is_identifier_pattern(pattern) and pattern_search(pattern):
+            if isinstance(pattern, str) and is_identifier_pattern(pattern) and is_runnable(pattern):
                 return {"type": "string", "pattern": pattern}
     return None
 

@@ -1,24 +1,41 @@
 """Validation of a call's arguments against the tool's JSON Schema.
 
-A schema is turned once into a tree of small functions (`schema_compile`), so that checking a flat object of numbers
-and texts costs a few calls. Coercion is lossless only, and is recorded. A key that a schema does not declare is
-refused unless the schema admits it: by `additionalProperties` or `patternProperties`, or by declaring no properties
-at all. Where an object is described in parts (`allOf`, or properties beside `anyOf`), the parts are taken together.
-Source: spec/react.md, section 8.
+`jsonschema-rs` decides what fits. Two things are ours. **Keys:** one that a schema does not declare is refused unless
+the schema admits it: by `additionalProperties` or `patternProperties`, or by declaring no properties at all. Where an
+object is described in parts (`allOf`, or properties beside `anyOf`), the parts are taken together. **Coercion:** what
+does not fit is coerced where that loses nothing, place by place, and each place is recorded; what still does not fit
+comes back as one error a field. A schema is prepared once: broken rules, references that lead nowhere and patterns
+that no linear engine can run are left out, and named in `unchecked`. Source: spec/react.md, section 8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import cast
 
-from surefoot.core.parse.json_strict import as_list, as_object
-from surefoot.core.parse.schema import Schema, resolve
-from surefoot.core.parse.schema_compile import compile_schema
-from surefoot.core.parse.schema_limits import pattern_search
-from surefoot.core.parse.schema_rules import KNOWN_KEYWORDS, FieldError, Log, refuse
+from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
+
+from surefoot.core.parse.field_errors import FieldError, Place, field_errors, path_of
+from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, decode, same_json
+from surefoot.core.parse.prepare import MOST_PARTS, OF_A_VALUE, Prepared, library, parts_of
+from surefoot.core.parse.schema import Schema, properties_of, resolve, type_name, types_of
 
 MOST_ERRORS = 20
+_MOST_ROUNDS = 40
+_MOST_BITS = 1_000
+_EXACT_FLOAT = 2**53
+_INTEGER = re.compile(r"\s*([+-]?[0-9]{1,300})\s*")
+_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,4})?)\s*")
+_BOOLEANS = {"true": True, "false": False, "True": True, "False": False}
+
+
+_TOO_COMPLEX = FieldError("", "cannot be checked: the tool's schema is too complex")
+_TOO_DEEP = FieldError("", "nested too deeply to be checked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,56 +48,252 @@ class Checked:
 
 
 class Validator:
-    """One compiled schema. Made once a tool, and cheap to ask."""
+    """One schema, prepared. Made once a tool; a call that fits costs about a microsecond.
 
-    __slots__ = ("_check",)
+    `closed`: keys that the schema does not declare are refused, as arguments need it. `unchecked`: the keywords that
+    are not held, sorted: unknown ones, `format`, rules of a wrong shape, dead references, patterns that cannot be run.
+    """
 
-    def __init__(self, schema: Schema) -> None:
+    __slots__ = ("_library", "_schema", "unchecked")
+
+    def __init__(self, schema: Schema, *, closed: bool = True) -> None:
+        self._schema = schema
+        prepared = Prepared(schema)
         try:
-            self._check = compile_schema(schema)
-        except RecursionError:  # a schema nested in hundreds of levels: no call of this tool can be vouched for
-            self._check = refuse
+            self._library = library(prepared.whole(closed=closed))
+        except (RecursionError, ValueError):  # hundreds of levels, or rules out of all bounds
+            self._library = None
+        self.unchecked = tuple(sorted(prepared.unchecked))
 
     def check(self, arguments: Mapping[str, object]) -> Checked:
         """The arguments with lossless coercions made, or every field error (at most `MOST_ERRORS`)."""
-        log = Log()
+        if self._library is None:
+            return Checked(arguments, errors=(_TOO_COMPLEX,))
+        given = arguments if isinstance(arguments, dict) else dict(arguments)
         try:
-            value = as_object(self._check(arguments, "", log))
-        except RecursionError:
-            return Checked(arguments, errors=(FieldError("", "nested too deeply to be checked"),))
-        if value is None or log.errors:
-            return Checked(arguments, errors=tuple(log.errors[:MOST_ERRORS]))
-        return Checked(value, tuple(log.coerced))
+            try:
+                return _checked(self._library, self._schema, given)
+            except UnicodeEncodeError:
+                checked = _checked(self._library, self._schema, cast("dict[str, object]", _without_halves(given)))
+                return replace(checked, value=checked.value if checked.coerced else arguments)
+        except (RecursionError, ValueError):
+            return Checked(arguments, errors=(_TOO_DEEP,))
+
+    def faults(self, value: object) -> tuple[FieldError, ...]:
+        """What is wrong with a value as it is; nothing is coerced."""
+        if self._library is None:
+            return (_TOO_COMPLEX,)
+        try:
+            return _told(islice(self._library.iter_errors(_without_halves(value)), MOST_ERRORS))
+        except (RecursionError, ValueError):
+            return (_TOO_DEEP,)
 
 
 def validate(arguments: Mapping[str, object], schema: Schema) -> Checked:
-    """Compile and check in one go; for schemas that are used once."""
+    """Prepare and check in one go; for schemas that are used once."""
     return Validator(schema).check(arguments)
 
 
-def unknown_keywords(schema: Schema) -> tuple[str, ...]:
-    """The keywords in a schema that are not checked, sorted: unknown ones, `format`, references that lead nowhere, and
-    patterns that cannot be run or could hang.
-    """  # noqa: D205  # one sentence
-    unknown: set[str] = set()
-    waiting: list[object] = [schema]
-    while waiting:
-        part = as_object(waiting.pop())
-        if part is None:
-            continue
-        for key, value in part.items():
-            is_dead = (key == "$ref" and resolve(part, schema) is None) or (
-                key == "pattern" and not (isinstance(value, str) and pattern_search(value))
-            )
-            if key not in KNOWN_KEYWORDS or is_dead:
-                unknown.add(key)
-            waiting += _subschemas(key, value)
-    return tuple(sorted(unknown))
+def _checked(validator: Draft202012Validator, schema: Schema, given: dict[str, object]) -> Checked:
+    coerced: list[Place] = []
+    value = given
+    if _holds_whole_float(given):
+        value = cast("dict[str, object]", _with_integers(given, schema, schema, (), coerced))  # an object stays one
+    if validator.is_valid(value):
+        return Checked(value, tuple(map(path_of, coerced)))
+    value, more, errors = _Coercion(validator).made(deepcopy(value))
+    if not errors:
+        return Checked(value, tuple(map(path_of, [*coerced, *more])))
+    return Checked(given, errors=_told(errors))
 
 
-def _subschemas(key: str, value: object) -> list[object]:
-    if key in ("properties", "patternProperties", "$defs", "definitions"):
-        return list((as_object(value) or {}).values())
-    if key in ("items", "additionalProperties", "not", "anyOf", "oneOf", "allOf", "prefixItems"):
-        return as_list(value) or [value]
-    return []
+def _told(errors: Iterable[ValidationError]) -> tuple[FieldError, ...]:
+    """The first error of each field."""
+    told: dict[str, FieldError] = {}
+    for error in errors:
+        for one in field_errors(error):
+            told.setdefault(one.path, one)
+    return tuple(told.values())[:MOST_ERRORS]
+
+
+class _Coercion:
+    """What does not fit coerced, as long as that loses nothing and brings it nearer to fitting."""
+
+    def __init__(self, validator: Draft202012Validator) -> None:
+        self._library = validator
+        self._left = _MOST_ROUNDS
+
+    def made(self, value: dict[str, object]) -> tuple[dict[str, object], list[Place], list[ValidationError]]:
+        """The value (changed in place), where it was changed, and the errors that are left."""
+        coerced: list[Place] = []
+        removed: dict[Place, ValidationError] = {}
+        while True:
+            errors = [*islice(self._library.iter_errors(value), MOST_ERRORS * 2)]
+            self._left -= 1
+            made = [self._mended(value, error, coerced, removed) for error in errors]
+            if self._left < 0 or not any(made):
+                return value, coerced, [removed.get(_missing(error), error) for error in errors]
+
+    def _mended(
+        self,
+        value: dict[str, object],
+        error: ValidationError,
+        coerced: list[Place],
+        removed: dict[Place, ValidationError],
+    ) -> bool:
+        place = tuple(error.instance_path)
+        if isinstance(error.kind, ValidationErrorKind.AnyOf | ValidationErrorKind.OneOfNotValid):
+            return self._chosen(value, place, error.kind.context, coerced, removed)
+        holder = _at(value, place[:-1])
+        if not place or not _has(holder, place[-1]):
+            return False
+        inside = cast("dict[str | int, object]", holder)  # or a list: both are asked by a key that they have
+        here = inside[place[-1]]
+        match error.kind:
+            case ValidationErrorKind.Type() | ValidationErrorKind.Enum() if here is None and _is_declared(error, place):
+                del inside[place[-1]]
+                removed[place] = error
+                coerced.append(place)
+                return True
+            case ValidationErrorKind.Type(types):
+                done, made = coerce(here, frozenset(types))
+            case ValidationErrorKind.Enum(options):
+                done, made = coerce(here, frozenset(map(type_name, options)))
+                done = done and any(same_json(made, option) for option in options)
+            case _:
+                return False
+        if done:
+            inside[place[-1]] = made
+            coerced.append(place)
+        return done
+
+    def _chosen(
+        self,
+        value: dict[str, object],
+        place: Place,
+        context: Sequence[Sequence[ValidationError]],
+        coerced: list[Place],
+        removed: dict[Place, ValidationError],
+    ) -> bool:
+        """Whether one of the alternatives takes the value coerced; the first that does is taken."""
+        for errors in context:
+            if self._left < 0:
+                return False
+            trial, own, gone = deepcopy(value), list[Place](), dict[Place, ValidationError]()
+            if not sum(self._mended(trial, error, own, gone) for error in errors):  # each of them is tried
+                continue
+            trial, more, left = self.made(trial)
+            if not any(tuple(error.instance_path)[: len(place)] == place for error in left):
+                value.clear()
+                value.update(trial)
+                coerced += [*own, *more]
+                removed |= gone
+                return True
+        return False
+
+
+def _is_declared(error: ValidationError, place: Place) -> bool:
+    """Whether the value is one of an object's declared properties, so that it may be left out."""
+    steps = [step for step in error.evaluation_path if step in (*OF_A_VALUE, place[-1])]
+    return isinstance(place[-1], str) and steps[-2:] == ["properties", place[-1]]
+
+
+def _missing(error: ValidationError) -> Place:
+    return (*error.instance_path, error.kind.property) if isinstance(error.kind, ValidationErrorKind.Required) else ()
+
+
+def _at(value: object, place: Place) -> object:
+    for step in place:
+        if not _has(value, step):
+            return None
+        value = cast("dict[str | int, object]", value)[step]  # or a list
+    return value
+
+
+def _has(holder: object, step: str | int) -> bool:
+    row, members = as_list(holder), as_object(holder)
+    return step in members if members is not None else row is not None and isinstance(step, int) and step < len(row)
+
+
+def _holds_whole_float(value: object) -> bool:
+    """Whether a number such as 3.0 stands anywhere; the library takes it for an integer, a tool may not."""
+    if isinstance(value, float):
+        return value.is_integer()
+    row, members = as_list(value), as_object(value)
+    return any(map(_holds_whole_float, members.values() if members is not None else row or ()))
+
+
+def _with_integers(value: object, schema: object, root: Schema, place: Place, coerced: list[Place]) -> object:
+    """The value with 3.0 as 3 where only an integer will do."""
+    found = resolve(schema, root)
+    if found is None:
+        return value
+    if isinstance(value, float):
+        types = types_of(found, root)
+        if "integer" not in types or "number" in types or not value.is_integer() or abs(value) > _EXACT_FLOAT:
+            return value
+        coerced.append(place)
+        return int(value)
+    parts = [*islice(parts_of(found, root), MOST_PARTS)]
+
+    def inner(step: str | int, member: object) -> object:
+        keys = ("additionalProperties",) if isinstance(step, str) else ("items",)
+        named = [properties_of(part).get(step) for part in parts] if isinstance(step, str) else []
+        if isinstance(step, int):
+            named = [row[step] for part in parts if (row := as_list(part.get("prefixItems"))) and step < len(row)]
+        of = [one for one in named if one is not None] or [part[key] for part in parts for key in keys if key in part]
+        return _with_integers(member, {"anyOf": of}, root, (*place, step), coerced) if of else member
+
+    row, members = as_list(value), as_object(value)
+    if members is not None:
+        return {key: inner(key, member) for key, member in members.items()}
+    return [inner(at, member) for at, member in enumerate(row)] if row is not None else value
+
+
+def _without_halves(value: object) -> object:
+    """The value with a replacement for half a character, which no encoding has."""
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case dict():
+            members = cast("dict[str, object]", value)  # a JSON object
+            return {cast("str", _without_halves(key)): _without_halves(one) for key, one in members.items()}
+        case list():
+            return [_without_halves(one) for one in cast("list[object]", value)]  # a JSON list
+        case _:
+            return value
+
+
+def coerce(value: object, types: frozenset[str]) -> tuple[bool, object]:
+    """Whether the value becomes one of these types without loss, and what it then is."""
+    match value:
+        case str():
+            return _from_text(value, types)
+        case bool() | None:
+            return False, value
+        case int() if "string" in types and value.bit_length() <= _MOST_BITS:
+            return True, str(value)
+        case float() if "integer" in types and value.is_integer() and abs(value) <= _EXACT_FLOAT:
+            return True, int(value)
+        case _:
+            return False, value
+
+
+def _from_text(text: str, types: frozenset[str]) -> tuple[bool, object]:
+    if "integer" in types and (found := _INTEGER.fullmatch(text)):
+        return True, int(found.group(1))
+    if "number" in types and (found := _NUMBER.fullmatch(text)):
+        digits = found.group(1)
+        number = int(digits) if digits.lstrip("+-").isdigit() else float(digits)
+        return (True, number) if math.isfinite(number) else (False, text)
+    if "boolean" in types and text.strip() in _BOOLEANS:
+        return True, _BOOLEANS[text.strip()]
+    if not types.isdisjoint(("object", "array")):
+        stripped = text.strip()
+        try:
+            value, end = decode(stripped, 0)
+        except NotJsonError:
+            return False, text
+        if end == len(stripped) and (as_object(value) is not None or as_list(value) is not None):
+            return type_name(value) in types, value
+    return False, text

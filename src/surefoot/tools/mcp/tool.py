@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from surefoot.core.parse.validate import Validator
 from surefoot.tools.mcp.connection import Connection, Unreachable
 from surefoot.tools.mcp.link import Link, LinkLost
 from surefoot.tools.mcp.offers import Offer, pin_of
 from surefoot.tools.mcp.results import result, told
-from surefoot.tools.mcp.schemas import Check, check_of, rest_of
 from surefoot.types.ports import ToolCallContext
 from surefoot.types.tools import ToolResult, ToolSpec
 
 _PART_FOR_CONNECTING = 0.8
 """Of the time that a call has left. A call that is given up while it connects was not sent, and must say so itself."""
+
+_MOST_TOLD_CHARS = 300
 
 
 class McpTool:
@@ -28,7 +30,7 @@ class McpTool:
         self.offer = offer
         self.pin = offer.pin
         self.connection = connection
-        self._checks: tuple[Check | None, Check | None] | None = None
+        self._output: Validator | None = None
 
     @property
     def spec(self) -> ToolSpec:
@@ -41,8 +43,6 @@ class McpTool:
 
     async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
         """Call it on its server. See `Tool`."""
-        if fault := self._fault(0, arguments):
-            return self._result(f"the arguments do not fit: {fault}", failed=True)
         why = ""
         for may_repeat in (self.spec.may_repeat, False):
             link = await self._link(context)
@@ -100,20 +100,18 @@ class McpTool:
         if not isinstance(answer, CallToolResult):
             return self._result("Not done: the server asks for input of a person, which it cannot get.", failed=True)
         structured = self.spec.output is not None and not answer.is_error and answer.structured_content is not None
-        if structured and (fault := self._fault(1, answer.structured_content)):
+        if structured and (faults := self._faults(answer.structured_content)):
             return self._result(
-                f"The call was made, but its result does not fit the tool's own schema: {fault}", failed=True
+                f"The call was made, but its result does not fit the tool's own schema: {faults}", failed=True
             )
         made = self._result(told(answer, structured=structured), failed=answer.is_error)
         return replace(made, structured=structured)
 
-    def _fault(self, which: int, value: object) -> str:
-        """What is wrong with arguments (0) or a structured result (1) by the server's schema; "" when nothing is."""
-        if self._checks is None:
-            output = self.spec.output
-            self._checks = (rest_of(self.spec.parameters), None if output is None else check_of(output))
-        check = self._checks[which]
-        return "" if check is None else check(value)
+    def _faults(self, content: object) -> str:
+        """What is wrong with a structured result by the server's own schema; "" when nothing is."""
+        if self._output is None:
+            self._output = Validator(self.spec.output or {}, closed=False)
+        return "; ".join(map(str, self._output.faults(content)))[:_MOST_TOLD_CHARS]
 
     def _result(self, text: str, *, failed: bool) -> ToolResult:
         return result(self.connection.server.name, text, "error" if failed else "ok")
