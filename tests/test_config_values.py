@@ -136,20 +136,20 @@ NEEDED: Mapping[Kind, Mapping[str, object]] = {
     ConventionsConfig: {"root": "."},
 }
 
-CASES = [
-    pytest.param(kind, name, value, id=f"{kind.__name__}.{name}={ascii(value)[:30]}")
-    for kind, rows in BAD.items()
-    for name, values in rows.items()
-    for value in values
-]
 
-
-@pytest.mark.parametrize(("kind", "name", "value"), CASES)
-def test_a_bad_value_is_told_by_its_field_when_it_is_built(kind: Kind, name: str, value: object) -> None:
-    with pytest.raises(ConfigError) as told:
+def _taken(kind: Kind, name: str, value: object) -> str:
+    """What is wrong with how a bad value is refused; "" when nothing is."""
+    what = f"{kind.__name__}.{name}={ascii(value)[:30]}"
+    try:
         kind(**{**NEEDED.get(kind, {}), name: value})
-    assert told.value.field.split(".")[0] == name
-    assert told.value.message
+    except ConfigError as error:
+        return "" if error.field.split(".")[0] == name and error.message else f"{what} is told as {error.field}"
+    return f"{what} is taken"
+
+
+def test_a_bad_value_is_told_by_its_field_when_it_is_built() -> None:
+    cases = [(kind, name, value) for kind, rows in BAD.items() for name, values in rows.items() for value in values]
+    assert not [wrong for case in cases if (wrong := _taken(*case))]
 
 
 @pytest.mark.parametrize("kind", BAD, ids=lambda kind: kind.__name__)
@@ -161,9 +161,9 @@ def test_what_is_needed_alone_is_enough_and_frozen(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", [ToolProfile, StepIterationConfig, PreHydrationConfig], ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("data", [None, 3, "x", [], [1], {"nope": 1}, {1: 2}, {None: None}], ids=repr)
 def test_json_of_another_shape_or_with_an_unknown_field_is_refused(
-    kind: type[ToolProfile] | type[StepIterationConfig] | type[PreHydrationConfig], data: object
+    kind: type[ToolProfile] | type[StepIterationConfig] | type[PreHydrationConfig],
 ) -> None:
-    with pytest.raises(ConfigError):
-        kind.from_json(data)
+    for data in (None, 3, "x", [], [1], {"nope": 1}, {1: 2}, {None: None}):
+        with pytest.raises(ConfigError):
+            kind.from_json(data)

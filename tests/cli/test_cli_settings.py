@@ -1,8 +1,10 @@
 """What is set about a run from the shell: the settings file, and the options that beat it."""
 
 import re
+from dataclasses import fields
+from itertools import product
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from cli_world import Command, Json, calls, chat_server, run_id_in, says, texts
@@ -113,17 +115,15 @@ def test_what_cannot_be_meant_is_one_line_that_names_file_table_field_and_remedy
     assert said in done.err
 
 
-@pytest.mark.parametrize("table", ["budget", "loop", "tool_profile", "step_iteration", "pre_hydration"])
-@pytest.mark.parametrize("value", ["1979-05-27", "nan", "-1", "1.5", "''", "'x'", "[]", "[1]", "{}", "{a = 1}", "true"])
-def test_a_value_of_any_kind_is_taken_or_refused_by_name(settings: Path, table: str, value: str) -> None:
-    kinds = {
-        "budget": Budget(),
-        "loop": LoopConfig(),
-        "tool_profile": ToolProfile(),
-        "step_iteration": StepIterationConfig(),
-        "pre_hydration": PreHydrationConfig(),
-    }
-    for field in type(kinds[table]).__dataclass_fields__:
+VALUES = ("1979-05-27", "nan", "-1", "1.5", "''", "'x'", "[]", "[1]", "{}", "{a = 1}", "true")
+
+
+@pytest.mark.parametrize("kind", [Budget, LoopConfig, ToolProfile, StepIterationConfig, PreHydrationConfig])
+def test_a_value_of_any_kind_is_taken_or_refused_by_name(
+    settings: Path, kind: type[Any]
+) -> None:  # Any: a configuration
+    table = re.sub("(?<!^)(?=[A-Z])", "_", kind.__name__.removesuffix("Config")).lower()
+    for field, value in product([one.name for one in fields(kind)], VALUES):
         settings.write_text(f"[{table}]\n{field} = {value}\n")
         try:
             config_in(settings)
