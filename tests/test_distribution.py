@@ -11,7 +11,7 @@ HEAVY = (
     "aiohttp",
     "asyncio",
     "sqlite3",
-    "json_repair",
+    "jsonschema_rs",
     "docstring_parser",
     "rapidfuzz",
     "typer",

@@ -66,7 +66,6 @@ REFUSED = [
     ("guard", "rules_file", '"standing.toml"'),
     ("plan", "model", '"http://127.0.0.1:1/v1#evil"'),
     ("loop", "thinker_sees", '"all"'),
-    ("loop", "repair", '"full"'),
     ("tool_profile", "trust_description", '"all"'),
     ("tool_profile", "digests", f'{{ pay = "sha256:{"0" * 64}" }}'),
     ("conventions", "root", '"/etc"'),

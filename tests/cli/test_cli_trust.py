@@ -32,10 +32,10 @@ def with_password(chat: ChatServer) -> str:
 
 
 def test_a_file_beside_the_tools_never_stands_before_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "json_repair.py").write_text("raise RuntimeError")
+    (tmp_path / "rapidfuzz.py").write_text("raise RuntimeError")
     (tmp_path / "beside_the_tools.py").write_text("")
-    (tmp_path / "one.py").write_text(ONE.format(imports="import json_repair, beside_the_tools"))
-    monkeypatch.delitem(sys.modules, "json_repair", raising=False)
+    (tmp_path / "one.py").write_text(ONE.format(imports="import rapidfuzz, beside_the_tools"))
+    monkeypatch.delitem(sys.modules, "rapidfuzz", raising=False)
     before = list(sys.path)
     assert [tool.spec.name for tool in tools_in(tmp_path / "one.py")] == ["one"]
     assert sys.path == before

@@ -126,7 +126,7 @@ TOOLS = Catalogue(
 def started(run_id: str = "r1", tools: Catalogue = TOOLS) -> RunStarted:
     step = PlanStep("s1", "Look", tool_id="send", parameters={"to": "Alice", "deep": [1, {"x": None}]})
     task = Task("Whose score is best? 谁?", (Attachment("a.txt", "Alice: 91"),), steps=(step,))
-    config = LoopConfig(budget=Budget(max_steps=7, max_cost_usd=0.5), repair="full")
+    config = LoopConfig(budget=Budget(max_steps=7, max_cost_usd=0.5), repair="strict")
     speakers = {"solo": Speaker("test:one", traits={"stop": "no"})}
     return RunStarted(run_id, task, speakers, tools, {"native": "You …"}, config=config)
 

@@ -104,7 +104,7 @@ def test_of_a_configuration_only_what_differs_is_written(config: LoopConfig, for
         (LoopConfig(), {
             "parse_faults": 3, "nudges": 2, "empty_replies": 2, "continuations": 1, "tool_result_chars": 16_000,
             "max_concurrent_tools": 16, "tool_timeout_s": 120.0, "finish_with_reads": False, "max_rounds": 20,
-            "on_conflict": "first", "repair": "safe", "deliverable": "optional", "actor_steps": 3,
+            "on_conflict": "first", "repair": "lossless", "deliverable": "optional", "actor_steps": 3,
             "early_deliverable": "confirm", "thinker_sees": "data",
         }),
         (StepIterationConfig(), {
@@ -181,3 +181,11 @@ def test_old_records_are_upgraded_row_by_row() -> None:
         upgrade({}, 4, rows, 3)
     with pytest.raises(ValueError, match="form 0"):
         upgrade({}, 0, rows, 3)
+
+
+@pytest.mark.parametrize(("old", "new"), [("safe", "lossless"), ("full", "lossless"), ("strict", "strict")])
+def test_a_repair_that_guessed_is_read_as_what_is_left_of_it(old: str, new: str) -> None:
+    body = json.dumps({"type": "RunResumed", "by": "ann", "config": {"repair": old, "nudges": 1}}).encode()
+    event = decode(body, 1, no_catalogue)
+    assert isinstance(event, RunResumed)
+    assert event.config == LoopConfig(repair=new, nudges=1)  # pyright: ignore[reportArgumentType]  # one of the literals

@@ -20,7 +20,7 @@ from journal_cases import REPLY, alter, connection_of, read_all, started, story,
 from surefoot.journal.codec import chain, genesis
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, RunBusy, UsageError
-from surefoot.types.events import CallEnded, CallStarted, Event, RunForked
+from surefoot.types.events import VERSION, CallEnded, CallStarted, Event, RunForked
 from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -232,7 +232,7 @@ async def test_a_record_of_a_later_form_is_too_new(journal: SqliteJournal, path:
     await write(journal, "r1", [CallStarted("c1"), CallStarted("c2")])
     first = bytes.fromhex((await journal.read_recorded("r1"))[0][0].hash)
     body = b'{"type": "CallStarted", "call_id": "c2"}'
-    for form, kind in ((2, JournalTooNew), (0, JournalCorrupt)):
+    for form, kind in ((VERSION + 1, JournalTooNew), (0, JournalCorrupt)):
         hash_ = chain(first, form, 1.5, body)
         alter(path, "UPDATE event SET version=?, at=1.5, body=?, hash=? WHERE seq=1", form, body, hash_)
         events, wrong = await read_all(journal, "r1")

@@ -26,7 +26,7 @@ Mark = Literal["good", "note", "bad"]
 """Fine · worth knowing · `surefoot run` cannot work so."""
 
 _LEAST_PYTHON = (3, 11)
-_NEEDED = ("pydantic", "aiohttp", "orjson", "json-repair", "docstring-parser")
+_NEEDED = ("pydantic", "aiohttp", "orjson", "jsonschema-rs", "docstring-parser")
 _EXTRAS = {"cli": ("typer", "rich"), "local": ("xllamacpp",)}
 _LITTLE_BYTES = 200 << 20
 _CONNECT_S = 1.0

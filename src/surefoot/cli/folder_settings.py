@@ -59,7 +59,7 @@ TAKEN: Mapping[str, Mapping[str, Takes]] = {
         "tool_timeout_s finish_with_reads on_conflict max_rounds deliverable actor_steps early_deliverable "
         "output_schema"
     )
-    | {"repair": _one_of("strict")},  # more than by default changes what is written
+    | {"repair": _one_of("strict")},
     "tool_profile": _all("include exclude max_tools require_verified pinned")
     | {"trust_description": _one_of("none")},  # more would weaken --verified-only, and so would `digests`
     "step_iteration": _all(

@@ -197,9 +197,6 @@ class Teller:
         lines += self._words(turn)
         if parsed.warnings:
             lines.append(Line(f"~ {', '.join(sorted(parsed.warnings))}", "warn", 2))
-        for call in parsed.calls:
-            if call.repaired_from and self._detail:
-                lines.append(self._one(f"~ arguments of {call.name} were: {call.repaired_from}", "warn", 2))
         if turn.outcome in _OUTCOMES:
             lines.append(Line(f"! {_whose(turn.role)}{_OUTCOMES[turn.outcome]}", "warn", 2))
         for faulty in (call for call in turn.calls if call.fault):

@@ -7,6 +7,7 @@ in `types/events.py` goes up by one and `UPGRADES` gains the row that takes a re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from surefoot.types.errors import JournalTooNew
 from surefoot.types.events import VERSION
@@ -14,9 +15,17 @@ from surefoot.types.events import VERSION
 Record = dict[str, object]
 """One record as JSON gives it. `type` names the event, or is "Catalogue" for the tools that runs share."""
 
-UPGRADES: Mapping[int, Callable[[Record], Record]] = {}
-"""From a form's version to the function that gives the form of the next one; it returns unconcerned types as they are.
-Empty, because there is one form so far."""
+
+def _without_guesses(record: Record) -> Record:
+    """Form 2 knows no repair of JSON that guesses: "safe" and "full" are what is left of them, the default."""
+    config = record.get("config")
+    if not isinstance(config, dict) or cast("Record", config).get("repair") not in ("safe", "full"):
+        return record
+    return {**record, "config": {name: value for name, value in cast("Record", config).items() if name != "repair"}}
+
+
+UPGRADES: Mapping[int, Callable[[Record], Record]] = {1: _without_guesses}
+"""From a form to the function that gives the form of the next one; it returns unconcerned types as they are."""
 
 
 def upgrade(

@@ -32,7 +32,7 @@ _LEAST = {
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "on_conflict": ("first", "error"),
-    "repair": ("strict", "safe", "full"),
+    "repair": ("strict", "lossless"),
     "deliverable": ("optional", "required"),
     "early_deliverable": ("confirm", "accept"),
     "thinker_sees": ("data", "all"),
@@ -127,7 +127,7 @@ class LoopConfig:
     tool_timeout_s: float = 120.0
     finish_with_reads: bool = False
     on_conflict: Literal["first", "error"] = "first"
-    repair: Literal["strict", "safe", "full"] = "safe"
+    repair: Literal["strict", "lossless"] = "lossless"
     max_rounds: int = 20
     deliverable: Literal["optional", "required"] = "optional"
     actor_steps: int = 3

@@ -30,7 +30,7 @@ from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.step_events import StepEvent
 from surefoot.types.tools import Catalogue, ToolResult
 
-VERSION = 1
+VERSION = 2
 
 Want = Literal["any", "no_calls", "answer", "reasoning", "isolated"]
 """What a request asks for: any step, words without a call, or the answer alone; the words of a plan's step without

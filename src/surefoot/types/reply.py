@@ -61,7 +61,7 @@ class ParsedCall:
 
     `position` counts calls and faulty calls of the reply in document order, from 0. `id` is the id as received (native
     calls), `objective` the call_objective of a tagged call. `coerced` names the arguments that validation changed
-    without loss; `repaired_from` is the text before a lossy repair (rung 3 of the ladder).
+    without loss.
     """
 
     position: int
@@ -70,7 +70,6 @@ class ParsedCall:
     id: str = ""
     objective: str = ""
     coerced: tuple[str, ...] = ()
-    repaired_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)

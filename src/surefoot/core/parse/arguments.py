@@ -9,11 +9,8 @@ from dataclasses import dataclass, field, replace
 from surefoot.core.parse.drafts import NO_ARGUMENTS, NO_WARNINGS, Draft, Reading
 from surefoot.core.parse.json_ladder import Rules, Value, read
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, same_json
-from surefoot.core.parse.offered import unwrapped
 from surefoot.core.parse.scan import Seeker, inside_fence, skip_blanks
-from surefoot.core.parse.schema import properties_of
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
-from surefoot.types.tools import ToolSpec
 
 ARGUMENT_KEYS = ("args", "arguments", "parameters")
 NAME = re.compile(r"""["']name["']\s*+:\s*+["'](?P<name>[^"'\n]{1,200})["']""")
@@ -33,11 +30,10 @@ class Arguments:
     fault: Fault | None = None
     end: int = 0
     warnings: frozenset[ReplyWarning] = NO_WARNINGS
-    repaired_from: str = ""
 
     def draft(self, name: str, call_id: str = "") -> Draft:
         """The call of that name with these arguments."""
-        return Draft(name, self.value, self.fault, call_id, repaired_from=self.repaired_from)
+        return Draft(name, self.value, self.fault, call_id)
 
 
 def drafts_of(value: object) -> tuple[Draft, ...]:
@@ -145,7 +141,8 @@ def arguments_at(
     try:
         value = read(text, at, reading.rules(*marks_here, at_end=not marks))
     except NotJsonError as error:
-        return _failed((text, at, limit), error, reading, name, has_end=stop >= 0, native=native)
+        kind = fault_kind(error, reading, has_end=stop >= 0, native=native)
+        return Arguments(fault=Fault(kind, where(error, at), name), end=limit)
     end = skip_blanks(text, value.end)
     if text.startswith("```", end):
         end = skip_blanks(text, end + 3)
@@ -156,19 +153,6 @@ def arguments_at(
 
 
 _OPENERS = ("{", "[", '"')
-
-
-def _failed(
-    span: tuple[str, int, int], error: NotJsonError, reading: Reading, name: str, *, has_end: bool, native: bool
-) -> Arguments:
-    """What did not decode in the span (text, start, limit): mended where rung 3 is allowed, else a fault."""
-    text, start, limit = span
-    region = text[start:limit].rstrip("`~ \t\r\n")
-    tool = reading.offered.find(name).tool
-    if tool is not None and not error.refused and (mended := mend_arguments(region, tool, reading)) is not None:
-        return Arguments(mended, end=limit, warnings=REPAIRED, repaired_from=region)
-    kind = fault_kind(error, reading, has_end=has_end, native=native)
-    return Arguments(fault=Fault(kind, where(error, start), name), end=limit)
 
 
 def fault_kind(error: NotJsonError, reading: Reading, *, has_end: bool, native: bool = False) -> FaultKind:
@@ -190,38 +174,3 @@ def faulty_body(text: str, at: int, error: NotJsonError, reading: Reading, *, ha
 def where(error: NotJsonError, start: int) -> str:
     """What is wrong, and at which character of the value (1 is the first)."""
     return f"{error.message} at character {error.position - start + 1}"
-
-
-def may_mend(tool: ToolSpec, reading: Reading) -> bool:
-    """Whether rung 3 is allowed for this tool."""
-    if reading.cut or reading.repair == "strict":
-        return False
-    return tool.effect == "read" or reading.repair == "full"
-
-
-def mend_arguments(region: str, tool: ToolSpec, reading: Reading) -> Mapping[str, object] | None:
-    """Rung 3: the one object whose keys the schema knows and which validates; None if there is no such thing."""
-    if not may_mend(tool, reading):
-        return None
-    made = reading.mending.mend(region)
-    return made if made is not None and _fits(made, tool, reading) else None
-
-
-def mend_body(region: str, reading: Reading) -> Draft | None:
-    """Rung 3 for a body with name and arguments."""
-    if reading.cut or reading.repair == "strict" or reading.offered.any_name:
-        return None
-    made = reading.mending.mend(region)
-    if made is None:
-        return None
-    draft = draft_of(made)
-    tool = reading.offered.find(draft.name).tool if draft.fault is None else None
-    if tool is None or not may_mend(tool, reading) or not _fits(draft.arguments, tool, reading):
-        return None
-    return replace(draft, repaired_from=region)
-
-
-def _fits(arguments: Mapping[str, object], tool: ToolSpec, reading: Reading) -> bool:
-    known = properties_of(tool.parameters)
-    given = unwrapped(arguments, tool)
-    return all(key in known for key in given) and not reading.offered.check(tool, given).errors

@@ -14,11 +14,10 @@ from surefoot.core.parse.arguments import (
     drafts_of,
     fault_kind,
     faulty_body,
-    mend_body,
     where,
 )
 from surefoot.core.parse.drafts import NO_WARNINGS, Draft, Found, Reading
-from surefoot.core.parse.json_ladder import MOST_MENDED_CHARS, read
+from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_lossless import WRAPPERS_OF_CALLS
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, MOST_CALLS, fence_at, past_fence, skip_blanks
@@ -209,13 +208,6 @@ def _undecodable(text: str, at: int, error: NotJsonError, reading: Reading) -> D
         return None  # another object begins before the name
     offered = not reading.offered.any_name and reading.offered.find(named["name"]).known
     kind = fault_kind(error, reading, has_end=False)
-    if (
-        offered
-        and not error.refused
-        and len(text) - at <= MOST_MENDED_CHARS
-        and (mended := mend_body(text[at:], reading)) is not None
-    ):  # what rung 3 takes
-        return mended
     if offered or (kind == "truncated" and reading.cut and reading.offered.any_name):
         return Draft(named["name"], fault=Fault(kind, where(error, at), named["name"]))
     return None

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from surefoot.core.parse.json_ladder import Mending, Rules
+from surefoot.core.parse.json_ladder import Rules
 from surefoot.core.parse.json_lossless import NEVER, Closing
 from surefoot.core.parse.labels import DEFAULT_LABELS, Labels
 from surefoot.core.parse.offered import Offered
 from surefoot.types.reply import Fault, ReplyWarning
 
-Repairing = Literal["strict", "safe", "full"]
+Repairing = Literal["strict", "lossless"]
 
 NO_ARGUMENTS: Mapping[str, object] = {}
 NO_WARNINGS: frozenset[ReplyWarning] = frozenset()
@@ -26,9 +26,8 @@ class Reading:
     labels: Labels = DEFAULT_LABELS
     cut: bool = False
     stopped: bool = True
-    repair: Repairing = "safe"
+    repair: Repairing = "lossless"
     injected: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    mending: Mending = field(default_factory=Mending)
 
     def rules(self, *marks: str, at_end: bool = False, payloads: bool = False, is_call: bool = False) -> Rules:
         """What may be forgiven in a value whose form ends at one of `marks`, or has no mark and ends with the text."""
@@ -47,7 +46,6 @@ class Draft:
     fault: Fault | None = None
     id: str = ""
     objective: str = ""
-    repaired_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)

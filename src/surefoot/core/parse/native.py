@@ -46,5 +46,5 @@ def _mended(written: str, name: str, reading: Reading) -> Arguments:
         if rest.startswith(("{", "[")):
             fault = Fault("malformed_json", f"more than one value; the second begins at character {read.end + 1}", name)
             return Arguments(fault=fault, end=read.end)
-        return Arguments(read.value, None, read.end, read.warnings | TRAILING, read.repaired_from)
+        return Arguments(read.value, None, read.end, read.warnings | TRAILING)
     return read

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from surefoot.core.parse.arguments import REPAIRED, TRAILING, arguments_of, fault_kind, mend_arguments, where
+from surefoot.core.parse.arguments import REPAIRED, TRAILING, arguments_of, fault_kind, where
 from surefoot.core.parse.drafts import NO_WARNINGS, Draft, Reading
 from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
@@ -139,7 +139,8 @@ def bind(given: Given, written: str, reading: Reading) -> tuple[Draft, frozenset
             told = TRAILING if given.around else NO_WARNINGS
             return bound, given.warnings | told
     if given.error is not None and not (given.words and _text_parameter(tool)):
-        return _undecodable(given, given.error, name, tool, reading)
+        kind = fault_kind(given.error, reading, has_end=False)
+        return Draft(name, fault=Fault(kind, where(given.error, given.start), name)), NO_WARNINGS
     draft = _bind_words(given, name, tool, reading)
     return draft, (given.warnings - REPAIRED if given.around else given.warnings)
 
@@ -180,16 +181,6 @@ def _bind_words(given: Given, name: str, tool: ToolSpec | None, reading: Reading
             name, fault=Fault("args_not_object", f"the input {words[:60]!r} does not fit: {checked.errors[0]}", name)
         )
     return Draft(name, {parameter: value})
-
-
-def _undecodable(
-    given: Given, error: NotJsonError, name: str, tool: ToolSpec | None, reading: Reading
-) -> tuple[Draft, frozenset[ReplyWarning]]:
-    region = given.region[: given.region.rfind("}") + 1]
-    if tool is not None and not error.refused and (mended := mend_arguments(region, tool, reading)) is not None:
-        return Draft(name, mended, repaired_from=region), REPAIRED
-    kind = fault_kind(error, reading, has_end=False)
-    return Draft(name, fault=Fault(kind, where(error, given.start), name)), NO_WARNINGS
 
 
 def _missing(name: str) -> Draft:

@@ -73,7 +73,7 @@ def parse(
     dialect: str = "auto",
     tool_calls: Sequence[NativeCall] = (),
     finish_reason: str = "stop",
-    repair: Repairing = "safe",
+    repair: Repairing = "lossless",
     on_conflict: Literal["first", "error"] = "first",
     labels: Labels = DEFAULT_LABELS,
     injected: Mapping[str, frozenset[str]] | None = None,
@@ -82,8 +82,8 @@ def parse(
 
     `dialect`: "native" (calls beside the text, else forms that leaked into it, else content), "schema" (the step
     object), "react" (text forms, then labels; a reply without a step is `no_step`), "tags", the name of a family, or
-    "auto" (any form; a reply without one is content). `repair`: "strict" allows no repair of JSON, "safe" the lossy one
-    for reads only, "full" for all. `injected` names the parameters of each tool that the runtime fills: what the model
+    "auto" (any form; a reply without one is content). `repair`: "strict" allows no repair of JSON, "lossless"
+    what says the same. `injected` names the parameters of each tool that the runtime fills: what the model
     sent for them is dropped. Without any tools every name counts as one, and untyped values stay text.
     """
     cut = finish_reason in CUT

@@ -54,9 +54,7 @@ def _settled(position: int, draft: Draft, reading: Reading, warnings: set[ReplyW
         told = "; ".join(map(str, checked.errors))
         fault = Fault("invalid_arguments", f"{told}. Sent: {_cut(arguments)}", tool.name)
         return FaultyCall(position, fault, named.name, draft.id)
-    return ParsedCall(
-        position, named.name, checked.value, draft.id, draft.objective, checked.coerced, draft.repaired_from
-    )
+    return ParsedCall(position, named.name, checked.value, draft.id, draft.objective, checked.coerced)
 
 
 def _with_plain_keys(arguments: Mapping[str, object], tool: ToolSpec) -> Mapping[str, object]:

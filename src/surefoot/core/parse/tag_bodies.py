@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from surefoot.core.parse.arguments import NEXT_CALL, drafts_of, faulty_body, mend_body
+from surefoot.core.parse.arguments import NEXT_CALL, drafts_of, faulty_body
 from surefoot.core.parse.drafts import Draft, Reading
-from surefoot.core.parse.json_ladder import MOST_MENDED_CHARS, read
+from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError
 from surefoot.core.parse.scan import MOST_CALLS, Seeker, inside_fence, skip_blanks
 from surefoot.types.reply import Fault, ReplyWarning
@@ -97,9 +97,9 @@ class BodyReader:
                     at = skip_blanks(text, at + 1)
                     if text.startswith("{", at):
                         continue
-                    drafts.append(self._faulty(at, limit, error, has_end=has_end))
+                    drafts.append(faulty_body(self._text, at, error, self._reading, has_end=has_end))
                     return tuple(drafts), limit
-                faulty = self._faulty(at, limit, error, has_end=has_end)
+                faulty = faulty_body(self._text, at, error, self._reading, has_end=has_end)
                 drafts.append(faulty)
                 if error.payload:
                     return tuple(drafts), len(text)
@@ -120,14 +120,6 @@ class BodyReader:
             if not text.startswith(("{", "["), following_at) or len(drafts) >= MOST_CALLS:
                 return tuple(drafts), at
             at = following_at
-
-    def _faulty(self, at: int, limit: int, error: NotJsonError, *, has_end: bool) -> Draft:
-        if has_end and not error.refused and limit - at <= MOST_MENDED_CHARS:
-            region = self._text[at:limit].rstrip("`~ \t\r\n")
-            if (mended := mend_body(region, self._reading)) is not None:
-                self.warnings.add("repaired_json")
-                return mended
-        return faulty_body(self._text, at, error, self._reading, has_end=has_end)
 
     def _closed(self, at: int, depth: int) -> int:
         """Step over the end of the tag behind a value that ends at `at`; note what is amiss with it."""

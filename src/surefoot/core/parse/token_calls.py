@@ -100,7 +100,7 @@ def _named(draft: Draft, call_id: str, reading: Reading) -> Draft:
     if _COUNTER.fullmatch(call_id):
         fitting = [t.name for t in reading.offered.tools if not reading.offered.check(t, draft.arguments).errors]
         if len(fitting) == 1:
-            return Draft(fitting[0], draft.arguments, id=call_id, repaired_from=draft.repaired_from)
+            return Draft(fitting[0], draft.arguments, id=call_id)
     return Draft(id=call_id, fault=Fault("missing_name", f"the id {call_id[:60]!r} names no tool"))
 
 
