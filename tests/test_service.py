@@ -286,6 +286,17 @@ async def test_each_call_has_one_result_in_the_order_of_the_reply_and_none_stops
     assert all(r.duration_ms > 0 for r in (first, failed, last))
 
 
+@pytest.mark.parametrize(
+    "text", ["[exam_score(name='Alice')]", "exam_score(name='Alice')", "[\"exam_score(name='Alice')\"]"]
+)
+async def test_calls_in_python_are_carried_out_too(text: str) -> None:
+    asked, _ = service()
+    results = await asked.call_function([exam_score], text)
+    assert results is not None
+    assert [(r.func_name, r.func_args, r.output) for r in results] == [("exam_score", {"name": "Alice"}, "90")]
+    assert await asked.call_function([exam_score], f"I would write {text}") is None
+
+
 async def test_native_calls_of_a_whole_reply_count_and_their_answers_go_back_by_id() -> None:
     reply = calls(("exam_score", {"name": "Alice"}), ("exam_score", {"name": "Zoe"}))
     asked, _ = service()

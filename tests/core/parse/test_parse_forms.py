@@ -144,6 +144,7 @@ TALK = [
     '{"tool_calls": null}',
     '{"tool_calls": [{"city": "x"}]}',
     '{"tool_calls": ["search"]}',
+    '{"tool_calls": [{"name": "now", "city": "x"}]}',
     f'{{"calls": [{CALL}]}}',
     f'{{"tool_calls": [{CALL}], "function_calls": []}}',
     '```json\n{"tool_calls": 3}\n```',

@@ -29,6 +29,7 @@ PYTHON_TAG = "<|python_tag|>"
 _STEP = re.compile(rf"(?P<value>\{{)|{FENCES}", re.MULTILINE)
 _SEPARATORS = re.compile(r"[\s;,\[\]]*+")
 _WRAPPER = re.compile(rf"""\{{\s*+["'](?:{"|".join(WRAPPERS_OF_CALLS)})["']\s*+:\s*+(?:\[\s*+)?(?=\{{)""")
+_BESIDE_ARGUMENTS = frozenset({"name", "id", "type", "index", "call_objective"})
 _BESIDE_CALLS = frozenset({"role", "content"})
 _HEADED = re.compile(r"\s*+(?P<name>[^\n{}]{1,200}+)\n\s*+(?=\{)")
 _HEADING = " \t\r#>:："
@@ -178,7 +179,7 @@ def _wrapped(value: object) -> tuple[object, ...]:
 
 
 def _is_call(value: object, reading: Reading, *, wrapped: bool = False) -> bool:
-    """Whether a decoded value reads like a call. In a wrapper, which says that it is one, a name is enough."""
+    """Whether a decoded value reads like a call. In a wrapper, which says that it is one, a lone name is enough."""
     body = as_object(value) or {}
     inner = as_object(body.get("function"))
     if inner is not None and (wrapped or body.get("type") == "function"):
@@ -186,7 +187,9 @@ def _is_call(value: object, reading: Reading, *, wrapped: bool = False) -> bool:
     name = body.get("name")
     if not isinstance(name, str) or not name or _is_declaration(body, name, reading):
         return False
-    return wrapped or "arguments" in body or "parameters" in body or ("args" in body and "call_objective" in body)
+    if wrapped and ("args" in body or body.keys() <= _BESIDE_ARGUMENTS):
+        return True
+    return "arguments" in body or "parameters" in body or ("args" in body and "call_objective" in body)
 
 
 def _is_declaration(body: Mapping[str, object], name: str, reading: Reading) -> bool:
