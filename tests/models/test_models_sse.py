@@ -1,3 +1,4 @@
+import time
 from itertools import pairwise
 
 import pytest
@@ -41,3 +42,13 @@ def test_any_chunking_gives_the_same_events(text: str, cuts: list[int]) -> None:
 def test_a_last_event_without_its_empty_line_counts() -> None:
     assert read([b"data: x\n\ndata: y"]) == [b"x", b"y"]
     assert read([b"data: x\n\n: bye\n"]) == [b"x"]
+
+
+def test_a_line_without_an_end_takes_time_in_proportion_to_its_length() -> None:
+    piece = b"x" * 1024
+    stream = EventStream()
+    started = time.process_time()
+    for _ in range(24_000):
+        assert not stream.feed(piece)
+    assert stream.feed(b"\n\ndata: y\n\n") == [b"y"]
+    assert time.process_time() - started < 3  # it took minutes when each piece was put behind all that came before

@@ -2,7 +2,8 @@
 
 A pure reader of the `text/event-stream` format. Lines end with LF, CRLF or CR; an empty line ends an event; the `data`
 lines of an event are joined by newlines; comments and other fields are passed over. However the bytes are cut into
-chunks, also inside a character or between CR and LF, the events are the same.
+chunks, also inside a character or between CR and LF, the events are the same. The time grows with the bytes, also where
+no line ever ends; how many bytes there may be is for the HTTP client to say.
 """
 
 _BOM = b"\xef\xbb\xbf"
@@ -14,21 +15,27 @@ class EventStream:
     __slots__ = ("_after_cr", "_rest")
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()  # of an event that has not ended; searched once
         self._after_cr = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The data of the events that these bytes complete, in order; events without data are left out."""
         if self._after_cr or b"\r" in chunk:
             chunk = self._with_plain_line_ends(chunk)
-        buffer = self._rest + chunk if self._rest else chunk
-        end = buffer.rfind(b"\n\n")
+        if rest := self._rest:
+            searched = len(rest) - 1  # the first half of an empty line may have come before
+            rest += chunk
+            end = rest.rfind(b"\n\n", searched)
+            if end < 0:
+                return []
+            chunk = bytes(rest)
+        else:
+            end = chunk.rfind(b"\n\n")
+        self._rest = bytearray(chunk[end + 2 :] if end >= 0 else chunk)
         if end < 0:
-            self._rest = buffer
             return []
-        self._rest = buffer[end + 2 :]
         events: list[bytes] = []
-        for block in buffer[:end].split(b"\n\n"):
+        for block in chunk[:end].split(b"\n\n"):
             if block.startswith(b"data: ") and b"\n" not in block:  # nearly always
                 events.append(block[6:])
             elif data := _data_of(block):
@@ -37,7 +44,7 @@ class EventStream:
 
     def close(self) -> list[bytes]:
         """The data of a last event that the server did not end with an empty line."""
-        rest, self._rest = self._rest, b""
+        rest, self._rest = bytes(self._rest), bytearray()
         data = _data_of(rest)
         return [data] if data else []
 
