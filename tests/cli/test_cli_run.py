@@ -255,3 +255,12 @@ def test_a_recipe_that_was_damaged_is_named(surefoot: Command, tmp_path: Path) -
     done = surefoot("resume", run_id)
     assert done.code == 2
     assert str(recipe) in done.err
+
+
+def test_a_reply_that_is_no_unicode_is_mended_and_told(surefoot: Command) -> None:
+    with chat_server(says("the answer \ud83d")) as chat:
+        done = surefoot("run", "--model", chat.model, "--no-tools", "x")
+    assert (done.code, done.out) == (0, "the answer \ufffd\n")
+    assert "~ invalid_text_replaced" in done.err
+    shown = surefoot("show", run_id_in(done.err)[:6])
+    assert "~ invalid_text_replaced" in shown.out + shown.err

@@ -1,3 +1,5 @@
+import time
+
 import orjson
 import pytest
 
@@ -239,9 +241,27 @@ def test_keys_that_a_server_echoes_are_taken_out() -> None:
         (None, "0.25", 0.25),
         (None, "Thu, 01 Jan 1970 00:01:40 GMT", 70.0),
         (None, "Thu, 01 Jan 1970 00:00:01 GMT", 0.0),
+        (None, "Thursday, 01-Jan-70 00:01:40 GMT", 70.0),
+        (None, "Thu Jan  1 00:01:40 1970", 70.0),
+        (None, "Thu, 01 Jan 1970 01:01:40 +0100", 70.0),
+        ("soon", "9", 9.0),
         (None, "soon", None),
         (None, None, None),
     ],
 )
-def test_retry_after(milliseconds: str | None, header: str | None, expected: float | None) -> None:
-    assert retry_after_of(milliseconds, header, now=30.0) == expected
+def test_retry_after(
+    milliseconds: str | None, header: str | None, expected: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "Asia/Tokyo")  # a date without a zone is not in that of this machine
+        time.tzset()
+        seconds = retry_after_of(milliseconds, header, now=30.0)
+    time.tzset()
+    assert seconds == expected
+
+
+def test_a_key_that_was_not_sent_is_asked_for() -> None:
+    told = complaint_of(401, words("no"), None, ENDPOINT)
+    said = str(error_of(told, Endpoint("m", "http://h/v1", "OLLAMA_API_KEY"), lambda: None))
+    assert "asks for a key, and none was sent" in said
+    assert said.endswith("set OLLAMA_API_KEY")

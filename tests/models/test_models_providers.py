@@ -13,6 +13,7 @@ from surefoot.models.known import known_traits
 from surefoot.models.providers import PROVIDERS, identity_of, resolve
 from surefoot.models.retry import Retried
 from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.messages import ModelSettings, Patience
 from surefoot.types.ports import Model
 
 KEY = "sk-very-secret-0123456789"
@@ -331,3 +332,24 @@ def test_what_a_plug_in_says_of_itself_goes_through(plug_in: Callable[[str], Non
     plug_in("from surefoot import UsageError\ndef make(name, settings): raise UsageError('no such deployment')\n")
     with pytest.raises(UsageError, match="no such deployment"):
         resolve("acme:m", environment={})
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("ollama:m", True),
+        ("http://127.0.0.1:1/v1#m", True),
+        ("http://[::1]:1/v1#m", True),
+        ("http://0.0.0.0:1/v1#m", True),
+        ("http://192.168.0.9:1/v1#m", False),
+        ("http://box:1/v1#m", False),
+        ("https://h.example/v1#m", False),
+    ],
+)
+def test_a_model_on_this_machine_is_given_longer(name: str, near: bool) -> None:
+    model = resolve(name, environment={"SUREFOOT_API_KEY": "k"})
+    assert isinstance(model, CircuitBreaker)
+    assert isinstance(model.inner, Retried)
+    assert isinstance(model.inner.inner, HttpModel)
+    assert model.inner.inner.is_near is near
+    assert ModelSettings().patience(near=near) == (Patience(600, 1800) if near else Patience(120, 600))

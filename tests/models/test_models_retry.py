@@ -1,4 +1,4 @@
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -169,3 +169,57 @@ async def test_what_a_first_attempt_spent_is_told_when_it_is_final() -> None:
     with pytest.raises(ModelRefused) as caught:
         await world.retried().send(request(), lambda _: None)
     assert caught.value.usage == Usage(0, 10, estimated=True)
+
+
+class Silent(World):
+    """A model that does what the script says, and then lets every request stand until its limit, in silence."""
+
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+        patience = request.settings.patience(near=self.name == "near")
+        limit_s = patience.silence_s(stream=request.stream)
+        if self.script:
+            return await super().send(request, emit)
+        self.deadlines.append(limit_s)
+        self.now += limit_s
+        raise ModelTimeout("silent")
+
+
+@pytest.mark.parametrize(
+    ("stream", "near", "settings", "limits"),
+    [
+        (True, False, ModelSettings(), [120]),
+        (False, False, ModelSettings(), [600]),
+        (True, True, ModelSettings(), [600]),
+        (False, True, ModelSettings(), [1800]),
+        (True, False, ModelSettings(first_token_timeout_s=30), [30, 30, 30]),
+        (True, False, ModelSettings(first_token_timeout_s=50), [50, 50, 18.5]),
+        (True, False, ModelSettings(first_token_timeout_s=300), [300]),
+        (False, False, ModelSettings(request_timeout_s=900), [900]),
+        (False, False, ModelSettings(request_timeout_s=100, attempts=9), [100, 100, 100, 100, 100, 84.5]),
+    ],
+)
+async def test_a_silent_endpoint_is_noticed_in_time(
+    stream: bool, near: bool, settings: ModelSettings, limits: list[float]
+) -> None:
+    world = Silent(name="near" if near else "far")
+    model = Retried(world, near=near, clock=world.clock, sleep=world.sleep, random01=lambda: 1.0)
+    with pytest.raises(ModelTimeout) as caught:
+        await model.send(ModelRequest("", (), settings=settings, stream=stream))
+    assert world.deadlines == limits
+    assert caught.value.waited_s == world.now
+    assert str(caught.value).endswith(f"in {world.now:.1f} s)")
+
+
+async def test_waits_that_a_server_asks_for_are_no_silence() -> None:
+    world = Silent([ModelUnreachable("busy", kind="rate_limited", retry_after_s=50) for _ in range(2)])
+    model = Retried(world, clock=world.clock, sleep=world.sleep, random01=lambda: 0.0)
+    with pytest.raises(ModelTimeout):
+        await model.send(replace(request(), stream=True))
+    assert world.deadlines == [None, None, 120]
+
+
+async def test_a_stream_that_stalls_is_asked_for_again() -> None:
+    stalled = ModelTimeout("no further token")
+    stalled.stalled = True
+    world = World([stalled, stalled, REPLY], takes_s=100)
+    assert (await world.retried().send(replace(request(), stream=True))).attempts == 3

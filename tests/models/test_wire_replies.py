@@ -80,7 +80,7 @@ def test_a_streamed_call_without_arguments() -> None:
         named("content_block_delta", index=1, delta={"type": "citations_delta", "citation": {}}),
         named("message_delta", delta={"stop_reason": "tool_use"}, usage={"output_tokens": 9, "input_tokens": None}),
     ):
-        stream.feed(event.partition(b"data: ")[2].strip())
+        stream.feed(mapping(orjson.loads(event.partition(b"data: ")[2])))
     reply = stream.message(400, SETTINGS)
     assert (reply.calls[0].arguments, reply.content, reply.usage.input_tokens) == ({}, "a", 10)
 
@@ -125,8 +125,7 @@ def test_finished_items_stand_in_for_an_output_that_was_left_out() -> None:
         named("response.output_item.done", item=MESSAGE),
         named("response.completed", response={**RESPONSE, "output": []}),
     ):
-        stream.feed(event.partition(b"data: ")[2].strip())
-    stream.feed(b"[DONE]")
+        stream.feed(mapping(orjson.loads(event.partition(b"data: ")[2])))
     assert stream.message(400, SETTINGS).content == "héllo"
 
 
@@ -143,7 +142,7 @@ def test_finished_items_stand_in_for_an_output_that_was_left_out() -> None:
 )  # fmt: skip
 def test_errors_in_a_stream_of_responses(event: bytes, error: Json) -> None:
     stream = OpenAIResponses("m").stream(None)
-    stream.feed(event.partition(b"data: ")[2].strip())
+    stream.feed(mapping(orjson.loads(event.partition(b"data: ")[2])))
     assert mapping(stream.error)["error"] == error
 
 

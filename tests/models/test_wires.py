@@ -1,8 +1,10 @@
 """What holds for every wire, against a server that speaks it."""
 
 import asyncio
+import re
 from dataclasses import replace
 
+import orjson
 import pytest
 from conversations import request
 from fake_endpoint import STREAM_HEAD, FakeEndpoint, Json, Reply, answer, chunked, endpoint, stream
@@ -200,6 +202,75 @@ async def test_a_wait_has_a_limit(spoken: Spoken) -> None:
     slow = Reply((STREAM_HEAD, chunked(spoken.start)), "hold")
     error = await error_from(spoken, slow, asked=replace(STREAM, settings=ModelSettings(between_tokens_timeout_s=0.03)))
     assert isinstance(error, ModelTimeout)
+
+
+async def test_a_stream_without_end_is_left(spoken: Spoken) -> None:
+    endless = Reply((STREAM_HEAD, chunked(spoken.start), *[chunked(b"x" * 2**20)] * 65), "hold")
+    error = await error_from(spoken, endless, asked=STREAM)
+    assert isinstance(error, ModelRefused)
+    assert "more than 64 MiB" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("broken", "mended"),
+    [
+        ("héllo".encode(), "héllo"),
+        (b"h\xe9llo", "h\ufffdllo"),
+        (b"h\\ud83dllo", "h\ufffdllo"),
+        (b"h\\udc00\\ud83d\\ude00llo", "h\ufffd😀llo"),
+        (b"h\\\\ud83dllo", "h\\ud83dllo"),
+        (b"h\xff\\ud800llo", "h\ufffd\ufffdllo"),
+    ],
+    ids=["valid", "bytes", "half", "half and pair", "escaped escape", "both"],
+)
+async def test_text_that_is_no_unicode_is_mended_and_marked(spoken: Spoken, broken: bytes, mended: str) -> None:
+    whole = orjson.dumps(spoken.whole).replace("héllo".encode(), broken)
+    joined = spoken.stream.replace(b'"h\xc3\xa9"', b'"%b"' % broken.removesuffix(b"llo")).replace(
+        "héllo".encode(), broken
+    )
+    async with endpoint(answer(whole), stream((joined,))) as fake:
+        for asked in (ASK, STREAM):
+            reply = await send(spoken, fake, asked)
+            assert (reply.content, reply.mended) == (mended, "\ufffd" in mended)
+            assert (reply.calls[0].name, reply.finish_reason) == ("f", "tool_calls")
+
+
+async def test_arguments_that_are_no_unicode_are_mended_and_marked(spoken: Spoken) -> None:
+    whole = (
+        orjson.dumps(spoken.whole)
+        .replace(rb"{\"a\":1}", rb"{\"a\":\"\\ud83d\"}")
+        .replace(b'"input":{"a":1}', rb'"input":{"a":"\ud83d"}')
+    )
+    async with endpoint(answer(whole)) as fake:
+        reply = await send(spoken, fake, ASK)
+    assert reply.mended
+    assert reply.calls[0].arguments in ({"a": "\ufffd"}, r'{"a":"\ufffd"}')
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (answer({"error": {"message": "busy"}}, 503), "HTTP 503"),
+        (answer(b"no such page", 404), "HTTP 404"),
+        (answer(b"hello"), "HTTP 200"),
+        (stream((b"data: {}\n\n",)), "HTTP 200"),
+        (stream((b"data: {\n\n",)), "HTTP 200"),
+        (Reply((STREAM_HEAD, chunked(b": hi\n\n")), "close"), "HTTP 200"),
+        (Reply((b"nonsense\r\n\r\n",), "close"), "no answer"),
+    ],
+)
+async def test_an_error_names_endpoint_status_attempts_and_time(spoken: Spoken, reply: Reply, told: str) -> None:
+    async with endpoint(reply) as fake:
+        model = Retried(model_of(spoken, fake))
+        with pytest.raises(ModelError) as caught:
+            await model.send(replace(STREAM, settings=ModelSettings(attempts=1)))
+        await model.aclose()
+    error = caught.value
+    assert f"m at {fake.base_url}" in str(error) or f"{fake.base_url} does not know 'm'" in str(error)
+    assert told in str(error)
+    assert re.search(r"1 attempt in \d\.\d s\)$", str(error))
+    assert error.endpoint == f"m at {fake.base_url}"
+    assert str(error).count(fake.base_url) == 1
 
 
 async def test_nothing_of_a_key_is_shown(spoken: Spoken) -> None:

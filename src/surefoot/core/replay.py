@@ -16,7 +16,7 @@ from surefoot.core.fold import fold
 from surefoot.core.moves import announce, next_moves
 from surefoot.core.plan.child import with_whole
 from surefoot.core.plan.schedule import in_step
-from surefoot.core.reasoners.table import REASONERS
+from surefoot.core.reasoners.table import read
 from surefoot.core.state import EMPTY, State
 from surefoot.types.endings import Cancelled
 from surefoot.types.events import (
@@ -272,5 +272,5 @@ def _taken(state: State, event: Event) -> Event | None:
 
 
 def _read_again(state: State, event: ModelReplied, move: Think) -> ModelReplied:
-    parsed = REASONERS[state.reasoner].read(state, move, event.message)
+    parsed = read(state, move, event.message)
     return replace(event, parsed=parsed, mode=state.speakers[move.role].mode, want=move.want)

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import orjson
-
 from surefoot.models.anthropic_body import is_thinking_block
 from surefoot.models.history import opaque_item
 from surefoot.models.json_edge import Json, items, mapping, text, whole
@@ -126,12 +124,8 @@ class AnthropicStream:
         self.error: Json | None = None
         self.is_over = False
 
-    def feed(self, data: bytes) -> None:
-        """One event. Raises `ModelUnreachable` when it cannot be read."""
-        try:
-            event = mapping(orjson.loads(data))
-        except orjson.JSONDecodeError as error:
-            raise ModelUnreachable(f"the stream broke off inside a piece of the reply ({error}); retry") from error
+    def feed(self, event: Json) -> None:
+        """One event."""
         match event.get("type"):
             case "content_block_delta":
                 self._grow(event.get("index"), mapping(event.get("delta")))

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, field
 
-import orjson
-
 from surefoot.models.json_edge import Json, items, mapping, read, text
 from surefoot.models.openai_reply import FINISH, arguments_of, parts_of, usage_of
 from surefoot.models.usage import estimated
@@ -67,27 +65,17 @@ class Assembler:
         self.error: Json | None = None
         self.is_over = False
 
-    def feed(self, data: bytes) -> None:
-        """One event. Raises `ModelUnreachable` when it cannot be read."""
-        if data == b"[DONE]":
-            self.is_over = True
+    def feed(self, event: Json) -> None:
+        """One event."""
+        if event.get("error") or event.get("object") == "error":
+            self.error = event
             return
-        try:
-            chunk: object = orjson.loads(data)
-        except orjson.JSONDecodeError as error:
-            raise ModelUnreachable(f"the stream broke off inside a piece of the reply ({error}); retry") from error
-        if not isinstance(chunk, dict):
-            return
-        chunk = mapping(chunk)  # pyright: ignore[reportUnknownArgumentType] - decoded JSON
-        if chunk.get("error") or chunk.get("object") == "error":
-            self.error = chunk
-            return
-        if choices := items(chunk.get("choices")):
+        if choices := items(event.get("choices")):
             self._take(mapping(choices[0]))
         if not self._model:
-            self._model = text(chunk.get("model"))
-            self._id = text(chunk.get("id"))
-        if usage := chunk.get("usage"):
+            self._model = text(event.get("model"))
+            self._id = text(event.get("id"))
+        if usage := event.get("usage"):
             self._usage = usage
 
     def message(self, sent_bytes: int, settings: ModelSettings) -> ModelMessage:

@@ -66,6 +66,18 @@ def is_local_url(url: str) -> bool:
     return address.is_loopback or address.is_private or address.is_link_local
 
 
+def is_this_machine(url: str) -> bool:
+    """Whether a URL points to this very machine."""
+    host = host_of(url)
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return address.is_loopback or address.is_unspecified
+
+
 def _split(url: str) -> SplitResult | None:
     try:
         return urlsplit(url)

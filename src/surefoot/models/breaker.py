@@ -110,6 +110,7 @@ class CircuitBreaker:
                     self._circuit.close()
                 raise
             self._circuit.count(self._clock(), is_probe=is_probe)
+            self._circuit.last_error = str(error)
             if self._circuit.open_until is None or self._instead is None:
                 raise
             return await self._answered_instead(request, emit, error, started)
@@ -157,7 +158,8 @@ class CircuitBreaker:
                 "name one that can, or look at its server"
             )
         error = ModelUnreachable(
-            f"{self.name} failed {FAILURES} times within {WITHIN_S:g} s and is left alone for {wait_s:.0f} s; {remedy}",
+            f"{self.name} failed {FAILURES} times within {WITHIN_S:g} s, at last with: {self._circuit.last_error}. "
+            f"It is left alone for {wait_s:.0f} s; {remedy}",
             retry_after_s=wait_s,
         )
         error.usage = spent

@@ -19,6 +19,7 @@ class Circuit:
     """Opens after 5 failures within 60 s, for 30 s. Times are seconds of the clock of those who share it."""
 
     open_until: float | None = None
+    last_error: str = ""
     is_probing: bool = False
     _failed_at: deque[float] = field(default_factory=lambda: deque(maxlen=FAILURES))
 

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from surefoot.models.json_edge import Json, items, mapping, read, text
@@ -45,6 +47,11 @@ class Endpoint:
 
     def __repr__(self) -> str:
         return f"Endpoint({self.model!r}, {self.base_url!r})"  # never the key
+
+    @property
+    def where(self) -> str:
+        """The model and where it is asked, as errors name them."""
+        return f"{self.model} at {self.base_url}"
 
     def without_keys(self, words: str) -> str:
         """The words with everything that is or looks like a key taken out."""
@@ -107,16 +114,14 @@ def _words_of(raw: bytes) -> str:
 
 def retry_after_of(headers_ms: str | None, header: str | None, now: float) -> float | None:
     """Seconds to wait, from `retry-after-ms` or from `Retry-After` (seconds or an HTTP date); `now`: the epoch time."""
-    try:
-        if headers_ms:
-            return max(0.0, float(headers_ms) / 1000)
-        if header:
-            return max(0.0, float(header))
-    except ValueError:
-        try:
-            return max(0.0, parsedate_to_datetime(header or "").timestamp() - now)
-        except ValueError:
-            return None
+    for given, unit in ((headers_ms, 1000), (header, 1)):
+        with suppress(ValueError):
+            return max(0.0, float(given or "") / unit)
+    with suppress(ValueError, OverflowError):
+        date = parsedate_to_datetime(header or "")
+        if date.tzinfo is None:  # the oldest of the three forms names no zone, and means UTC (RFC 9110, 5.6.7)
+            date = date.replace(tzinfo=UTC)
+        return max(0.0, date.timestamp() - now)
     return None
 
 
@@ -124,7 +129,7 @@ def error_of(complaint: Complaint, endpoint: Endpoint, refused: Callable[[], Tra
     """The error to raise. `refused` tells which part of the request the complaint is about, if it may be about one."""
     status, said = complaint.status, f"{complaint.message} (HTTP {complaint.status})"
     words = f"{complaint.code} {complaint.message}"
-    where = f"{endpoint.model} at {endpoint.base_url}"
+    where = endpoint.where
     if status in (400, 403, 451) and _FILTERED.search(words):
         return ModelRefused(f"a content filter refused the request to {where}: {said}", kind="refused")
     if status == 413 or (status in (400, 422, 500) and _OVERFLOW.search(words)):  # noqa: PLR2004 - HTTP
@@ -135,6 +140,8 @@ def error_of(complaint: Complaint, endpoint: Endpoint, refused: Callable[[], Tra
         return ModelRefused(f"the account behind the key has no credit left for {where}: {said}", kind="auth")
     if status in (401, 403):
         variable = endpoint.key_variable or "api_key"
+        if not endpoint.key:
+            return ModelRefused(f"{where} asks for a key, and none was sent: {said}; set {variable}", kind="auth")
         return ModelRefused(f"{where} does not accept the key: {said}; check {variable}", kind="auth")
     if status == 404:  # noqa: PLR2004 - HTTP
         return ModelRefused(f"{endpoint.base_url} does not know {endpoint.model!r}, or is no {endpoint.hint}: {said}")

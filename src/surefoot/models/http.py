@@ -16,8 +16,9 @@ from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelU
 _KEEP_ALIVE_S = 30.0
 _LARGE_BODY = 2**20  # beyond this aiohttp warns about bytes, and wants a file to read from
 _ERROR_BYTES = 65_536  # as much of an error page as is read
-_WHOLE_BYTES = 64 * 2**20  # no reply is near that; a server that sends more must not fill the memory
 _DRAIN_S = 0.1
+MOST_BYTES = 64 * 2**20
+"""Of a reply, whole or streamed: none is near that, and a server that sends more must not fill the memory."""
 
 
 class Http:
@@ -36,10 +37,12 @@ class Http:
         Cancelling closes the connection.
         """
         session = await self._session()
+        status = 0
         try:
             async with session.post(
                 self._url, data=_payload(body), timeout=self._client_timeout(limits), allow_redirects=False
             ) as response:
+                status = response.status
                 if response.status != 200:  # noqa: PLR2004 - HTTP
                     return await _rejection(response)
                 return await self._whole(response)
@@ -47,13 +50,18 @@ class Http:
             failure = self._timed_out(error, limits, "")
         except (aiohttp.ClientError, OSError) as error:
             failure = self._unreachable(error)
+        failure.status = status
         raise failure  # out here nothing of the client's error clings to it but the cause
 
     async def stream(self, body: bytes, limits: Limits, on_chunk: OnChunk) -> bytes | Rejection | None:
-        """Hand over the answer in pieces: `None` when it was a stream, its bytes when the server sent it whole."""
+        """Hand over the answer in pieces: `None` when it was a stream, its bytes when the server sent it whole.
+
+        Raises as `post` does.
+        """
         session = await self._session()
         loop = asyncio.get_running_loop()
         waited_for = "first token"
+        status = count = 0
         wait = asyncio.timeout(limits.first_s)
         try:
             async with (
@@ -62,6 +70,7 @@ class Http:
                     self._url, data=_payload(body), timeout=self._client_timeout(limits), allow_redirects=False
                 ) as response,
             ):
+                status = response.status
                 if response.status != 200:  # noqa: PLR2004 - HTTP
                     return await _rejection(response)
                 if "json" in response.headers.get("Content-Type", ""):
@@ -69,6 +78,9 @@ class Http:
                 async for chunk in response.content.iter_any():
                     waited_for = "next token"
                     wait.reschedule(loop.time() + limits.between_s)
+                    count += len(chunk)
+                    if count > MOST_BYTES:
+                        raise self._too_long(response)
                     if on_chunk(chunk):
                         await _drain(response)
                         break
@@ -77,6 +89,7 @@ class Http:
             failure = self._timed_out(error, limits, waited_for if wait.expired() else "")
         except (aiohttp.ClientError, OSError) as error:
             failure = self._unreachable(error)
+        failure.status = status
         raise failure  # as above
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
@@ -85,13 +98,16 @@ class Http:
         async for piece in response.content.iter_any():  # unpacked, so that no small zip becomes a large reply
             pieces.append(piece)
             count += len(piece)
-            if count > _WHOLE_BYTES:
-                response.close()
-                raise ModelRefused(
-                    f"{self._shown} sent a reply of more than {_WHOLE_BYTES >> 20} MiB; is it a model server? "
-                    "check the base URL, or lower `max_output_tokens`"
-                )
+            if count > MOST_BYTES:
+                raise self._too_long(response)
         return b"".join(pieces)
+
+    def _too_long(self, response: aiohttp.ClientResponse) -> ModelRefused:
+        response.close()
+        return ModelRefused(
+            f"{self._shown} sent a reply of more than {MOST_BYTES >> 20} MiB; is it a model server? "
+            "check the base URL, or lower `max_output_tokens`"
+        )
 
     async def aclose(self) -> None:
         """Close all connections; a later request opens them again."""
@@ -122,7 +138,7 @@ class Http:
             self._timeout = (limits, aiohttp.ClientTimeout(total=limits.whole_s, connect=limits.connect_s))
         return self._timeout[1]
 
-    def _timed_out(self, error: TimeoutError, limits: Limits, waited_for: str) -> ModelError:
+    def _timed_out(self, error: TimeoutError, limits: Limits, waited_for: str) -> ModelTimeout:
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             said = f"no connection within {limits.connect_s:g} s; is the server running? raise `connect_timeout_s`"
         elif waited_for == "first token":
@@ -134,6 +150,7 @@ class Http:
         else:
             said = f"no whole reply within {limits.whole_s:g} s; raise `request_timeout_s` or retry"
         failure = ModelTimeout(f"{self._shown}: {said}")
+        failure.stalled = waited_for == "next token"
         failure.__cause__ = error
         return failure
 

@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from surefoot.models.base_url import is_this_machine
 from surefoot.models.endpoint_errors import Complaint, Endpoint, complaint_of, error_of, retry_after_of
 from surefoot.models.exchange import Limits, Rejection
-from surefoot.models.json_edge import Json, mapping, read, write
+from surefoot.models.json_edge import Json, decoded, mapping, read, without_halves, write
 from surefoot.models.sse import EventStream
 from surefoot.models.wire import Wire, show_whole
 from surefoot.types.errors import ModelError, ModelTimeout, ModelUnreachable, TraitRefused
@@ -46,6 +48,7 @@ class HttpModel:
         self._url = self._wire.url(shown_url if key else base_url.rstrip("/"))
         self._traits = traits
         self._now = now
+        self._is_near = is_this_machine(base_url)
         self._limits: tuple[ModelSettings | None, Limits | None] = (None, None)
         self._http: Http | None = None
 
@@ -69,6 +72,11 @@ class HttpModel:
         """Wire, base URL and model in one text: what learnt traits are kept under."""
         return f"{self._wire.protocol} {self._endpoint.base_url} {self._endpoint.model}"
 
+    @property
+    def is_near(self) -> bool:
+        """Whether the endpoint is on this machine, so that it is given longer."""
+        return self._is_near
+
     async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
         """One reply to one request, as `surefoot.types.ports.Model.send` has it."""
         if request.deadline_s is not None and request.deadline_s <= 0:
@@ -76,12 +84,17 @@ class HttpModel:
         body = self._wire.body(request)
         http = self._http or self._open()
         limits = self._limits_for(request)
-        if request.stream:
-            return await self._stream(http, body, limits, request, emit)
-        answer = await http.post(body, limits)
-        if not isinstance(answer, bytes):
-            raise self._rejected(answer, body, request)
-        return self._read(answer, body, request, emit)
+        try:
+            if request.stream:
+                return await self._stream(http, body, limits, request, emit)
+            answer = await http.post(body, limits)
+            if not isinstance(answer, bytes):
+                raise self._rejected(answer, body, request)
+            return self._read(answer, body, request, emit)
+        except ModelError as error:
+            error.endpoint = self._endpoint.where
+            error.status = 200 if error.status is None else error.status  # what is left is wrong in the reply itself
+            raise
 
     async def aclose(self) -> None:
         """Close all connections; a later `send` opens them again."""
@@ -93,26 +106,39 @@ class HttpModel:
 
         headers = {"Content-Type": "application/json", "User-Agent": "surefoot"}
         headers |= self._wire.headers(self._endpoint.key)
-        self._http = Http(self._url, f"{self._endpoint.model} at {self._endpoint.base_url}", headers)
+        self._http = Http(self._url, self._endpoint.where, headers)
         return self._http
 
     def _limits_for(self, request: ModelRequest) -> Limits:
         settings, deadline_s = request.settings, request.deadline_s
-        if deadline_s is None or deadline_s >= settings.request_timeout_s:
-            kept = self._limits
-            if kept[0] is not settings or kept[1] is None:
-                limits = _limits(settings, settings.request_timeout_s, is_deadline=False)
-                self._limits = (settings, limits)
-                return limits
-            return kept[1]
-        return _limits(settings, deadline_s, is_deadline=True)
+        known, limits = self._limits
+        if known is not settings or limits is None:
+            patience = settings.patience(near=self._is_near)
+            connect_s, between_s = settings.connect_timeout_s, settings.between_tokens_timeout_s
+            limits = Limits(connect_s, patience.first_token_s, between_s, patience.whole_s)
+            self._limits = (settings, limits)
+        if deadline_s is None or deadline_s >= limits.whole_s:
+            return limits
+        return replace(limits, whole_s=deadline_s, is_deadline=True)
 
     async def _stream(
         self, http: "Http", body: bytes, limits: Limits, request: ModelRequest, emit: Emit | None
     ) -> ModelMessage:
         events = EventStream()
         reply = self._wire.stream(emit)
-        feed = reply.feed
+        mended = False
+
+        def feed(data: bytes) -> None:
+            nonlocal mended
+            if data == b"[DONE]":
+                reply.is_over = True
+                return
+            try:
+                event, was_mended = decoded(data)
+            except ValueError as error:
+                raise ModelUnreachable(f"the stream broke off inside a piece of the reply ({error}); retry") from error
+            mended = mended or was_mended
+            reply.feed(mapping(event))
 
         def on_chunk(chunk: bytes) -> bool:
             for data in events.feed(chunk):
@@ -128,24 +154,30 @@ class HttpModel:
             feed(data)
         if reply.error is not None:
             raise self._error_in(reply.error, body, request)
-        return reply.message(len(body), request.settings)
+        return _told(reply.message(len(body), request.settings), mended=mended)
 
     def _read(self, answer: bytes, body: bytes, request: ModelRequest, emit: Emit | None) -> ModelMessage:
-        reply = mapping(read(answer))
+        try:
+            value, mended = decoded(answer)
+        except ValueError:
+            value, mended = None, False
+        reply = mapping(value)
         if not reply:
             # cut only afterwards: half a key would not be found
             start = self._endpoint.without_keys(answer[:4096].decode("utf-8", "replace"))[:120]
             raise ModelUnreachable(f"{self._name} sent no whole JSON reply (it begins {start!r}); retry")
         if (error := self._wire.error_in(reply)) is not None:
             raise self._error_in(error, body, request)
-        message = self._wire.read(reply, len(body), request.settings)
+        message = _told(self._wire.read(reply, len(body), request.settings), mended=mended)
         if emit is not None:
             show_whole(message, emit)
         return message
 
     def _rejected(self, answer: Rejection, body: bytes, request: ModelRequest) -> ModelError:
         wait_s = retry_after_of(answer.retry_after_ms, answer.retry_after, self._now())
-        return self._error_of(complaint_of(answer.status, answer.body, wait_s, self._endpoint), body, request)
+        error = self._error_of(complaint_of(answer.status, answer.body, wait_s, self._endpoint), body, request)
+        error.status = answer.status
+        return error
 
     def _error_in(self, error: Json, body: bytes, request: ModelRequest) -> ModelError:
         return self._error_of(complaint_of(200, write(error), None, self._endpoint), body, request)
@@ -158,14 +190,15 @@ class HttpModel:
         return error_of(complaint, self._endpoint, refused)
 
 
-def _limits(settings: ModelSettings, whole_s: float, *, is_deadline: bool) -> Limits:
-    return Limits(
-        settings.connect_timeout_s,
-        settings.first_token_timeout_s,
-        settings.between_tokens_timeout_s,
-        whole_s,
-        is_deadline,
+def _told(message: ModelMessage, *, mended: bool) -> ModelMessage:
+    """The message, marked if it was mended. Arguments are JSON inside of JSON, so they are looked at once more."""
+    calls = tuple(
+        replace(call, arguments=without_halves(call.arguments))
+        if isinstance(call.arguments, str) and "\\u" in call.arguments
+        else call
+        for call in message.calls
     )
+    return replace(message, calls=calls, mended=True) if mended or calls != message.calls else message
 
 
 def without_user(url: str) -> str:

@@ -1,12 +1,18 @@
 """JSON at the edge to a model server: read without trust, written without fail."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import cast
 
 import orjson
 
 Json = dict[str, object]
+
+_HALF = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
+)
+"""An escaped surrogate pair · half of one, as the group · any other escape."""
 
 
 def mapping(value: object) -> Json:
@@ -35,6 +41,22 @@ def read(raw: bytes | str) -> object:
         return cast("object", orjson.loads(raw))  # orjson promises nothing about the type, and neither do we
     except orjson.JSONDecodeError:
         return None
+
+
+def decoded(raw: bytes) -> tuple[object, bool]:
+    """Decode JSON, with U+FFFD for what is not valid Unicode, and tell whether there was any. Raises `ValueError`."""
+    try:
+        return orjson.loads(raw), False
+    except orjson.JSONDecodeError:
+        mended = without_halves(raw.decode("utf-8", "replace")).encode()
+        if mended == raw:
+            raise
+        return orjson.loads(mended), True
+
+
+def without_halves(written: str) -> str:
+    """JSON text with U+FFFD for each escaped half of a surrogate pair."""
+    return _HALF.sub(lambda found: r"\ufffd" if found[1] else found[0], written)
 
 
 def write(value: object) -> bytes:

@@ -1,11 +1,12 @@
 """A model behind a Python library that takes and gives what the OpenAI chat wire does."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from surefoot.models.endpoint_errors import Complaint, Endpoint, error_of
+from surefoot.models.endpoint_errors import Complaint, Endpoint, error_of, retry_after_of
 from surefoot.models.history import without_calls
 from surefoot.models.json_edge import Json, mapping, read, text
 from surefoot.models.openai_body import BodyWriter
@@ -28,8 +29,11 @@ class LibraryModel:
     what the library is asked for.
     """
 
-    def __init__(self, label: str, model: str, complete: Complete, *, library: str) -> None:
+    def __init__(
+        self, label: str, model: str, complete: Complete, *, library: str, now: Callable[[], float] = time.time
+    ) -> None:
         self._label = label
+        self._now = now
         self._complete = complete
         self._endpoint = Endpoint(model, library, "the library's own key variable", hint=f"provider that {library} has")
         self._writer = BodyWriter(model)
@@ -51,7 +55,7 @@ class LibraryModel:
 
     async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
         """One reply to one request, as `surefoot.types.ports.Model.send` has it."""
-        limit_s = request.settings.request_timeout_s
+        limit_s = request.settings.patience().whole_s
         if request.deadline_s is not None:
             limit_s = min(limit_s, request.deadline_s)
         if limit_s <= 0:
@@ -90,7 +94,7 @@ class LibraryModel:
             words,
             text(getattr(error, "code", "")),
             text(getattr(error, "param", "")),
-            _retry_after(error),
+            _retry_after(error, self._now()),
         )
 
         def refused() -> TraitRefused | None:
@@ -99,7 +103,7 @@ class LibraryModel:
         return error_of(told, self._endpoint, refused)
 
 
-def _retry_after(error: Exception) -> float | None:
+def _retry_after(error: Exception, now: float) -> float | None:
     """Seconds, from the headers of the answer where the library keeps them."""
     for holder in (error, getattr(error, "response", None)):
         for field in ("litellm_response_headers", "headers"):
@@ -107,8 +111,8 @@ def _retry_after(error: Exception) -> float | None:
             if not isinstance(headers, Mapping):
                 continue
             told = cast("Mapping[str, object]", headers).get("retry-after")  # the headers of an HTTP answer
-            if isinstance(told, str) and told.replace(".", "", 1).isdecimal():
-                return float(told)
+            if isinstance(told, str):
+                return retry_after_of(None, told, now)
     return None
 
 

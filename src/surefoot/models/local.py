@@ -109,7 +109,7 @@ class LocalModel:
         if request.mode == "native":
             raise TraitRefused("native_tools", "no", "the embedded model has no tools field")
         body = self._body(request)
-        limit_s = request.settings.request_timeout_s
+        limit_s = request.settings.patience(near=True).whole_s
         if request.deadline_s is not None:
             limit_s = min(limit_s, request.deadline_s)
         if limit_s <= 0:
@@ -173,6 +173,7 @@ class LocalModel:
                 stopped.set()
             return stopped.is_set()
 
+        first_token_s = settings.patience(near=True).first_token_s
         generation = self._engine.submit(id(self), body, pass_on)
         generation.add_done_callback(lambda _: pass_on(None) and None)
         limit_s: float | None = None  # while others are served
@@ -186,7 +187,7 @@ class LocalModel:
                 if event is None:
                     generation.result()
                     return
-                limit_s = settings.between_tokens_timeout_s if _text(event) else settings.first_token_timeout_s
+                limit_s = settings.between_tokens_timeout_s if _text(event) else first_token_s
                 yield event
         finally:
             stopped.set()

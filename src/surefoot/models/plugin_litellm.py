@@ -31,6 +31,6 @@ def litellm_model(name: str, settings: ModelSettings, *, acompletion: Acompletio
         if ask is None:  # its import takes seconds, in which other runs go on
             ask = (await asyncio.to_thread(importlib.import_module, "litellm")).acompletion
         # surefoot retries by itself, and counts what it does
-        return await ask(**fields, num_retries=0, max_retries=0, timeout=settings.request_timeout_s)
+        return await ask(**fields, num_retries=0, max_retries=0, timeout=settings.patience().whole_s)
 
     return LibraryModel(f"litellm-lib:{name}", name, complete, library="the LiteLLM library")

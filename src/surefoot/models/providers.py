@@ -90,7 +90,8 @@ def resolve(
             raise UsageError(f"{name!r} runs in this process, so it needs no fallback: leave it out")
         return _local(name, base_url)
     asked = _asked(name, base_url, api_key, settings or ModelSettings(), environment)
-    return CircuitBreaker(Retried(asked), fallback=fallback, circuit=circuit_of(identity_of(asked)))
+    near = isinstance(asked, HttpModel) and asked.is_near
+    return CircuitBreaker(Retried(asked, near=near), fallback=fallback, circuit=circuit_of(identity_of(asked)))
 
 
 def _asked(

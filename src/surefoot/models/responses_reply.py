@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-import orjson
-
 from surefoot.models.history import opaque_item
 from surefoot.models.json_edge import Json, items, mapping, text, whole
 from surefoot.models.openai_reply import arguments_of
@@ -132,14 +130,8 @@ class ResponsesStream:
         self.error: Json | None = None
         self.is_over = False
 
-    def feed(self, data: bytes) -> None:
-        """One event. Raises `ModelUnreachable` when it cannot be read."""
-        if data == b"[DONE]":
-            return
-        try:
-            event = mapping(orjson.loads(data))
-        except orjson.JSONDecodeError as error:
-            raise ModelUnreachable(f"the stream broke off inside a piece of the reply ({error}); retry") from error
+    def feed(self, event: Json) -> None:
+        """One event."""
         kind = text(event.get("type"))
         if kind == "response.output_text.delta":
             if self._emit and (piece := text(event.get("delta"))):

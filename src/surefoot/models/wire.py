@@ -20,14 +20,15 @@ from surefoot.types.messages import (
 class ReplyStream(Protocol):
     """One reply that arrives in events. Shows its pieces as they come.
 
-    `error` is the body of an error that the server sent in the middle; `is_over` tells that no more is to come.
+    `error` is the body of an error that the server sent in the middle; `is_over` tells that no more is to come, and is
+    also set from outside, at `[DONE]`.
     """
 
     error: Json | None
     is_over: bool
 
-    def feed(self, data: bytes) -> None:
-        """One event. Raises `ModelUnreachable` when it cannot be read."""
+    def feed(self, event: Json) -> None:
+        """One event; empty where its data was no JSON object."""
         ...
 
     def message(self, sent_bytes: int, settings: ModelSettings) -> ModelMessage:

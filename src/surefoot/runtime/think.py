@@ -12,7 +12,7 @@ import orjson
 
 from surefoot.core.budget import seconds_left
 from surefoot.core.parse.stream import DisplayFilter
-from surefoot.core.reasoners.table import REASONERS
+from surefoot.core.reasoners.table import REASONERS, read
 from surefoot.core.state import State, subset
 from surefoot.core.step_schema import ANSWER, MAX_BRANCHES, name_schema
 from surefoot.core.text import clean
@@ -62,7 +62,7 @@ async def think(hands: LiveHands, move: Think, state: State) -> Sequence[Event]:
         return (_failed(hands, move, error),)
     if display:
         display.finish()
-    parsed = reasoner.read(state, move, message)
+    parsed = read(state, move, message)
     return (ModelReplied(move.step, message, parsed, speaker.mode, move.want, move.role, hands.elapsed_s, requests),)
 
 
@@ -127,11 +127,10 @@ def _writable(message: ModelMessage) -> ModelMessage:
         )
         for call in message.calls
     )
+    mended = replace(message, content=clean(message.content), reasoning=clean(message.reasoning), calls=calls)
     return replace(
-        message,
-        content=clean(message.content),
-        reasoning=clean(message.reasoning),
-        calls=calls,
+        mended,
+        mended=message.mended or mended != message,
         finish_reason=message.finish_reason if is_known else "unknown",
         usage=replace(usage, input_tokens=int(usage.input_tokens), output_tokens=int(usage.output_tokens)),
     )

@@ -52,13 +52,18 @@ class ConfigError(UsageError):
 class ModelError(SurefootError):
     """A model gave no usable reply. `kind` is a stable word; `retry_after_s`: what the server asked for.
 
-    `attempts` and `usage` count all tries; whoever tried sets them.
+    `attempts`, `usage` and `waited_s` (seconds, with the waits between) are of all tries; whoever tried sets them.
+    `endpoint` is who was asked where, `status` that of HTTP: 0 when no answer came, None when nobody said. As a text
+    the error tells all of these that its message does not name.
     """
 
     kind: ModelFailureKind = "unavailable"
     retry_after_s: float | None = None
     attempts: int = 1
     usage: Usage = Usage()
+    waited_s: float | None = None
+    endpoint: str = ""
+    status: int | None = None
 
     def __init__(
         self, message: str, *, kind: ModelFailureKind | None = None, retry_after_s: float | None = None
@@ -68,11 +73,21 @@ class ModelError(SurefootError):
             self.kind = kind
         self.retry_after_s = retry_after_s
 
+    def __str__(self) -> str:
+        said = super().__str__()
+        told = [self.endpoint] if any(part not in said for part in self.endpoint.split(" at ")) else []
+        if self.status is not None and f"HTTP {self.status}" not in said:
+            told.append(f"HTTP {self.status}" if self.status else "no answer")
+        if self.waited_s is not None:
+            told.append(f"{self.attempts} attempt{'' if self.attempts == 1 else 's'} in {self.waited_s:.1f} s")
+        return f"{said} ({', '.join(told)})" if told else said
+
 
 class ModelTimeout(ModelError):
-    """No reply within the time allowed."""
+    """No reply within the time allowed. `stalled`: a part of it had come."""
 
     kind = "timeout"
+    stalled: bool = False
 
 
 class ModelUnreachable(ModelError):

@@ -61,11 +61,11 @@ class ModelMessage:
     """One message of a conversation, sent or received.
 
     `call_id` pairs a message of role "tool" with its call; `name` is then the tool. A reply also carries why it ended,
-    what it used, the model as reported and how many attempts it took. `reasoning` is kept apart from `content` and is
-    never parsed. `opaque` holds what only the model that wrote it can read (signed or encrypted reasoning): each item
-    names in `origin` the wire and the model, and goes back to that model unchanged and to no other; it is never shown
-    or parsed. The encoded form for a wire is kept beside the value, since a message is sent again with every later
-    request (`encoded`).
+    what it used, the model as reported and how many attempts it took; `mended` says that some of its text was not valid
+    Unicode and was replaced. `reasoning` is kept apart from `content` and is never parsed. `opaque` holds what only the
+    model that wrote it can read (signed or encrypted reasoning): each item names in `origin` the wire and the model,
+    and goes back to that model unchanged and to no other; it is never shown or parsed. The encoded form for a wire is
+    kept beside the value, since a message is sent again with every later request (`encoded`).
     """
 
     role: Role
@@ -80,6 +80,7 @@ class ModelMessage:
     attempts: int = 1
     id: str = ""
     opaque: tuple[Mapping[str, object], ...] = ()
+    mended: bool = False
     _wire: tuple[str, bytes] | None = field(default=None, init=False, repr=False, compare=False)
 
     def encoded(self, wire: str, encode: Callable[[ModelMessage], bytes]) -> bytes:
@@ -96,8 +97,9 @@ class ModelMessage:
 class ModelSettings:
     """What a request asks of a model. `None` is not sent; `0` is a value and is sent.
 
-    Times in seconds. `price_in` and `price_out`: US dollars a million tokens, where the server tells no cost.
-    `extra` goes into the request body as it is.
+    Times in seconds, those of `None` as `patience` has them. Attempts that get no sign of life take together no longer
+    than one may, or than one may by default. `price_in` and `price_out`: US dollars a million tokens, where the server
+    tells no cost. `extra` goes into the request body as it is.
     """
 
     temperature: float | None = None
@@ -107,13 +109,36 @@ class ModelSettings:
     reasoning_effort: str | None = None
     stop: tuple[str, ...] = ()
     connect_timeout_s: float = 10.0
-    first_token_timeout_s: float = 120.0
+    first_token_timeout_s: float | None = None
     between_tokens_timeout_s: float = 60.0
-    request_timeout_s: float = 600.0
+    request_timeout_s: float | None = None
     attempts: int = 3
     price_in: float | None = None
     price_out: float | None = None
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    def patience(self, *, near: bool = False) -> Patience:
+        """How long a reply is waited for. By default 2 minutes for the first token and 10 for a whole reply.
+
+        `near`: of a model on this machine 10 and 30 minutes, since a small machine takes long to read a prompt.
+        """
+        first_s, whole_s = (600.0, 1800.0) if near else (120.0, 600.0)
+        return Patience(
+            first_s if self.first_token_timeout_s is None else self.first_token_timeout_s,
+            whole_s if self.request_timeout_s is None else self.request_timeout_s,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a model may take, in seconds: until its first token, where it streams; and for a whole reply."""
+
+    first_token_s: float
+    whole_s: float
+
+    def silence_s(self, *, stream: bool) -> float:
+        """How long such a request may go without any sign of life."""
+        return min(self.first_token_s, self.whole_s) if stream else self.whole_s
 
 
 @dataclass(frozen=True, slots=True)

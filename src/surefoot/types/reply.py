@@ -40,6 +40,7 @@ ReplyWarning = Literal[
     "final_dropped",
     "injected_argument_ignored",
     "unlabelled_answer",
+    "invalid_text_replaced",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from surefoot.core.reasoners import dual, mono, once, react
@@ -25,6 +26,12 @@ class Reasoner(Protocol):
     def read(self, state: State, think: Think, message: ModelMessage) -> Parsed:
         """What the reply is to be read as."""
         ...
+
+
+def read(state: State, think: Think, message: ModelMessage) -> Parsed:
+    """What the reply is to be read as, with a warning where its text had to be mended."""
+    parsed = REASONERS[state.reasoner].read(state, think, message)
+    return replace(parsed, warnings=parsed.warnings | {"invalid_text_replaced"}) if message.mended else parsed
 
 
 REASONERS: dict[str, Reasoner] = {"react": react, "mono": mono, "dual": dual, "once": once}
