@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -49,7 +49,14 @@ from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Attachment, Task
 
-TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="What is to be done; - reads it from stdin.")]
+TaskArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[-] TASK", help="What is to be done, in words; - attaches what comes on stdin."),
+]
+WordsOption = Annotated[
+    str,
+    typer.Option("--words", metavar="-", help="In place of TASK: - takes the words from stdin.", show_default=False),
+]
 AttachOption = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="Text file for the task; repeatable.")]
 
 
@@ -57,7 +64,8 @@ AttachOption = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="T
 def run(
     *,
     options: Options,
-    task: TaskArgument,
+    task: TaskArgument = None,
+    words: WordsOption = "",
     attach: AttachOption = None,
     instructions: Annotated[str, typer.Option(help="Standing instructions for the model.")] = "",
     config: SettingsOption = None,
@@ -66,7 +74,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run a task: progress on stderr, the answer on stdout, the exit code tells how it ended."""
-    given = Task(_task_text(task), tuple(_attached(path) for path in attach or ()))
+    given = _task(task or (), words, attach or ())
     settings = settings_path(config)
     by_file = config_in(settings, is_found=config is None) if settings else LoopConfig()
     closed = guard_files(settings, options)
@@ -182,11 +190,26 @@ def _word(
     return lambda run: word_on_plan(agent, store, run, asyncio.run(state_of(store, run.id)), by)
 
 
-def _task_text(given: str) -> str:
-    text = _stdin() if given == "-" else given
+def _task(given: Sequence[str], words: str, attach: Sequence[Path]) -> Task:
+    """The user's words, and what comes with them; stdin is material, unless it is said to hold the words."""
+    said = [text for text in given if text != "-"]
+    is_attached, is_words = len(said) < len(given), words == "-"
+    if words and not is_words:
+        raise UsageError(f"--words takes - alone; to say {words!r}, leave --words out")
+    if is_words and given:
+        raise UsageError("--words - reads the task's words from stdin: leave out TASK and -, or leave out --words")
+    if len(said) > 1:
+        raise UsageError("the task comes in several parts; put quotes around it")
+    if is_attached and not said:
+        raise UsageError(
+            "- attaches what comes on stdin: say in words what is to be done with it, as in "
+            "surefoot run - 'Summarise the attached text.'; --words - takes the words themselves from stdin"
+        )
+    text = _stdin() if is_words else "".join(said)
     if not text.strip():
         raise UsageError("the task is empty; say in words what is to be done")
-    return text
+    piped = (Attachment("stdin", _stdin()),) if is_attached else ()
+    return Task(text, (*piped, *map(_attached, attach)))
 
 
 def _stdin() -> str:
@@ -196,7 +219,7 @@ def _stdin() -> str:
     try:
         return stream.read()
     except UnicodeError as error:
-        raise UsageError("the task on stdin is no text in the encoding of this system; give it as UTF-8") from error
+        raise UsageError("what comes on stdin is no text in the encoding of this system; give it as UTF-8") from error
 
 
 def _attached(path: Path) -> Attachment:
