@@ -108,6 +108,23 @@ def test_what_would_loosen_or_choose_is_refused_with_its_key_and_the_remedy(
     assert "evil" not in told
 
 
+def test_a_link_that_leaves_the_folder_is_not_read(surefoot: Command, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = Path.cwd()
+    own = folder / "surefoot.toml"
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "secret"
+    elsewhere.write_text("[token]\nvalue = 'hunter2'\n")
+    own.symlink_to(elsewhere)
+    done = surefoot("run", "--model", "http://127.0.0.1:1/v1#m", "x")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "a link that leads out of the folder, so it is not read; say --config surefoot.toml to use it" in done.err
+    named = surefoot("run", "--model", "http://127.0.0.1:1/v1#m", "--config", "surefoot.toml", "x")
+    assert "no table or field 'token'" in named.err
+    own.unlink()
+    (folder / "mine.toml").write_text("[budget]\nmax_steps = 3\n")
+    own.symlink_to("mine.toml")
+    assert config_in(own, is_found=True).budget.max_steps == 3
+
+
 @pytest.mark.parametrize(
     "line", ['rules_file = "../outside.toml"', 'cedar_file = "/etc/hostname"', 'rules_file = "link"']
 )

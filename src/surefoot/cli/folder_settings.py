@@ -89,6 +89,15 @@ TAKEN: Mapping[str, Mapping[str, Takes]] = {
 """What is taken, by table and field, besides the default of a field."""
 
 
+def check_place(path: Path) -> None:
+    """Raise `UsageError` for a link that leaves the folder; what it leads to is not read."""
+    if not path.resolve().is_relative_to(path.parent.resolve()):
+        raise UsageError(
+            f"{path}: this is a link that leads out of the folder, so it is not read; say --config {path.name} to use "
+            "it, or --config '' to go without it"
+        )
+
+
 def check_files(path: Path, name: str, table: Mapping[str, object]) -> None:
     """Raise `UsageError` for a file outside of the folder, before anything of it is read."""
     for field in FILES if name == "guard" else ():

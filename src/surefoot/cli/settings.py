@@ -17,7 +17,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from surefoot.cli.folder_settings import check_files, check_found
+from surefoot.cli.folder_settings import check_files, check_found, check_place
 from surefoot.cli.guarding import FIELDS, FILES, guard_from, guard_said
 from surefoot.cli.options import Options, PlanSigning
 from surefoot.types.config import Budget, LoopConfig
@@ -82,6 +82,8 @@ def config_in(path: Path, *, is_found: bool = False) -> LoopConfig:
     Raises `UsageError` (for one value `ConfigError`) that names the file, the table, the field and what to do; also for
     what a file may not say that `is_found` in the folder, and that nobody named.
     """
+    if is_found:
+        check_place(path)
     made: dict[str, Any] = {}  # one of the eight configurations by the name of its table
     for name, table in _read(path).items():
         if name not in _KINDS:
