@@ -1,5 +1,7 @@
 """What no configuration takes: each bad value is a `ConfigError` when it is built. Source: spec/primitives.md, D1."""
 
+import copy
+import pickle
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -158,6 +160,13 @@ def test_what_is_needed_alone_is_enough_and_frozen(kind: Kind) -> None:
     assert {field.name for field in fields(config)} == {*BAD[kind]}, "every field has bad values"
     with pytest.raises(AttributeError):
         setattr(config, next(iter(BAD[kind])), 3)
+
+
+def test_a_field_that_a_profile_has_not_is_told_by_its_name() -> None:
+    fields_given: dict[str, Any] = {"includes": ["web_*"]}
+    with pytest.raises(ConfigError, match=r"^includes=\['web_\*'\]: a tool profile has no such field, only include, "):
+        ToolProfile(**fields_given)
+    assert copy.copy(pickle.loads(pickle.dumps(ToolProfile(["a"])))) == ToolProfile(include=["a"])  # noqa: S301 - ours
 
 
 @pytest.mark.parametrize("kind", [ToolProfile, StepIterationConfig, PreHydrationConfig], ids=lambda kind: kind.__name__)

@@ -43,6 +43,11 @@ class ToolProfile:
     trust_description: TrustDescription = "local"
     digests: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
 
+    def __new__(cls, *_values: object, **named: object) -> ToolProfile:
+        """A misspelt field is a `ConfigError` also in Python, where it would be a `TypeError`."""
+        _check_known(named)
+        return object.__new__(cls)
+
     def __post_init__(self) -> None:
         for name in ("include", "exclude", "pinned"):
             object.__setattr__(self, name, _texts(name, getattr(self, name)))  # frozen for all others
@@ -77,16 +82,20 @@ class ToolProfile:
         """
         if not isinstance(value, Mapping):
             raise ConfigError("tool_profile", value, "give an object")
-        known = [each.name for each in fields(cls)]
         members = cast("Mapping[str, object]", value)  # the keys of a JSON object are text; others are unknown fields
-        for name, member in members.items():
-            if name not in known:
-                raise ConfigError(str(name), member, f"a tool profile has no such field, only {', '.join(known)}")
+        _check_known(members)
         return cls(**members)  # type: ignore[reportArgumentType]  # __post_init__ asks each value
 
     def to_json(self) -> dict[str, object]:
         """The fields that differ from their default, as JSON values; `from_json` reads them back."""
         return written(self)
+
+
+def _check_known(given: Mapping[str, object]) -> None:
+    known = [each.name for each in fields(ToolProfile)]
+    for name, member in given.items():
+        if name not in known:
+            raise ConfigError(str(name), member, f"a tool profile has no such field, only {', '.join(known)}")
 
 
 Dropped = tuple[str, ProfileStage, str]
