@@ -62,7 +62,7 @@ def test_a_base_url_comes_from_the_caller_or_the_environment() -> None:
     ],
 )
 def test_a_missing_key_names_its_variable(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"set the environment variable [A-Z_]+_API_KEY"):
+    with pytest.raises(ConfigError, match=r"^([A-Z_]+_API_KEY)='': .* set the environment variable \1"):
         resolve(name, environment={})
 
 
@@ -158,6 +158,8 @@ def test_a_key_that_cannot_be_one_is_not_shown() -> None:
     with pytest.raises(ConfigError, match="copy it again") as caught:
         resolve("openai:m", api_key=f"{KEY}\nX: y", environment={})
     assert KEY not in str(caught.value)
+    with pytest.raises(ConfigError, match=r"^OPENAI_API_KEY='…'"):
+        resolve("openai:m", environment={"OPENAI_API_KEY": f"{KEY}\nX: y"})
 
 
 def test_resolving_opens_nothing_and_loads_no_client() -> None:

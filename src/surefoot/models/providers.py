@@ -130,9 +130,10 @@ def _endpoint(name: str, model: str, provider: Provider, api_key: str | None, en
     key = (api_key or base.key or environment.get(variable, "")).strip()  # a URL's password was written for its host
     if not key and provider.needs_key and not is_local_url(base.url):
         variables = " or ".join(provider.keys)
-        raise ConfigError("api_key", "", f"{name} needs a key: set the environment variable {variables}")
+        raise ConfigError(variable, "", f"{name} needs a key: set the environment variable {variables}")
     if not key.isascii() or not key.isprintable():
-        raise ConfigError("api_key", "…", f"the key for {name} holds signs that no key has; copy it again")
+        given = "api_key" if api_key or base.key else variable
+        raise ConfigError(given, "…", f"the key for {name} holds signs that no key has; copy it again")
     if key and base.scheme == "http" and not is_local_url(base.url):
         raise ConfigError(
             "base_url",
