@@ -165,6 +165,31 @@ class TestEscapes:
         with pytest.raises(ToolFailed, match="not a regular file"):
             workspace.read(place)
 
+    async def test_a_hard_link_is_not_read(self, files: Files, root: Path) -> None:
+        (root / "hard.txt").hardlink_to(root.parent / "outside" / "secret.txt")
+        told = await files("file_read", path="hard.txt")
+        assert told.is_error
+        assert "hard.txt is a hard link" in told.content
+        for path in (".", "hard.txt"):
+            assert SECRET not in (await files("file_search", query="secret outside", path=path)).content
+        assert not (await files("file_write", path="hard.txt", text="mine")).is_error
+        assert (root.parent / "outside" / "secret.txt").read_text() == SECRET
+        assert (await files("file_read", path="hard.txt")).content == "mine"
+
+    @pytest.mark.parametrize("path", [".git/config", ".GIT/config", ".git/modules/x/config", ".git/config.worktree", "at"])
+    async def test_what_may_hold_the_password_of_a_remote_is_not_read(self, files: Files, root: Path, path: str) -> None:
+        (root / ".git" / "modules" / "x").mkdir(parents=True)
+        for name in ("config", "modules/x/config", "config.worktree", "HEAD"):
+            (root / ".git" / name).write_text(f"url = https://me:{SECRET}@host\n")
+        (root / "at").symlink_to(".git/config")
+        (root / "here").symlink_to(".")
+        assert not (await files("file_list", path="here")).is_error
+        told = await files("file_read", path=path)
+        assert told.is_error
+        assert SECRET not in told.content
+        assert (await files("file_read", path=".git/HEAD")).content.startswith("url")
+        assert "not searched" in (await files("file_search", query="url", path=".git")).content
+
     async def test_other_roots_must_be_allowed(self, root: Path, call: Call) -> None:
         outside = root.parent / "outside"
         read = file_tools(Workspace(root, allow_roots=(outside,)))[1]

@@ -63,13 +63,17 @@ class Folder:
         return _kind(os.stat(self._name(name), dir_fd=self.fd, follow_symlinks=False).st_mode)
 
     def open_file(self, name: str) -> int:
-        """A descriptor for reading a regular file; the caller closes it. Raises `NotRegular` for all else."""
+        """A descriptor for reading a regular file; the caller closes it. Raises `NotRegular` for all else.
+
+        Raises `ManyNames` for a file with hard links.
+        """
         if self.kind(name) != "file":  # asked first: even opening a device or a pipe may do something
             raise NotRegular(name)
         fd = os.open(self._name(name), _FILE, dir_fd=self.fd)
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
             os.close(fd)
-            raise NotRegular(name)
+            raise ManyNames(name) if stat.S_ISREG(info.st_mode) else NotRegular(name)
         return fd
 
     def replace_file(self, name: str, data: bytes) -> None:
@@ -112,6 +116,10 @@ class Folder:
 
 class NotRegular(OSError):
     """The name is a link, a device, a pipe or a socket, where a file or a directory was wanted."""
+
+
+class ManyNames(OSError):
+    """The file has more than one name, and where the others are cannot be told."""
 
 
 @contextmanager

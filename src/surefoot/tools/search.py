@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
+from surefoot.tools.calling import ToolFailed
 from surefoot.tools.folder import Folder
 from surefoot.tools.words import Query, words_of
 from surefoot.tools.workspace import DEEPEST_PATH, HISTORY_NAMES, Place, Workspace, read_in
@@ -93,6 +94,8 @@ def best_lines(workspace: Workspace, place: Place, query: Query, limit: int) -> 
 
 def _texts(workspace: Workspace, place: Place) -> Generator[tuple[str, bytes]]:
     """Path and content of each file at a place: the file itself, or all below the folder."""
+    if any(name.casefold() in HISTORY_NAMES for name in place.parts):
+        raise ToolFailed("Folders of version control are not searched. Search another path.")
     if place.parts:
         with workspace.folder(place, place.parts[:-1]) as parent:
             if parent.kind(place.parts[-1]) != "folder":

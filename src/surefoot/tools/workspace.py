@@ -1,7 +1,7 @@
 """Which files an agent may touch: those whose real path is inside its workspace, and that hold no secrets.
 
-Source: spec/primitives.md, 3.7. A hard link inside the root to a file outside looks like any other file and is not
-noticed; making one takes the rights that the agent does not have.
+Source: spec/primitives.md, 3.7. Nobody can tell where the other names of a file are, so one with several (hard links)
+is not read: it may be a file outside of the root.
 """
 
 # What is checked are the strings that the system gets; a Path would clean them on its own.
@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from surefoot.tools.calling import ToolFailed
-from surefoot.tools.folder import HAS_DIR_FD, Folder, NotRegular, opened
+from surefoot.tools.folder import HAS_DIR_FD, Folder, ManyNames, NotRegular, opened
 from surefoot.types.errors import ConfigError
 
 MAX_READ_BYTES = 1024 * 1024
@@ -36,6 +36,8 @@ SECRET_NAMES = (
 """Names that usually hold secrets, whatever their case; a directory stands for all below it."""
 HISTORY_NAMES = (".git", ".hg", ".svn", ".jj")
 """Folders of version control: never searched, and never written, since their hooks are run by others."""
+_HISTORY_SECRETS = ("config", "config.worktree", "hgrc")
+"""Files below them that may hold the password of a remote."""
 
 OUTSIDE = "The path is outside the workspace. Give a path relative to the workspace, without leading slash or dots."
 
@@ -101,7 +103,7 @@ class Workspace:
         straight = any(_below(given, written) == parts for given in (*self._as_given, *self._real))
         named = next((found for given in self._as_given if (found := _below(given, written)) is not None), parts)
         for name in (*parts, *named):
-            if self.is_secret(name):
+            if self.is_secret(name) or _holds_remote(parts):
                 raise ToolFailed(f"{name} usually holds secrets and is closed to tools. Go on without it.")
         shown = "/".join(parts) or "." if base == self._real[0] else real
         return Place(base, parts, shown, straight)
@@ -157,6 +159,11 @@ def read_in(folder: Folder, name: str) -> tuple[bytes, int]:
         return file.read(MAX_READ_BYTES), os.fstat(fd).st_size
 
 
+def _holds_remote(parts: Sequence[str]) -> bool:
+    folded = [name.casefold().rstrip(". ") for name in parts]
+    return not set(folded[-1:]).isdisjoint(_HISTORY_SECRETS) and not set(folded).isdisjoint(HISTORY_NAMES)
+
+
 def _below(base: str, path: str) -> tuple[str, ...] | None:
     """The names that lead from a directory down to a path; None when it is not inside. Compares whole names."""
     base, path = os.path.normcase(base), os.path.normpath(path)
@@ -186,6 +193,11 @@ def _told(place: Place) -> Generator[None]:
         raise ToolFailed(f"{place.shown} is a folder. List it with file_list.") from error
     except NotADirectoryError as error:
         raise ToolFailed(f"A part of {place.shown} is a file or a link, not a folder.") from error
+    except ManyNames as error:
+        raise ToolFailed(
+            f"{place.shown} is a hard link: the file has other names, which may be outside the workspace, so it is "
+            "not read. A copy of it can be read."
+        ) from error
     except NotRegular as error:
         raise ToolFailed(f"{place.shown} is not a regular file. Only regular files can be used.") from error
     except PermissionError as error:
