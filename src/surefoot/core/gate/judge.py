@@ -8,6 +8,7 @@ from dataclasses import replace
 from surefoot.core.budget import spent_limit
 from surefoot.core.fingerprint import call_fingerprint
 from surefoot.core.gate.asked import Asked
+from surefoot.core.gate.guarded_paths import guarded_path
 from surefoot.core.gate.judgement import Judged, is_judged, tightened
 from surefoot.core.gate.known import Known
 from surefoot.core.gate.limits import Started
@@ -117,6 +118,7 @@ POLICIES: tuple[Policy, ...] = (
     no_call_after_the_time,
     failed_before,
     unanchored_step,
+    guarded_path,
 )
 
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
@@ -144,11 +146,14 @@ def judge(
         return strictest, rule, NO_GROUNDS
     gate = replace(state.gate, known=_known(state, state.gate), started=_begun(state, state.gate))
     said = judged(gate.known, call.spec, call.arguments, gate.started)
+    first = strictest, rule
     if isinstance(strictest, Ask) and said[0] == Allow():
         said = strictest, rule, said[2]
     if not is_dry and not isinstance(said[0], Deny) and _is_for_the_judge(state, gate, call, call.spec):
         said = tightened(gate, gate.judgements.get(call.id), said)
     decision, rule, grounds = _in_mode(gate, said)
+    if decision == Allow() and first[1] == guarded_path.__name__:  # watching alone lifts nothing that holds without
+        decision, rule = first
     if isinstance(decision, Ask):
         grounds = gate.asking(call.spec, call.arguments, grounds)
     return decision, rule, grounds

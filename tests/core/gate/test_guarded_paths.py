@@ -1,0 +1,80 @@
+"""Files that others run or obey are written with a person's approval alone, with the gate and without it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from surefoot import Agent, LoopConfig
+from surefoot.core.gate.guarded_paths import guarded_path, is_guarded
+from surefoot.core.state import EMPTY, Call
+from surefoot.testing.models import ScriptedModel, calls
+from surefoot.tools.files import file_tools
+from surefoot.tools.workspace import Workspace
+from surefoot.types.decisions import Allow, Ask
+from surefoot.types.guard import GuardConfig
+from surefoot.types.tools import ToolSpec
+
+WRITE = ToolSpec("file_write", "", {}, declared=True)
+FOREIGN = ToolSpec("fs__write_file", "", {}, server="fs", origin="remote")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".bashrc", "home/.zshrc", ".profile", ".config/fish/config.fish", ".envrc",
+        ".git/hooks/pre-commit", ".GIT/config", "sub/.git", ".git./config", ".g\u200bit/config",
+        ".github/workflows/ci.yml", ".gitlab-ci.yml", "Jenkinsfile", ".circleci/config.yml",
+        "conftest.py", "tests/conftest.py", "Makefile", "makefile", "GNUmakefile",
+        "AGENTS.md", "src/agents.md", "CLAUDE.md", "surefoot.toml", "./surefoot.toml", r"a\Makefile", "Makefile.",
+        "file:///repo/Makefile",
+    ],
+)  # fmt: skip
+def test_names_that_others_run_or_obey(path: str) -> None:
+    assert is_guarded(path)
+    for spec in (WRITE, FOREIGN):
+        assert isinstance(guarded_path(EMPTY, Call("1.0", "", spec.name, {"path": path, "text": "x"}, spec)), Ask)
+
+
+@pytest.mark.parametrize("path", ["summary.txt", "src/main.py", "Makefile.bak.txt", "git/config", "my.gitx", "bashrc"])
+def test_other_names_are_free(path: str) -> None:
+    assert guarded_path(EMPTY, Call("1.0", "", "file_write", {"path": path, "text": "Makefile"}, WRITE)) == Allow()
+
+
+@pytest.mark.parametrize(
+    ("spec", "arguments", "asks"),
+    [
+        (FOREIGN, {"files": [{"path": "a.py", "content": "x"}, {"path": "Makefile", "content": "x"}]}, True),
+        (FOREIGN, {"files": {"Makefile": "all:"}}, True),
+        (FOREIGN, {"source": "a", "destination": ".git/hooks/post-merge"}, True),
+        (FOREIGN, {"path": "a.md", "content": "see AGENTS.md"}, False),
+        (FOREIGN, {"path": "a.md", "content": "Makefile"}, False),
+        (FOREIGN, {"url": "https://example.org/Makefile"}, False),
+        (replace(FOREIGN, name="fs__read_file"), {"path": "Makefile"}, False),
+        (replace(FOREIGN, name="fs__read_file", effect="write", declared=True), {"path": "Makefile"}, True),
+        (replace(FOREIGN, effect="read", declared=True), {"path": "Makefile"}, False),
+        (replace(WRITE, name="mine"), {"path": "Makefile"}, False),
+    ],
+)
+def test_which_tools_and_arguments(spec: ToolSpec, arguments: dict[str, object], asks: bool) -> None:
+    assert isinstance(guarded_path(EMPTY, Call("1.0", "", spec.name, arguments, spec)), Ask) is asks
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("guard", [None, "off", "observe", "enforce"])
+async def test_a_run_waits_for_a_person_and_writes_then(tmp_path: Path, guard: str | None) -> None:
+    for answer in ("yes", "no"):
+        root = tmp_path / answer
+        root.mkdir()
+        model = ScriptedModel([calls(("file_write", {"path": "Makefile", "text": "all:"})), "done"])
+        config = LoopConfig(guard=GuardConfig(mode=guard)) if guard else LoopConfig()  # type: ignore[arg-type]  # a mode
+        agent = Agent(model, tools=file_tools(Workspace(root)), config=config)
+        run = await agent.run("Write the Makefile, with all: in it.")
+        assert [call.name for call in run.waiting] == ["file_write"]
+        assert not (root / "Makefile").exists()
+        if answer == "yes":
+            await agent.approve(run.id, run.waiting[0].id, by="Ada")
+        else:
+            await agent.refuse(run.id, run.waiting[0].id, by="Ada")
+        run = await agent.resume(run.id)
+        assert (run.answer, (root / "Makefile").exists()) == ("done", answer == "yes")
