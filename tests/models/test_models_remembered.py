@@ -44,3 +44,20 @@ def test_saving_adds_to_what_others_saved(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     assert "could not be kept" in save(tmp_path / "file" / "traits.json", NO_STOP, 0).problem
+
+
+def test_a_habit_counts_once_two_runs_have_shown_it(tmp_path: Path) -> None:
+    path = tmp_path / "traits.json"
+
+    def learn(value: str, run: str, at: float) -> dict[str, str]:
+        learnt = Remembered({WHO: {"native_tools": LearntTrait(value, "", at, (run,))}})
+        return save(path, learnt, at).traits_of(WHO)
+
+    assert learn("weak", "one", 100.0) == {}
+    assert learn("weak", "one", 101.0) == {}  # the same run again is one run
+    assert learn("weak", "two", 102.0) == {"native_tools": "weak"}
+    assert load(path, 102.0).traits_of(WHO) == {"native_tools": "weak"}
+    assert learn("no", "three", 103.0) == {"native_tools": "no"}  # an endpoint's refusal is no habit
+    assert learn("weak", "four", 104.0) == {}
+    old = b'{"version":1,"models":{"m":{"native_tools":{"value":"weak","evidence":"x","at":1}}}}'
+    assert parse(old, 1.0).traits_of("m") == {}  # from before runs were kept

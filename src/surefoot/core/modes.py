@@ -10,7 +10,7 @@ def mode_for(start: CallMode, traits: Traits) -> CallMode:
     `json_schema` is known to be "yes", or where it was started with.
     """
     schema = traits.get("json_schema")
-    if start == "native" and traits.get("native_tools") not in ("no", "weak"):
+    if start == "native" and traits.get("native_tools") not in ("no", "weak", "mute"):
         return "native"
     if start == "text" and traits.get("text_steps") != "weak":
         return "text"

@@ -5,20 +5,32 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 from surefoot.models.json_edge import mapping, read, text, write
 
 EXPIRES_S = 30 * 86_400.0
 _VERSION = 1
 
+HABITS = frozenset({"leaks", "weak"})
+"""Values that tell how a model has done, not what its endpoint refuses: one run may have been chance."""
+
+_RUNS_OF_A_HABIT = 2
+
 
 @dataclass(frozen=True, slots=True)
 class LearntTrait:
-    """One thing known about a model; `at`: seconds since the epoch."""
+    """One thing known about a model; `at`: seconds since the epoch, `runs`: the latest runs that showed it."""
 
     value: str
     evidence: str
     at: float
+    runs: tuple[str, ...] = ()
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether a run may start with it."""
+        return self.value not in HABITS or len(self.runs) >= _RUNS_OF_A_HABIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +41,8 @@ class Remembered:
     problem: str = ""
 
     def traits_of(self, identity: str) -> dict[str, str]:
-        """What is known of one model, as traits."""
-        return {name: learnt.value for name, learnt in self.models.get(identity, {}).items()}
+        """What is known of one model, as traits; a habit once two runs have shown it."""
+        return {name: learnt.value for name, learnt in self.models.get(identity, {}).items() if learnt.is_certain}
 
 
 def parse(raw: bytes, now: float) -> Remembered:
@@ -55,17 +67,24 @@ def _fresh(item: object, now: float) -> LearntTrait | None:
     at = raw.get("at")
     if not isinstance(at, int | float) or not isinstance(raw.get("value"), str) or now - at > EXPIRES_S:
         return None
-    return LearntTrait(text(raw["value"]), text(raw.get("evidence")), float(at))
+    runs = raw.get("runs")
+    shown = cast("list[object]", runs) if isinstance(runs, list) else []  # a decoded list
+    return LearntTrait(text(raw["value"]), text(raw.get("evidence")), float(at), tuple(map(text, shown)))
 
 
 def merge(old: Remembered, new: Remembered) -> Remembered:
-    """Both together; of two values for one trait the one learnt later, and on a tie that of `new`."""
+    """Both together; of two values for one trait the one learnt later, and on a tie that of `new`.
+
+    The runs that showed the same value are added up.
+    """
     models = {identity: dict(traits) for identity, traits in old.models.items()}
     for identity, traits in new.models.items():
         known = models.setdefault(identity, {})
         for name, learnt in traits.items():
-            if name not in known or known[name].at <= learnt.at:
-                known[name] = learnt
+            before = known.get(name, learnt)
+            runs = dict.fromkeys((*before.runs, *learnt.runs) if before.value == learnt.value else learnt.runs)
+            if before.at <= learnt.at:
+                known[name] = replace(learnt, runs=tuple(runs)[-_RUNS_OF_A_HABIT:])
     return replace(old, models=models, problem=old.problem or new.problem)
 
 
@@ -73,7 +92,7 @@ def dump(remembered: Remembered) -> bytes:
     """The file's bytes."""
     models = {
         identity: {
-            name: {"value": learnt.value, "evidence": learnt.evidence, "at": learnt.at}
+            name: {"value": learnt.value, "evidence": learnt.evidence, "at": learnt.at, "runs": list(learnt.runs)}
             for name, learnt in traits.items()
         }
         for identity, traits in remembered.models.items()

@@ -105,13 +105,13 @@ class Cast:
         found = {(one.model, one.trait): one for role in roles for one in self.parts[role].remembered()}
         return list(found.values())
 
-    def learn(self, event: ModelTraitLearnt) -> None:
-        """Remember what was learnt of a model for the user's next run; how a Thinker writes says nothing of calls."""
+    def learn(self, event: ModelTraitLearnt, run_id: str = "") -> None:
+        """Remember what a run learnt of a model for the user's next; how a Thinker writes says nothing of calls."""
         if event.role == THINKER:
             return
         part = next((part for part in self.parts.values() if part.model.name == event.model), None)
         if part is not None:
-            part.learnt.learn(event)
+            part.learnt.learn(event, run_id)
 
     async def aclose(self) -> None:
         """Give back connections and memory."""

@@ -110,7 +110,7 @@ class LiveHands:
             log_step(event)
             log_tree(event)
             if isinstance(event, ModelTraitLearnt):
-                self.cast.learn(event)
+                self.cast.learn(event, self.journal.run_id)
 
     def tell(self, item: Event | Signal) -> None:
         """Show something to whoever watches. One who fails at it is logged and cannot harm the run."""

@@ -15,6 +15,8 @@ from surefoot.types.ports import Model
 
 REMEMBERED = "remembered"
 """The evidence of a trait that a run starts with."""
+MUTE = "mute"
+"""What a run learns of a model that answers nothing while tools are declared: no evidence of how well it calls."""
 FILE_VARIABLE = "SUREFOOT_TRAITS_FILE"
 """Names the file in the environment; empty means that nothing is remembered."""
 
@@ -46,10 +48,11 @@ class LearntTraits:
             self._known = load(self._path, time.time()).traits_of(self._identity) if self._path else {}
         return self._known
 
-    def learn(self, event: ModelTraitLearnt) -> None:
-        """Remember one trait, unless it came from here."""
-        if self._path is None or event.evidence == REMEMBERED:
+    def learn(self, event: ModelTraitLearnt, run_id: str) -> None:
+        """Remember one trait, unless it came from here or says nothing beyond its run."""
+        if self._path is None or event.evidence == REMEMBERED or event.value == MUTE:
             return
-        self._known = {**self.known(), event.trait: event.value}
-        learnt = LearntTrait(event.value, event.evidence, time.time())
-        save(self._path, Remembered({self._identity: {event.trait: learnt}}), time.time())
+        now = time.time()
+        learnt = LearntTrait(event.value, event.evidence, now, (run_id,))
+        whole = save(self._path, Remembered({self._identity: {event.trait: learnt}}), now)
+        self._known = {**self.known(), **whole.traits_of(self._identity)}
