@@ -738,11 +738,13 @@ async def test_a_call_that_a_model_only_quotes_is_not_made(answer: str) -> None:
         sent.append(to)
         return "sent"
 
-    run = await Agent(ScriptedModel([answer]), tools=[send]).run("What does the page say?")
+    model = ScriptedModel([answer, answer])
+    run = await Agent(model, tools=[send]).run("What does the page say?")
     assert (run.status, run.answer, sent) == ("completed", answer, [])
+    assert 'a call of "send"' in model.requests[1].messages[-1].content  # it is asked once
 
 
-async def test_a_model_that_calls_natively_does_not_fall_back_to_text() -> None:
+async def test_a_model_that_calls_natively_is_asked_before_it_falls_back_to_text() -> None:
     sent: list[str] = []
 
     @tool
@@ -756,9 +758,12 @@ async def test_a_model_that_calls_natively_does_not_fall_back_to_text() -> None:
     assert (await agent.run("go")).status == "completed"
     assert sent == ["mallory"]  # a model that has only text falls back to it
     sent.clear()
-    native_first = ScriptedModel([calls(("exam_score", {"name": "Bob"})), leaked])
-    assert (await Agent(native_first, tools=[send, exam_score]).run("go")).answer == leaked
-    assert sent == []
+    native_first = calls(("exam_score", {"name": "Bob"}))
+    run = await Agent(ScriptedModel([native_first, leaked, "I meant nothing."]), tools=[send, exam_score]).run("go")
+    assert (run.answer, sent) == ("I meant nothing.", [])
+    insisting = ScriptedModel([native_first, leaked, leaked, "done"])
+    assert (await Agent(insisting, tools=[send, exam_score]).run("go")).answer == "done"
+    assert sent == ["mallory"]
 
 
 async def test_an_answer_of_nothing_in_a_held_form_is_asked_for_again() -> None:

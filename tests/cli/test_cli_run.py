@@ -76,6 +76,22 @@ def test_the_exit_code_tells_the_outcome(
     assert said in done.err
 
 
+def test_a_call_that_a_model_writes_as_text_is_made(surefoot: Command) -> None:
+    with chat_server(says('思考：算一下\n行动：arithmetic\n行动输入：{"expression": "6*7"}'), says("42")) as chat:
+        done = surefoot("run", "--model", chat.model, "6 times 7?")
+    assert (done.code, done.out) == (0, "42\n")
+    assert "→ arithmetic" in done.err
+    assert "~ leaked" in done.err
+
+
+def test_what_may_be_a_call_is_never_the_answer(surefoot: Command) -> None:
+    perhaps = [says('arithmetic(expression="6*7"')] * 6
+    with chat_server(*perhaps) as chat:
+        done = surefoot("run", "--model", chat.model, "6 times 7?")
+    assert (done.code, done.out) == (5, "")
+    assert "failed (parse_failure)" in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

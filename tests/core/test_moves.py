@@ -217,14 +217,22 @@ def test_an_answer_cut_by_length_goes_on_once_and_is_joined() -> None:
     assert next_moves(twice) == (End(CompletedPartial("one two", "truncated")),)
 
 
-def test_a_narrated_call_is_nudged_once_then_the_mode_changes() -> None:
+def test_an_announced_call_is_asked_about_once_and_prose_teaches_nothing() -> None:
     once = after(said("I will use look now."))
     assert next_moves(once) == (Think(2),)
     twice = after(said("I will use look now."), said("Using look.", step=2))
-    (move,) = next_moves(twice)
-    assert isinstance(move, Learn)
-    assert (move.trait, move.value) == ("native_tools", "weak")
-    assert fold(announce(move, twice), twice).speakers["solo"].mode == "text"
+    assert next_moves(twice) == (End(Completed("Using look.")),)
+    assert twice.speakers["solo"].traits == {}
+
+
+def test_only_calls_that_cannot_be_read_show_that_a_model_calls_badly() -> None:
+    broken = [replied(("look", {}), step=step, faulty=(0,)) for step in (1, 2, 3)]
+    for replies, value in ((broken, "weak"), ([said(""), said("", step=2)], "mute")):
+        state = after(*replies, traits={"json_schema": "yes"})
+        (move,) = next_moves(state)
+        assert isinstance(move, Learn)
+        assert (move.trait, move.value) == ("native_tools", value)
+        assert fold(announce(move, state), state).speakers["solo"].mode == "schema"
 
 
 def test_calls_that_leak_as_text_twice_are_learnt() -> None:

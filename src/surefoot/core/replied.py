@@ -27,7 +27,7 @@ def outcome_of(state: State, event: ModelReplied) -> Outcome:
         if message.finish_reason == "length":
             return "cut"
         is_plain = parsed.final is None and event.mode == "native" and event.want == "any"
-        return "narrated" if is_plain and not state.calls_made and _announces_a_call(state, text) else "answer"
+        return "narrated" if is_plain and _is_narrated(state, event, text) else "answer"
     if parsed.error is None or parsed.error.kind == "empty":
         return "empty"
     return "no_step" if parsed.error.kind in ("no_step", "no_call") else "fault"
@@ -40,9 +40,13 @@ _ANNOUNCING = re.compile(
 )
 
 
-def _announces_a_call(state: State, text: str) -> bool:
-    """Whether the text says that a tool is about to be called, and names it as a word of its own."""
-    if _ANNOUNCING.search(text) is None:
+def _is_narrated(state: State, event: ModelReplied, text: str) -> bool:
+    """Whether the text says that a tool is about to be called, where none was. It names it as a word of its own.
+
+    A model is asked about its words once in a run; what it says then is its answer.
+    """
+    speaker = state.speakers[event.role]
+    if state.calls_made or speaker.narrated or speaker.faults_running or _ANNOUNCING.search(text) is None:
         return False
     names = (tool.name for tool in state.offered.tools if tool.name != READ_RESULT)
     return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) for name in names)

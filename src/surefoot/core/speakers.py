@@ -40,7 +40,9 @@ def having_learnt(state: State, event: ModelTraitLearnt) -> State:
         role: _knowing(speaker, event) if speaker.model == event.model and event.role in ("", role) else speaker
         for role, speaker in state.speakers.items()
     }
-    return changed(state, seen=state.seen + 1, speakers=speakers)
+    is_asked_otherwise = any(speakers[role].mode != speaker.mode for role, speaker in state.speakers.items())
+    trail = replace(state.trail, silent=()) if is_asked_otherwise else state.trail
+    return changed(state, seen=state.seen + 1, speakers=speakers, trail=trail)
 
 
 def _knowing(speaker: SpeakerState, event: ModelTraitLearnt) -> SpeakerState:

@@ -53,7 +53,7 @@ def with_reply(state: State, made: Turn) -> State:
     """After a reply: one with neither a call nor an answer is counted, and its model told when there are too many."""
     if made.want != "any":
         return state
-    silences = ("fault", "empty", "no_step", "narrated")
+    silences = ("fault", "empty", "no_step")
     if made.outcome in silences or (made.outcome == "calls" and not made.parsed.calls):
         return _traced(state, silent(state.trail, state.seen - 1))
     return _not_silent(state)

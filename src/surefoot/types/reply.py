@@ -23,6 +23,7 @@ FaultKind = Literal[
     "calls_not_allowed",
     "invalid_output",
     "conflict",
+    "text_call",
 ]
 
 ReplyWarning = Literal[
@@ -41,6 +42,7 @@ ReplyWarning = Literal[
     "injected_argument_ignored",
     "unlabelled_answer",
     "invalid_text_replaced",
+    "leaked",
 ]
 
 

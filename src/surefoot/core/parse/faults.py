@@ -159,9 +159,16 @@ _MESSAGES: dict[FaultKind, Callable[[Fault, Offered], list[str]]] = {
     "truncated": _truncated,
     "calls_not_allowed": _said("No call may be made here; nothing was run", "Give your reason in words."),
     "invalid_output": _said("The output does not have the shape that was asked for", "Give it again, whole."),
+    "text_call": _with_parameters(
+        "What looks like a call{of} stands in the words of your reply, and nothing was run",
+        'A call may also be {"name": "TOOL", "arguments": {…}} and nothing else.',
+        "If you only write about it, give your answer again.",
+    ),
     "conflict": _said("The reply held more than one step; nothing was run", "Write one step per reply."),
 }
 
 _WITHOUT_DETAIL: frozenset[FaultKind] = frozenset({"no_step", "empty", "conflict", "unknown_tool"})
-_WITH_FORM: frozenset[FaultKind] = frozenset({"no_step", "no_call", "empty", "missing_action", "missing_name"})
+_WITH_FORM: frozenset[FaultKind] = frozenset(
+    {"no_step", "no_call", "empty", "missing_action", "missing_name", "text_call"}
+)
 _WITH_NAMES: frozenset[FaultKind] = frozenset({"no_step", "no_call", "missing_action", "missing_name", "unknown_tool"})

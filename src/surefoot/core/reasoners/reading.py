@@ -5,6 +5,7 @@ Source: spec/react.md, sections 5, 7 and 13.5; spec/reasoners.md, sections 3 and
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -13,31 +14,36 @@ import orjson
 from surefoot.core.notes import Form
 from surefoot.core.parse.deliverable import DELIVERABLE, PARTS, TASK_DONE, body_of, parts_of
 from surefoot.core.parse.reply import parse
+from surefoot.core.parse.text_calls import text_call
 from surefoot.core.reasoners.shown import fit_of
+from surefoot.core.reasoners.words import called_or_asked, read_words
 from surefoot.core.roles import ACTOR
 from surefoot.core.running import tools_now
 from surefoot.core.shape import shape_faults
 from surefoot.core.state import State
 from surefoot.core.view import form_of, must_deliver, offered_now
-from surefoot.types.messages import ModelMessage
+from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.moves import Think
 from surefoot.types.reply import Fault, Parsed, ReplyWarning
+from surefoot.types.tools import Catalogue
 
 _DIALECTS: dict[Form, str] = {"native": "native", "schema": "schema", "text": "react", "tags": "tags"}
 _NOTHING = frozenset({"none", "null", "nil", "n/a", "undefined", "无"})
 """What a model that is held to a form puts where it has nothing to say, even when it knows the answer."""
-_MARKERLESS = frozenset({"llama3_json", "pythonic", "fenced_json"})
 
 
 def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
     """The reply as calls, an answer or a fault. Where no call is allowed, one is told and is none that could run."""
     form = form_of(state, think.role)
-    parsed = _parsed(state, think, message, form)
-    if form == "native" and not message.calls and (parsed.calls or parsed.errors):
-        # where no tool is declared, a server may leave in the text what it would else have made a native call of
-        is_caller = state.speakers[think.role].calls_natively and think.want != "reasoning"
-        if is_caller or _is_quoted(parsed, message):
-            parsed = Parsed(content=message.content, format="native")
+    tools, read = _reader(state, think, message)
+    if form == "native" and not message.calls:
+        parsed = read_words(state, think, message, tools, read)
+    else:
+        parsed = read(message.content, _DIALECTS[form], message.calls)
+    if form != "native" and think.want == "any" and parsed.error is not None and parsed.error.kind == "no_step":
+        parsed = (
+            called_or_asked(state, think, message, text_call(message.content, tools, read), _DIALECTS[form]) or parsed
+        )
     if form == "schema" and parsed.final is not None and _says_nothing(parsed.final):
         return replace(parsed, final=None, error=Fault("empty_final", "the answer is not given in words"))
     if think.want == "reasoning":
@@ -119,35 +125,26 @@ def shaped(state: State, think: Think, parsed: Parsed) -> Parsed:
     return replace(parsed, final=None, content=answer, error=Fault("invalid_output", told))
 
 
-def _parsed(state: State, think: Think, message: ModelMessage, form: Form) -> Parsed:
-    config = state.config
+def _reader(state: State, think: Think, message: ModelMessage) -> tuple[Catalogue, Callable[..., Parsed]]:
+    """The tools whose calls count in a reply, and what reads a text of it: (text, dialect, native calls)."""
     offered = offered_now(state, think, fit_of(state, think))
     # a tool that the profile hides is read like any other: the gate refuses it by name
     is_hiding = bool(offered.tools) and len(tools_now(state).tools) < len(state.tools.tools)
     tools = state.tools if is_hiding or think.want == "reasoning" else offered
-    return parse(
-        message.content,
-        tools,
-        dialect=_DIALECTS[form],
-        tool_calls=message.calls,
-        finish_reason=message.finish_reason,
-        repair=config.repair,
-        on_conflict=config.on_conflict,
-        injected=tools.injected,
-    )
 
+    def read(text: str, dialect: str, calls: Sequence[NativeCall] = ()) -> Parsed:
+        return parse(
+            text,
+            tools,
+            dialect=dialect,
+            tool_calls=calls,
+            finish_reason=message.finish_reason,
+            repair=state.config.repair,
+            on_conflict=state.config.on_conflict,
+            injected=tools.injected,
+        )
 
-def _is_quoted(parsed: Parsed, message: ModelMessage) -> bool:
-    """Whether what looks like a call in the text of a native reply is something that the model only writes about.
-
-    A form without a marker counts only if it is all that the reply says, and none counts inside a code span: a page or
-    file that holds such text must not act because the model quotes it. One who has called natively in this run does not
-    fall back to text at all. Source: spec/react.md, section 13.5.
-    """
-    before = (parsed.content or "").rstrip()
-    if parsed.format in _MARKERLESS:
-        return bool(before) or message.content.strip()[-1:] not in ("}", "]", "`", ";", ")", ">")
-    return before.endswith("`")
+    return tools, read
 
 
 def _delivered(final: str) -> str | None:

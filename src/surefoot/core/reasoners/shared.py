@@ -8,13 +8,12 @@ from __future__ import annotations
 from surefoot.core.budget import limit_for, reached_limit, spent_limit
 from surefoot.core.gate.judge import answer_of_finish
 from surefoot.core.roles import ROLES, SOLO
-from surefoot.core.state import SpeakerState, State, Turn
+from surefoot.core.state import State, Turn
 from surefoot.types.endings import Completed, CompletedPartial, Ending, Failed, Stopped
 from surefoot.types.events import Want
 from surefoot.types.moves import End, Learn, Think
 
 LEAKS_UNTIL_LEARNT = 2
-NARRATED_UNTIL_WEAK = 2
 MOST_OVERFLOWS = 2
 
 
@@ -116,22 +115,22 @@ def _learnt(state: State, role: str) -> Learn | None:
     if mode == "native" and speaker.leaks >= LEAKS_UNTIL_LEARNT and speaker.traits.get("native_tools") is None:
         evidence = f"{speaker.leaks} replies held calls as text although tools were sent"
         return Learn(role, "native_tools", "leaks", evidence)
-    if not _fails(state, speaker):
+    is_unread = speaker.faults_running >= state.config.parse_faults
+    if not is_unread and speaker.empty_running < state.config.empty_replies:
         return None
     has_schema = speaker.traits.get("json_schema") == "yes"
-    if mode == "native" and (has_schema or speaker.narrated >= NARRATED_UNTIL_WEAK):
-        return Learn(role, "native_tools", "weak", _unreadable(state, role))
+    if mode == "native" and has_schema:
+        value = "weak" if is_unread and _is_call(state.turn) else "mute"
+        return Learn(role, "native_tools", value, _unreadable(state, role))
     if mode == "text" and has_schema:
         return Learn(role, "text_steps", "weak", _unreadable(state, role))
     return None
 
 
-def _fails(state: State, speaker: SpeakerState) -> bool:
-    return (
-        speaker.faults_running >= state.config.parse_faults
-        or speaker.empty_running >= state.config.empty_replies
-        or speaker.narrated >= NARRATED_UNTIL_WEAK
-    )
+def _is_call(turn: Turn | None) -> bool:
+    """Whether a reply that could not be used was a call. Nothing else says how well a model calls."""
+    error = turn.parsed.error if turn is not None else None
+    return turn is not None and (bool(turn.parsed.errors) or (error is not None and error.kind == "text_call"))
 
 
 def _unreadable(state: State, role: str) -> str:
@@ -143,6 +142,4 @@ def _unreadable(state: State, role: str) -> str:
     kind = f", the last one {error.kind}: {error.detail}" if error else ""
     if speaker.nudges_running:
         return f"{speaker.nudges_running} replies in a row held no step{kind}"
-    if not speaker.faults_running:
-        return "the model announced a call and made none, again after it was told"
     return f"{speaker.faults_running} replies in a row could not be read{kind}"

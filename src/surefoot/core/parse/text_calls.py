@@ -1,0 +1,230 @@
+"""A call in the words of a reply that was to make its calls natively: what it decodes to, and where it stands.
+
+Only tools that are offered count. A text is read as it stands, then as what may be a block of its own at its end: the
+fence that closes it, and the lines from the first or last one that opens a call. What decodes nowhere may still look
+like a call, by a name in the place where some form has it. Source: spec/react.md, sections 5, 6 and 13.5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from surefoot.core.parse.held_text import HeldText
+from surefoot.core.parse.labels import DEFAULT_LABELS, label_pattern
+from surefoot.core.parse.offered import Offered, offered_of
+from surefoot.core.parse.scan import FENCES, Fence, fence_at, skip_blanks
+from surefoot.core.parse.visible import visible, without_leaked_tokens
+from surefoot.types.reply import Parsed, ReplyWarning
+from surefoot.types.tools import Catalogue, ToolSpec
+
+Read = Callable[[str, str], Parsed]
+"""Reads a text in a dialect, with the tools and settings of the run."""
+
+_MOST_CHARS = 200_000
+"""Characters of a block behind words that is still read as a call."""
+
+_MARKERLESS = frozenset({"llama3_json", "pythonic", "fenced_json", "react"})
+_LATER_STEPS: frozenset[ReplyWarning] = frozenset(
+    {"hallucinated_observation", "extra_actions_dropped", "final_dropped"}
+)
+_FOLDED = str.maketrans("", "", "_-. \t\\")
+_LABEL = label_pattern(DEFAULT_LABELS)
+_FENCE = re.compile(FENCES, re.MULTILINE)
+_CALL_TAG = re.compile(r"<\s*+(?P<end>/?)\s*+(?P<kind>tool|function)[\s_-]*+calls?\s*+>", re.IGNORECASE)
+_PART_TAG = re.compile(r"<\s*+(?P<end>/?)\s*+(?P<kind>function|parameter)\s*+(?P<sign>=\s*+|>)", re.IGNORECASE)
+_ANY_TAG = re.compile(r"</?\s*+[\w|=-]{1,60}+\s*+>")
+_WRAPPED = re.compile(r"""\{\s*+["'][^"'\n]{1,40}+["']\s*+:\s*+(?P<inner>[\[{].*[\]}])\s*+\}""", re.DOTALL)
+_BETWEEN = re.compile(r"\)[ \t]*+[;\n]\s*+(?=[^\W\d][\w.]*+\s*+\()")
+_WORD = re.compile(r"\w")
+_ANNOUNCED = re.compile(
+    r"\b(?:i will|i'll|i’ll|let me|let's|i need to|i am going to|i'm going to|i should)\s+(?:\w+\s+){0,2}?"
+    r"(?:call|use|run|invoke|execute|query|look|check|get|fetch)\b|^\W*(?:now\s+)?(?:calling|invoking)\b"
+    r"|[我来](?:将|会|要|需要|先|来|现在)*(?:调用|使用|查)|让我(?:先|来)?(?:调用|使用|查)|正在调用",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextCall:
+    """A call of `tool` in a text, or what looks like one: then `parsed` is None.
+
+    `standing`: it is all of the text; it ends the text, on lines of its own; or words stand around it. `is_announced`:
+    the words right before it say that it is going to be made.
+    """
+
+    tool: str
+    text: str
+    standing: Literal["alone", "last", "inside"]
+    parsed: Parsed | None = None
+    is_announced: bool = False
+
+
+def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> TextCall | None:
+    """The call of an offered tool that a reply writes as text: one that stands for itself before one among words."""
+    offered = offered_of(tools)
+    text = without_leaked_tokens(visible(reply).text)
+    folded = _fold(text)
+    names = [tool.name for tool in offered.tools if _fold(tool.name) in folded]
+    if not names and not (offered.tools and _has_both_labels(text)):
+        return None
+    spelled = "|".join(map(_spelled, sorted(names, key=len, reverse=True)))
+    blocks = [("", text)]
+    if names:
+        blocks += [block for block in _blocks(text, spelled) if len(block[1]) <= _MOST_CHARS]
+    held = HeldText(reply)
+    among: TextCall | None = None
+    for before, body in blocks:
+        found = _decoded(before, body, read, offered, held)
+        if found is not None and found.parsed is not None and found.standing != "inside":
+            content = before + ("" if found.parsed.content == body else found.parsed.content or "")
+            return replace(found, parsed=replace(found.parsed, content=content if content.strip() else None, used=-1))
+        among = among or found
+    return among or (_undecoded(text, blocks, spelled, offered) if names else None)
+
+
+def _fold(text: str) -> str:
+    return text.casefold().translate(_FOLDED)
+
+
+def _spelled(name: str) -> str:
+    """The pattern of a name, however its parts are joined."""
+    return r"[\\_\-. ]{0,3}".join(map(re.escape, re.split(r"[_\-. ]", name)))
+
+
+def _blocks(text: str, spelled: str) -> Iterator[tuple[str, str]]:
+    """What may be a call at the end of a text, and the text before it."""
+    fence = _last_fence(text)
+    if fence is not None:
+        yield text[: fence.start], fence.content(text)
+    opening = re.compile(rf"^[ \t]*+(?:[{{\[]|(?:functions\.)?(?:{spelled})\()", re.MULTILINE | re.IGNORECASE)
+    starts = [match.start() for match in opening.finditer(text) if match.start()]
+    for start in dict.fromkeys((*starts[:1], *starts[-1:])):
+        if not _is_fenced(text, start):
+            yield text[:start], text[start:]
+
+
+def _is_fenced(text: str, at: int) -> bool:
+    return text.count("```", 0, at) % 2 == 1
+
+
+def _last_fence(text: str) -> Fence | None:
+    """The code fence that the text ends with."""
+    at = 0
+    while (step := _FENCE.search(text, at)) is not None:
+        fence = fence_at(text, skip_blanks(text, step.start())) if step["fence"] else None
+        at = max(step.end(), fence.end if fence is not None else 0)
+        if fence is not None and not text[fence.end :].strip():
+            return fence
+    return None
+
+
+def _decoded(before: str, body: str, read: Read, offered: Offered, held: HeldText) -> TextCall | None:
+    """The call that a block is, or holds."""
+    canonical = _PART_TAG.sub(_canonical, _CALL_TAG.sub(_canonical, body))
+    parsed = read(canonical, "react")
+    if tool := _tool_of(parsed, offered, held, canonical):
+        return _placed(before, canonical, parsed, tool)
+    whole = body.strip()
+    wrapped = _WRAPPED.fullmatch(whole)
+    listed = f"[{_BETWEEN.sub('), ', whole.rstrip('; '))}]" if whole.endswith((")", ";")) else ""
+    fenced = f"```json\n{whole}\n```" if whole.startswith("[") else ""  # a list of steps is read in a fence alone
+    for inner in (wrapped["inner"] if wrapped else "", listed, fenced):
+        parsed = read(inner, "react") if inner else Parsed()
+        if (tool := _tool_of(parsed, offered, held, inner)) and all(one.name for one in parsed.errors):
+            standing = "last" if _WORD.search(before) else "alone"
+            return TextCall(tool, whole, standing, parsed)
+    return None
+
+
+def _canonical(tag: re.Match[str]) -> str:
+    sign = tag.groupdict().get("sign")
+    return f"<{tag['end']}{tag['kind'].lower()}{'_call>' if sign is None else sign.strip()}"
+
+
+def _tool_of(parsed: Parsed, offered: Offered, held: HeldText, text: str) -> str:
+    """The tool that is called; "" where none that is offered is, or an argument says what the reply does not."""
+    if not all(held.holds(call.arguments) for call in parsed.calls):
+        return ""
+    named = [*(call.name for call in parsed.calls), *(faulty.name for faulty in parsed.errors)]
+    known = next((offered.find(name).name for name in named if name and offered.find(name).known), "")
+    if known or parsed.format != "react" or not named:
+        return known
+    # of a tool that there is not, both labels are needed: an object with an "action" may be anything
+    return named[0] if _has_both_labels(text) else ""
+
+
+def _has_both_labels(text: str) -> bool:
+    return len({kind for label in _LABEL.finditer(text) for kind in ("action", "input") if label[kind]}) > 1
+
+
+def _placed(before: str, body: str, parsed: Parsed, tool: str) -> TextCall:
+    """The call with the place that it has in the text."""
+    content = "" if parsed.content == body else parsed.content or ""  # all of it, where nothing could be read
+    start = body.find(content) + len(content) if content.strip() else 0
+    end = parsed.used if parsed.used >= 0 else len(body)
+    ahead, call, behind = before + body[:start], body[start:end], body[end:].lstrip()
+    line = ahead.rpartition("\n")[2].strip()
+    is_apart = not line or parsed.format in ("react", "fenced_json")
+    if parsed.format in _MARKERLESS:
+        label = _LABEL.match(behind)  # steps that were written on without a result are no words about the first
+        goes_on = not _LATER_STEPS.isdisjoint(parsed.warnings)
+        goes_on = goes_on or (label is not None and not label["fence"] and not label["inline"])
+        is_last = goes_on or _WORD.search(_ANY_TAG.sub("", behind)) is None
+    else:  # a marker says that a call is meant, unless it stands in the middle of a sentence
+        is_apart = is_apart or line[-1] in ".:!?…。：！？"
+        is_last = is_apart or _WORD.search(_ANY_TAG.sub("", body[end:].partition("\n")[0])) is None
+        is_apart = is_last and not line.endswith("`")
+    if not is_apart or not is_last:
+        return TextCall(tool, call, "inside", parsed, _ANNOUNCED.search(line) is not None)
+    is_labelled = parsed.format == "react" and not body.lstrip().startswith(content.lstrip())  # as its thought
+    is_alone = not _WORD.search(before if is_labelled else ahead)
+    return TextCall(tool, call, "alone" if is_alone else "last", parsed)
+
+
+def _undecoded(text: str, blocks: Sequence[tuple[str, str]], spelled: str, offered: Offered) -> TextCall | None:
+    """What looks like a call and decodes to none."""
+    opened = rf"(?<![\w.-])(?:\w++\.)?(?:{spelled})\("
+    form = rf"{opened}{_FIRST_ARGUMENT}|{_OBJECT.format(spelled)}|{_TAGS.format(spelled)}|{_BARE.format(spelled)}"
+    held = re.search(rf"{form}|<(?:{spelled})\s*+/?>", text, re.IGNORECASE)
+    line = text.rfind("\n", 0, held.start()) + 1 if held is not None else 0
+    own = [] if _is_fenced(text, line) else [(text[:line], text[line:])]
+    for before, body in (*blocks, *own):
+        begun = re.match(f"{_LEAD}(?:{form}|{opened})", body, re.IGNORECASE)
+        is_behind = _WORD.search(before) is not None
+        is_item = is_behind and _ITEM.match(body) is not None  # of a list that shows how calls look
+        if begun is not None and _ends_in_form(body) and not is_item:
+            return TextCall(_named(begun, spelled, offered), body.strip(), "last" if is_behind else "alone")
+    if held is None:
+        return None
+    is_announced = _ANNOUNCED.search(text[line : held.start()]) is not None
+    return TextCall(_named(held, spelled, offered), held.group(), "inside", None, is_announced)
+
+
+_LEAD = (
+    r"""(?:[\s\-*>`"'\[{]|\d++\.|(?:await|return)\s|print\(|\w++\s*+=(?!=)|<\|\w++\|>"""
+    r"""|(?:thought|action|tool|function|call)(?:[ _](?:name|call))?\s*+[:：]|(?:思考|行动|工具|调用)(?:工具)?[:：])*"""
+)
+"""What may stand before a form on its line: bullets, quotes, a label, what a result is given to."""
+_ITEM = re.compile(r"\s*+(?:[-*+•>]|\d++[.)])\s")
+_FIRST_ARGUMENT = r"""\s*+(?:[^\W\d]\w*+\s*+=(?!=)|["'\d\[{-])"""
+_OBJECT = (
+    r"""\{{[^{{}}]{{0,200}}?["'](?:{0})["'](?![\s\S]{{0,400}}?["']type["']\s*+:\s*+["'](?:object|dict)["'])"""
+    r"""(?=[\s\S]{{0,400}}?["'](?:arguments|args|parameters|params|kwargs|input|action_input|tool_input)["']\s*+:)"""
+)
+_TAGS = r"<\s*+(?:/?\s*+(?:tool|function)[\s_-]*+calls?|function\s*+=|invoke)\b[\s\S]{{0,200}}?\b(?:{0})\b"
+_BARE = r"""(?<![\w.-])(?:\w++\.)?(?:{0})["'`:\s]{{0,8}}\{{\s*+["'}}]"""
+
+
+def _named(form: re.Match[str], spelled: str, offered: Offered) -> str:
+    """The tool that a form names."""
+    *_, last = re.finditer(spelled, form.group(), re.IGNORECASE)
+    return offered.find(last.group()).name
+
+
+def _ends_in_form(body: str) -> bool:
+    """Whether no words follow the last bracket of a text, or that bracket is still open."""
+    *_, last = re.finditer(r"[()\[\]{}<>]", body)
+    return last.group() in "([{<" or _WORD.search(body, last.end()) is None

@@ -1,0 +1,112 @@
+"""Where a call stands in the words of a reply, and that asking for it never raises and stays linear."""
+
+import random
+import time
+
+import pytest
+from tools_for_parsing import TOOLS
+
+from surefoot.core.parse.reply import parse
+from surefoot.core.parse.text_calls import TextCall, text_call
+from surefoot.types.reply import Parsed
+
+CALL = '{"name": "search", "arguments": {"query": "x"}}'
+
+
+def read(text: str, dialect: str) -> Parsed:
+    return parse(text, TOOLS, dialect=dialect)
+
+
+def found(text: str) -> TextCall | None:
+    return text_call(text, TOOLS, read)
+
+
+@pytest.mark.parametrize(
+    ("text", "standing", "decodes"),
+    [
+        (CALL, "alone", True),
+        (f"<think>{CALL}</think>{CALL}", "alone", True),
+        (f"Then:\n{CALL}", "last", True),
+        (f"Then: {CALL}", "inside", True),
+        (f"{CALL}\nThen more.", "inside", True),
+        (f"Sure. <tool_call>{CALL}</tool_call>\nI wait.", "last", True),
+        (f"It reads <tool_call>{CALL}</tool_call>, and I left it.", "inside", True),
+        ('Two:\nsearch(query="x")\nsearch(query="y; z")', "last", True),
+        ('Search(query="x"); now()', "alone", True),
+        ('search("x")', "alone", True),
+        ('found = search(query="x")', "alone", False),
+        ('- search(query="x")', "alone", False),
+        ('Thought: look\nAction: search(query="x")', "last", False),
+        ('Use `search(query="x")` for it.', "inside", False),
+        ("Like so:\n```python\nimport net\nsearch(query='x')\n```", "inside", False),
+        ('{"search": {"query": "x"}}', "alone", False),
+        ("<search><query>x</query></search>", "inside", False),
+    ],
+)
+def test_where_a_call_stands(text: str, standing: str, decodes: bool) -> None:
+    call = found(text)
+    assert call is not None
+    assert (call.tool, call.standing) == ("search", standing)
+    assert decodes == (call.parsed is not None) or standing == "alone"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I can use search() for that.",
+        "Research(query='x') is another function.",
+        '{"name": "search", "description": "It searches.", "parameters": {"type": "object", "properties": {}}}',
+        f"<think>{CALL}</think>It is 5.",
+        "",
+    ],
+)
+def test_words_that_hold_no_call(text: str) -> None:
+    assert found(text) is None
+
+
+def test_a_call_keeps_the_words_before_it_and_says_nothing_that_the_reply_does_not() -> None:
+    call = found('I look.\nsearch(query="x")')
+    assert call is not None
+    assert call.parsed is not None
+    assert (call.parsed.content, call.parsed.used) == ("I look.\n", -1)
+    odd = found('<Tool_Call>{"name": "search", "arguments": {"query": "a < Tool_Call > b"}}</Tool_Call>')
+    assert odd is not None
+    assert odd.parsed is None  # its argument would be another one
+
+
+PIECES = (
+    *("search", "now", "(", ")", 'query="x"', "{", "}", "[", "]", '"name": ', '"search"', '"arguments": ', ", ", "\n"),
+    *(
+        "```",
+        "```json\n",
+        "`",
+        "<tool_call>",
+        "</ Tool_Call>",
+        "<function=search>",
+        "<",
+        ">",
+        "Action: ",
+        "Action Input: ",
+    ),
+    *("行动：", "Final Answer: ", "I will call ", "print(", "x = ", "<think>", "</think>", "<|python_tag|>", "\\", "'"),
+)
+
+
+def test_it_never_raises() -> None:
+    rng = random.Random(7)  # noqa: S311  # the same texts in every run
+    for _ in range(3_000):
+        found("".join(rng.choice(PIECES) for _ in range(rng.randint(1, 14))))
+
+
+@pytest.mark.parametrize(
+    "piece", ["search(", "{", '{"search" ', "[search(", "<invoke ", "```\nsearch(\n", "Action: search\n"]
+)
+def test_it_is_linear(piece: str) -> None:
+    def seconds(size: int) -> float:
+        text = piece * (size // len(piece)) + "\nsearch(query="
+        began = time.perf_counter()
+        found(text)
+        return time.perf_counter() - began
+
+    seconds(1_000)
+    assert seconds(200_000) < 40 * max(seconds(20_000), 0.005)
