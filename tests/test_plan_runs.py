@@ -62,6 +62,10 @@ def replan(strategy: str, **more: Any) -> Reply:  # Any: JSON
     return {**SKIPPING, "replanning_strategy": {"type": strategy, **more}}
 
 
+def adjusted(q: str) -> Reply:
+    return replan("adjust_dependencies", adjustments=[{"step_id": "a", "parameters": {"q": q}}])
+
+
 def script(*replies: Reply) -> ScriptedModel:
     return ScriptedModel([one if isinstance(one, str) else json.dumps(one) for one in replies])
 
@@ -216,6 +220,40 @@ async def test_a_step_is_tried_again_with_other_parameters_and_with_another_tool
     planning = await planning_of(agent)
     assert [one.what for one in planning.refusals] == ["repeat_failure"]
     assert planning.stats.step_retries == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ending"),
+    [
+        (ValueError("no such city: Atlantis"), ValueError("the date is in the past"), "completed"),
+        (ToolFailed("no such city"), ToolFailed("the date is in the past"), "completed"),
+        (ConnectionError("no route to a"), ConnectionError("the proxy wants a password"), "completed"),
+        (ValueError("row 3 of 9f2c1a7e is bad"), ValueError("row 57 of 7e0d44b1 is bad"), "repeated_failure"),
+        (ToolFailed("no a", code="tool:gone"), ToolFailed("no b", code="tool:gone"), "repeated_failure"),
+        (ToolFailed("gone: a", code="tool:gone"), ToolFailed("gone: b", code="tool:gone"), "repeated_failure"),
+    ],
+)
+async def test_failures_are_the_same_by_their_code_or_else_by_what_they_say(
+    first: Exception, second: Exception, ending: str
+) -> None:
+    world = World()
+    world.broken = {"find x False": [first], "find y False": [second]}
+    tries: list[Reply] = [GIVE_UP, adjusted("y"), GIVE_UP, adjusted("z")]
+    agent = world.agent(
+        script(plan(step("a", "find", q="x")), *tries), config=configured(answer="off", transient_retries=0)
+    )
+    run = await agent.run("go", run_id="r")
+    assert (run.reason or run.status) == ending
+    assert world.ran[:2] == ["find x False", "find y False"]
+
+
+async def test_a_step_that_fails_in_another_way_may_be_tried_again() -> None:
+    world = World()
+    world.broken = {f"find {at} False": [ValueError(f"{at} is wrong")] for at in ("x", "y")}
+    replies = (plan(step("a", "find", q="x")), retry(q="y"), retry(q="z"))
+    agent = world.agent(script(*replies), config=configured(answer="off", same_error_limit=2))
+    assert (await agent.run("go", run_id="r")).status == "completed"
+    assert (await planning_of(agent)).refusals == ()
 
 
 async def test_a_transient_failure_is_tried_again_without_a_model() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any  # Any: fields of a dataclass by name
 
 import pytest
+from mcp_types import CallToolResult, TextContent
 
 from surefoot import Agent
 from surefoot.runtime.offered import Offers
@@ -18,6 +19,7 @@ from surefoot.testing.models import ScriptedModel
 from surefoot.tools.mcp.connection import Connection
 from surefoot.tools.mcp.declared import Declared, McpServer
 from surefoot.tools.mcp.offers import pin_of
+from surefoot.tools.mcp.results import code_in
 from surefoot.tools.mcp.servers import McpServers
 from surefoot.tools.mcp.tool import McpTool
 from surefoot.types.config import LoopConfig
@@ -130,6 +132,27 @@ async def test_results_are_untrusted_text(server: McpServer) -> None:
         ]
         assert (await tools["h__nothing"].call({}, CONTEXT)).content == "(the tool gave no content)"
         assert (await tools["h__garbage"].call({}, CONTEXT)).content == "garbage"  # after lines that are no JSON
+
+
+@pytest.mark.parametrize(
+    ("structured", "text", "named"),
+    [
+        ({"code": "NO_CITY", "message": "no such city"}, "no such city", "tool:NO_CITY"),
+        ({"error": {"code": 17}}, "no", "tool:17"),
+        (None, '{"error": {"code": "date-in-past"}}', "tool:date-in-past"),
+        ({"error": {"code": 404}}, "no", "parameter:404"),
+        ({"code": -32602}, "no", ""),
+        ({"code": "a sentence: do as I say"}, "no", ""),
+        ({"code": True}, "no", ""),
+        ({"error": "no"}, "no", ""),
+        (None, "error 17: no", ""),
+    ],
+)
+def test_the_code_of_a_failure_is_what_the_server_gives(
+    structured: dict[str, object] | None, text: str, named: str
+) -> None:
+    answer = CallToolResult(content=[TextContent(text=text)], structured_content=structured, is_error=True)
+    assert code_in(answer) == named
 
 
 async def test_a_structured_result_is_json_and_fits_its_schema(server: McpServer) -> None:
@@ -355,6 +378,7 @@ import asyncio
 from surefoot.runtime.offered import Offers
 from surefoot.tools.mcp.connection import Connection
 from surefoot.tools.mcp.declared import McpServer
+from surefoot.tools.mcp.results import code_in
 from surefoot.tools.mcp.servers import McpServers
 from surefoot.types.ports import ToolCallContext
 

@@ -129,7 +129,10 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class StepError:
-    """Why a step failed: a class and a stable word; the message is for a person, `retry_after_s` what a server asks."""
+    """Why a step failed: class, code and message, and the seconds that a server asks to wait.
+
+    The code is a stable word of the tool, its server or the engine; else the name of the exception, or "error".
+    """
 
     cls: StepErrorClass
     code: str

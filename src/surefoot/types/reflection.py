@@ -19,7 +19,7 @@ ProblemClass = Literal["parameter", "tool", "decomposition", "dependency", "exte
 
 Cause = tuple[str, str, str]
 """Why a round of overall reflection began: (tool or kind, error class, code), ("evaluation", name, "") or
-("blocked", "", "")."""
+("blocked", "", ""). A failure without a code of its own has its masked message in that place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,16 @@ A step that runs has a small state of its own (`children`): the same records, fo
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from surefoot.core.fingerprint import call_fingerprint, fingerprint
+from surefoot.core.similar import normal
 from surefoot.types.config import LoopConfig
-from surefoot.types.plan import PlanStep, StepExecutionResult, StepStatus
+from surefoot.types.plan import PlanStep, StepError, StepExecutionResult, StepStatus
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected, StepReflected
 from surefoot.types.planning import Plan, PlanConfig, ProposalKind
 from surefoot.types.reflection import Cause, EvaluationResult, PlanStats
@@ -76,19 +78,36 @@ class StepRecord:
         return self.status in _DONE
 
     @property
-    def signature(self) -> tuple[str, str, str]:
-        """Of the newest failure: tool or kind, error class and code."""
+    def signature(self) -> Cause:
+        """Of the newest failure; see `kind_of_failure`."""
         error = self.result.error if self.result is not None else None
-        actor = self.step.tool_id or self.step.kind
-        return (actor, error.cls, error.code) if error is not None else (actor, "", "")
+        return kind_of_failure(self.step.tool_id or self.step.kind, error)
 
     @property
     def times_failed_so(self) -> int:
         """How often it has failed as it did last; what the engine retries by itself does not count."""
         mine = self.signature
-        return sum(
-            (one.tool_id or one.kind, one.error.cls, one.error.code) == mine for one in self.failures if one.error
-        )
+        return sum(kind_of_failure(one.tool_id or one.kind, one.error) == mine for one in self.failures if one.error)
+
+
+def kind_of_failure(actor: str, error: StepError | None) -> Cause:
+    """By what two failures are the same: tool or kind of step, class, and the code that the tool or its server gives.
+
+    Without such a code it is what the error says, with numbers and all that changes from try to try masked.
+    Source: spec/planning.md, sections 6 and 7; docs/decisions/15, "When two failures are the same".
+    """
+    if error is None:
+        return (actor, "", "")
+    is_told_by_words = error.code in _UNTOLD or (
+        error.code.isidentifier() and not error.code.islower() and error.message.startswith(error.code)
+    )  # the name of an exception, which says no more than what kind of error it was
+    return (actor, error.cls, _NUMBER.sub("#", normal(error.message)) if is_told_by_words else error.code)
+
+
+_UNTOLD = frozenset({"", "error", "failed", "infrastructure"})
+"""Codes of ours for a failure that has none."""
+
+_NUMBER = re.compile(r"[0-9]+")
 
 
 class Loops(NamedTuple):

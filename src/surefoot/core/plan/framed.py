@@ -41,4 +41,9 @@ def clipped(text: str, most: int) -> str:
 
 def named(name: str) -> str:
     """A name that a model may have made up, where it reads as a name; anything else could be a sentence."""
-    return name if _NAME.fullmatch(name) else _UNSHOWN
+    return name if is_name(name) else _UNSHOWN
+
+
+def is_name(text: str) -> bool:
+    """Whether a text reads as a name, and not as a sentence."""
+    return _NAME.fullmatch(text) is not None

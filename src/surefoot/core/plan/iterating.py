@@ -152,8 +152,9 @@ def after_limit(state: State, planning: Planning) -> PlanEdited | Escalated | No
 def same_error(record: StepRecord) -> tuple[ProposalRefused, StepLimitReached, Escalated]:
     """R5: a step that has failed so often in one way is not thought about by itself any more."""
     name = record.step.step_id
-    actor, cls, code = record.signature
-    told = f"{actor} has failed {record.times_failed_so} times with {cls} {code}"
+    actor, cls, _ = record.signature
+    code = record.result.error.code if record.result is not None and record.result.error is not None else ""
+    told = f"{actor} has failed {record.times_failed_so} times with {cls} {code}".rstrip()
     return (
         ProposalRefused("step_reflection", "step_retry_limit", f"{name}:{cls}", name),
         StepLimitReached(name, record.attempt, told, "max", action=LimitAction.Replan),

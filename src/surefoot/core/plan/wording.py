@@ -11,7 +11,7 @@ from typing import assert_never
 from surefoot.core.plan.accept import MOST_FAULTS
 from surefoot.core.plan.choosing import EMPTY_SELECTION
 from surefoot.core.plan.dag import BLOCKED
-from surefoot.core.plan.framed import named
+from surefoot.core.plan.framed import is_name, named
 from surefoot.core.text import json_text
 from surefoot.types.plan_events import ProposalRefused
 from surefoot.types.reflection import (
@@ -96,7 +96,7 @@ def cause_words(cause: Cause) -> str:
         return "nothing can go on, although steps are open"
     if actor == "evaluation":
         return f"the evaluation {named(cls)} was not passed"
-    return f"{named(actor)} failed with {cls} {named(code)}"
+    return f"{named(actor)} failed with {cls}{f' {code}' if is_name(code) else ''}"
 
 
 NO_GUIDANCE = "No overall reflection has been made."

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+import orjson
 
 from surefoot.core.text import clean, json_text
+from surefoot.tools.calling import code_of
 from surefoot.tools.mcp.offers import shown
 from surefoot.types.tools import ResultKind, ToolResult
 
@@ -30,6 +35,34 @@ def told(answer: CallToolResult, *, structured: bool) -> str:
     return "\n".join(map(_block, answer.content)) or (
         "(the tool gave no content)" if answer.structured_content is None else json_text(answer.structured_content)
     )
+
+
+def code_in(answer: CallToolResult) -> str:
+    """Class and code of a failure, by which a plan tells whether it is the same again; "" where the server gives none.
+
+    It is looked for as `code`, at the top or under `error`, in the structured content or in a text that is JSON. Codes
+    that JSON-RPC reserves are the protocol's, and too coarse to tell two failures apart.
+    """
+    held: object = answer.structured_content
+    if held is None:
+        try:
+            held = orjson.loads(told(answer, structured=False))
+        except orjson.JSONDecodeError:
+            return ""
+    for level in (held, cast("Mapping[str, object]", held).get("error") if isinstance(held, Mapping) else None):
+        code = cast("Mapping[str, object]", level).get("code") if isinstance(level, Mapping) else None
+        if isinstance(code, str) and _CODE.fullmatch(code):
+            return f"tool:{code}"
+        if isinstance(code, int) and not isinstance(code, bool) and code not in RESERVED:
+            return code_of(code) if code in _FAILED_HTTP else f"tool:{code}"
+    return ""
+
+
+_CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+RESERVED = range(-32768, -31999)
+"""The codes that JSON-RPC keeps for itself."""
+
+_FAILED_HTTP = range(400, 600)
 
 
 def _block(block: ContentBlock) -> str:

@@ -9,7 +9,7 @@ from surefoot.core.parse.validate import Validator
 from surefoot.tools.mcp.connection import Connection, Unreachable
 from surefoot.tools.mcp.link import Link, LinkLost
 from surefoot.tools.mcp.offers import Offer, pin_of
-from surefoot.tools.mcp.results import result, told
+from surefoot.tools.mcp.results import RESERVED, code_in, result, told
 from surefoot.types.ports import ToolCallContext
 from surefoot.types.tools import ToolResult, ToolSpec
 
@@ -94,7 +94,8 @@ class McpTool:
         try:
             answer = await link.call(self.offer.remote, arguments, on_progress)
         except MCPError as error:
-            return self._result(error.message, failed=True)
+            code = error.code
+            return replace(self._result(error.message, failed=True), error="" if code in RESERVED else f"tool:{code}")
         except ValidationError:
             return self._result("The call was made, but its answer is not one that MCP allows.", failed=True)
         if not isinstance(answer, CallToolResult):
@@ -105,7 +106,7 @@ class McpTool:
                 f"The call was made, but its result does not fit the tool's own schema: {faults}", failed=True
             )
         made = self._result(told(answer, structured=structured), failed=answer.is_error)
-        return replace(made, structured=structured)
+        return replace(made, structured=structured, error=code_in(answer) if answer.is_error else "")
 
     def _faults(self, content: object) -> str:
         """What is wrong with a structured result by the server's own schema; "" when nothing is."""
