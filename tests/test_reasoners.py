@@ -19,7 +19,7 @@ from surefoot.core.state import changed
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.errors import ModelUnreachable, UsageError
-from surefoot.types.events import Attachment, CallEnded, Event
+from surefoot.types.events import Attachment, CallEnded, Event, StepLimitReached
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, Usage
 from surefoot.types.moves import Think
 from surefoot.types.ports import JournalStore
@@ -152,11 +152,32 @@ async def test_without_a_whole_deliverable_nothing_is_delivered(mode: CallMode, 
     assert what in texts(model.requests[1])
 
 
-async def test_words_that_never_become_a_deliverable_fail_by_name() -> None:
-    agent, _ = mono(["It is 171."] * 9)
+ANALYSIS = "<deep_thinking>two scores</deep_thinking>\n<action>Alice is above Bob, so {} is left to compare.</action>"
+
+
+@pytest.mark.parametrize("mode", ["text", "native"])
+@pytest.mark.parametrize(
+    ("last", "end"),
+    [
+        (DONE, ("completed_partial", "round_limit", "<final_output>171</final_output>")),
+        ("It is 171.", ("stopped", "round_limit", "")),
+    ],
+)
+async def test_rounds_of_analysis_are_rounds_and_end_at_their_limit(
+    mode: CallMode, last: str, end: tuple[str, str, str]
+) -> None:
+    config = LoopConfig(max_rounds=7, deliverable="required")
+    agent, model = mono([*map(ANALYSIS.format, range(6)), "It is 171.", last], mode, config=config)
     run = await agent.run(TASK)
-    assert (run.status, run.reason, run.requests) == ("failed", "parse_failure", 3)
-    assert "no_call" in run.detail
+    assert (ended(run), run.rounds, run.requests) == (end, 7, 8)
+    assert "Deliver now" in model.requests[7].messages[-1].content
+
+
+async def test_analysis_hides_no_reply_that_cannot_be_read() -> None:
+    broken = '<function_call>{"name": </function_call>'
+    agent, _ = mono([ANALYSIS, broken] * 9)
+    run = await agent.run(TASK)
+    assert (run.status, run.reason, run.requests) == ("failed", "parse_failure", 6)
 
 
 @pytest.mark.parametrize("reply", ["It is 171.", "It is 171.\nTASK_DONE"])
@@ -277,6 +298,43 @@ async def test_a_thinker_that_neither_instructs_nor_ends_is_told_the_form(reply:
     run = await agent.run(TASK)
     assert run.status == "completed"
     assert "<instruction>one thing that the Actor is to do</instruction>" in texts(thinker.requests[1])
+
+
+async def test_the_same_instruction_with_the_same_report_three_times_is_stuck() -> None:
+    store = MemoryJournal()
+    reports = [f"Request {at}f3a9c12: I see nothing." for at in range(9)]
+    agent, thinker, actor = dual([told("look again", "p1")] * 9, reports, journal=store)
+    run = await agent.run(TASK)
+    assert ended(run)[:2] == ("stopped", "stuck")
+    (limit,) = [event for event in await events_of(store, run) if isinstance(event, StepLimitReached)]
+    assert "the same instruction with the same report came 3 times in a row" in limit.reason
+    assert (len(thinker.requests), len(actor.requests)) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("instructions", "reports"),
+    [
+        (["look at p1", "look at p2", "look at p3", "look at p4"], ["I see nothing."] * 4),
+        (["look again"] * 4, ["one found", "two found", "three found", "four found"]),
+        (["look again", "look again", "wait", "look again"], ["I see nothing."] * 4),
+    ],
+)
+async def test_another_instruction_or_another_report_is_not_stuck(instructions: list[str], reports: list[str]) -> None:
+    agent, *_ = dual([*map(told, instructions), "TASK_DONE"], [*reports, DONE])
+    assert (await agent.run(TASK)).status == "completed"
+
+
+async def test_what_the_calls_of_the_actor_bring_makes_another_round() -> None:
+    states = iter(range(9))
+
+    @tool(effect="read", polling=True)
+    async def progress() -> str:
+        """How far the work has come."""
+        return f"{next(states)} of 9 done"
+
+    turn = [calls(("progress", {})), "It is still going on."]
+    agent, *_ = dual([*[told("look again")] * 4, "TASK_DONE"], [*turn * 4, DONE], tools=(progress,))
+    assert (await agent.run(TASK)).status == "completed"
 
 
 async def test_the_fault_of_a_role_names_it() -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from surefoot.core.roles import ACTOR
 from surefoot.core.state import Call, DueLimit, Known, State, Turn, changed
 from surefoot.core.stuck import NO_STEPS, Steps, ahead, count, denied, record_and_check, reset
+from surefoot.core.text import json_text
 from surefoot.core.trail import (
     NO_TRAIL,
     SeenCall,
@@ -18,6 +20,7 @@ from surefoot.core.trail import (
     call_digest,
     progress_note,
     proposed,
+    round_ended,
     seen,
     silent,
     standing,
@@ -50,13 +53,34 @@ def step_of(call: Call) -> str:
 
 
 def with_reply(state: State, made: Turn) -> State:
-    """After a reply: one with neither a call nor an answer is counted, and its model told when there are too many."""
+    """After a reply: one with neither a call nor an answer is counted, and its model told when there are too many.
+
+    With one model that plans and acts (`mono`), words are a round like any other. With two, a report ends a round.
+    """
+    if made.role == ACTOR and made.outcome == "answer" and made.want != "answer":
+        state = _round_ended(state, made)
     if made.want != "any":
         return state
-    silences = ("fault", "empty", "no_step")
+    silences = ("fault", "empty", *(() if state.reasoner == "mono" else ("no_step",)))
     if made.outcome in silences or (made.outcome == "calls" and not made.parsed.calls):
         return _traced(state, silent(state.trail, state.seen - 1))
     return _not_silent(state)
+
+
+def _round_ended(state: State, made: Turn) -> State:
+    called: list[Call] = []
+    for turn_before in reversed(state.done):
+        if (instruction := turn_before.parsed.instruction) is not None:
+            break
+        called += turn_before.calls
+    else:
+        return state
+    if any(call.result is not None and call.result.infrastructure for call in called):
+        return state
+    told = json_text([instruction.text, instruction.input, instruction.tool])
+    ended = [_seen(call, call.result) for call in called if call.result is not None]
+    report = made.parsed.final or made.parsed.content or made.message.content
+    return _traced(state, round_ended(state.trail, told, ended, report, state.seen - 1))
 
 
 def with_settled(state: State) -> State:

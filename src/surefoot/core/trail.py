@@ -13,6 +13,7 @@ Where the signs stand, counted in copies of a block of one entry:
     the same entries again                 repeats   +1      +2
     … with a tool that is polled in them   10        20      30
     replies without call and answer        3         -       5
+    one instruction, one report (dual)     -         -       repeats
 
 For a longer block, "+1" and "+2" are single entries that continue it. A proposed turn has no results yet: it continues
 a block when it asks for the calls that would come next. Source: spec/primitives.md, 2.4.
@@ -88,11 +89,13 @@ class Trail:
 
     `entries`: oldest first. `streaks`: for each period from 1, how many of the latest in a row were equal to the one
     that far before them. `silent`: the numbers of the latest replies in a row with neither call nor accepted answer.
+    `rounds`: the latest rounds of two models that were the same, each as its digest and the number of its last reply.
     """
 
     entries: tuple[Entry, ...] = ()
     streaks: tuple[int, ...] = ()
     silent: tuple[int, ...] = ()
+    rounds: tuple[tuple[bytes, int], ...] = ()
 
 
 NO_TRAIL = Trail()
@@ -162,6 +165,20 @@ def silent(trail: Trail, number: int = 0) -> Trail:
     return replace(trail, silent=(*trail.silent, number)[-_MOST_SILENT:])
 
 
+def round_ended(trail: Trail, instruction: str, calls: Iterable[SeenCall], report: str, number: int = 0) -> Trail:
+    """The trail after a round of two models: what was instructed, what was called for it with what result, the report.
+
+    A polled tool has limits of its own, so such a round is left out.
+    """
+    made = tuple(calls)
+    if any(call.polling for call in made):
+        return trail
+    results = (part for call in made for part in (call.asked, call.whole, outcome(call.result)))
+    mark = digest(instruction, outcome(report), *results)
+    same = trail.rounds if trail.rounds and trail.rounds[-1][0] == mark else ()
+    return replace(trail, rounds=(*same, (mark, number)))
+
+
 def add(trail: Trail, config: StepIterationConfig, entry: Entry) -> Trail:
     """The trail with one more entry."""
     entries, before = trail.entries, trail.streaks
@@ -169,14 +186,18 @@ def add(trail: Trail, config: StepIterationConfig, entry: Entry) -> Trail:
         (before[period - 1] if period <= len(before) else 0) + 1 if entry.is_same(entries[-period]) else 0
         for period in range(1, min(config.max_period, len(entries)) + 1)
     )
-    return Trail((*entries, entry)[-config.window :], streaks)
+    return replace(trail, entries=(*entries, entry)[-config.window :], streaks=streaks, silent=())
 
 
 def standing(trail: Trail, config: StepIterationConfig, *, who: str = "the run", least_period: int = 1) -> StepDecision:
     """What the trail as it is gives cause for: the strictest sign, of those the shortest block."""
     if not config.enabled:
         return CONTINUE
-    signs = [_silence(trail.silent, who), *(sign for sign, _ in _signs(trail, config, who, least_period))]
+    signs = [
+        _silence(trail.silent, who),
+        _talk(trail, config, who),
+        *(sign for sign, _ in _signs(trail, config, who, least_period)),
+    ]
     return max(signs, key=lambda sign: sign.strictness)
 
 
@@ -262,6 +283,14 @@ def _silence(numbers: tuple[int, ...], who: str) -> StepDecision:
         return CONTINUE
     reason = f"{who} appears stuck: {len(numbers)} replies in a row held neither a call nor an answer"
     return StepDecision(verdict, "stuck", "monologue", reason, given(numbers))
+
+
+def _talk(trail: Trail, config: StepIterationConfig, who: str) -> StepDecision:
+    count = len(trail.rounds)
+    if count < config.repeats:
+        return CONTINUE
+    reason = f"{who} appears stuck: the same instruction with the same report came {count} times in a row"
+    return StepDecision("stop", "stuck", "repeat", reason, given(number for _, number in trail.rounds))
 
 
 def _reached(count: int, limits: Sequence[tuple[int, Verdict]]) -> Verdict:

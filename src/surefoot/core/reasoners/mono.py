@@ -1,4 +1,4 @@
-"""The mono-model reasoner: one model thinks, acts and delivers. A round is one reply.
+"""The mono-model reasoner: one model thinks, acts and delivers. A round is one reply, also one of analysis alone.
 
 Source: seed 003 and spec/reasoners.md, sections 5, 6 and 8.
 """
@@ -9,7 +9,6 @@ from surefoot.core.budget import reached_limit
 from surefoot.core.reasoners.reading import read_delivering, shaped
 from surefoot.core.reasoners.shared import (
     after_failure,
-    failed_to_read,
     finished,
     given_up,
     has_other_shape,
@@ -46,8 +45,6 @@ def speaker(state: State) -> Think | Learn | End:
         return End(Stopped("refused"))
     if turn.outcome == "cut" and state.speakers[SOLO].cuts_running > state.config.continuations:
         return End(CompletedPartial(joined(state, turn), "truncated"))
-    if turn.outcome == "no_step" and state.speakers[SOLO].nudges_running > state.config.nudges:
-        return failed_to_read(state, SOLO)  # no text stands in for a deliverable
     return misshapen(state, SOLO) or given_up(state, SOLO) or think(state, SOLO)
 
 
