@@ -4,6 +4,7 @@ Each stage is tried down, broken, garbled, of another shape, slow, and with a ye
 is not allowed without it. A run with all stages crashes at every append, and is replayed byte for byte.
 """
 
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -359,6 +360,52 @@ async def test_a_model_of_its_own_plays_the_guard() -> None:
         await Agent(ScriptedModel([]), tools=world.tools(), journal=store).fork(run.id, 3)
     with pytest.raises(UsageError):
         Agent({"solo": judge, "jury": judge})
+
+
+@pytest.mark.parametrize("stage", ["judge", "sanitise"])
+@pytest.mark.parametrize("is_plain", [True, False])
+async def test_a_stage_whose_model_blocks_keeps_to_its_time(stage: str, is_plain: bool) -> None:
+    released, world, store = threading.Event(), World(), MemoryJournal()
+
+    def plain(_: ModelRequest) -> Scripted:
+        released.wait(60)
+        return ALLOW
+
+    async def blocking(_: ModelRequest) -> Scripted:
+        released.wait(0.4)  # it holds up the whole loop, and nobody can cut it off
+        return NOTHING[stage]
+
+    config = guard(judge="self" if stage == "judge" else "", sanitise="model", stage_timeout_s=0.2)
+    if stage == "judge":
+        config = replace(config, sanitise="rules")
+    steps = (calls(PAY if stage == "judge" else READ), "done")
+    model = {"solo": ScriptedModel(steps), "guard": FunctionModel(plain if is_plain else blocking, name="test:guard")}
+    agent = Agent(model, tools=world.tools(), journal=store, config=LoopConfig(guard=config))
+    try:
+        with anyio.fail_after(10):
+            run = await agent.run(TASK)
+    finally:
+        released.set()
+    events = [record.event for record in (await store.read_recorded(run.id))[0]]
+    asked = [e.asking for e in events if isinstance(e, JudgementMade | PerceptionSanitised) and e.asking]
+    assert [one.failure for one in asked] == [f"guard/{stage}: no reply within 0.2 s"]
+
+
+async def test_requests_of_stages_count() -> None:
+    made = await told(BILL_TASK, (calls(READ), calls(PAY), "done"), FULL)
+    assert [len(made.requests(stage)) for stage in ("constraints", "sketch", "sanitise", "judge")] == [1, 1, 1, 1]
+    assert made.run.requests == len(made.model.requests)
+    broken = await told(TASK, (calls(PAY), "done"), guard(judge="self"), {"judge": "Sure!"})
+    assert broken.judgements()[0].asking.requests == 2
+    assert broken.run.requests == len(broken.model.requests)
+
+
+async def test_requests_of_stages_count_against_the_steps_of_the_run() -> None:
+    world = World()
+    config = LoopConfig(guard=guard(judge="self"), budget=Budget(max_steps=6))
+    model = model_of(tuple(calls(("send_note", {"to": "me", "body": str(at)})) for at in range(9)))
+    run = await Agent(model, tools=world.tools(), config=config).run("Send notes 0 to 8 to me.")
+    assert len(model.requests) == run.requests <= 6
 
 
 async def test_a_spent_budget_asks_nobody_and_so_a_person() -> None:

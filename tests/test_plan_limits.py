@@ -5,6 +5,7 @@ Source: spec/planning.md, sections 8, 10 and 11; spec/primitives.md, 2.5.
 
 import asyncio
 import json
+import threading
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -107,7 +108,7 @@ class World:
 
     def agent(
         self,
-        model: ScriptedModel | FunctionModel,
+        model: ScriptedModel | FunctionModel | dict[str, ScriptedModel | FunctionModel],
         config: LoopConfig,
         *more: Tool,
         store: JournalStore | None = None,
@@ -228,6 +229,31 @@ async def test_an_evaluator_has_the_time_that_is_left() -> None:
     agent = World().agent(script(plan(step("a", "look", q="x"))), config, evaluators={"slow": slow})
     async with asyncio.timeout(10):
         run = await agent.run("go", run_id="r")
+    assert ended(run) == ("stopped", "deadline")
+    (evaluation,) = (await planning_of(agent)).evaluations
+    assert (evaluation.passed, "no word" in evaluation.note) == (False, True)
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+async def test_an_evaluator_that_blocks_does_not_pass_the_deadline_unseen(is_plain: bool) -> None:
+    released = threading.Event()
+
+    def plain(_: ExecutionContext) -> EvaluationResult:
+        released.wait(60)
+        return EvaluationResult("", passed=True)
+
+    async def blocking(_: ExecutionContext) -> EvaluationResult:
+        released.wait(0.5)  # it holds up the whole loop, and nobody can cut it off
+        return EvaluationResult("", passed=True)
+
+    evaluators = {"slow": plain if is_plain else blocking}
+    config = configured(answer="off", deadline_s=0.3, evaluators=("slow",))
+    agent = World().agent(script(plan(step("a", "look", q="x"))), config, evaluators=evaluators)
+    try:
+        async with asyncio.timeout(10):
+            run = await agent.run("go", run_id="r")
+    finally:
+        released.set()
     assert ended(run) == ("stopped", "deadline")
     (evaluation,) = (await planning_of(agent)).evaluations
     assert (evaluation.passed, "no word" in evaluation.note) == (False, True)
@@ -757,3 +783,18 @@ async def test_a_number_of_steps_that_is_said_bounds_the_run_and_the_default_eac
     assert ((await bounded.resume("r", config=more)).status, len(asked)) == ("completed", 63)  # answered anew
     free, asked = agent(Budget())
     assert ((await free.run("go", run_id="r")).status, len(asked)) == ("completed", 62)
+
+
+async def test_requests_of_a_judge_count_against_the_ceiling_of_a_plan() -> None:
+    allow = '{"reason": "asked for", "verdict": "allow", "constraint_id": null}'
+    judge = FunctionModel(lambda _: allow, name="test:judge")
+    names = [f"Ann{at}" for at in range(9)]
+    steps = [step(f"s{at}", "send", to=name) for at, name in enumerate(names)]
+    config = LoopConfig(
+        plan=PlanConfig(answer="off", max_llm_calls=5, max_parallel=1), guard=GuardConfig(judge="self", mode="observe")
+    )
+    run = (
+        await World().agent({"solo": script(plan(*steps)), "guard": judge}, config).run(f"Write to {', '.join(names)}.")
+    )
+    assert ended(run) == ("stopped", "llm_budget")
+    assert (len(judge.requests), run.requests) == (4, 5)

@@ -122,8 +122,8 @@ def with_stage(state: State, event: GuardEvent) -> State:
             assert_never(event)
 
 
-def having_asked(state: State, asking: Asking | None) -> State:
-    """The state with what a stage has cost; a request of a stage is no step of the run."""
+def having_asked(state: State, asking: Asking | None, *, is_part_of_step: bool = False) -> State:
+    """The state with what a stage has cost. Its requests count as any other, unless they are part of a step's own."""
     if asking is None:
         return state
     speaker = state.speakers[asking.role]
@@ -132,6 +132,7 @@ def having_asked(state: State, asking: Asking | None) -> State:
         state,
         speakers={**state.speakers, asking.role: speaker},
         usage=state.usage + asking.usage,
+        requests=state.requests + (0 if is_part_of_step else asking.requests),
         elapsed_s=max(state.elapsed_s, asking.elapsed_s),
     )
 

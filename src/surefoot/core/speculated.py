@@ -25,7 +25,7 @@ from surefoot.types.reply import Parsed, ParsedCall
 def with_tree(state: State, event: SpeculationEvent) -> State:
     """The state once something has happened to a tree; one that is not of the newest tree changes nothing else."""
     asking = None if isinstance(event, BranchRejected) else event.asking
-    state = changed(having_asked(state, asking), seen=state.seen + 1)
+    state = changed(having_asked(state, asking, is_part_of_step=True), seen=state.seen + 1)
     gate = state.gate
     if gate is None:
         return state

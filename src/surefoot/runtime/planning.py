@@ -6,10 +6,10 @@ What a running step asks for is made as it would be in a run of its own. Source:
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from surefoot.core.plan.child import with_whole
@@ -22,6 +22,7 @@ from surefoot.core.select.query import CANDIDATES, Hit, blended, meanings, ranke
 from surefoot.core.state import State
 from surefoot.core.text import clean
 from surefoot.core.view import REQUIRED_ONLY
+from surefoot.tools.calling import called, is_async
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
 from surefoot.types.events import Event, InStep, ModelFailed, ModelTraitLearnt, ToolsShortlisted
 from surefoot.types.messages import ModelMessage, ModelRequest
@@ -139,12 +140,14 @@ async def _evaluated(hands: LiveHands, name: str, state: State, planning: Planni
     clock = asyncio.timeout(None if left_s == float("inf") else left_s)
     try:
         async with clock:
-            given: object = evaluator(execution_context(state, planning))
-            found: object = await given if inspect.isawaitable(given) else given
+            asked = partial(evaluator, execution_context(state, planning))
+            found = await called(asked, {}, on_loop=is_async(evaluator))
+            told = ""
     except Exception as error:  # noqa: BLE001  # it is the developer's code
-        told = f"it broke: {type(error).__name__}: {error}"
-        if clock.expired():
-            told = f"it gave no word within {left_s:g} s, when the run's time was over"
+        found, told = None, f"it broke: {type(error).__name__}: {error}"
+    if clock.expired() or not _seconds_left(hands, planning):  # one that blocks the loop cannot be cut off
+        told = f"it gave no word within {left_s:g} s, when the run's time was over"
+    if told:
         return EvaluationResult(name, passed=False, note=clean(told)[:500])
     if not isinstance(found, EvaluationResult):
         return EvaluationResult(name, passed=False, note=f"it gave a {type(found).__name__}, and no EvaluationResult")

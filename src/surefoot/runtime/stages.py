@@ -128,13 +128,14 @@ class Asker:
         self._model = hands.cast.parts[self._role].model
         self._limit_s = config.stage_timeout_s
         self._usage = Usage()
+        self._requests = 0
         self._failures: list[str] = []
         self._has_schema = "schema" in self._model.modes
 
     def asking(self) -> Asking:
         """What it took so far."""
         failure = "; ".join(dict.fromkeys(self._failures))
-        return Asking(self._model.name, self._role, failure, self._usage, self._hands.elapsed_s)
+        return Asking(self._model.name, self._role, failure, self._usage, self._hands.elapsed_s, self._requests)
 
     async def ask(self, prompt: StagePrompt) -> Reply | None:
         """A reply that fits; None where there is none, for a reason that is kept."""
@@ -144,9 +145,13 @@ class Asker:
         if (spent := spent_limit(self._state)) is not None:
             failure = f"not asked: the {spent} of the run are spent"
         else:
+            until_s = self._hands.clock() + limit_s
             try:
                 async with asyncio.timeout(limit_s):
-                    return await self._tried(prompt, limit_s)
+                    reply = await self._tried(prompt, limit_s)
+                if self._hands.clock() < until_s:
+                    return reply
+                failure = f"no reply within {limit_s:g} s"  # it blocked the loop, so it could not be cut off
             except TimeoutError:
                 failure = f"no reply within {limit_s:g} s"
             except ModelError as error:
@@ -184,6 +189,7 @@ class Asker:
             traits=speaker.traits,
             deadline_s=limit_s,
         )
+        self._requests += 1
         try:
             message = await self._model.send(request)
         except TraitRefused as refused:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, assert_never, get_args
+from functools import partial
+from typing import Literal, assert_never, cast, get_args
 
 from surefoot.core.text import json_text
+from surefoot.tools.calling import called, is_async
 from surefoot.types.errors import ModelError, ModelTimeout, ModelUnreachable
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, NativeCall, TextDelta, Usage
 from surefoot.types.ports import Model
@@ -25,7 +27,10 @@ def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "") -> ModelMes
 
 
 class FunctionModel:
-    """A model that is a function of the request. `requests` keeps what it was asked, for the test to look at."""
+    """A model that is a function of the request. `requests` keeps what it was asked, for the test to look at.
+
+    A plain function that is asked for a reply within a time runs in a thread, so that it cannot hold up the loop.
+    """
 
     def __init__(
         self,
@@ -56,9 +61,9 @@ class FunctionModel:
     async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
         """The function's reply; texts are wrapped, errors raised. With `emit`, the text goes out word by word."""
         self.requests.append(request)
-        reply = self._reply(request)
-        if isinstance(reply, Awaitable):
-            reply = await reply
+        is_on_loop = request.deadline_s is None or is_async(self._reply)
+        asked = partial(self._reply, request)
+        reply = cast("Scripted", await called(asked, {}, on_loop=is_on_loop))  # what the function promises
         if isinstance(reply, ModelError):
             raise reply
         message = ModelMessage("assistant", reply) if isinstance(reply, str) else reply
@@ -87,7 +92,7 @@ class ScriptedModel(FunctionModel):
         self._script = list(script)
         super().__init__(self._next, name=name, modes=modes, traits=traits)
 
-    def _next(self, _request: ModelRequest) -> Scripted:
+    async def _next(self, _request: ModelRequest) -> Scripted:
         if not self._script:
             return ModelError("the script of the test model is at its end", kind="bad_request")
         return self._script.pop(0)

@@ -47,7 +47,8 @@ class _Unsaid(int):
 class Budget:
     """What a run may use up. `None` means no limit; a limit that is reached ends the run with what it has.
 
-    `max_steps` counts model requests, and turns that were made without one (`GuardConfig.direct`); `max_tokens` counts
+    `max_steps` counts model requests, those of judge and sanitiser among them, and turns that were made without one
+    (`GuardConfig.direct`); `max_tokens` counts
     input and output together, `max_seconds` the time in which somebody drives the run (not the time it waits for a
     person). `reserve` is the share of tokens, money and time that is kept for the last request, in which the model says
     what is known. `shares` limits a role to its share of tokens and money: `{"thinker": 0.4}`.

@@ -16,7 +16,8 @@ from surefoot.types.messages import Usage
 class Asking:
     """What it took to ask a model for a stage: who was asked in which role, and why there is no reply ("": there is).
 
-    `elapsed_s` as in other events: seconds in which the run was driven, at the end of it.
+    `requests` are those made for it, 0 in records from before they were counted. `elapsed_s` as in other events:
+    seconds in which the run was driven, at the end of it.
     """
 
     model: str
@@ -24,6 +25,7 @@ class Asking:
     failure: str = ""
     usage: Usage = Usage()
     elapsed_s: float = 0.0
+    requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)

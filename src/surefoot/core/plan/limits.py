@@ -4,8 +4,9 @@ Requests side by side are counted before they have come back, so that their numb
 cost nobody knows before: each one under way is reckoned to cost what requests of this run have cost on average. So
 tokens and money can be passed by what the requests under way cost beyond that, of each step at most one.
 
-A turn of calls that is made without a request counts as one. Requests of the guard's stages are no steps; but ways to
-go on are asked for only where a request, or such a turn, may follow.
+A turn of calls that is made without a request counts as one. Requests of the judge and the sanitiser count; one that is
+asked again because its reply did not fit may pass the number by that one. Ways to go on are part of the step that
+follows, and asked for only where a request, or a turn without one, may follow.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from surefoot.core.budget import turns_unasked
 from surefoot.core.plan.dag import Planning
 from surefoot.core.state import State
 from surefoot.types.guard_events import BranchCommitted
-from surefoot.types.moves import Act, Commit, Hypothesise, Move, Propose, TellBranch, Think, Within
+from surefoot.types.moves import Act, Commit, Hypothesise, JudgeCall, Move, Propose, Sanitise, TellBranch, Think, Within
 from surefoot.types.planning import ANSWER
 
 
@@ -53,7 +54,7 @@ def limit_of(name: str, move: Move, state: State, planning: Planning, beside: tu
     """Why a running step may not make a move, beside those under way and those that start now; "" where it may."""
     under_way, started = beside
     match move:
-        case Think() | Hypothesise() | Commit() | TellBranch(BranchCommitted(direct=True)):
+        case Think() | Hypothesise() | Commit() | JudgeCall() | Sanitise() | TellBranch(BranchCommitted(direct=True)):
             return llm_spent(state, planning, last=name == ANSWER, asked=len(asking((*under_way, *started))))
         case Act(call_id):
             call = planning.children[name].call(call_id)
@@ -66,7 +67,7 @@ def limit_of(name: str, move: Move, state: State, planning: Planning, beside: tu
             return ""
 
 
-_ASKING = (Think, Hypothesise, Commit)
+_ASKING = (Think, Hypothesise, Commit, JudgeCall, Sanitise)
 
 
 def asking(moves: Iterable[Move]) -> frozenset[str]:

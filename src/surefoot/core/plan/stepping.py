@@ -36,6 +36,7 @@ from surefoot.types.events import (
     ModelTraitLearnt,
     StepInner,
 )
+from surefoot.types.guard_events import JudgementMade, PerceptionSanitised
 from surefoot.types.plan import PlanStep, StepError, StepExecutionResult, StepStatus
 from surefoot.types.planning import ANSWER
 from surefoot.types.step_events import StepStarted
@@ -133,6 +134,8 @@ def _noticed(state: State, planning: Planning, step_id: str, child: State, inner
     match inner:
         case ModelReplied(requests=requests):
             return changed(planning, stats=counted(planning, llm_calls=requests))
+        case JudgementMade(asking=asking) | PerceptionSanitised(asking=asking) if asking is not None:
+            return changed(planning, stats=counted(planning, llm_calls=asking.requests))
         case CallStarted():
             return changed(planning, stats=counted(planning, tool_calls=1))
         case CallEnded(call_id) | DoubtSettled(call_id):
