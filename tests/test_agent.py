@@ -1,8 +1,14 @@
 """The front door: what a user of the library sees, on scripted models and real journals."""
 
 import asyncio
+import contextlib
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any  # Any: an effect by name
 
 import pytest
 
@@ -552,6 +558,163 @@ async def test_a_tool_that_cancels_itself_or_exits_is_told_and_its_sibling_count
     assert "cancelled from inside" in told[0]
     assert "SystemExit" in told[1]
     assert told[2] == "81"
+
+
+class Panic(BaseException):
+    """What native extensions raise: `pyo3_runtime.PanicException` is no `Exception`."""
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+@pytest.mark.parametrize(
+    ("raised", "says"),
+    [
+        (KeyboardInterrupt("enough"), "KeyboardInterrupt: enough"),
+        (SystemExit(3), "SystemExit: 3"),
+        (GeneratorExit("over"), "GeneratorExit: over"),
+        (Panic("index out of bounds"), "Panic: index out of bounds"),
+        (asyncio.CancelledError(), "ancelled"),
+        (BaseExceptionGroup("two", [Panic("a"), KeyboardInterrupt("b")]), "Panic: a; KeyboardInterrupt: b"),
+    ],
+)
+async def test_whatever_a_tool_raises_is_a_result(raised: BaseException, says: str, is_plain: bool) -> None:
+    def plain() -> str:
+        """Raises."""
+        raise raised
+
+    async def on_loop() -> str:
+        """Raises."""
+        raise raised
+
+    model = ScriptedModel([calls(("breaks", {})), "done"])
+    breaks = tool(plain if is_plain else on_loop, effect="read", name="breaks")
+    run = await Agent(model, tools=[breaks]).run("go")
+    assert run.status == "completed"
+    assert says in model.requests[1].messages[-1].content
+
+
+INTERRUPTED = """
+import asyncio, signal, sys
+from surefoot import Agent, tool
+from surefoot.testing.models import ScriptedModel, calls
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+@tool(effect="read")
+async def works() -> str:
+    "Works and never waits."
+    print("at work", flush=True)
+    while True:
+        pass
+
+agent = Agent(ScriptedModel([calls(("works", {})), "done"]), tools=[works])
+if sys.argv[1] == "run_sync":
+    agent.run_sync("go")
+else:
+    asyncio.new_event_loop().run_until_complete(agent.run("go"))
+"""
+
+
+@pytest.mark.parametrize("how", ["run_sync", "bare loop"])
+def test_an_interrupt_by_the_user_stops_a_tool_that_never_waits(how: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "at work\n"
+        for _ in range(100):
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.1)
+                break
+        else:
+            process.kill()
+        assert "KeyboardInterrupt" in process.stderr.read()
+        assert process.returncode not in (0, -signal.SIGKILL)
+
+
+@pytest.mark.parametrize(("effect", "status"), [("read", "completed"), ("write", "paused")])
+def test_a_tool_that_swallows_its_cancellation_is_left_behind(
+    effect: Any, status: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    @tool(effect=effect, timeout_s=0.1)
+    async def stubborn() -> str:
+        """Does not let itself be stopped."""
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+
+    store = MemoryJournal()
+    model = ScriptedModel([calls(("stubborn", {})), "done"])
+    agent = Agent(model, tools=[stubborn], journal=store, config=LoopConfig(tool_grace_s=0.1))
+    run = agent.run_sync("go")
+    assert run.status == status
+    assert "stubborn did not stop" in caplog.text
+    if status == "completed":
+        assert "left running" in model.requests[1].messages[-1].content
+    else:
+        assert run.reason == "in_doubt"
+
+
+async def test_a_tool_that_tidies_up_when_it_is_cancelled_has_time_for_that() -> None:
+    @tool(effect="read", timeout_s=0.05)
+    async def tidy() -> str:
+        """Takes a moment to stop."""
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.05)
+        return ""
+
+    model = ScriptedModel([calls(("tidy", {})), "done"])
+    assert (await Agent(model, tools=[tidy]).run("go")).status == "completed"
+    said = model.requests[1].messages[-1].content
+    assert "no result within 0.05 s" in said
+    assert "left running" not in said
+
+
+async def test_a_run_that_is_cancelled_does_not_wait_for_a_stubborn_tool_for_ever() -> None:
+    begun = asyncio.Event()
+
+    @tool(effect="read")
+    async def stubborn() -> str:
+        """Does not let itself be stopped."""
+        begun.set()
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+
+    agent = Agent(ScriptedModel([calls(("stubborn", {}))]), tools=[stubborn], config=LoopConfig(tool_grace_s=0.1))
+    running = asyncio.create_task(agent.run("go"))
+    async with asyncio.timeout(10):
+        await begun.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+
+@pytest.mark.parametrize("effect", ["read", "write"])
+async def test_a_tool_that_blocks_the_loop_past_its_limit_is_named(
+    effect: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    @tool(effect=effect, timeout_s=0.05)
+    async def blocks() -> str:
+        """Blocks."""
+        threading.Event().wait(0.2)
+        return "late"
+
+    @tool(effect=effect, timeout_s=0.05)
+    async def waits() -> str:
+        """Waits, and has a result for whoever cancels it."""
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        return "given up"
+
+    model = ScriptedModel([calls(("blocks", {})), calls(("waits", {})), "done"])
+    assert (await Agent(model, tools=[blocks, waits]).run("go")).status == "completed"
+    (said,) = [record.message for record in caplog.records if "event loop" in record.message]
+    assert said.startswith("blocks held up the event loop for 0.2 s, past its limit of 0.05 s")
+    assert "plain `def`" in said
 
 
 async def test_foreign_code_that_breaks_its_promise_ends_nothing_by_accident() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeGuard, get_args
 
@@ -16,8 +17,9 @@ from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import Call, State
 from surefoot.core.text import clean
 from surefoot.core.trail import outcome
+from surefoot.runtime.deadline import Late, within
 from surefoot.runtime.line import Line
-from surefoot.tools.calling import ToolFailed, failure
+from surefoot.tools.calling import as_exception, failure, is_stopping
 from surefoot.tools.function import FunctionTool
 from surefoot.tools.retried import retried
 from surefoot.types.checks import is_number
@@ -47,32 +49,32 @@ async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
     limit_s = _limit_s(call, state, hands.elapsed_s)
     line = Line(hands)
     context = _context(state, call, limit_s, line)
-    clock, is_over = asyncio.timeout(limit_s), False
+    is_over = False
+
+    def once() -> Awaitable[ToolResult]:
+        return tool.call(_handed(call), context)
+
+    may_retry = _is_function(tool) and call.spec.may_repeat and not _is_planned(state)  # others know best themselves
+    work: Callable[[], Awaitable[object]] = partial(retried, once, limit_s) if may_retry else once
     try:
         with line:
-            async with clock:
-                if (
-                    _is_function(tool) and call.spec.may_repeat and not _is_planned(state)
-                ):  # others know best themselves
-                    result: object = await retried(lambda: tool.call(_handed(call), context), limit_s)
-                else:
-                    result = await tool.call(_handed(call), context)
-    except TimeoutError:
+            result = await within(work, limit_s, state.config.tool_grace_s, call.name)
+    except TimeoutError as late:
         has_begun = not (_is_function(tool) and line.ended_waiting)  # of other tools nobody knows
         is_doubtful = has_begun and not call.spec.may_repeat
         if is_doubtful and not state.scope:
             return ()
         why = "" if has_begun else ": one of its services was not ready, so it did not run"
         kind: ResultKind = "in_doubt" if is_doubtful else "timeout"  # other steps go on, so it has to be on record
-        is_over = clock.expired() and kind == "timeout" and _is_cut_short(state, limit_s)
+        is_over = isinstance(late, Late) and kind == "timeout" and _is_cut_short(state, limit_s)
+        if isinstance(late, Late) and late.is_left:
+            why = "; it did not stop when it was cancelled, and was left running"
         if is_over:
             kind, why = "cancelled", ": the run's time is over"
         result = ToolResult(f"no result within {limit_s:g} s{why}", kind, infrastructure=True)
-    except asyncio.CancelledError:
-        if _is_cancelled():
+    except BaseException as error:  # a tool may be anybody's code: the model is told
+        if is_stopping(error):
             raise
-        result = ToolResult("the tool was cancelled from inside", "error")
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # a tool may be anybody's code: the model is told
         result = _failed(error)
     finally:
         _keep_services(hands, tool, context)
@@ -87,8 +89,10 @@ def _handed(call: Call) -> Mapping[str, object]:
 
 def _failed(error: BaseException) -> ToolResult:
     """What a tool raised, for the model; also when the error cannot be put in words, for it is anybody's code too."""
+    if isinstance(error, asyncio.CancelledError):
+        return ToolResult("the tool was cancelled from inside", "error")
     try:
-        return failure(error if isinstance(error, Exception) else ToolFailed(f"{type(error).__name__}: {error}"))
+        return failure(as_exception(error))
     except Exception:  # noqa: BLE001  # its `__str__`
         return ToolResult(type(error).__name__, "error")
 
@@ -125,12 +129,6 @@ def _is_cut_short(state: State, limit_s: float) -> bool:
     return bool(state.scope) and left_s is not None and left_s <= limit_s
 
 
-def _is_cancelled() -> bool:
-    """Whether it is this task that is to end, and not something that a tool waited for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
 async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
     """Whether an interrupted call took effect, as its tool tells. What a probe cannot tell is left to a person."""
     call = state.call(call_id)
@@ -142,13 +140,11 @@ async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]
     context = _context(state, call, limit_s, line)
     try:
         with line:
-            async with asyncio.timeout(limit_s):
-                found: object = await tool.probe(_handed(call), context)
-    except asyncio.CancelledError:
-        if _is_cancelled():
+            asked = partial(tool.probe, _handed(call), context)
+            found = await within(asked, limit_s, state.config.tool_grace_s, f"the probe of {call.name}")
+    except BaseException as error:  # a probe is the user's code: whatever it raises, it could not tell
+        if is_stopping(error):
             raise
-        return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=hands.elapsed_s),)
-    except (Exception, SystemExit):  # noqa: BLE001  # a probe is the user's code: whatever it raises, it could not tell
         return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=hands.elapsed_s),)
     finally:
         _keep_services(hands, tool, context)

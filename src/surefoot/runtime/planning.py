@@ -22,7 +22,7 @@ from surefoot.core.select.query import CANDIDATES, Hit, blended, meanings, ranke
 from surefoot.core.state import State
 from surefoot.core.text import clean
 from surefoot.core.view import REQUIRED_ONLY
-from surefoot.tools.calling import called, is_async
+from surefoot.tools.calling import called, is_async, is_stopping
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
 from surefoot.types.events import Event, InStep, ModelFailed, ModelTraitLearnt, ToolsShortlisted
 from surefoot.types.messages import ModelMessage, ModelRequest
@@ -143,7 +143,9 @@ async def _evaluated(hands: LiveHands, name: str, state: State, planning: Planni
             asked = partial(evaluator, execution_context(state, planning))
             found = await called(asked, {}, on_loop=is_async(evaluator))
             told = ""
-    except Exception as error:  # noqa: BLE001  # it is the developer's code
+    except BaseException as error:  # it is the developer's code
+        if is_stopping(error):
+            raise
         found, told = None, f"it broke: {type(error).__name__}: {error}"
     if clock.expired() or not _seconds_left(hands, planning):  # one that blocks the loop cannot be cut off
         told = f"it gave no word within {left_s:g} s, when the run's time was over"

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
 from typing import cast
 
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.calling import ToolFailed, is_stopping
 from surefoot.tools.services import NO_SERVICE, is_class, key_text
 from surefoot.types.errors import UsageError
 from surefoot.types.ports import ServiceKey, ToolCallContext
@@ -197,7 +197,9 @@ class _Kept:
             async with _opened(factory) as service:
                 self.made.set_result(service)
                 await self.released.wait()
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # a service is the user's code
+        except BaseException as error:  # a service is the user's code
+            if is_stopping(error):
+                raise
             doing = "closed" if self.made.done() else "made"
             _LOG.warning("the service %s could not be %s: %s", key_text(key), doing, type(error).__name__)
             _LOG.debug("the service %s", key_text(key), exc_info=error)  # may tell secrets, so only on request

@@ -53,6 +53,9 @@ class UnderWay:
             await self._tasks.__aexit__(kind, error, trace)
         except BaseExceptionGroup as group:  # one hand failed; the others were cancelled and only echo it
             raise group.exceptions[0] from None
+        finally:
+            if kind is asyncio.CancelledError:
+                await self._recorded(self._all_ended())  # what has ended must not be made again
 
     async def start(self, moves: Sequence[Move], state: State) -> State:
         """Put on record what announces the moves, then let them begin. Gives the state with the announcements."""
@@ -75,9 +78,16 @@ class UnderWay:
             for move, state in self._waiting:
                 self._tasks.create_task(self._make(move, state))
             self._waiting.clear()
-            ended = [await self._ended.get()]
-            while not self._ended.empty():
-                ended.append(self._ended.get_nowait())
+            ended = [await self._ended.get(), *self._all_ended()]
+        events = await self._recorded(ended)
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise asyncio.CancelledError
+        return events
+
+    def _all_ended(self) -> list[tuple[WorldMove, Sequence[Event]]]:
+        return [self._ended.get_nowait() for _ in range(self._ended.qsize())]
+
+    async def _recorded(self, ended: Sequence[tuple[WorldMove, Sequence[Event]]]) -> Sequence[Event]:
         self.moves -= {move for move, _ in ended}
         events = [event for _, some in ended for event in some]
         if events:

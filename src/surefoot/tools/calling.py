@@ -7,10 +7,13 @@ would hold up the whole process.
 from __future__ import annotations
 
 import asyncio
+import dis
 import errno
 import functools
 import inspect
+import logging
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +23,8 @@ from email.message import Message
 from typing import cast
 
 from surefoot.types.tools import ToolResult
+
+_LOG = logging.getLogger("surefoot")
 
 MOST_THREADS = 128
 """Sync tools that run at once in this process; further ones wait."""
@@ -60,8 +65,10 @@ class OutcomeUnknown(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Raised:
-    error: Exception
+class Raised:
+    """What foreign code has raised, as a value."""
+
+    error: BaseException
 
 
 def is_async(fn: Callable[..., object]) -> bool:
@@ -81,6 +88,24 @@ async def called(fn: Callable[..., object], keywords: Mapping[str, object], *, o
     return await value_of(value)
 
 
+async def called_within(fn: Callable[..., object], keywords: Mapping[str, object], name: str, limit_s: float) -> object:
+    """What an async function gives. One that blocks the loop cannot be cut off at its limit, so the log names it."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    since_s = loop.time()
+    try:
+        return await called(fn, keywords, on_loop=True)
+    finally:
+        took_s = loop.time() - since_s
+        if took_s > limit_s and task is not None and not task.cancelling():  # else it would have been cancelled by now
+            _LOG.warning(_BLOCKED, name, took_s, limit_s)
+
+
+_BLOCKED = (
+    "%s held up the event loop for %.1f s, past its limit of %g s, and with it all runs of this process: "
+    "make it a plain `def`, which runs in a thread, or await what takes long"
+)
+
+
 def begun(fn: Callable[..., object], keywords: Mapping[str, object]) -> Future[object]:
     """Let a thread run `fn(**keywords)` with this task's context. `value_of` opens what the future holds in the end."""
     return _threads(os.getpid()).submit(copy_context().run, _outcome, fn, keywords)
@@ -88,7 +113,7 @@ def begun(fn: Callable[..., object], keywords: Mapping[str, object]) -> Future[o
 
 async def value_of(outcome: object) -> object:
     """What a function gave, awaited if it can be; raises what it raised in its thread."""
-    if isinstance(outcome, _Raised):
+    if isinstance(outcome, Raised):
         raise outcome.error
     return await outcome if inspect.isawaitable(outcome) else outcome
 
@@ -108,6 +133,48 @@ def failure(error: Exception) -> ToolResult:
         return ToolResult(text, kind="error", error=named)
     waits = [wait_s for leaf in leaves if (wait_s := _retry_after_s(leaf)) is not None]
     return ToolResult(text, "error", infrastructure=True, error=named, retry_after_s=max(waits, default=None))
+
+
+def as_exception(error: BaseException) -> Exception:
+    """The error, or one that says the same and ends nothing but the call; see `is_stopping`."""
+    if isinstance(error, Exception):
+        return error
+    return ToolFailed("; ".join(_told(leaf) for leaf in _leaves(error)[:10]))
+
+
+def is_stopping(error: BaseException) -> bool:
+    """Whether an exception is to end this task or process, and did not come out of foreign code by its own `raise`.
+
+    Ctrl-C comes at any instruction or out of a handler of signals, and a coroutine is closed where it waits. A tool may
+    raise the same types of exceptions itself, as may native code (`PanicException`): those end its call and no more.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(is_stopping, cast("BaseExceptionGroup[BaseException]", error).exceptions))
+    if not isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+        return False
+    handlers = {_code_of_handler(signal.getsignal(each)) for each in (signal.SIGINT, signal.SIGTERM)} - {None}
+    place = error.__traceback__
+    while place is not None:
+        if place.tb_frame.f_code in handlers:
+            return True
+        if place.tb_next is None:
+            is_raised = dis.opname[place.tb_frame.f_code.co_code[place.tb_lasti]] in _RAISING
+            return not is_raised and not isinstance(error, SystemExit)
+        place = place.tb_next
+    return False
+
+
+_RAISING = ("RAISE_VARARGS", "RERAISE")
+
+
+def _code_of_handler(handler: object) -> object:
+    """The code of what handles a signal, where it is written in Python."""
+    while isinstance(handler, functools.partial):
+        handler = handler.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # of anybody's
+    return getattr(getattr(handler, "__func__", handler), "__code__", None)  # pyright: ignore[reportUnknownArgumentType]  # as above
 
 
 def code_of(status: int) -> str:
@@ -134,8 +201,8 @@ def _outcome(fn: Callable[..., object], keywords: Mapping[str, object]) -> objec
     """A future cannot carry `StopIteration`: it would wait for ever. So errors travel as values."""
     try:
         return fn(**keywords)
-    except Exception as error:  # noqa: BLE001  # raised again on the other side
-        return _Raised(error)
+    except BaseException as error:  # noqa: BLE001  # raised again on the other side; signals come to the main thread alone
+        return Raised(as_exception(error))
 
 
 @functools.lru_cache(maxsize=1)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Generic, ParamSpec, TypeVar, overload
 
 from surefoot.tools.attempts import Attempts, NotBegun
-from surefoot.tools.calling import called, failure, is_async
+from surefoot.tools.calling import called, called_within, failure, is_async
 from surefoot.tools.declared import Declared, Guarded, Planned
 from surefoot.tools.docstring import read_docstring
 from surefoot.tools.render import text_of
@@ -136,7 +136,7 @@ class FunctionTool(Generic[P, R]):
             if contract.services:
                 keywords |= await _provided(contract.services.items(), context)
             if self._on_loop:
-                value = await called(self._fn, keywords, on_loop=True)
+                value = await called_within(self._fn, keywords, self.name, context.deadline_s or math.inf)
             else:
                 value = await self._attempts.made(context.idempotency_key, self._fn, keywords)
         except Exception as error:  # noqa: BLE001  # the edge: whatever a tool raises is for the model to read

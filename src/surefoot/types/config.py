@@ -102,6 +102,7 @@ class LoopConfig:
     with a reminder. `empty_replies`: empty replies after which the run fails. `continuations`: how often an answer that
     was cut by length is asked to go on. `tool_result_chars`: what a model sees of one result; the rest can be paged.
     `max_concurrent_tools`: reads of one reply that may run side by side. `tool_timeout_s`: for tools that name none.
+    `tool_grace_s`: how long a tool may take to stop once its call is given up; then it is left running.
 
     For `mono` and `dual`: `max_rounds` until the deliverable is asked for; `deliverable` "required" takes no plain
     words for an answer. For `dual`: `actor_steps`, requests of one turn of the Actor; `early_deliverable`, whether a
@@ -126,6 +127,7 @@ class LoopConfig:
     context_tokens: int | None = None
     max_concurrent_tools: int = 16
     tool_timeout_s: float = 120.0
+    tool_grace_s: float = 5.0
     finish_with_reads: bool = False
     on_conflict: Literal["first", "error"] = "first"
     repair: Literal["strict", "lossless"] = "lossless"
@@ -158,8 +160,9 @@ class LoopConfig:
             part = getattr(self, name)
             if not isinstance(part, kind) and (part is not None or name == "budget"):
                 raise ConfigError(name, part, f"give a {kind.__name__}" + ("" if name == "budget" else ", or None"))
-        if not (is_number(self.tool_timeout_s) and self.tool_timeout_s > 0):
-            raise ConfigError("tool_timeout_s", self.tool_timeout_s, "give seconds above 0")
+        for name in ("tool_timeout_s", "tool_grace_s"):
+            if not (is_number(seconds := getattr(self, name)) and seconds > 0):
+                raise ConfigError(name, seconds, "give seconds above 0")
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ConfigError(name, getattr(self, name), f"choose one of {', '.join(choices)}")

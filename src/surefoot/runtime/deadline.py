@@ -1,0 +1,98 @@
+"""Await foreign code for a limited time, and leave it behind where it does not let itself be stopped.
+
+The code runs in a task of its own, because one that swallows its cancellation would hold whoever awaits it for ever:
+the run, and whoever wants to stop that. Whatever is raised inside stays inside, since a task that ends with
+`KeyboardInterrupt` or `SystemExit` takes the whole loop along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from surefoot.tools.calling import Raised, is_stopping
+
+_LOG = logging.getLogger("surefoot")
+
+
+class Late(TimeoutError):
+    """No result in time. `is_left`: the code still runs, and nobody waits for it any more."""
+
+    def __init__(self, *, is_left: bool) -> None:
+        super().__init__()
+        self.is_left = is_left
+
+
+async def within(work: Callable[[], Awaitable[object]], limit_s: float, grace_s: float, name: str) -> object:
+    """What the work gives; raises what it raises, and `Late` when it takes longer than `limit_s`.
+
+    It is cancelled then, as when this task is, and has `grace_s` seconds to tidy up; a result that comes in that time
+    counts. One that had ended when this task was cancelled is given all the same. `name` is for the log.
+    """
+    loop = asyncio.get_running_loop()
+    made = _Made(loop.create_future())
+    task = asyncio.create_task(made.by(work))
+    timer = loop.call_later(limit_s, made.stop, task, grace_s)
+    try:
+        outcome = await made.ended
+    except asyncio.CancelledError:
+        if made.outcome is _RUNNING:  # this task is cancelled, and the work with it
+            made.ended = loop.create_future()
+            made.stop(task, grace_s)
+            if await made.ended is _LEFT:
+                _leave(task, grace_s, name)
+            raise
+        outcome = made.outcome
+    finally:
+        timer.cancel()
+    if outcome is _LEFT:
+        _leave(task, grace_s, name)
+        raise Late(is_left=True)
+    if outcome is _STOPPED:
+        raise Late(is_left=False) if made.is_stopped else asyncio.CancelledError
+    if isinstance(outcome, Raised):
+        raise outcome.error
+    return outcome
+
+
+_RUNNING, _LEFT, _STOPPED = object(), object(), object()
+"""It has not ended; it did not end in its grace either; it let itself be cancelled."""
+
+
+class _Made:
+    """How some work ends: known in the same turn of the loop, so that no result waits longer than it has to."""
+
+    __slots__ = ("ended", "is_stopped", "outcome")
+
+    def __init__(self, ended: asyncio.Future[object]) -> None:
+        self.ended = ended
+        self.outcome: object = _RUNNING
+        self.is_stopped = False
+
+    async def by(self, work: Callable[[], Awaitable[object]]) -> None:
+        outcome: object = _STOPPED
+        try:
+            outcome = await work()
+        except BaseException as error:  # it goes on as a value
+            if is_stopping(error):
+                raise
+            outcome = Raised(error)
+        finally:
+            self.over(outcome)
+
+    def stop(self, task: asyncio.Task[None], grace_s: float) -> None:
+        self.is_stopped = True
+        task.cancel()
+        task.get_loop().call_later(grace_s, self.over, _LEFT)
+
+    def over(self, outcome: object) -> None:
+        self.outcome = outcome
+        if not self.ended.done():
+            self.ended.set_result(outcome)
+
+
+def _leave(task: asyncio.Task[None], grace_s: float, name: str) -> None:
+    """Wait for it no more, also not where the loop ends, which waits for all tasks that it knows."""
+    _LOG.warning("%s did not stop within %g s after it was cancelled: it is left running", name, grace_s)
+    asyncio._unregister_task(task)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # told in "Extending asyncio"
