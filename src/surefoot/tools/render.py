@@ -23,8 +23,9 @@ _DEEPEST = 100
 def text_of(value: object) -> str:
     """The text of any value; never raises.
 
-    Not-a-number and infinities inside containers are `null`, as JSON has no word for them. Bytes are described. A
-    structure that holds itself is told as such. Half a surrogate pair, which no journal could store, becomes U+FFFD.
+    Not-a-number and infinities are "NaN", "Infinity" and "-Infinity", in quotes inside containers, as JSON has no such
+    numbers. Bytes are described. A structure that holds itself is told as such. Half a surrogate pair, which no journal
+    could store, becomes U+FFFD.
     """
     match value:
         case str():
@@ -32,7 +33,7 @@ def text_of(value: object) -> str:
         case None:
             return ""
         case float() if not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+            return _word(value)
         case bytes() | bytearray() | memoryview():
             return _described(cast("bytes", value))  # all three have a size in bytes
         case _:
@@ -42,6 +43,8 @@ def text_of(value: object) -> str:
 def _json_or_name(value: object) -> str:
     try:
         text = orjson.dumps(value, default=_known, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+        if "null" in text and _has_word(plain := _plain(value, ())):  # which `null` was written for
+            return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError, AttributeError):  # what orjson raises for what it cannot write
         try:
             plain = _plain(value, ())
@@ -52,6 +55,22 @@ def _json_or_name(value: object) -> str:
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
     # A lone word was put in quotes only because `_known` made text of an object, an enum or a date.
     return cast("str", orjson.loads(text)) if text.startswith('"') else text
+
+
+class _Word(str):
+    """What stands for a number that JSON does not have."""
+
+    __slots__ = ()
+
+
+def _word(value: float) -> _Word:
+    return _Word("NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity")
+
+
+def _has_word(plain: object) -> bool:
+    if isinstance(plain, dict):
+        return any(map(_has_word, cast("dict[str, object]", plain).values()))
+    return any(map(_has_word, cast("list[object]", plain))) if isinstance(plain, list) else isinstance(plain, _Word)
 
 
 class _HoldsItself(Exception):
@@ -111,7 +130,7 @@ def _plain(value: object, above: tuple[int, ...]) -> object:
     if isinstance(value, str):
         return _storable(value)
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return value if math.isfinite(value) else _word(value)
     if id(value) in above:
         raise _HoldsItself
     if len(above) >= _DEEPEST:
