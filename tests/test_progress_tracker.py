@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from surefoot.progress import ProgressTracker
-from surefoot.testing.conformance import expand
+from surefoot.testing.conformance import expand, main
 from surefoot.testing.kinds_progress import symbiont_progress
 from surefoot.types.progress import LimitAction, StepIterationConfig
 
@@ -92,3 +92,30 @@ def test_where_the_original_is_wrong_the_last_decision_is_ours(case_id: str, las
     data = cast("dict[str, object]", expand(json.loads(SHARED.read_text(encoding="utf-8"))))
     got = cast("dict[str, list[dict[str, object]]]", symbiont_progress(data)[case_id])["decisions"]
     assert (got[-1]["decision"], got[-1]["kind"]) == last
+
+
+def test_a_case_that_cannot_be_run_hides_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = {"id": "good", "events": [{"op": "record", "step": "s", "error": "e"}, {"op": "count", "step": "s"}]}
+    cases = [good, {"id": "bad", "events": [{"op": "dance", "step": "s"}]}, {**good, "id": "last"}]
+    file = tmp_path / "cases.json"
+    for given, code in (({"vectors": cases}, 1), ({"vectors": [good], "adversarial": cases[:1]}, 0)):
+        file.write_text(json.dumps({**given, "similarity": [{"a": "x", "b": "x"}]}), encoding="utf-8")
+        assert main(["symbiont_progress", str(file)]) == code
+        results = json.loads(capsys.readouterr().out)["results"]
+        assert results["good"] == {"decisions": [None, 1]}
+        assert results["similarity-0"] == 1.0
+        if code:
+            assert results["last"] == results["good"]
+            assert results["bad"] == {
+                "fault": "ValueError: unknown op 'dance' of step 's': see the `format` of the case file"
+            }
+
+
+def test_a_call_may_come_with_its_arguments() -> None:
+    def turns(*args: object) -> list[str]:
+        rows = [{"op": "observe", "step": "s", "call": "ls", "args": one, "result": "same"} for one in args]
+        decided = symbiont_progress({"vectors": [{"id": "c", "events": rows}]})["c"]
+        return [one["decision"] for one in cast("dict[str, list[dict[str, str]]]", decided)["decisions"]]
+
+    assert turns({"p": 1}, {"p": 2}, {"p": 3}) == ["continue"] * 3
+    assert turns({"p": 1}, {"p": 1}, {"p": 1})[-1] == "correct"

@@ -1,5 +1,6 @@
 """Steps in which no tool may be called: what is offered, refused, retried and put on record. Source: seed 000."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -749,3 +750,14 @@ async def test_a_run_that_dies_at_any_record_comes_to_the_same_end() -> None:
             assert "book Ritz" not in world.ran
             assert len(refused(events)) == len(of(ModelReplied, events)[2].message.calls)
             assert replay(events).differs_at is None
+
+
+async def test_a_tool_step_that_runs_out_of_time_says_timeout() -> None:
+    @tool(effect="read", timeout_s=0.02)
+    async def slow() -> str:
+        """Waits."""
+        await asyncio.Event().wait()
+        return ""
+
+    run = await Agent(ScriptedModel([]), tools=[slow]).run(Task("Go.", steps=(PlanStep("s", tool_id="slow"),)))
+    assert (run.status, run.reason) == ("failed", "timeout")

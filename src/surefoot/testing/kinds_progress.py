@@ -34,6 +34,8 @@ def _run(case: Case) -> Case:
 def _answer(tracker: ProgressTracker, event: Case) -> object:
     step, error = str(event["step"]), str(event.get("error", ""))
     call = event.get("call")
+    if "args" in event:
+        call = {"name": call, "arguments": event["args"]}
     match event["op"]:
         case "begin":
             return tracker.begin_step(step)

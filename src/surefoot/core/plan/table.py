@@ -79,7 +79,8 @@ def _called(step: PlanStep, turn: Turn) -> StepEnded:
     if result is None or result.is_error:
         kind = result.kind if result else "error"
         told = result.content if result else "the call could not be made"
-        error = StepError(_CLASSES.get(kind, "tool"), f"call_{kind}", f"{step.tool_id}: {told}")
+        code = "timeout" if kind == "timeout" else f"call_{kind}"
+        error = StepError(_CLASSES.get(kind, "tool"), code, f"{step.tool_id}: {told}")
         return StepEnded(step.step_id, call_id=call.id, error=error)
     return StepEnded(step.step_id, call_id=call.id, sources=(call.id,), trust=result.trust)
 
