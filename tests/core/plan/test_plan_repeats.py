@@ -18,7 +18,8 @@ from surefoot.core.fingerprint import call_fingerprint, fingerprint
 from surefoot.core.fold import fold
 from surefoot.core.plan.accept import MOST_FAULTS, draft_faults, listed
 from surefoot.core.plan.choosing import selection_given
-from surefoot.core.plan.dag import Escalation, Planning, changed
+from surefoot.core.plan.dag import Escalation, Planning, StepRecord, changed
+from surefoot.core.plan.edits import edit_of
 from surefoot.core.plan.planned import plan_given
 from surefoot.core.plan.reading import DECIDING, LONGEST_ID, decision_in, draft_of, object_of
 from surefoot.core.plan.reflecting import run_reflected
@@ -34,7 +35,7 @@ from surefoot.types.messages import ModelMessage
 from surefoot.types.plan import PlanStep
 from surefoot.types.plan_events import ProposalRefused
 from surefoot.types.planning import ANSWER, RESERVED_IDS, PlanConfig, ProposalKind
-from surefoot.types.reflection import ReplanFromStep
+from surefoot.types.reflection import ReplanFromStep, SkipSteps
 from surefoot.types.tools import Catalogue, ToolSpec
 
 pytestmark = pytest.mark.anyio
@@ -484,3 +485,35 @@ def test_a_corrective_selection_is_held_to_its_size() -> None:
     (refused,) = selection_given(state_of(tools=tools), planning, {"selected_tool_ids": [f"u{at}" for at in range(99)]})
     assert isinstance(refused, ProposalRefused)
     assert refused.detail.split(",")[-2:] == ["u19", "and_79_more"]
+
+
+def test_steps_that_share_an_id_hide_no_fault_of_each_other() -> None:
+    draft = {
+        "steps": [
+            step("a", "ghost"),
+            step("a", "mean", values="{{z.t}}"),
+            step("a", "read_csv", ["gone"], path="x", column="t"),
+            step("b", "phantom", ["a"]),
+        ]
+    }
+    refused = plan_given(state_of(), decomposing(), draft, by="model")
+    assert isinstance(refused, ProposalRefused)
+    assert refused.detail.split(";") == [
+        "duplicate_step_id:a",
+        "unknown_tool:a:ghost",
+        "unknown_tool:b:phantom",
+        "reference_not_a_dependency:a:z",
+        "unknown_dependency:a:gone",
+    ]
+
+
+def test_a_skip_of_what_is_skipped_is_no_edit() -> None:
+    read, mean, _ = STEPS
+    planning = planning_of(StepRecord(read, "skipped"), StepRecord(mean, "failed"))
+    assert edit_of(planning, SkipSteps(("r",), "again")).faults == ("already_skipped:r",)
+    assert [type(one).__name__ for one in edit_of(planning, SkipSteps(("r", "m"), "both")).operations] == ["Skip"]
+    told = {"should_replan": True, "replanning_strategy": {"type": "skip_steps", "step_ids": ["r"], "reason": "again"}}
+    escalation = changed(planning, escalation=Escalation("m", ("mean", "tool", "gone")))
+    (refused,) = run_reflected(state_of(), escalation, told)
+    assert isinstance(refused, ProposalRefused)
+    assert (refused.what, refused.detail) == ("invalid_strategy", "already_skipped:r")

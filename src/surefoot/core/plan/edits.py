@@ -126,6 +126,8 @@ def _skipping(planning: Planning, named: Sequence[str]) -> Edit:
         pass
     cascade = [name for name in planning.order if name in skipped]
     kept = [n for n in cascade if records[n].step.must_succeed or records[n].step.kind == "response"]
+    if set(named) <= live and all(records[name].status == "skipped" for name in named):
+        return Edit(faults=tuple(f"already_skipped:{name}" for name in named))  # it would change nothing
     faults = (
         *(f"unknown_step:{name}" for name in named if name not in live),
         *(f"already_succeeded:{name}" for name in named if name in live and records[name].status == "succeeded"),

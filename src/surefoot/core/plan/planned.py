@@ -6,8 +6,9 @@ user's words is marked, and a person is asked about each of its calls. Source: s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.plan.accept import Forbids, draft_faults, dropped, listed, open_faults, placeholder, repeated
@@ -20,6 +21,8 @@ from surefoot.types.plan_events import PlanEdited, PlanMade, ProposalRefused
 from surefoot.types.planning import Add, Mark, Operation, Plan, SetParameters
 from surefoot.types.reflection import AddRemediationSteps, RemediationStep, ReplanningStrategy
 from surefoot.types.tools import ToolSpec
+
+T = TypeVar("T")
 
 
 def plan_given(state: State, planning: Planning, given: Object, *, by: str) -> PlanMade | PlanEdited | ProposalRefused:
@@ -98,7 +101,35 @@ def _open_faults(
     operations: Sequence[Operation],
     steps: Sequence[PlanStep],
 ) -> list[str]:
-    """The faults of the open steps, tried on a copy: with an edit made, or with the steps of a first plan."""
+    """The faults of the open steps, tried on a copy: with an edit made, or with the steps of a first plan.
+
+    Of steps that share an id each is tried in its turn, so that none hides what is wrong with another.
+    """
+    found: list[str] = []
+    told = frozenset[str]()
+    for some in _each_once(operations, lambda one: one.step.step_id if isinstance(one, Add) else str(id(one))):
+        for tried in _each_once(steps, lambda one: one.step_id):
+            found += [one for one in _faults_of(state, planning, draft, some, tried) if one not in told]
+            told = frozenset(found)
+    return found
+
+
+def _each_once(items: Sequence[T], name: Callable[[T], str]) -> list[list[T]]:
+    """The items so that no name comes twice, as often as it takes for each to be among them."""
+    same: dict[str, list[T]] = {}
+    for one in items:
+        same.setdefault(name(one), []).append(one)
+    most = max(map(len, same.values()), default=1)
+    return [[some[min(at, len(some) - 1)] for some in same.values()] for at in range(most)]
+
+
+def _faults_of(
+    state: State,
+    planning: Planning,
+    draft: Sequence[DraftStep],
+    operations: Sequence[Operation],
+    steps: Sequence[PlanStep],
+) -> list[str]:
     unreadable = [one.step_id for one in draft if one.step is None and one.step_id not in planning.steps]
     tried = planning
     if operations:

@@ -46,6 +46,7 @@ FAULTS: Mapping[str, str] = {
     "unknown_step": "{0} is no step of the plan: name one of the listed steps",
     "already_succeeded": "step {0} has succeeded and cannot be changed: name a step that is still open",
     "must_succeed": "step {0} must succeed and cannot be skipped: choose another strategy",
+    "already_skipped": "{0} is skipped already",
     "no_steps": "no steps are named: name at least one",
     "bad_adjustment": "step {0} cannot be adjusted so: it has to be open, and something has to change",
     "no_adjustments": "no adjustments are given: give at least one",
