@@ -234,8 +234,7 @@ class Driver:
                 call = child.call(call_id)
                 assert call is not None  # noqa: S101  # the move was made from this state
                 takes_ms, result = self.answer(call)
-                failed = "timeout" if result.error.startswith("timeout:") else "error"
-                outcome = failed if result.is_error else "ok"
+                outcome = ("timeout" if result.error.startswith("timeout:") else "error") if result.is_error else "ok"
                 self.calls.append({"step": step_id, "tool": call.name, "params": call.arguments, "outcome": outcome})
                 ended = CallEnded(call_id, result, (self.now_ms + takes_ms) / 1000)
                 self._push(move, InStep(step_id, attempt, ended), takes_ms, self.calls[-1])
