@@ -1,6 +1,8 @@
 """Runs that are longer than their window, through the front door: read again, resumed, in every reasoner and mode."""
 
+import sys
 from collections.abc import Mapping
+from types import FrameType
 
 import pytest
 
@@ -143,3 +145,44 @@ def test_a_window_that_cannot_be_meant_is_refused() -> None:
     for wrong in (0, 999, 1.5, True, "8k"):
         with pytest.raises(ConfigError, match="context_tokens"):
             LoopConfig(context_tokens=wrong)  # type: ignore[arg-type]  # misuse is told
+
+
+class Counted:
+    """Calls one read for ever, and counts how many calls Python makes about some of its steps."""
+
+    def __init__(self, mode: CallMode, *at: int) -> None:
+        self.made = dict.fromkeys(at, 0)
+        self.step = 0
+        self.mode = mode
+
+    def reply(self, _request: ModelRequest) -> Scripted:
+        sys.setprofile(None)
+        self.step += 1
+        if self.step in self.made:
+            sys.setprofile(self._count)
+        if self.mode == "native":
+            return calls(("stone", {"n": self.step}))
+        if self.mode == "schema":
+            return f'{{"thought":"","action":"stone","action_input":{{"n":{self.step}}}}}'
+        return f'Thought: on\nAction: stone\nAction Input: {{"n": {self.step}}}'
+
+    def _count(self, _frame: FrameType, what: str, _arg: object) -> None:
+        self.made[self.step] += what in ("call", "c_call")
+
+
+@tool(effect="read")
+async def stone(n: int) -> str:
+    """What is under a stone."""
+    if n % 2:
+        raise ValueError(f"there is no stone {n * n}")
+    return f"stone {n}"
+
+
+@pytest.mark.parametrize("mode", ["native", "schema", "text"])
+async def test_without_a_window_a_late_step_does_no_more_than_an_early_one(mode: CallMode) -> None:
+    early, late = 40, 840
+    model = Counted(mode, early, late)
+    config = LoopConfig(budget=Budget(max_steps=late + 2))
+    run = await Agent(FunctionModel(model.reply, modes=(mode,)), [stone], config=config).run("Look under every stone.")
+    assert run.reason == "steps"
+    assert model.made[late] <= 1.3 * model.made[early]

@@ -47,8 +47,7 @@ class ReasonerMemory:
         task = state.task
         if task is None:
             raise UsageError("a run without records has no memory: run a task first")
-        turns = [*state.done, state.turn] if state.turn else []
-        said = [message for turn in turns for message in _remembered(state, turn)]
+        said = [message for turn in state.turns for message in _remembered(state, turn)]
         attempt = _attempt_of(state.run_id, task)
         return cls(task.job, task.operator, attempt, (ModelMessage("user", task.text), *said), Run.of(state))
 
@@ -112,15 +111,14 @@ def note_on(attempts: Sequence[State]) -> Attachment:
 def _last_fault(state: State) -> str:
     if state.failure is not None:
         return f"{state.failure.kind}: {state.failure.message}"
-    for turn in (state.turn, *reversed(state.done)):
-        if turn is not None and (error := turn.parsed.error) is not None:
+    for turn in reversed(state.turns):
+        if (error := turn.parsed.error) is not None:
             return f"{error.kind}: {error.detail}" if error.detail else error.kind
     return ""
 
 
 def _calls(state: State) -> list[Call]:
-    turns = [*state.done, state.turn] if state.turn else []
-    return [call for turn in turns for call in turn.calls]
+    return [call for turn in state.turns for call in turn.calls]
 
 
 def _has_effect(call: Call) -> bool:

@@ -7,12 +7,13 @@ from it. Source of the rules: spec/react.md, sections 7, 9 and 10.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
 from surefoot.core.gate.judge import REASONING_STEP
 from surefoot.core.guarded import forked, guard_of, heard, selected, with_answer, with_stage, with_start, with_verdict
+from surefoot.core.history import Lookup
 from surefoot.core.plan.folding import having_read, planning_of, with_plan
 from surefoot.core.plan.iterating import with_limit, with_tries
 from surefoot.core.plan.record import PlanRecord
@@ -211,13 +212,13 @@ def _replied(state: State, event: ModelReplied) -> State:
     calls, ids = calls_of(state, event)
     speaker = state.speakers[event.role]
     fit = fit_of(state, Think(event.step, event.role, event.want))
-    step, told = state.running_step, guidance(state)
+    step, told, called = state.running_step, guidance(state), state.called
     state = changed(
         state,
         seen=state.seen + 1,
-        done=(*state.done, state.turn) if state.turn else state.done,
+        done=state.turns,
         speakers={**state.speakers, event.role: having_said(speaker, event, outcome, fit)},
-        wire_ids=state.wire_ids | ids if ids else state.wire_ids,
+        wire_ids=state.wire_ids.plus(ids),
         usage=state.usage + event.message.usage,
         requests=state.requests + event.requests,
         elapsed_s=max(state.elapsed_s, event.elapsed_s),
@@ -226,8 +227,7 @@ def _replied(state: State, event: ModelReplied) -> State:
     )
     left = rounds_to_tell(state, event.role)
     turn = Turn(event.step, event.message, event.parsed, event.mode, event.want, event.role, outcome, calls, left)
-    if step is not None or told:
-        turn = changed(turn, step_id=step.step_id if step is not None else "", guidance=told)
+    turn = changed(turn, step_id=step.step_id if step is not None else "", guidance=told, called=called)
     return with_reply(changed(state, turn=turn), turn)
 
 
@@ -289,7 +289,7 @@ def _with_result(state: State, call_id: str, result: ToolResult) -> State:
     return changed(state, known=known, has_cut_result=state.has_cut_result or result.blob is not None)
 
 
-def _known_after(known: Mapping[str, Known], call: Call) -> Mapping[str, Known]:
+def _known_after(known: Lookup[str, Known], call: Call) -> Lookup[str, Known]:
     """What is still known after a call has ended, for identical calls to be answered with.
 
     A call with an effect may have changed whatever was read before, and may have undone what an idempotent call did:
@@ -300,14 +300,16 @@ def _known_after(known: Mapping[str, Known], call: Call) -> Mapping[str, Known]:
     spec = call.spec
     if spec is None or result is None:
         return known
-    kept = known if spec.effect == "read" else {key: one for key, one in known.items() if not one.may_repeat}
+    kept = known
+    if spec.effect != "read":
+        kept = Lookup({key: one for key, one in known.items() if not one.may_repeat})
     if spec.polling or result.infrastructure:
         return kept
     if not result.is_error or (result.kind == "in_doubt" and not spec.may_repeat):
-        return {**kept, call.key: Known(call.id, result, spec.may_repeat)}
+        return kept.plus({call.key: Known(call.id, result, spec.may_repeat)})
     before = known.get(call.key)
     is_certain = before is not None and before.result.content == result.content
-    return {**kept, call.key: Known(call.id, result, may_repeat=True, is_certain=is_certain)}
+    return kept.plus({call.key: Known(call.id, result, may_repeat=True, is_certain=is_certain)})
 
 
 def _with_call(state: State, call_id: str, **changes: object) -> State:

@@ -71,7 +71,7 @@ def _anchored(state: State, event: IntentAnchored) -> State:
     is_late = state.gate is None and gate is not None
     state = changed(having_asked(state, event.asking), seen=state.seen + 1, gate=gate, heads={})
     if is_late:
-        for call in (call for turn in (*state.done, state.turn) if turn is not None for call in turn.calls):
+        for call in (call for turn in state.turns for call in turn.calls):
             state = with_start(state, call.id) if call.attempts else state
             state = with_answer(state, call.id)
     return state

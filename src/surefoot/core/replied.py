@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.running import tools_now
@@ -52,11 +53,13 @@ def _is_narrated(state: State, event: ModelReplied, text: str) -> bool:
     return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) for name in names)
 
 
-def calls_of(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], frozenset[str]]:
-    """The calls of a reply in document order, faulty ones among them, each with an id that is new in this run."""
+def calls_of(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], Mapping[str, None]]:
+    """The calls of a reply in document order, faulty ones among them, each with an id that is new in this run; and the
+    new ids.
+    """  # noqa: D205  # one sentence
     if event.want not in _WITH_CALLS:
-        return (), frozenset()
-    ids: set[str] = set()
+        return (), {}
+    ids: dict[str, None] = {}
     short = state.speakers[event.role].traits.get("id_shape") == "alnum9"
 
     def wire_id(received: str, position: int) -> str:
@@ -66,7 +69,7 @@ def calls_of(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], froze
         chosen = minted if not received or received in ids or received in state.wire_ids else received
         while chosen in ids or chosen in state.wire_ids:
             chosen += "_"
-        ids.add(chosen)
+        ids[chosen] = None
         return chosen
 
     step = f"{state.scope}.{event.step}" if state.scope else str(event.step)
@@ -81,4 +84,4 @@ def calls_of(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], froze
         found.append(Call(call_id, wire_id(e.id, e.position), e.name, {}, hidden, fault))
     if event.parsed.errors:
         found.sort(key=lambda call: call.position)
-    return tuple(found), frozenset(ids)
+    return tuple(found), ids

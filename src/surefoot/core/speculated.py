@@ -91,8 +91,7 @@ def _made(state: State, branch: HypothesisBranch) -> State:
     step_id = step.step_id if step is not None else ""
     speaker = state.speakers[SOLO]
     state = changed(state, speakers={**state.speakers, SOLO: changed(speaker, rounds=speaker.rounds + 1)})
-    left = rounds_to_tell(state, SOLO)
-    turn = Turn(number, message, parsed, "native", "any", SOLO, "calls", calls, left, step_id=step_id)
-    done = (*state.done, state.turn) if state.turn is not None else state.done
-    wire_ids, made = state.wire_ids | ids, state.calls_made + len(calls)
-    return changed(state, done=done, turn=turn, wire_ids=wire_ids, calls_made=made, failure=None)
+    left, called = rounds_to_tell(state, SOLO), state.called
+    turn = Turn(number, message, parsed, "native", "any", SOLO, "calls", calls, left, step_id=step_id, called=called)
+    wire_ids, made = state.wire_ids.plus(ids), state.calls_made + len(calls)
+    return changed(state, done=state.turns, turn=turn, wire_ids=wire_ids, calls_made=made, failure=None)

@@ -7,11 +7,12 @@ no model is asked while a call of its last reply is open; so older turns never c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 
 from surefoot.core.gate.record import GateRecord
+from surefoot.core.history import History, Lookup
 from surefoot.core.plan.dag import Planning
 from surefoot.core.plan.record import PlanRecord
 from surefoot.core.stuck import NO_STEPS, Steps
@@ -106,8 +107,8 @@ class Call:
 class Rendered(NamedTuple):
     """What a turn is shown as, and how many tokens that is by estimate."""
 
-    messages: tuple[ModelMessage, ...]
-    tokens: int
+    messages: Sequence[ModelMessage]
+    tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,8 @@ class Turn:
     """One reply and its calls, in the order of the reply. `wrap_up`: how few rounds were left (0: many).
 
     `progress_note` is what is told of a circle that it is part of, `conventions` those of directories that it came to.
-    `step_id` is the step of a plan that it belongs to, `guidance` what was told of that step before it.
+    `step_id` is the step of a plan that it belongs to, `guidance` what was told of that step before it. `called` are
+    the tools that had given results before it.
     """
 
     step: int
@@ -131,6 +133,7 @@ class Turn:
     conventions: str = ""
     step_id: str = ""
     guidance: str = ""
+    called: frozenset[str] = frozenset()
     _memo: dict[str, Rendered] = field(default_factory=dict[str, Rendered], init=False, repr=False, compare=False)
 
     def rendered(self, form: str) -> Rendered | None:
@@ -141,6 +144,15 @@ class Turn:
         """Keep the messages of a settled turn, which cannot change any more."""
         made = self._memo[form] = Rendered(messages, sum(map(message_tokens, messages)))
         return made
+
+    def keep_until(self, form: str, messages: History[ModelMessage]) -> None:
+        """Keep the messages up to the end of this turn, until a later one takes them over (`take_until`)."""
+        self._memo[f"until:{form}"] = Rendered(messages)
+
+    def take_until(self, form: str) -> History[ModelMessage] | None:
+        """What `keep_until` has kept, to add to it."""
+        kept = self._memo.pop(f"until:{form}", None)
+        return kept.messages if kept is not None and isinstance(kept.messages, History) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +229,10 @@ class State:
     instructions: str = ""
     reasoner: str = "react"
     config: LoopConfig = LoopConfig()
-    done: tuple[Turn, ...] = ()
+    done: History[Turn] = History()
     turn: Turn | None = None
-    known: Mapping[str, Known] = field(default_factory=dict[str, Known])
-    wire_ids: frozenset[str] = frozenset()
+    known: Lookup[str, Known] = field(default_factory=Lookup[str, Known])
+    wire_ids: Lookup[str, None] = field(default_factory=Lookup[str, None])
     usage: Usage = Usage()
     requests: int = 0
     elapsed_s: float = 0.0
@@ -256,9 +268,17 @@ class State:
         return self.turn.calls if self.turn else ()
 
     @property
-    def turns(self) -> tuple[Turn, ...]:
+    def turns(self) -> History[Turn]:
         """All turns, the newest last."""
-        return (*self.done, self.turn) if self.turn else self.done
+        return self.done.plus(self.turn) if self.turn else self.done
+
+    @property
+    def called(self) -> frozenset[str]:
+        """The tools that have given results; the same object as long as it is no other."""
+        if self.turn is None:
+            return frozenset()
+        new = {call.name for call in self.turn.calls if call.result is not None} - self.turn.called
+        return self.turn.called | new if new else self.turn.called
 
     @property
     def running_step(self) -> PlanStep | None:

@@ -8,9 +8,9 @@ spec/primitives.md, 2.1 and 2.2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from surefoot.core.history import Lookup
 from surefoot.core.similar import likeness, normal
 from surefoot.core.trail import NO_TRAIL, Entry, SeenCall, Trail, add, digest, given, repeated, shown, standing, turn
 from surefoot.types.progress import CONTINUE, StepDecision, StepIterationConfig
@@ -43,7 +43,7 @@ class Step:
 class Steps:
     """The steps of a run by their ids. Each function gives a new one; a step takes at most some 3 kB."""
 
-    by_id: Mapping[str, Step] = field(default_factory=dict[str, Step])
+    by_id: Lookup[str, Step] = field(default_factory=Lookup[str, Step])
 
 
 NO_STEPS = Steps()
@@ -57,7 +57,7 @@ def begin(steps: Steps, step_id: str) -> Steps:
 
 def reset(steps: Steps, step_id: str) -> Steps:
     """Nothing is known of the step any more, as when it succeeds."""
-    return Steps({each: step for each, step in steps.by_id.items() if each != step_id})
+    return Steps(Lookup({each: step for each, step in steps.by_id.items() if each != step_id}))
 
 
 def count(steps: Steps, step_id: str) -> int:
@@ -182,7 +182,7 @@ def _decided(steps: Steps, step_id: str, step: Step, decision: StepDecision) -> 
 
 
 def _with(steps: Steps, step_id: str, step: Step) -> Steps:
-    return Steps({**steps.by_id, step_id: step})
+    return Steps(steps.by_id.plus({step_id: step}))
 
 
 def _called(step_id: str) -> str:

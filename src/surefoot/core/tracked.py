@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from surefoot.core.history import Lookup
 from surefoot.core.roles import ACTOR
 from surefoot.core.state import Call, DueLimit, Known, State, Turn, changed
 from surefoot.core.stuck import NO_STEPS, Steps, ahead, count, denied, record_and_check, reset
@@ -179,9 +180,9 @@ def verdict(state: State, call: Call) -> StepDecision:
     return proposed(state.trail, config, [call_digest(c.name, c.arguments) for c in state.calls if c.fault is None])
 
 
-def _without_failures(state: State) -> dict[str, Known]:
+def _without_failures(state: State) -> Lookup[str, Known]:
     """What is known but failures that came twice, so that a call which begins anew does run."""
-    return {key: one for key, one in state.known.items() if not (one.may_repeat and one.result.is_error)}
+    return Lookup({key: one for key, one in state.known.items() if not (one.may_repeat and one.result.is_error)})
 
 
 def _reason(event: StepLimitReached) -> str:

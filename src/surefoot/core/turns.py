@@ -131,7 +131,7 @@ def _reminder(state: State, turn: Turn) -> str:
     if turn.step_id and state.plan is not None:
         goal = next((goal_of(state, step) for step in state.plan.steps if step.step_id == turn.step_id), "")
         return f"This step: {goal}\nOnce that is known, say what came of it, with the values." if goal else ""
-    called = {c.name for one in (*state.done[: turn.step - 1], turn) for c in one.calls if c.result is not None}
+    called = turn.called | {call.name for call in turn.calls if call.result is not None}
     names = without_pager(state.offered).names
     missing = [name for name in names if name not in called]
     lines = [f"Tools called so far: {', '.join(name for name in names if name in called) or 'none'}."]

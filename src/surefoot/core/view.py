@@ -15,6 +15,7 @@ import orjson
 
 from surefoot.core.context import Show, fitted, window_of
 from surefoot.core.gate.perception import NO_FRAME, Frame, in_brackets
+from surefoot.core.history import History
 from surefoot.core.notes import Form, ask_for, form_in
 from surefoot.core.pager import without_pager
 from surefoot.core.parse.labels import stop_sequences
@@ -74,8 +75,13 @@ def composed(
         messages.append(_not_shown(state, think.role, fit.dropped))
         messages += _told_before(state, fit.dropped)
     for level, places in fit.spans(state.steps):
-        for at in places:
-            messages += show(at, level).messages
+        if level:
+            for at in places:
+                messages += show(at, level).messages
+        elif places:
+            for part in _settled(state, think.role, show, places[:-1]).parts:
+                messages += part
+            messages += show(places[-1], 0).messages  # the newest may still be shown differently
     messages += (ModelMessage("user", text) for text in asked if text)
     if mode == "native":
         bare = think.want == "reasoning"
@@ -85,6 +91,20 @@ def composed(
         return ModelRequest(system, tuple(messages), mode, tools=offered, schema=held, traits=speaker.traits)
     stops = _STOPS[form_of(state, think.role)]
     return ModelRequest(system, tuple(messages), mode, stop=stops, traits=speaker.traits)
+
+
+def _settled(state: State, role: str, show: Show, places: range) -> History[ModelMessage]:
+    """The messages of settled turns, shown whole. They are kept with the last of them, so only what is new is added."""
+    form = f"{role}:{form_of(state, role)}:{places.start}"
+    made, done = None, len(places)
+    while done and (made := state.done[places[done - 1]].take_until(form)) is None:
+        done -= 1
+    made = made or History[ModelMessage]()
+    for at in places[done:]:
+        made = made.plus(*show(at, 0).messages)
+    if places:
+        state.done[places[-1]].keep_until(form, made)
+    return made
 
 
 def fit_for(state: State, think: Think, show: Show, droppable: int) -> Fit:
@@ -105,7 +125,9 @@ def fit_for(state: State, think: Think, show: Show, droppable: int) -> Fit:
 def _told_before(state: State, dropped: int) -> tuple[ModelMessage, ...]:
     """What the running step was told, where the turn behind it is not shown any more."""
     step = state.running_step
-    gone = (turn.guidance for turn in state.turns[:dropped] if step is not None and turn.step_id == step.step_id)
+    if step is None:
+        return ()
+    gone = (turn.guidance for turn in state.turns[:dropped] if turn.step_id == step.step_id)
     return tuple(ModelMessage("user", text) for text in gone if text)
 
 
@@ -207,8 +229,8 @@ def fitting(state: State, role: str, offered: Catalogue) -> Catalogue:
 def _repeated(state: State, role: str) -> frozenset[str]:
     """The tools of the role's replies since something new was last called."""
     names: set[str] = set()
-    for turn in (state.turn, *reversed(state.done)):
-        if turn is None or (turn.role == role and not (turn.calls and all(call.known for call in turn.calls))):
+    for turn in reversed(state.turns):
+        if turn.role == role and not (turn.calls and all(call.known for call in turn.calls)):
             break
         names.update(call.name for call in turn.calls)
     return frozenset(names)

@@ -56,7 +56,11 @@ class BodyWriter:
         pieces = [message.encoded(key, encode) for message in messages]
         if request.system and not form.folds_system:
             pieces.insert(0, write({"role": form.system_role, "content": request.system}))
-        return b"".join((form.head, b",".join(pieces), self._tail(request)))
+        if not pieces:
+            return form.head + self._tail(request)
+        pieces[0] = form.head + pieces[0]  # so that a long history is copied once
+        pieces[-1] += self._tail(request)
+        return b",".join(pieces)
 
     def _tail(self, request: ModelRequest) -> bytes:
         schema = request.schema

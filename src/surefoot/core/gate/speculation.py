@@ -169,7 +169,7 @@ def dry(state: State, branch: HypothesisBranch) -> tuple[Decision, str]:
     if branch.tool_name in RESERVED:
         return strictest
     spec, number = state.tools.get(branch.tool_name), state.steps + 1
-    done = (*state.done, state.turn) if state.turn is not None else state.done
+    done = state.turns
     turn = Turn(number, ModelMessage("assistant"), Parsed(), "native", "any", SOLO, "calls", step_id=branch.step_id)
     calls: tuple[Call, ...] = ()
     scope = f"{state.scope}." if state.scope else ""

@@ -69,6 +69,8 @@ def _with_call(state: State, step: PlanStep) -> State:
     message = ModelMessage("assistant", calls=(NativeCall("", step.tool_id, step.parameters),))
     parsed = Parsed((ParsedCall(0, step.tool_id, step.parameters),), format="native")
     calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
-    turn = Turn(number, message, parsed, "native", "any", SOLO, "calls", calls, step_id=step.step_id)
-    done = (*state.done, state.turn) if state.turn else state.done
-    return changed(state, done=done, turn=turn, wire_ids=state.wire_ids | ids, calls_made=state.calls_made + 1)
+    turn = Turn(
+        number, message, parsed, "native", "any", SOLO, "calls", calls, step_id=step.step_id, called=state.called
+    )
+    wire_ids = state.wire_ids.plus(ids)
+    return changed(state, done=state.turns, turn=turn, wire_ids=wire_ids, calls_made=state.calls_made + 1)

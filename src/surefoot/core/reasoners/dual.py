@@ -119,8 +119,8 @@ def _is_done(state: State) -> bool:
 def _turn_of_actor(state: State) -> list[Turn]:
     """The Actor's replies since the Thinker spoke, newest first."""
     found: list[Turn] = []
-    for turn in (state.turn, *reversed(state.done)):
-        if turn is None or turn.role != ACTOR:
+    for turn in reversed(state.turns):
+        if turn.role != ACTOR:
             break
         found.append(turn)
     return found
@@ -128,7 +128,7 @@ def _turn_of_actor(state: State) -> list[Turn]:
 
 def proposed(state: State) -> str:
     """The deliverable that the Actor gave before the Thinker's word, if its last turn ended with one; else ""."""
-    turns = (turn for turn in (state.turn, *reversed(state.done)) if turn and turn.role == ACTOR)
+    turns = (turn for turn in reversed(state.turns) if turn.role == ACTOR)
     newest = next((turn for turn in turns if turn.want != "answer"), None)
     return proposal_of(newest) if newest is not None else ""
 
@@ -156,8 +156,8 @@ def _idle_tools(state: State) -> frozenset[str]:
     """
     named: list[str] = []
     is_known = False
-    for turn in (state.turn, *reversed(state.done)):
-        if turn is None or any(c.result is not None and not c.result.is_error and not c.known for c in turn.calls):
+    for turn in reversed(state.turns):
+        if any(c.result is not None and not c.result.is_error and not c.known for c in turn.calls):
             break
         is_known = is_known or any(call.known for call in turn.calls)
         if turn.parsed.instruction is not None:

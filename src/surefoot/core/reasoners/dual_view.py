@@ -36,7 +36,7 @@ _NO_REPORT = "The Actor gave no report."
 
 def actor_turns(state: State) -> Show:
     """What the Actor is shown of the turns."""
-    turns, form = state.turns, form_of(state, ACTOR)
+    turns, form = tuple(state.turns), form_of(state, ACTOR)
 
     def show(at: int, level: int) -> Rendered:
         turn = turns[at]
@@ -56,7 +56,7 @@ def undroppable(state: State) -> int:
 
 def thinker_turns(state: State) -> Show:
     """What the Thinker is shown of the turns."""
-    turns, form = state.turns, form_of(state, THINKER)
+    turns, form = tuple(state.turns), form_of(state, THINKER)
 
     def show(at: int, level: int) -> Rendered:
         turn = turns[at]

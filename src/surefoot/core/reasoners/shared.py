@@ -5,6 +5,8 @@ Source: spec/react.md, sections 2, 7, 9 and 10; spec/reasoners.md, section 8.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from surefoot.core.budget import limit_for, reached_limit, spent_limit
 from surefoot.core.gate.judge import answer_of_finish
 from surefoot.core.roles import ROLES, SOLO
@@ -81,9 +83,9 @@ def has_other_shape(turn: Turn) -> bool:
 
 def misshapen(state: State, role: str) -> End | None:
     """The end of a run whose output does not fit its schema, once a correction was asked for in vain."""
-    own = [turn for turn in (*state.done, state.turn) if turn is not None and turn.role == role]
-    is_second = len(own) > 1 and has_other_shape(own[-1]) and has_other_shape(own[-2])
-    return End(CompletedPartial(said(own[-1]).strip(), "schema")) if is_second else None
+    own = list(islice((turn for turn in reversed(state.turns) if turn.role == role), 2))  # the newest first
+    is_second = len(own) > 1 and all(map(has_other_shape, own))
+    return End(CompletedPartial(said(own[0]).strip(), "schema")) if is_second else None
 
 
 def said(turn: Turn) -> str:
