@@ -41,6 +41,7 @@ bench: $(STAMP)  ## what a step costs, against the raw loop in the same run
 	$(BIN)/python benchmarks/reasoners.py
 	$(BIN)/python benchmarks/context.py
 	$(BIN)/python benchmarks/long_run.py
+	$(BIN)/python benchmarks/admission.py
 	$(BIN)/python benchmarks/selection.py
 
 house: $(STAMP)  ## how large and how knotted the source is, beside what it should be

@@ -28,6 +28,7 @@ class A(Adapter):
             instructions=SYSTEM,
             config=LoopConfig(budget=Budget(max_steps=max_steps + STEPS_TO_SPARE)),
             journal=Path(folder) / "journal.db",
+            max_concurrent_runs=10_000,  # the bench says how many run at once
         )
 
     async def run(self, agent, prompt, max_steps):

@@ -19,6 +19,7 @@ from surefoot.core.roles import ROLES
 from surefoot.core.state import EMPTY, Call, State
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run, asked_about
+from surefoot.runtime.admission import Admission
 from surefoot.runtime.cast import Cast, by_role, cast_of, judge_of
 from surefoot.runtime.drive import drive
 from surefoot.runtime.guarding import anchor, anchor_late, approval, expired, refusal, settled_result
@@ -71,7 +72,8 @@ class Agent:
     model's wire can carry. `fallback` answers while the circuit of a model that was given by name is open. `thinking`
     is how `mono` and `dual` are asked to think (`runtime/templates.py`). For `plan`, `evaluators` look at a run whose
     steps are done, by name, and `encoder` helps to find tools (`models/encoder.py`). `prompts` replaces templates, by
-    call mode or "ROLE_MODE". Raises `UsageError` for what cannot work.
+    call mode or "ROLE_MODE". `max_concurrent_runs` are driven at once, further ones wait in order
+    (`runtime/admission.py`). Raises `UsageError` for what cannot work.
     """
 
     model: str | Model | Mapping[str, str | Model]
@@ -89,6 +91,8 @@ class Agent:
     encoder: Encoder | None = field(default=None, repr=False)
     evaluators: Mapping[str, Evaluator] = field(default_factory=dict[str, Evaluator], repr=False)
     mcp: McpGiven | Sequence[McpGiven] | McpServers | None = field(default=None, repr=False)
+    max_concurrent_runs: int = 64
+    _admission: Admission = field(init=False, repr=False)
     _cast: Cast = field(init=False, repr=False)
     _store: JournalStore = field(init=False, repr=False)
     _offers: Offers = field(init=False, repr=False)
@@ -115,6 +119,7 @@ class Agent:
         store = store_of(self.journal)
         offers = Offers(bound_tools((*self.tools, *own), services), self.config, self.mcp, Pins.beside(store))
         for name, value in (
+            ("_admission", Admission(self.max_concurrent_runs)),
             ("_cast", parts),
             ("_store", store),
             ("_offers", offers),
@@ -130,12 +135,12 @@ class Agent:
 
         `watch` gets every event, and with `stream` the pieces of replies too. Cancelling leaves the run resumable.
         """
-        offered = await self._offers.now()
-        asked = planned(task, self.reasoner, offered.catalogue, self.config)
-        journal = await self._store.open(run_id or new_run_id(), create=True)
-        async with _Opened(journal):
-            first = self._started(journal.run_id, asked, offered)
-            return await self._drive(journal, first, watch, stream=stream, offered=offered)
+        async with self._admission.place():
+            offered = await self._offers.now()
+            asked = planned(task, self.reasoner, offered.catalogue, self.config)
+            async with _Opened(await self._store.open(run_id or new_run_id(), create=True)) as journal:
+                first = self._started(journal.run_id, asked, offered)
+                return await self._drive(journal, first, watch, stream=stream, offered=offered)
 
     def run_sync(self, task: str | Task, *, run_id: str = "", watch: Watch | None = None, stream: bool = False) -> Run:
         """`run` for scripts. Must not be called where an event loop is running."""
@@ -176,8 +181,7 @@ class Agent:
         A completed run is given back as it is. Resuming approves nothing. `config` replaces the limits that ended it,
         and the tool profile: one without a profile lifts it.
         """
-        journal = await self._store.open(run_id)
-        async with _Opened(journal):
+        async with self._admission.place(), _Opened(await self._store.open(run_id)) as journal:
             state = fold(await journal.read())
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
@@ -214,19 +218,22 @@ class Agent:
 
         `config` replaces that of the parent. Raises `UsageError` for an unknown run or a record that it does not have.
         """
-        records, _ = await self._store.read_recorded(run_id)
-        state = fold(record.event for record in records[:at])
-        config = bounded(config, state.reasoner, state.planning) if config is not None else None
-        changes, selected = dict[str, Speaker](), tuple[Event, ...]()
-        if state.task is not None:  # what cannot be driven is not made
-            changes, selected = self._cast.changes(state), (*anchor_late(state, config), *selected_anew(state, config))
-        forked = new_id or new_run_id()
-        await self._store.fork(run_id, at, forked)
-        journal = await self._store.open(forked)
-        async with _Opened(journal):
-            first: list[Event] = [RunForked(forked, run_id, at, changes, config), *selected]
-            first += self._cast.remembered(_other_models(changes, state))
-            return await self._drive(journal, first, watch, stream=stream, state=state)
+        async with self._admission.place():
+            records, _ = await self._store.read_recorded(run_id)
+            state = fold(record.event for record in records[:at])
+            config = bounded(config, state.reasoner, state.planning) if config is not None else None
+            changes, selected = dict[str, Speaker](), tuple[Event, ...]()
+            if state.task is not None:  # what cannot be driven is not made
+                changes, selected = (
+                    self._cast.changes(state),
+                    (*anchor_late(state, config), *selected_anew(state, config)),
+                )
+            forked = new_id or new_run_id()
+            await self._store.fork(run_id, at, forked)
+            async with _Opened(await self._store.open(forked)) as journal:
+                first: list[Event] = [RunForked(forked, run_id, at, changes, config), *selected]
+                first += self._cast.remembered(_other_models(changes, state))
+                return await self._drive(journal, first, watch, stream=stream, state=state)
 
     async def settle(self, run_id: str, call_id: str, outcome: Outcome, *, by: str, result: str = "") -> Run:
         """Say what became of a call in doubt: "done" (with `result`), "not_done" (it runs again), or "abandoned"."""
@@ -358,8 +365,8 @@ class _Opened:
     def __init__(self, journal: RunJournal) -> None:
         self._journal = journal
 
-    async def __aenter__(self) -> None:
-        return
+    async def __aenter__(self) -> RunJournal:
+        return self._journal
 
     async def __aexit__(self, *_: object) -> None:
         await self._journal.release()

@@ -1,0 +1,70 @@
+"""How many runs of one agent are driven at once; the others wait in the order in which they came.
+
+Thousands of runs that are started together would each do their first work in one turn of the event loop, which stands
+still for so long: no timer fires, no reply is read. A run that waits has no record yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from surefoot.types.checks import is_whole
+from surefoot.types.errors import ConfigError
+
+
+@dataclass(slots=True)
+class _Place:
+    is_held: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """The free places of one event loop, and whose turn it is to take one."""
+
+    free: asyncio.Semaphore
+    first: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+_PLACE: ContextVar[_Place | None] = ContextVar("surefoot_place", default=None)
+"""The place of the run in which this code runs: of its tools, and of the runs that they start."""
+
+
+class Admission:
+    """The places for the runs of one agent, as many on each event loop. Raises `ConfigError` for less than one."""
+
+    def __init__(self, most: int) -> None:
+        if not is_whole(most, 1):
+            raise ConfigError("max_concurrent_runs", most, "give a whole number of at least 1")
+        self._most = most
+        self._doors: dict[asyncio.AbstractEventLoop, _Door] = {}
+
+    @asynccontextmanager
+    async def place(self) -> AsyncGenerator[None]:
+        """Wait for a place, and hold it. A run inside of a run uses the outer one's, or both could wait for ever."""
+        outer = _PLACE.get()
+        if outer is not None and outer.is_held:
+            yield
+            return
+        door = self._door()
+        async with door.first:
+            await asyncio.sleep(0)  # one run a turn of the loop, also while there are places for all
+            await door.free.acquire()
+        place = _Place()
+        token = _PLACE.set(place)
+        try:
+            yield
+        finally:
+            place.is_held = False  # what a tool has left behind is inside of no run any more
+            _PLACE.reset(token)
+            door.free.release()
+
+    def _door(self) -> _Door:
+        loop = asyncio.get_running_loop()
+        if loop not in self._doors:
+            self._doors = {each: door for each, door in self._doors.items() if not each.is_closed()}
+            self._doors[loop] = _Door(asyncio.Semaphore(self._most))
+        return self._doors[loop]

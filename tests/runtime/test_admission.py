@@ -1,0 +1,176 @@
+"""How many runs of one agent are driven at once, and in which order the others come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from surefoot.agent import Agent
+from surefoot.journal.memory import MemoryJournal
+from surefoot.run import Run
+from surefoot.testing.models import FunctionModel, Scripted, calls
+from surefoot.tools.function import tool
+from surefoot.types.config import LoopConfig
+from surefoot.types.errors import ConfigError
+from surefoot.types.messages import ModelRequest
+
+pytestmark = pytest.mark.anyio
+LIMIT_S = 20
+
+
+class Held:
+    """A model that answers each run when it is told to, and remembers the tasks in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.came: list[str] = []
+        self.gates: dict[str, asyncio.Event] = {}
+
+    async def reply(self, request: ModelRequest) -> Scripted:
+        task = request.messages[0].content
+        self.came.append(task)
+        await self.gates.setdefault(task, asyncio.Event()).wait()
+        return "done"
+
+    async def until(self, wanted: Callable[[], bool]) -> None:
+        async with asyncio.timeout(LIMIT_S):
+            while not wanted():  # noqa: ASYNC110  # what it waits for tells nobody
+                await asyncio.sleep(0)
+
+
+def started(agent: Agent, *tasks: str) -> list[asyncio.Task[Run]]:
+    return [asyncio.create_task(agent.run(task, run_id=task)) for task in tasks]
+
+
+async def turns(number: int = 200) -> None:
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def test_further_runs_wait_in_order_and_have_no_record_before() -> None:
+    model, store = Held(), MemoryJournal()
+    running = started(Agent(FunctionModel(model.reply), journal=store, max_concurrent_runs=2), "a", "b", "c", "d")
+    await turns()
+    assert model.came == ["a", "b"]
+    assert {info.run_id for info in await store.runs()} == {"a", "b"}
+    model.gates["b"].set()
+    await model.until(lambda: len(model.came) > 2)
+    await turns()
+    assert model.came == ["a", "b", "c"]
+    for task in "acd":
+        model.gates.setdefault(task, asyncio.Event()).set()
+    async with asyncio.timeout(LIMIT_S):
+        assert [run.status for run in await asyncio.gather(*running)] == ["completed"] * 4
+
+
+async def test_a_run_that_is_cancelled_while_it_waits_leaves_the_queue() -> None:
+    model = Held()
+    running = started(Agent(FunctionModel(model.reply), max_concurrent_runs=1), "a", "b", "c")
+    await turns()
+    running[1].cancel()
+    await turns()
+    model.gates["a"].set()
+    await model.until(lambda: len(model.came) > 1)
+    assert model.came == ["a", "c"]
+    model.gates["c"].set()
+    async with asyncio.timeout(LIMIT_S):
+        await asyncio.wait(running)
+    assert running[1].cancelled()
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+async def test_a_run_inside_of_a_run_uses_its_place(*, in_thread: bool) -> None:
+    def reply(request: ModelRequest) -> Scripted:
+        is_outer = request.messages[0].content == "outer"
+        return calls(("ask", {})) if is_outer and len(request.messages) == 1 else "done"
+
+    def recipe() -> Agent:
+        return Agent(FunctionModel(reply), [ask_sync if in_thread else ask], max_concurrent_runs=1)
+
+    @tool(effect="read", name="ask")
+    async def ask() -> str:
+        """Ask another."""
+        return (await agent.run("inner")).answer
+
+    @tool(effect="read", name="ask")
+    def ask_sync() -> str:
+        """Ask another."""
+        return recipe().run_sync("inner").answer
+
+    agent = recipe()
+    async with asyncio.timeout(LIMIT_S):
+        run = await agent.run("outer")
+    assert (run.status, run.calls) == ("completed", 1)
+
+
+async def test_a_run_that_waits_for_a_person_holds_no_place() -> None:
+    @tool(effect="transact")
+    async def pay(to: str) -> str:
+        """Pay somebody."""
+        await asyncio.Event().wait()
+        return f"paid {to}"
+
+    def reply(request: ModelRequest) -> Scripted:
+        return calls(("pay", {"to": "XX99"})) if request.messages[0].content == "a" else "done"
+
+    config = LoopConfig(tool_timeout_s=0.01)
+    agent = Agent(FunctionModel(reply), [pay], config=config, max_concurrent_runs=1)
+    async with asyncio.timeout(LIMIT_S):
+        assert (await agent.run("a", run_id="a")).status == "paused"
+        assert (await agent.run("b")).status == "completed"
+
+
+async def test_what_a_run_has_left_behind_is_inside_of_no_run() -> None:
+    model, left = Held(), list[asyncio.Task[Run]]()
+
+    def reply(request: ModelRequest) -> object:
+        if request.messages[0].content != "outer":
+            return model.reply(request)
+        return calls(("leave", {})) if len(request.messages) == 1 else "done"
+
+    @tool(effect="read")
+    async def leave() -> str:
+        """Start something that lasts longer."""
+        left.append(asyncio.create_task(later()))
+        return "started"
+
+    async def later() -> Run:
+        await over.wait()
+        return await agent.run("left")
+
+    over, agent = asyncio.Event(), Agent(FunctionModel(reply), [leave], max_concurrent_runs=1)  # type: ignore[arg-type]  # gives replies
+    await agent.run("outer")
+    first = started(agent, "a")
+    await model.until(lambda: bool(model.came))
+    over.set()
+    await turns()
+    assert model.came == ["a"]
+    for task in ("a", "left"):
+        model.gates.setdefault(task, asyncio.Event()).set()
+    async with asyncio.timeout(LIMIT_S):
+        await asyncio.gather(*first, *left)
+
+
+async def test_many_runs_begin_one_in_each_turn_of_the_loop() -> None:
+    model = Held()
+    running = started(Agent(FunctionModel(model.reply), max_concurrent_runs=50), *map(str, range(300)))
+    most = before = 0
+    while before < 50:
+        await asyncio.sleep(0)
+        most, before = max(most, len(model.came) - before), len(model.came)
+    assert most <= 2
+    for each in running:
+        each.cancel()
+    await asyncio.wait(running, timeout=LIMIT_S)
+
+
+@pytest.mark.parametrize("most", [0, -1, 1.5, True, "2", None])
+async def test_a_number_that_cannot_be_meant_is_refused(most: object) -> None:
+    with pytest.raises(ConfigError, match="max_concurrent_runs"):
+        Agent(FunctionModel(lambda _: "done"), max_concurrent_runs=most)  # type: ignore[arg-type]  # misuse
+
+
+def test_one_agent_serves_one_loop_after_the_other() -> None:
+    agent = Agent(FunctionModel(lambda _: "done"), max_concurrent_runs=1)
+    assert [agent.run_sync("a").status, agent.run_sync("b").status] == ["completed", "completed"]
