@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -146,7 +147,13 @@ def start(folder: Path, *arguments: str, stdin: IO[str] | None = None) -> subpro
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=None if sys.platform == "win32" else _with_its_own_signals,  # noqa: PLW1509  # it touches no lock
     )
+
+
+def _with_its_own_signals() -> None:
+    """Ctrl-C ends the command also where whoever started the tests ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def ended(process: subprocess.Popen[str]) -> Ended:

@@ -43,6 +43,13 @@ def block(text: str) -> str:
     while not Path("go").exists():
         time.sleep(0.01)
     return "blocked"
+
+@surefoot.tool(effect="read", timeout_s=0.2)
+def hang(text: str) -> str:
+    """Never come back."""
+    while not Path("go").exists():
+        time.sleep(0.01)
+    return "came back"
 '''
 
 
@@ -99,6 +106,28 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed(folder: Path) -> None:
         assert "Traceback" not in err
         chat.script += [says("It is set.")]
         assert ended(start(folder, "resume", run_id)).out == "It is set.\n"
+
+
+def test_sigterm_leaves_a_run_that_can_be_resumed(folder: Path) -> None:
+    with chat_server() as chat:
+        run_id, code, err = broken_off(folder, chat, "set_value", signal.SIGTERM)
+        assert code == 143
+        assert f"surefoot resume {run_id}" in err
+        assert "Traceback" not in err
+        chat.script += [says("It is set.")]
+        assert ended(start(folder, "resume", run_id)).out == "It is set.\n"
+
+
+def test_the_process_does_not_wait_for_a_tool_that_cannot_be_stopped(folder: Path) -> None:
+    with chat_server() as chat:
+        run_id, code, err = broken_off(folder, chat, "block", signal.SIGTERM)
+        assert code == 143
+        assert f"surefoot settle {run_id} 1.0" in err
+        chat.script += [calls(("hang", {"text": "once"})), says("It took too long.")]
+        (folder / "go").unlink()
+        done = ended(start(folder, "run", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it."))
+    assert (done.code, done.out) == (0, "It took too long.\n")
+    assert not (folder / "go").exists()
 
 
 def test_a_second_ctrl_c_leaves_a_tool_that_cannot_be_stopped(folder: Path) -> None:

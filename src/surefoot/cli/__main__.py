@@ -6,6 +6,6 @@ from pathlib import Path
 if sys.path and Path(sys.path[0] or ".").resolve() == Path.cwd():
     del sys.path[0]  # what a run writes into its folder must not be imported into this process
 
-from surefoot.cli import main
+from surefoot.cli import process
 
-main()
+process()

@@ -12,6 +12,7 @@ JOURNAL_TROUBLE = 1
 MISUSED = 2
 FAILED = 5
 INTERRUPTED = 130
+TERMINATED = 143
 
 CODES: Mapping[Status, int] = {
     "completed": DONE,
@@ -27,8 +28,8 @@ CODES: Mapping[Status, int] = {
 
 HELP = (
     "Exit codes: 0 completed · 3 completed with a reservation · 4 stopped · 5 failed · 6 paused, a person has to "
-    "speak · 130 cancelled or interrupted · 2 wrong usage or configuration · 1 the journal cannot be read or written "
-    "(also: `replay` comes to something else, a check of `doctor` failed)."
+    "speak · 130 cancelled or interrupted · 143 terminated · 2 wrong usage or configuration · 1 the journal cannot be "
+    "read or written (also: `replay` comes to something else, a check of `doctor` failed)."
 )
 
 

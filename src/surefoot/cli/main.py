@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -16,6 +18,22 @@ from surefoot.types.errors import SurefootError, extra_needed
 DEBUG_VARIABLE = "SUREFOOT_DEBUG"
 
 _NEEDED = ("typer", "rich")
+
+
+GRACE_S = 5.0
+"""How long the end of the process waits for a tool's thread, which cannot be stopped."""
+
+
+def process() -> None:
+    """`main` as all that this process does: it ends within `GRACE_S`, where Python would wait for a thread for ever."""
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        leaving = threading.Timer(GRACE_S, _leave_threads, (code,))
+        leaving.daemon = True
+        leaving.start()
+        raise
 
 
 def main() -> None:
@@ -42,6 +60,13 @@ def main() -> None:
     except KeyboardInterrupt:
         print("surefoot: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
+
+
+def _leave_threads(code: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # whoever read it may be gone
+            stream.flush()
+    os._exit(code)
 
 
 def one_line(text: str) -> str:
