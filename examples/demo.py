@@ -24,6 +24,8 @@ from threading import Thread
 
 EXAMPLES = Path(__file__).resolve().parent
 SUREFOOT = (sys.executable, "-m", "surefoot.cli")
+LIMIT_S = 1100
+"""Seconds that a task may take."""
 
 
 @dataclass(frozen=True)
@@ -127,9 +129,13 @@ def pages() -> Generator[str]:
 
 def was_brought(demo: Demo, folder: Path) -> bool:
     """Whether the journal has what the task needs before the first step; shows what it has there."""
-    listed = subprocess.run([*SUREFOOT, "runs", "--json"], cwd=folder, capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        [*SUREFOOT, "runs", "--json"], cwd=folder, capture_output=True, text=True, check=True, timeout=60
+    )
     run_id = json.loads(listed.stdout)["run"]["run_id"]
-    shown = subprocess.run([*SUREFOOT, "show", run_id], cwd=folder, capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        [*SUREFOOT, "show", run_id], cwd=folder, capture_output=True, text=True, check=True, timeout=60
+    )
     before, first_step, _ = shown.stdout.partition("\nstep 1 ·")
     lines = [line for line in before.splitlines() if any(part in line for part in demo.brought)]
     print(f"   surefoot show {run_id}, before its first step:", *lines, sep="\n   ")
@@ -143,7 +149,12 @@ def play(demo: Demo, host: str) -> bool:
     given = [text.replace("{host}", host) for text in (*demo.arguments, demo.question)]
     print(f"\n── {demo.title}\n   {shlex.join(['surefoot', 'run', *given])}\n", flush=True)
     begun = time.monotonic()
-    done = subprocess.run([*SUREFOOT, "run", *given], cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+    command = [*SUREFOOT, "run", *given]
+    try:
+        done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        print(f"   ✗ no answer in {LIMIT_S} s")
+        return False
     answer = done.stdout.strip()
     right = done.returncode == 0 and demo.is_right(answer, folder)
     print(f"   answer: {answer}")

@@ -2,6 +2,17 @@
 
 import pytest
 
+LIMITS_S = {"slow": 600, "real_model": 3700}
+"""What a test may take that says by its mark that it needs longer; for all others pyproject.toml has the limit."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests that are marked as slow their time, unless they name one of their own."""
+    for item in items:
+        longer = [limit_s for mark, limit_s in LIMITS_S.items() if item.get_closest_marker(mark)]
+        if longer and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(max(longer)))
+
 
 @pytest.fixture(autouse=True)
 def nothing_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

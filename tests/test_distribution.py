@@ -50,7 +50,9 @@ def test_the_library_alone_installs_few_distributions() -> None:
 
 def test_importing_surefoot_loads_nothing_heavy() -> None:
     code = "import sys, surefoot; print(*(m for m in sys.modules if '.' not in m))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()
     assert "surefoot" in out
     assert not set(HEAVY) & set(out)
 
@@ -63,5 +65,7 @@ def test_an_agent_is_ready_without_pydantic_or_an_http_client() -> None:
         "Agent('http://127.0.0.1:9/v1#m', tools=[add])\n"
         "print(*(m for m in sys.modules if '.' not in m))"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()
     assert not {"pydantic", "aiohttp", "rapidfuzz", "typer", "rich", "xllamacpp"} & set(out)

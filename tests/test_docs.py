@@ -92,5 +92,6 @@ def test_an_example_runs(block: str, base_url: str, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr

@@ -195,6 +195,32 @@ def test_nothing_unfinished_stands_in_the_source() -> None:
     assert not [f"{name} holds {word}" for name, text in TEXTS.items() for word in words if word in text]
 
 
+def waits_for_ever(tree: ast.Module) -> list[int]:
+    """Lines that wait for a process or read from its pipe with no limit; an awaited call has that of its test."""
+    awaited = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Await)}
+    found: list[int] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.comprehension):
+            if isinstance(node.iter, ast.Attribute) and node.iter.attr in ("stdout", "stderr"):
+                found.append(node.iter.lineno)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and id(node) not in awaited:
+            owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
+            starts = owner == "subprocess" and node.func.attr != "Popen"
+            waits = node.func.attr == "communicate" or (node.func.attr == "wait" and owner == "process")
+            limited = any(keyword.arg == "timeout" for keyword in node.keywords)
+            if ((starts or waits) and not limited) or node.func.attr == "readline":
+                found.append(node.lineno)
+    return found
+
+
+def test_no_test_or_example_waits_for_a_process_without_a_limit() -> None:
+    root = SOURCE.parent.parent
+    reader = root / "tests" / "processes.py"  # it reads pipes for all, and has the limit
+    files = [path for room in ("tests", "examples") for path in sorted((root / room).rglob("*.py")) if path != reader]
+    found = [f"{path.relative_to(root)}:{line}" for path in files for line in waits_for_ever(tree_of(path))]
+    assert not found, found
+
+
 def test_the_license_is_where_it_should_be() -> None:
     root = SOURCE.parent.parent
     for name in ("README.md", "LICENSE", "CHANGELOG.md", "AGENTS.md", "Makefile", ".ci/run", "constraints.txt"):

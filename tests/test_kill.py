@@ -91,7 +91,7 @@ async def test_a_killed_process_loses_nothing_and_repeats_nothing(tmp_path: Path
         folder = tmp_path / str(at)
         folder.mkdir()
         command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(folder), str(at), when]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: ASYNC221  # the test waits for its death
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: ASYNC221  # the test waits for its death
         if done.returncode == 0:
             assert done.stdout.strip() == "completed"
             assert at > 5

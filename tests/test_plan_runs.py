@@ -825,7 +825,7 @@ async def test_a_killed_process_loses_nothing_of_a_plan_and_repeats_nothing(tmp_
         folder = tmp_path / str(at)
         folder.mkdir()
         command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), str(folder), str(at)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: ASYNC221  # the test waits for its death
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: ASYNC221  # the test waits for its death
         if done.returncode == 0:
             assert (done.stdout.strip(), at > 20) == ("completed", True)
             return

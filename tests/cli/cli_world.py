@@ -16,10 +16,10 @@ from typing import IO, cast
 
 import pytest
 
+from processes import COMMAND, LIMIT_S
 from surefoot.cli import main
 
 Json = dict[str, object]
-DEADLINE_S = 30.0
 
 
 @dataclass
@@ -140,7 +140,7 @@ def clean_environment(home: Path) -> Mapping[str, str]:
 def start(folder: Path, *arguments: str, stdin: IO[str] | None = None) -> subprocess.Popen[str]:
     """The command in a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "surefoot.cli", *arguments],
+        [*COMMAND, *arguments],
         cwd=folder,
         env=clean_environment(folder),
         stdin=stdin,
@@ -157,13 +157,16 @@ def _with_its_own_signals() -> None:
 
 
 def ended(process: subprocess.Popen[str]) -> Ended:
-    out, err = process.communicate(timeout=DEADLINE_S)
+    try:
+        out, err = process.communicate(timeout=LIMIT_S)
+    finally:
+        process.kill()  # does nothing to one that ended
     return Ended(process.returncode, out, err)
 
 
 def wait_until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     """Look until it holds; fail with what the process said when it ends before, or the deadline passes."""
-    until = time.monotonic() + DEADLINE_S
+    until = time.monotonic() + LIMIT_S
     while not holds():
         if process.poll() is not None or time.monotonic() > until:
             process.kill()

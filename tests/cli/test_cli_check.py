@@ -10,8 +10,9 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from cli_world import DEADLINE_S, Command, calls, chat_server, clean_environment, run_id_in, says
+from cli_world import Command, calls, chat_server, clean_environment, run_id_in, says
 
+from processes import LIMIT_S
 from surefoot.cli.runs import answer_on
 from surefoot.core.pins import pin_of
 from surefoot.runtime.pins import pins_file
@@ -144,7 +145,7 @@ def test_no_is_the_default_on_a_terminal(surefoot: Command, folder: Path, paused
         stdin=theirs,
         capture_output=True,
         text=True,
-        timeout=DEADLINE_S,
+        timeout=LIMIT_S,
         check=False,
     )
     os.close(ours)

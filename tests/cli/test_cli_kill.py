@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from cli_world import ChatServer, calls, chat_server, ended, says, start, texts, wait_until
 
+from processes import told_until
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")
 
 TOOLS = '''
@@ -135,13 +137,7 @@ def test_a_second_ctrl_c_leaves_a_tool_that_cannot_be_stopped(folder: Path) -> N
         process = start(folder, "run", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it.")
         wait_until((folder / "effects.txt").exists, process)
         process.send_signal(signal.SIGINT)
-        assert process.stderr is not None
-        err = ""
-        while "Ctrl-C again" not in err:
-            line = process.stderr.readline()
-            assert line, err
-            err += line
-        assert "surefoot settle" in err
+        assert "surefoot settle" in told_until("Ctrl-C again", process, process.stderr)
         process.send_signal(signal.SIGINT)
         assert ended(process).code == 130
     assert not (folder / "go").exists()
@@ -156,12 +152,7 @@ def test_a_run_in_another_process_can_be_followed(folder: Path) -> None:
         busy = ended(start(folder, "resume", run_id))
         assert (busy.code, busy.err.count("\n")) == (1, 1)
         following = start(folder, "show", run_id, "--follow")
-        assert following.stdout is not None
-        told = ""
-        while "→ set_value" not in told:
-            line = following.stdout.readline()
-            assert line, told
-            told += line
+        told_until("→ set_value", following, following.stdout)
         (folder / "go").touch()
         assert ended(process).out == "It is set.\n"
         followed = ended(following)

@@ -278,7 +278,7 @@ def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
     for argument in ("--help", "--version"):
         command = [sys.executable, "-c", source, argument]
         done = subprocess.run(
-            command, env=clean_environment(tmp_path), capture_output=True, encoding="utf-8", check=True
+            command, env=clean_environment(tmp_path), capture_output=True, encoding="utf-8", check=True, timeout=60
         )
         assert done.stderr == "[] 0\n"
         assert "surefoot" in done.stdout
@@ -287,7 +287,9 @@ def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
 def test_without_its_packages_the_command_says_what_to_install(tmp_path: Path) -> None:
     source = "import sys\nsys.modules['typer'] = None\nfrom surefoot.cli import main\nmain()\n"
     command = [sys.executable, "-c", source]
-    done = subprocess.run(command, env=clean_environment(tmp_path), capture_output=True, encoding="utf-8", check=False)
+    done = subprocess.run(
+        command, env=clean_environment(tmp_path), capture_output=True, encoding="utf-8", check=False, timeout=60
+    )
     assert done.returncode == 2
     remedy = "install the extra cli: pip install 'surefoot[cli]' (in a checkout: pip install '.[cli]')"
     assert done.stderr == f"surefoot: the command line needs typer; {remedy}\n"

@@ -136,7 +136,10 @@ def test_the_table_tells_each_type_and_each_miss(perfect: Measured) -> None:
 
 def test_from_the_command_line_with_nobody_to_say_yes_no_more_attacks_pass(perfect: Measured) -> None:
     made = subprocess.run(
-        [sys.executable, "-m", "surefoot.evals.siren", "--asks", "refuse", "--json"], capture_output=True, check=True
+        [sys.executable, "-m", "surefoot.evals.siren", "--asks", "refuse", "--json"],
+        capture_output=True,
+        check=True,
+        timeout=110,
     )
     told = orjson.loads(made.stdout)
     assert told["asks"] == "refuse"

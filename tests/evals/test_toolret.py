@@ -103,6 +103,6 @@ def test_the_real_catalogues_are_ranked_as_well_as_the_page_says(tmp_path: Path)
         "".join(json.dumps({"id": one, "ranked": list(ids)}) + "\n" for one, ids in measured.ranked.items())
     )
     told = subprocess.run(
-        [sys.executable, str(SHARED / "score.py"), str(ranked)], capture_output=True, text=True, check=True
+        [sys.executable, str(SHARED / "score.py"), str(ranked)], capture_output=True, text=True, check=True, timeout=110
     ).stdout
     assert f"R@10 {pooled.recall[10]:.3f}  C@10 {pooled.complete:.3f}" in told

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from journal_cases import alter, read_all
 
+from processes import LIMIT_S, told_until
 from surefoot.journal.lease import Owner, is_alive
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.types.endings import Stopped
@@ -46,14 +47,13 @@ class Driver:
 
     def append(self, what: str) -> None:
         assert self.process.stdin is not None
-        assert self.process.stdout is not None
         self.process.stdin.write(what + "\n")
         self.process.stdin.flush()
-        assert self.process.stdout.readline() == "done\n"
+        assert told_until("\n", self.process, self.process.stdout) == "done\n"
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.communicate()
+        self.process.communicate(timeout=LIMIT_S)
 
 
 @pytest.fixture

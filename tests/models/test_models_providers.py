@@ -167,7 +167,7 @@ def test_resolving_opens_nothing_and_loads_no_client() -> None:
         "import sys; from surefoot.models.providers import resolve; resolve('ollama:m'); "
         "sys.exit('aiohttp' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
 
 def sent(model: Model) -> tuple[str, str]:

@@ -502,5 +502,5 @@ def test_importing_and_plain_tools_load_nothing_heavy() -> None:
         "def f(a: int, b: list[str] | None = None) -> str:\n    'Do.'\ntool(f).spec\n"
         "print([m for m in ('pydantic', 'aiohttp', 'docstring_parser', 'yarl') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

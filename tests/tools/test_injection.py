@@ -291,7 +291,7 @@ class TestBinding:
             "def f(a: int, db: Db, other: Db | None = None) -> dict[str, int]:\n    'Do.'\n"
             "print(tool(f).bound({Db}).spec.injected, 'pydantic' in sys.modules)"
         )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
         assert done.stdout.strip() == "('db', 'other') False"
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from processes import told_until
 from surefoot.tools.mcp.declared import McpServer
 from surefoot.tools.mcp.servers import McpServers
 from surefoot.tools.mcp.tool import McpTool
@@ -120,10 +121,11 @@ def port() -> int:
 def running(command: Sequence[str], says: str, port: int) -> Generator[None]:
     """A server while the context lasts, once it has said on standard error that it listens."""
     environment = {**os.environ, "PORT": str(port)}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
-            assert any(says in line.decode() for line in process.stderr), f"{command[-1]} did not start"
+            told_until(says, process, process.stderr)
             yield
         finally:
             process.kill()

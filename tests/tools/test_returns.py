@@ -255,5 +255,5 @@ def test_simple_results_load_no_pydantic() -> None:
         "def f() -> dict[Literal['a', 'b'], list[int] | None]:\n    'Do.'\n"
         "print(tool(f).spec.returns is not None, 'pydantic' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "True False"

@@ -13,7 +13,7 @@ _SHOWN = (
 
 
 def test_the_loop_does_not_load_the_reading_of_words() -> None:
-    told = subprocess.run([sys.executable, "-c", _SHOWN], capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-c", _SHOWN], capture_output=True, text=True, check=True, timeout=60)
     assert told.stdout.strip() == "[] []"
 
 
