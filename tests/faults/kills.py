@@ -163,7 +163,7 @@ def serve(root: Path, port: Connection, limit_s: float) -> None:
 def note(folder: Path, file: str, line: str) -> None:
     """Append one line, in one write: it is there or it is not."""
     number = os.open(folder / file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(number, f"{line}\n".encode())
+    os.write(number, f"{'; '.join(line.splitlines())}\n".encode())
     os.close(number)
 
 
