@@ -227,7 +227,7 @@ class Teller:
         verdict = self._verdict(event)
         call = self._call(event.call_id)
         asked = asked_of(self.state, call)
-        if lines := question_lines(call, event, others=asked.aim.evidence if asked else ()):
+        if lines := question_lines(call, event, others=asked.values if asked else ()):
             return verdict + [Line(visible(line), "dim", 4) for line in lines]  # all of it: a person answers for it
         return verdict + [self._one(line, "dim", 4) for line in grounds_lines(event, every=self._detail)]
 

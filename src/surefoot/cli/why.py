@@ -48,7 +48,7 @@ def why(records: Sequence[Recorded], call_id: str) -> list[Line]:
         if judgement is not None:
             lines += [Line(visible(told), "", 2) for told in stage_lines(judgement)]
         lines.append(Line("values:", "head"))
-        lines += [Line(visible(line), "", 2) for line in evidence_lines(asked.aim.evidence, kinds=True)]
+        lines += [Line(visible(line), "", 2) for line in evidence_lines(asked.values, kinds=True)]
     rule = f" [{event.rule}]" if event.rule else ""
     lines.append(Line(f"decided: {event.decision.kind}{rule}", _STYLES[event.decision.kind]))
     lines += [Line(visible(line), "dim", 2) for line in _rest(call, event)]
@@ -67,7 +67,7 @@ def question_of(records: Sequence[Recorded], call: Call) -> list[Line]:
     asked = asked_of(_owner(records[:at], call.id), call)
     before = sum(isinstance(one.decision, Ask) for place, one in verdicts if place < at)
     lines.append(Line(visible(getattr(event.decision, "reason", "")), "warn"))
-    told = question_lines(call, event, before, asked.aim.evidence if asked else ())
+    told = question_lines(call, event, before, asked.values if asked else ())
     return lines + [Line(visible(line), "", 2) for line in told]
 
 

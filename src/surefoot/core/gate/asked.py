@@ -8,6 +8,7 @@ from typing import Literal
 
 from surefoot.core.gate.known import Known
 from surefoot.core.gate.limits import Started
+from surefoot.core.gate.origins import traced
 from surefoot.core.gate.sinks import Aimed
 from surefoot.types.guard import Evidence
 from surefoot.types.tools import Effect, ToolSpec
@@ -23,6 +24,11 @@ class Asked:
     aim: Aimed
     digest: str
     started: Sequence[Started]
+
+    @property
+    def values(self) -> tuple[Evidence, ...]:
+        """Every value of the call for a person to read: each with the result that holds it, if any does."""
+        return tuple(traced(self.known, e) for e in self.aim.evidence)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,15 +25,18 @@ def normal_text(text: str) -> str:
 
 def holds(text: str, part: str) -> bool:
     """Whether `part` stands in `text` in whole words; both in their normal form. Never inside a word."""
-    if not part:
-        return False
-    at = text.find(part)
+    return place_in(text, part) >= 0
+
+
+def place_in(text: str, part: str) -> int:
+    """Where `part` first stands in `text` in whole words, as in `holds`; -1 where it does not."""
+    at = text.find(part) if part else -1
     while at >= 0:
         end = at + len(part)
         if _is_edge(text, at - 1, at) and _is_edge(text, end, end - 1):
-            return True
+            return at
         at = text.find(part, at + 1)
-    return False
+    return -1
 
 
 def is_chinese(text: str) -> bool:

@@ -12,7 +12,8 @@ from typing import Literal, cast
 
 from surefoot.core.gate import lexicon
 from surefoot.core.gate.anchored import agreed_amount
-from surefoot.core.gate.forms import hides, holds, holds_token, is_chinese
+from surefoot.core.gate.forms import hides, holds, holds_token, is_chinese, normal_text, place_in
+from surefoot.core.gate.index import sentence_around
 from surefoot.core.gate.known import Known
 from surefoot.core.gate.late import Late
 from surefoot.core.gate.lookalike import is_twin
@@ -199,6 +200,24 @@ def _in_results(known: Known, leaf: Leaf) -> Evidence | None:
             sentence = source.index.tokens.get(leaf.norm, "")
             return Evidence("", leaf.role, leaf.kind, shown, "untrusted", source.call_id, "prose", sentence=sentence)
     return None
+
+
+def traced(known: Known, evidence: Evidence) -> Evidence:
+    """The evidence with the newest result that holds its value, for the person who reads it.
+
+    A decision is made without: where it is the same for it whether a result holds a value, nobody looks before.
+    """
+    text = normal_text(evidence.value)
+    if evidence.source_id or not text:
+        return evidence
+    for source in reversed(known.sources):
+        found = replace(evidence, origin="untrusted", source_id=source.call_id)
+        if (at := place_in(source.index.text, text)) >= 0:
+            sentence = sentence_around(source.index.text, at, at + len(text))
+            return replace(found, form="prose", sentence=sentence)
+        if any(holds(norm.partition(":")[2], text) for norm in source.index.atoms):
+            return replace(found, form="atom")
+    return evidence
 
 
 _SAME_EITHER_WAY: frozenset[Role] = frozenset({"content", "selector", "option"})

@@ -18,6 +18,7 @@ from surefoot.core.gate.conformance import conformance, perception
 from surefoot.core.gate.foreign import foreign, tool
 from surefoot.core.gate.known import Known
 from surefoot.core.gate.limits import Started, limits, moved_by
+from surefoot.core.gate.origins import traced
 from surefoot.core.gate.roles import Path, schema_at
 from surefoot.core.gate.rules import standing_for, user_rules
 from surefoot.core.gate.sinks import aimed
@@ -175,7 +176,10 @@ def judged(
     try:
         call = asked_about(known, spec, arguments, started)
         words = [word for policy in policies for word in policy(call)]
-        return _verdict(call, words)
+        decision, rule, grounds = _verdict(call, words)
+        if isinstance(decision, Allow):
+            return decision, rule, grounds
+        return decision, rule, replace(grounds, evidence=tuple(traced(known, e) for e in grounds.evidence))
     except Exception as error:  # noqa: BLE001  # a check that fails fails closed
         return Deny("refused: the call could not be checked"), "policy_error", Grounds(reason_person=repr(error))
 
