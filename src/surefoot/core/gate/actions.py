@@ -25,10 +25,12 @@ _BY_NAME: Mapping[Effect, frozenset[str]] = {
 }
 _BY_WORD: Mapping[Effect, frozenset[str]] = {e: stems(lexicon.ACTION_WORDS[e]) for e in EFFECTS}
 _BY_NOUN: Mapping[Effect, frozenset[str]] = {e: stems(lexicon.ACTION_NOUNS[e]) for e in lexicon.ACTION_NOUNS}
-_CHINESE: Mapping[Effect, Late] = {e: Late("|".join(lexicon.CHINESE_ACTIONS[e].split())) for e in EFFECTS}
+_CHINESE: Mapping[Effect, Late] = {
+    e: Late("|".join([*lexicon.CHINESE_ACTIONS[e].split(), *lexicon.CHINESE_PHRASES.get(e, ())])) for e in EFFECTS
+}
 _CHINESE_MONEY = Late("|".join(lexicon.CHINESE_MONEY.split()))
 _PHRASES: Mapping[Effect, Late] = {
-    e: Late(rf"\b(?:{'|'.join(p)})\b", re.IGNORECASE) for e, p in lexicon.PHRASES.items()
+    e: Late(rf"\b(?:{'|'.join(p)})(?!\w)", re.IGNORECASE) for e, p in lexicon.PHRASES.items()
 }
 _SUM = Late(lexicon.CURRENCY_AMOUNT, re.IGNORECASE)
 _ENGLISH = Late(r"[A-Za-z]+(?:['’][A-Za-z]+)?")

@@ -58,20 +58,54 @@ NAME_WORDS: Mapping[Effect, str] = {
 }
 """Words that say what a tool does, but say nothing in a sentence."""
 
+AFTER_ADDRESS = (
+    r"[\"'”’»>]?[ \t]*(?:\Z|[\n.,;:!?。！？；，)]|(?<=[ \t])(?:"
+    r"and|or|but|that|about|saying|asking|telling|regarding|concerning|with|what|how|why|when|whether|if|because|so|by|"
+    r"before|after|today|tonight|tomorrow|now|again|please|"
+    r"to[ \t]+(?:say|ask|tell|let|inform|confirm|thank|invite|remind))\b)"
+)
+"""What may follow such an address. "Bob@x.org's page" and "the reply to bob@x.org into the log" are no addressees."""
+
+_PLACE = (
+    r"diary|journal|log|file|folder|document|doc|note|notebook|page|list|table|sheet|book|spreadsheet|calendar|disk|"
+    r"database|record|draft|wiki"
+)
+_SOMEBODY = (
+    rf"(?:\ufffc+|(?!(?:yes|no|none|true|false|(?:question|exercise|problem|task|step|part|{_PLACE})s?)\b)"
+    r"(?-i:[A-Z][a-z])[\w.-]*(?: (?-i:[A-Z][a-z])[\w.-]*){0,3}(?![\w'’]| (?-i:[A-Z])))"
+)
+"""An address, or a name as one writes it. "Ann's" is no addressee, and neither are "Yes", "JSON" or "Question 3"."""
+
+_MESSAGE = r"(?:e-?mails?|mails?|letters?|lines?|notes?|messages?|reply|replies)"
+_TOLD = (
+    r"(?:[\w'’-]+ ){0,2}?(?:summary|report|list|total|sum|results?|message|note|news|numbers?|figures?|details?|dates?|"
+    r"times?|prices?|address|location|link|answer|reply|notice|heads-up|update|copy|file|document|info|information|word|"
+    r"feedback|minutes)"
+)
+"""What one gives to somebody by telling it."""
+
 PHRASES: Mapping[Effect, tuple[str, ...]] = {
     "delete": (r"get(?:ting)? rid of", r"throw(?:ing)? (?:\w+ ){0,3}(?:away|out)", r"opt(?:ing)? out", "take down"),
     "communicate": (
-        r"let (?!me\b|us\b)(?:[\w'’.-]+ ){1,4}know",
+        r"let (?!me\b|us\b)(?:[\w'’.\ufffc-]+ ){1,4}know",
         r"reach(?:ing)? out",
         r"(?:get|getting|be) in touch",
         r"get(?:ting)? back to",
         r"writ(?:e|ing) back",
         (
-            r"writ(?:e|ing) to (?:(?-i:[A-Z])[\w'’.-]*(?: (?-i:[A-Z])[\w'’.-]*){0,3}|\ufffc+|"
-            r"(?:my|his|her|our|their|the) (?:[\w'’-]+ ){0,2}?[\w'’-]+) "
+            r"writ(?:e|ing) to (?:my|his|her|our|their|the) (?:[\w'’-]+ ){0,2}?[\w'’-]+ "
             r"(?:that|about|saying|(?:to|and) (?:say|ask|tell))"
         ),
-        r"drop (?:\w+ ){1,2}a line",
+        rf"writ(?:e|ing) to {_SOMEBODY}(?<!\ufffc)(?={AFTER_ADDRESS})",  # an address: MESSAGE_TO
+        rf"writ(?:e|ing) {_SOMEBODY} that (?:i|we|you|he|she|it|they|the|my|our)",
+        rf"writ(?:e|ing) {_SOMEBODY} (?:an?|the) (?:[\w'’-]+ ){{0,2}}?{_MESSAGE}",
+        r"drop (?:\w+ ){1,2}an? (?:[\w'’-]+ ){0,2}?line",
+        rf"drop (?:{_SOMEBODY}|him|her|them) an? (?:[\w'’-]+ ){{0,2}}?{_MESSAGE}",
+        rf"drop an? (?:[\w'’-]+ ){{0,2}}?{_MESSAGE} to {_SOMEBODY}",
+        rf"answer(?:ing)? {_SOMEBODY}",
+        rf"confirm(?:ing)? (?:[\w'’-]+ ){{0,4}}?(?:with|to) {_SOMEBODY}",
+        rf"giv(?:e|ing) {_SOMEBODY} (?:an?|the|my|our|his|her|their|this|that) {_TOLD}",
+        rf"giv(?:e|ing) (?:it|this|that|them|(?:an?|the|my|our|his|her|their|this|that) {_TOLD}) to {_SOMEBODY}",
         r"text(?:ing)? (?:my|him|her|them|everyone|everybody|both|(?-i:[A-Z])\w+)",
     ),
     "transact": (r"top(?:ping)? up", r"chip(?:ping)? in", r"check(?:ing)? out (?:of )?(?:my|the) (?:cart|basket)"),
@@ -87,18 +121,9 @@ MESSAGE_TO = (
 )
 """Right before the address of somebody who is to get a message: nothing else stands behind "to"."""
 
-AFTER_ADDRESS = (
-    r"[\"'”’»>]?[ \t]*(?:\Z|[\n.,;:!?。！？；，)]|(?<=[ \t])(?:"
-    r"and|or|but|that|about|saying|asking|telling|regarding|concerning|with|what|how|why|when|whether|if|because|so|by|"
-    r"before|after|today|tonight|tomorrow|now|again|please|"
-    r"to[ \t]+(?:say|ask|tell|let|inform|confirm|thank|invite|remind))\b)"
-)
-"""What may follow such an address. "Bob@x.org's page" and "the reply to bob@x.org into the log" are no addressees."""
-
 TO_PLACE = (
-    r"(?:(?<=\bwrite )|(?<=\bwriting ))to(?= (?:[\w'’.-]+ ){0,3}(?:diary|journal|log|file|folder|document|doc|note|"
-    r"notebook|page|list|table|sheet|book|spreadsheet|calendar|disk|database|record|draft|wiki)s? "
-    r"(?:that|about|saying|to|and)\b)"
+    r"(?:(?<=\bwrite )|(?<=\bwriting ))to(?= (?:[\w'’.-]+ ){0,3}(?:"
+    rf"{_PLACE})s? (?:that|about|saying|to|and)\b)"
 )
 """Before a place where something is written down: nobody gets a message there."""
 
@@ -153,6 +178,20 @@ CHINESE_ACTIONS: Mapping[Effect, str] = {
         取消 移除 提交 发布 分享 制作 排到 起草 延期 接受 批准 恢复 安装
         """,
 }
+
+_CHINESE_SOMEBODY = r"\s?[“「\"]?(?!我|自己)(?:\ufffc+|[^，。！？；,.!?\n\ufffc]{1,10}?)[”」\"]?\s?"
+CHINESE_PHRASES: Mapping[Effect, tuple[str, ...]] = {
+    "communicate": (
+        rf"给{_CHINESE_SOMEBODY}(?:发(?![现生明展烧火票])|写封|写一封|捎)",
+        (
+            r"[跟和与同向](?![^，。！？；,.!?\n]{0,10}(?:数据|表|文件|网|记录|来源|结果|清单|系统))"
+            rf"{_CHINESE_SOMEBODY}(?:确认|核实|商量|说一声)"
+        ),
+        rf"让{_CHINESE_SOMEBODY}知道",
+        r"把[^，。！？；,.!?\n\ufffc]{1,12}?给\s?\ufffc",
+    ),
+}
+"""Turns of phrase with somebody in them; they are no part of a name."""
 
 CHINESE_MONEY = """
     钱 资金 工资 薪水 费用 账单 发票 房租 租金 押金 定金 美元 欧元 日元 人民币 款项 学费 水电费 电费 水费 会费 税款
