@@ -130,6 +130,24 @@ Don't drop Ann a line.
 跟昨天的数据确认一下
 把张三的地址写到文件
 给张三建一个文件夹
+Write Python that adds two numbers.
+Write a Python function to parse Dates.
+Give the distance from Paris to London.
+Give directions to Rome.
+Give the answer to Question 3.
+Give an introduction to Python.
+Give Germany's capital.
+Give France a score from 1 to 10.
+Answer Exercise 4.
+Answer Ann's question in the file.
+Confirm Ann's age with the table.
+Write to Notes.
+Write the report to Reports/may.txt.
+Write Chapter 3.
+给文件改名
+给出发现的问题
+跟表格里的数据核实一下
+让程序知道路径
 """
 
 

@@ -187,7 +187,7 @@ CHINESE_PHRASES: Mapping[Effect, tuple[str, ...]] = {
             r"[跟和与同向](?![^，。！？；,.!?\n]{0,10}(?:数据|表|文件|网|记录|来源|结果|清单|系统))"
             rf"{_CHINESE_SOMEBODY}(?:确认|核实|商量|说一声)"
         ),
-        rf"让{_CHINESE_SOMEBODY}知道",
+        rf"让(?!程序|系统|脚本|模型|代码|函数){_CHINESE_SOMEBODY}知道",
         r"把[^，。！？；,.!?\n\ufffc]{1,12}?给\s?\ufffc",
     ),
 }
