@@ -12,10 +12,10 @@ LIMIT_S = 60.0
 
 _COMMAND = """
 import signal
-from surefoot.cli import main
+from surefoot.cli import process
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
-main()
+process()
 """
 COMMAND = (sys.executable, "-c", _COMMAND)
 """The command line, with the signals as a shell in the foreground leaves them: whoever started the tests may ignore

@@ -12,6 +12,7 @@ from typing import Any  # Any: an effect by name
 
 import pytest
 
+from processes import told_until
 from surefoot import (
     Agent,
     Budget,
@@ -619,13 +620,12 @@ def test_an_interrupt_by_the_user_stops_a_tool_that_never_waits(how: str) -> Non
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stdout.readline() == "at work\n"
+        assert told_until("at work", process, process.stdout) == "at work\n"
         for _ in range(100):
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.1)
+                process.wait(timeout=0.1)
                 break
         else:
             process.kill()
