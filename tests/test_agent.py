@@ -39,6 +39,7 @@ from surefoot.types.events import (
     RunStarted,
 )
 from surefoot.types.messages import ModelMessage, ModelRequest, NativeCall, Signal, TextDelta
+from surefoot.types.progress import StepIterationConfig
 
 pytestmark = pytest.mark.anyio
 
@@ -145,6 +146,56 @@ async def test_an_identical_call_is_answered_from_the_journal_with_a_note() -> N
     records, _ = await store.read_recorded(run.id)
     assert sum(isinstance(r.event, CallReused) for r in records) == 1
     assert "not run again" in model.requests[2].messages[-1].content
+
+
+class Lamp:
+    """A lamp and an account, and what was done with them."""
+
+    def __init__(self) -> None:
+        self.done: list[object] = []
+
+    def agent(self, *steps: Scripted, **options: Any) -> tuple[Agent, ScriptedModel]:  # Any: of the agent
+        @tool
+        def set_lamp(state: str) -> str:
+            """Switch the lamp."""
+            self.done.append(state)
+            return "done"
+
+        @tool(effect="transact")
+        def transfer(amount: int) -> str:
+            """Transfer money."""
+            self.done.append(amount)
+            return "transferred"
+
+        model = ScriptedModel(steps)
+        return Agent(model, tools=[set_lamp, transfer], **options), model
+
+
+@pytest.mark.parametrize("is_one_reply", [True, False])
+async def test_a_write_that_returns_to_an_earlier_state_is_made(*, is_one_reply: bool) -> None:
+    asked = [("set_lamp", {"state": state}) for state in ("on", "off", "on")]
+    lamp = Lamp()
+    agent, _ = lamp.agent(*([calls(*asked)] if is_one_reply else [calls(one) for one in asked]), "It is on.")
+    run = await agent.run("Switch it on, off and on again.")
+    assert (run.status, lamp.done) == ("completed", ["on", "off", "on"])
+
+
+async def test_the_same_payment_twice_is_told_once_and_then_made() -> None:
+    lamp, once = Lamp(), calls(("transfer", {"amount": 60}))
+    config = LoopConfig(step_iteration=StepIterationConfig(repeats=2))
+    agent, model = lamp.agent(once, once, once, "Twice 60.", config=config)
+    run = await agent.run("Transfer 60 twice.")
+    assert (run.status, lamp.done) == ("completed", [60, 60])
+    told = model.requests[2].messages[-1].content
+    assert told.startswith("(Already done as call 1.0, so it was not done again; call it again to do it once more.")
+    assert model.requests[3].messages[-1].content == "transferred"
+
+
+async def test_a_model_that_repeats_one_write_for_ever_is_stopped() -> None:
+    lamp = Lamp()
+    agent, _ = lamp.agent(*[calls(("transfer", {"amount": 60}))] * 20)
+    run = await agent.run("Transfer 60.")
+    assert (run.status, run.reason, lamp.done) == ("stopped", "stuck", [60, 60, 60])
 
 
 async def test_a_long_result_is_cut_and_can_be_paged() -> None:

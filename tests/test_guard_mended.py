@@ -250,3 +250,19 @@ async def test_a_refused_payment_is_refused_again_and_respelled_the_question_say
 
 async def _asked(desk: Desk, run: Run) -> list[CallJudged]:
     return [e for e in await desk.events(run) if isinstance(e, CallJudged) and isinstance(e.decision, Ask)]
+
+
+async def test_a_payment_that_is_repeated_is_told_once_and_then_asked_about() -> None:
+    desk = Desk(pays(MINE), pays(MINE), pays(MINE), "done")
+    run = await desk.agent.run(f"Pay 900 to {MINE}, twice.")
+    assert (run.status, run.reason, desk.done) == ("paused", "approval", [(MINE, 900)])
+    asked = await _asked(desk, run)
+    assert (asked[-1].call_id, asked[-1].rule) == ("3.0", "repetition")
+    run = await desk.yes(run)
+    assert (run.status, desk.done) == ("completed", [(MINE, 900), (MINE, 900)])
+
+
+async def test_a_payment_after_another_one_is_no_repetition() -> None:
+    desk = Desk(pays(MINE, 900), pays(MINE, 50), pays(MINE, 900), "done")
+    run = await desk.agent.run(f"Pay 900 to {MINE}, then 50 to {MINE}, then 900 to {MINE}.")
+    assert (run.status, [amount for _, amount in desk.done]) == ("completed", [900, 50, 900])

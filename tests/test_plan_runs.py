@@ -834,3 +834,47 @@ async def test_a_killed_process_loses_nothing_of_a_plan_and_repeats_nothing(tmp_
         check_book(await finish(folder, store), at)
         await store.aclose()
     pytest.fail("the run never came to its end")
+
+
+async def test_an_agent_step_knows_what_other_steps_have_done() -> None:
+    world = World()
+    again, steps = calls(("send", {"to": "Ann"})), [step("a", "send", to="Ann"), step("b", "send", ["a"], to="Ann")]
+    told = step("c", kind="agent", needs=["b"], instruction="write to Ann if she does not know", allowed_tools=["send"])
+    model = ScriptedModel([json.dumps(plan(*steps, told)), again, "She knows."])
+    agent = world.agent(model, config=configured(answer="off"))
+    assert (await agent.run("go", run_id="r")).status == "completed"
+    assert world.ran == ["send Ann", "send Ann"]  # the plan names it twice, the agent once more
+    assert "Already done as call b.1" in model.requests[-1].messages[-1].content
+    await events_of(agent)
+
+    other = step("b", "send", ["a"], to="Bob")
+    model, world.ran = ScriptedModel([json.dumps(plan(steps[0], other, told)), again, "She knows."]), []
+    assert (await world.agent(model, config=configured(answer="off")).run("go")).status == "completed"
+    assert world.ran == ["send Ann", "send Bob", "send Ann"]
+
+
+async def test_two_agents_side_by_side_do_not_both_make_the_same_write() -> None:
+    sent, may_end = list[str](), asyncio.Event()
+
+    @tool
+    async def send(to: str) -> str:
+        """Send a letter."""
+        sent.append(to)
+        await may_end.wait()
+        return "sent"
+
+    def reply(request: ModelRequest) -> Scripted:
+        if "step_id" in str(request.schema) or not request.tools.names:
+            return json.dumps(plan(*(step(n, kind="agent", instruction=n, allowed_tools=["send"]) for n in "ab")))
+        said = [one.content for one in request.messages if one.role == "tool"]
+        if len(asked) == 1:
+            may_end.set()
+        asked.append(said)
+        return "done" if said else calls(("send", {"to": "Ann"}))
+
+    asked: list[list[str]] = []
+    agent = Agent(FunctionModel(reply), [send], reasoner="plan", config=configured(answer="off"))
+    run = await agent.run("go", run_id="r")
+    assert (run.status, sent) == ("completed", ["Ann"])
+    assert any("Already done as call" in one for said in asked for one in said)
+    await events_of(agent)

@@ -1,6 +1,7 @@
 """The table of moves, row by row: events in, moves out."""
 
 from collections.abc import Mapping
+from typing import cast
 
 import pytest
 
@@ -29,7 +30,7 @@ from surefoot.types.events import (
 from surefoot.types.messages import FinishReason, ModelMessage, NativeCall, Usage
 from surefoot.types.moves import Act, End, Judge, Learn, Probe, Reuse, Think
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
-from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
+from surefoot.types.tools import Catalogue, ResultKind, ToolResult, ToolSpec
 
 ANY = {"type": "object"}
 READ = ToolSpec("look", "Look something up.", ANY, effect="read")
@@ -171,12 +172,64 @@ def test_a_read_is_run_again_once_something_may_have_changed() -> None:
     assert next_moves(state) == (allow("3.0"),)
 
 
-def test_what_cannot_be_undone_never_runs_twice_with_the_same_arguments() -> None:
+@pytest.mark.parametrize("name", ["send", "save"])
+def test_a_write_is_answered_once_with_what_it_did_and_then_runs_again(name: str) -> None:
+    again = after(replied((name, {"to": "a"})), *ran("1.0"), replied((name, {"to": "a"}), step=2))
+    assert next_moves(again) == (Reuse("2.0", "1.0"),)
+    asked_anew = fold((CallReused("2.0", "1.0"), replied((name, {"to": "a"}), step=3)), again)
+    assert next_moves(asked_anew) == (allow("3.0"),)
+    once_more = fold((*ran("3.0", "43"), replied((name, {"to": "a"}), step=4)), asked_anew)
+    assert next_moves(once_more) == (Reuse("4.0", "3.0"),)
+
+
+@pytest.mark.parametrize("outcome", ["ok", "error", "timeout", "in_doubt", "settled"])
+def test_a_write_runs_again_once_another_call_with_an_effect_has_ended(outcome: ResultKind | str) -> None:
+    ended: Event = CallEnded("2.0", ToolResult("x", cast("ResultKind", outcome)))
+    if outcome == "settled":
+        ended = DoubtSettled("2.0", "abandoned", "Ada")
     state = after(
-        replied(("send", {"to": "a"})), *ran("1.0"), replied(("save", {}), step=2), *ran("2.0"),
-        replied(("send", {"to": "a"}), step=3),
+        replied(("send", {"to": "a"})), *ran("1.0"), replied(("save", {}), step=2),
+        CallJudged("2.0", Allow()), CallStarted("2.0"), ended, replied(("send", {"to": "a"}), step=3),
+    )  # fmt: skip
+    assert next_moves(state) == (allow("3.0"),)
+
+
+def test_what_was_refused_or_only_read_in_between_changes_nothing() -> None:
+    state = after(
+        replied(("send", {"to": "a"})), *ran("1.0"), replied(("save", {}), ("look", {}), step=2),
+        CallJudged("2.0", Deny("no")), *ran("2.1"), replied(("send", {"to": "a"}), step=3),
     )  # fmt: skip
     assert next_moves(state) == (Reuse("3.0", "1.0"),)
+
+
+def test_what_nobody_knows_to_have_happened_is_told_once_too() -> None:
+    doubt = CallEnded("1.0", ToolResult("nobody knows", "in_doubt"))
+    started_once = (CallJudged("1.0", Allow()), CallStarted("1.0"), doubt)
+    state = after(replied(("send", {"to": "a"})), *started_once, replied(("send", {"to": "a"}), step=2))
+    assert next_moves(state) == (Reuse("2.0", "1.0"),)
+    asked_anew = fold((CallReused("2.0", "1.0"), replied(("send", {"to": "a"}), step=3)), state)
+    assert next_moves(asked_anew) == (allow("3.0"),)
+
+
+def test_a_call_in_a_reply_waits_for_the_effects_before_it() -> None:
+    reply = replied(("send", {"to": "a"}), ("save", {}), ("send", {"to": "a"}), ("send", {"to": "a"}))
+    first = after(reply, CallJudged("1.0", Allow()), CallJudged("1.1", Allow()))
+    assert next_moves(first) == (Act("1.0"),)
+    second = fold((CallStarted("1.0"), CallEnded("1.0", ToolResult("x"))), first)
+    assert next_moves(second) == (Act("1.1"),)  # what it does decides on the third
+    third = fold((CallStarted("1.1"), CallEnded("1.1", ToolResult("y"))), second)
+    assert next_moves(third) == (allow("1.2"),)
+    last = fold(ran("1.2"), third)
+    assert next_moves(last) == (Reuse("1.3", "1.2"),)
+    read = after(replied(("look", {})), *ran("1.0"), replied(("save", {}), ("look", {}), step=2))
+    assert next_moves(fold((CallJudged("2.0", Allow()),), read)) == (Act("2.0"),)
+    assert next_moves(fold(ran("2.0"), read)) == (allow("2.1"),)
+
+
+def test_a_twin_in_the_reply_that_was_told_is_told_as_well() -> None:
+    twins = replied(("send", {"to": "a"}), ("send", {"to": "a"}), step=2)
+    state = after(replied(("send", {"to": "a"})), *ran("1.0"), twins, CallReused("2.0", "1.0"))
+    assert next_moves(state) == (Reuse("2.1", "1.0"),)
 
 
 def test_a_failed_call_and_a_polling_tool_may_be_asked_again() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from surefoot.core.parse.reply import parse
 from surefoot.core.state import Call
-from surefoot.core.told import attribute, plain, tagged
+from surefoot.core.told import attribute, digest, plain, tagged, told
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 ANY = {"type": "object", "properties": {"q": {"type": "string"}}}
@@ -44,3 +44,11 @@ def test_an_attribute_cannot_be_left(text: str) -> None:
     assert not set('"<>\n') & set(attribute(text))
     call = Call("1.0", "id", "look", {}, result=ToolResult("r", source=text))
     assert tagged(call, "r").splitlines()[0].count('"') == 10
+
+
+def test_an_old_answer_to_a_repeated_write_still_says_that_it_was_not_made() -> None:
+    spec = ToolSpec("send", "Send.", {"type": "object"})
+    call = Call("2.0", "id", "send", {}, spec, known="1.0", result=ToolResult("sent " * 200))
+    folded = digest(call, told(call, Catalogue((spec,)), "native"))
+    assert "not done again" in folded
+    assert len(folded) < 500

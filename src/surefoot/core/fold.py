@@ -13,7 +13,6 @@ from typing import assert_never
 
 from surefoot.core.gate.judge import REASONING_STEP
 from surefoot.core.guarded import forked, guard_of, heard, selected, with_answer, with_stage, with_start, with_verdict
-from surefoot.core.history import Lookup
 from surefoot.core.plan.folding import having_read, planning_of, with_plan
 from surefoot.core.plan.iterating import with_limit, with_tries
 from surefoot.core.plan.record import PlanRecord
@@ -21,12 +20,13 @@ from surefoot.core.plan.resumed import forked as planning_forked
 from surefoot.core.plan.resumed import taken_up as planning_taken_up
 from surefoot.core.plan.steps import taken_up, with_step
 from surefoot.core.reasoners.shown import fit_of
+from surefoot.core.repeats import having_told, known_after, result_of
 from surefoot.core.replied import calls_of, outcome_of
 from surefoot.core.roles import PREFETCH, rounds_to_tell
 from surefoot.core.running import guidance
 from surefoot.core.speakers import goes_on, having_failed, having_learnt, having_said, speaking
 from surefoot.core.speculated import with_tree
-from surefoot.core.state import EMPTY, Call, Known, State, Turn, changed, subset
+from surefoot.core.state import EMPTY, Call, State, Turn, changed, subset
 from surefoot.core.touched import ROOT
 from surefoot.core.tracked import anew, answered, limited, with_reply, with_result, with_settled
 from surefoot.types.decisions import Allow, Ask, Deny
@@ -91,8 +91,10 @@ def _apply(state: State, event: Event) -> State:
         case CallEnded():
             return _ended(state, event)
         case CallReused(call_id, known_id):
-            known = state.call(known_id)
-            return _with_call(state, call_id, known=known_id, decision=Allow(), result=known.result if known else None)
+            answered = _with_call(
+                state, call_id, known=known_id, decision=Allow(), result=result_of(state, call_id, known_id)
+            )
+            return having_told(answered, call_id)
         case RunStarted():
             return _started(state, event)
         case ToolsSelected(selection=selection) if selection is not None:
@@ -284,32 +286,9 @@ def _with_result(state: State, call_id: str, result: ToolResult) -> State:
     call = next((c for c in state.calls if c.id == call_id), None)
     if call is None or (state.turn is not None and state.turn.role == PREFETCH):
         return state
-    known = _known_after(state.known, call)
+    known = known_after(state.known, call)
     state = with_result(state, call, result)
     return changed(state, known=known, has_cut_result=state.has_cut_result or result.blob is not None)
-
-
-def _known_after(known: Lookup[str, Known], call: Call) -> Lookup[str, Known]:
-    """What is still known after a call has ended, for identical calls to be answered with.
-
-    A call with an effect may have changed whatever was read before, and may have undone what an idempotent call did:
-    both may be asked for again. What a call that is not idempotent did stays known for the whole run, so that it
-    never runs twice. A failure may be tried again once; when it comes back word for word, it is known too.
-    """
-    result = call.result
-    spec = call.spec
-    if spec is None or result is None:
-        return known
-    kept = known
-    if spec.effect != "read":
-        kept = Lookup({key: one for key, one in known.items() if not one.may_repeat})
-    if spec.polling or result.infrastructure:
-        return kept
-    if not result.is_error or (result.kind == "in_doubt" and not spec.may_repeat):
-        return kept.plus({call.key: Known(call.id, result, spec.may_repeat)})
-    before = known.get(call.key)
-    is_certain = before is not None and before.result.content == result.content
-    return kept.plus({call.key: Known(call.id, result, may_repeat=True, is_certain=is_certain)})
 
 
 def _with_call(state: State, call_id: str, **changes: object) -> State:

@@ -201,7 +201,8 @@ def with_answer(state: State, call_id: str) -> State:
     gate, call = state.gate, state.call(call_id)
     if gate is None or call is None or call.spec is None or call.result is None:
         return state
-    started = tuple(replace(one, is_open=False) if one.call_id == call_id else one for one in gate.started)
+    ended = 1 + max((one.ended for one in gate.started), default=0)
+    started = tuple(replace(one, is_open=False, ended=ended) if one.call_id == call_id else one for one in gate.started)
     known = having_read(gate.known, call_id, call.spec, call.arguments, call.result)
     hidden = gate.hidden
     if not is_ours(call.result) and (number := hidden_in(call.result.content)):

@@ -32,6 +32,7 @@ from typing import Literal, assert_never
 
 from surefoot.core.gate.judge import (
     digest_mismatch,
+    failed_before,
     is_unheard,
     judge,
     no_call_after_the_time,
@@ -47,6 +48,7 @@ from surefoot.core.plan.schedule import Rows, held_up, in_step, plan_moves
 from surefoot.core.plan.table import step_move
 from surefoot.core.reasoners.dual import proposed
 from surefoot.core.reasoners.table import REASONERS
+from surefoot.core.repeats import answered_by, is_unsure
 from surefoot.core.roles import PREFETCH
 from surefoot.core.running import choosing_now, tools_now
 from surefoot.core.state import Call, State
@@ -121,7 +123,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
             return tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubt)
         for call in still_open:
             if call.decision is None:  # one by one: each sees the verdicts before it
-                if _twin_is_open(still_open, call):
+                if is_unsure(state, still_open, call):
                     break
                 move = _verdict(state, call)
                 return () if move in under_way else (move,)
@@ -201,7 +203,7 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
 
 
 def _verdict(state: State, call: Call) -> Judge | Reuse | JudgeCall:
-    """A call whose result is known gets it; so does the twin of a call of the same reply, even if that one failed."""
+    """A call whose result is known gets it (`core/repeats.py`), unless it is refused anyway."""
     if state.turn is not None and state.turn.role == PREFETCH:
         decision, rule, grounds = judge(state, call)  # nobody is asked before a run has begun
         return Judge(call.id, Deny(NEEDS_APPROVAL) if isinstance(decision, Ask) else decision, rule, grounds)
@@ -210,14 +212,9 @@ def _verdict(state: State, call: Call) -> Judge | Reuse | JudgeCall:
     if (sign := stuck(state, call)) != Allow():
         decision, rule, grounds = judge(state, call)
         return Judge(call.id, decision, rule, grounds) if isinstance(decision, Deny) else Judge(call.id, sign, RULE)
-    is_polling = call.spec is not None and call.spec.polling
-    if call.spec is not None and not is_polling and tools_now(state).get(call.name):
-        twin = next((c for c in state.calls[: call.position] if c.result is not None and c.key == call.key), None)
-        if twin is not None:
-            return Reuse(call.id, twin.id)
-        known = state.known.get(call.key)
-        if known is not None and known.is_certain:
-            return Reuse(call.id, known.call_id)
+    may_run = tools_now(state).get(call.name) is not None and failed_before(state, call) == Allow()
+    if may_run and (known := answered_by(state, call)):
+        return Reuse(call.id, known)
     return JudgeCall(call.id) if is_unheard(state, call) else Judge(call.id, *judge(state, call))
 
 
@@ -228,13 +225,6 @@ def _interrupted(still_open: list[Call], under_way: frozenset[Move]) -> list[Cal
         return started
     ours = {move.call_id for move in under_way if isinstance(move, Act | Probe)}
     return [c for c in started if c.id not in ours]
-
-
-def _twin_is_open(still_open: list[Call], call: Call) -> bool:
-    """Whether the same call stands before this one and has not ended: its result may answer both."""
-    if call is still_open[0]:
-        return False
-    return any(c.key == call.key for c in still_open[: still_open.index(call)])
 
 
 def _side_by_side(state: State, calls: tuple[Call, ...], waiting: list[Call], running: int) -> tuple[Act, ...]:

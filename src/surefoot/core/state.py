@@ -103,6 +103,19 @@ class Call:
         """What makes two calls the same: the tool, and the arguments whatever their order."""
         return f"{self.name}\0{json_text(self.arguments, sort_keys=True)}"
 
+    @property
+    def has_effect(self) -> bool:
+        """Whether it may change anything."""
+        return self.spec is not None and self.spec.effect != "read"
+
+    @property
+    def is_told_once(self) -> bool:
+        """Whether it was answered with an effect that is done, or in doubt, already; the same call again does run."""
+        result = self.result
+        if not self.known or result is None:
+            return False
+        return self.has_effect and (not result.is_error or result.kind == "in_doubt")
+
 
 class Rendered(NamedTuple):
     """What a turn is shown as, and how many tokens that is by estimate."""
@@ -157,12 +170,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A result that an identical call may be answered with. A failure counts once it has come twice (`is_certain`)."""
+    """What an identical call came to. It `answers` the next one: a failure once it has come twice, an effect once."""
 
     call_id: str
     result: ToolResult
     may_repeat: bool
-    is_certain: bool = True
+    answers: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +221,8 @@ class State:
     """A run, as its events tell it.
 
     `speakers` are the models by role. `done` are the settled turns and `turn` the newest. `tools` are all tools of the
-    run, `offered` those that may be called now. `known` maps the key of a call to its result, as long as nothing has
-    happened that may change it. `trail` and `tried` tell whether the run gets anywhere, `limit_due` the limits
+    run, `offered` those that may be called now. `known` maps the key of a call to its result, as long as no call with
+    an effect has ended since. `trail` and `tried` tell whether the run gets anywhere, `limit_due` the limits
     that are to be put on record next, `asked` those about which a person is asked, and `stuck` why the run has to end
     ("": it need not). `seen` counts the events folded.
     `found` and `hydrated` are what the task refers to and what was fetched of it; while that is fetched, its calls are

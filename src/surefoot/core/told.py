@@ -33,6 +33,9 @@ _CONTROL = re.compile(
 _LABEL = label_pattern(DEFAULT_LABELS)
 _BREAK = "\u200b"
 _REUSED = "(You have made this call already and it is not run again. Its result was the following; use it.)\n"
+_NOT_AGAIN = (
+    "(Already {done} as call {id}, so it was not {done} again; call it again to do it once more. Its result was:)\n"
+)
 
 DIGEST_CHARS = 150
 """Characters of a folded text that are still shown."""
@@ -47,7 +50,14 @@ def told(call: Call, offered: Catalogue, form: Form, frame: Frame = NO_FRAME) ->
         return tell(call.fault, offered, form)
     if call.result is None:  # a fork, or a cancelled run, can leave a call that nobody will run any more
         return "cancelled: not run"
-    return (_REUSED if call.known else "") + shown(call.result, call.known or call.id, frame, call.name)
+    return _reuse(call) + shown(call.result, call.known or call.id, frame, call.name)
+
+
+def _reuse(call: Call) -> str:
+    """What stands before the result of another call; that of a write must not be taken for a second one."""
+    if call.is_told_once and call.result is not None:
+        return _NOT_AGAIN.format(done="made" if call.result.is_error else "done", id=call.known)
+    return _REUSED if call.known else ""
 
 
 def shown(result: ToolResult, call_id: str, frame: Frame = NO_FRAME, name: str = "") -> str:
@@ -99,6 +109,7 @@ def digest(call: Call, whole: str, frame: Frame = NO_FRAME) -> str:
         again,
         lambda text: frame.around(text, source, result.trust),
     )
+    made = _reuse(call) + made if call.is_told_once else made
     return made if len(made) < len(whole) else whole
 
 

@@ -196,7 +196,7 @@ def _seen(call: Call, result: ToolResult) -> SeenCall:
         ok=not result.is_error,
         result="" if call.rule == RULE else result.content,  # that refusal counts, and so never reads the same
         polling=call.spec is not None and call.spec.polling,
-        whole=result.outcome or result.blob,
+        whole="told" if call.is_told_once else result.outcome or result.blob,  # that it was not made is news
     )
 
 

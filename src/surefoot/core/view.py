@@ -230,7 +230,7 @@ def _repeated(state: State, role: str) -> frozenset[str]:
     """The tools of the role's replies since something new was last called."""
     names: set[str] = set()
     for turn in reversed(state.turns):
-        if turn.role == role and not (turn.calls and all(call.known for call in turn.calls)):
+        if turn.role == role and not (turn.calls and all(call.known and not call.is_told_once for call in turn.calls)):
             break
         names.update(call.name for call in turn.calls)
     return frozenset(names)

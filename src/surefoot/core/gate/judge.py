@@ -221,7 +221,8 @@ def refused_since(state: State, call: Call) -> Decision:
     """What a person allowed is judged once more before it starts: a limit may have been reached since."""
     if state.gate is None or call.spec is None or call.rule != "person" or state.gate.known.config.mode != "enforce":
         return Allow()
-    decision, _, _ = judged(_known(state, state.gate), call.spec, call.arguments, state.gate.started)
+    others = [one for one in state.gate.started if one.call_id != call.id]  # an attempt of its own counts once
+    decision, _, _ = judged(_known(state, state.gate), call.spec, call.arguments, others)
     return decision if isinstance(decision, Deny) else Allow()
 
 

@@ -23,7 +23,10 @@ _TARGETS = ("destination", "object")
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A call of this run that was started: what it was for, which sums it moved, and where to (`moved_by`)."""
+    """A call of this run that was started: what it was for, which sums it moved, and where to (`moved_by`).
+
+    `ended` is its place in the order in which calls with a result have ended, 0 for one that is open.
+    """
 
     call_id: str
     name: str
@@ -32,6 +35,7 @@ class Started:
     amounts: tuple[Sum, ...] = ()
     is_open: bool = False
     moved: frozenset[tuple[Role, str]] = frozenset()
+    ended: int = 0
 
 
 def moved_by(spec: ToolSpec, arguments: Mapping[str, object]) -> frozenset[tuple[Role, str]]:

@@ -155,7 +155,7 @@ def _is_known(state: State, branch: HypothesisBranch, spec: ToolSpec) -> bool:
     if spec.polling:
         return False
     keys = (Call("", "", branch.tool_name, arguments).key for arguments in branch.argument_sets)
-    return all((known := state.known.get(key)) is not None and known.is_certain for key in keys)
+    return all((known := state.known.get(key)) is not None and known.answers for key in keys)
 
 
 _BRANCH: Mapping[str, object] = {

@@ -126,16 +126,18 @@ def touch(call: Asked) -> Sequence[Word]:
 
 
 def repetition(call: Asked) -> Sequence[Word]:
-    """The very same call once more, where that is not the same as once."""
+    """The very same call once more, where that is not the same as once: no other effect has come in between."""
     if call.spec.may_repeat or not call.aim.is_effectful:
         return ()
-    before = [one for one in call.started if one.digest == call.digest]
-    if any(one.is_open for one in before):
+    if any(one.is_open and one.digest == call.digest for one in call.started):
         return (Word("repetition", "deny", "refused: the same call is not settled yet", "the same call is open"),)
-    if before:
+    ended = [one for one in call.started if one.ended and one.effects - {"read"}]
+    last = max((one.ended for one in ended), default=0)
+    since = [one for one in call.started if not one.ended or one.ended == last]
+    if any(one.digest == call.digest for one in since):
         return (Word("repetition", "ask", "this very call was made already", "this very call was made already"),)
     moved = moved_by(call.spec, call.arguments) if "transact" in classes_of(call.aim) else frozenset[object]()
-    if moved and any(one.name == call.spec.name and one.moved == moved for one in call.started):
+    if moved and any(one.name == call.spec.name and one.moved == moved for one in since):
         said = "as much was already paid to the same place, or booked there"
         return (Word("repetition", "ask", said, said),)
     return ()

@@ -53,6 +53,7 @@ def child_of(state: State, planning: Planning, step: PlanStep, attempt: int, arg
         prompts=state.prompts,
         instructions=state.instructions,
         scope=f"{step.step_id}.{attempt}",
+        known=state.known,
         usage=state.usage,
         elapsed_s=state.elapsed_s,
         found=state.found,

@@ -34,6 +34,7 @@ from surefoot.core.plan.limits import asking, calls_left, limit_of, llm_spent, s
 from surefoot.core.plan.signing import is_unsigned
 from surefoot.core.plan.starting import start_of, wait_of
 from surefoot.core.plan.telling import answer_without
+from surefoot.core.repeats import is_made_beside
 from surefoot.core.state import State
 from surefoot.core.tracked import config_of
 from surefoot.types.endings import Failed, Stopped
@@ -42,6 +43,7 @@ from surefoot.types.moves import (
     Act,
     End,
     Evaluate,
+    Judge,
     Move,
     Propose,
     Shortlist,
@@ -223,6 +225,8 @@ class _Running:
                         self.started.append(Within(name, attempt, move))
                 elif isinstance(move, End) and isinstance(move.ending, Failed) and own.failure is not None:
                     self.broken = move.ending  # no model to be had: that is no fault of the step
+                elif isinstance(move, Judge) and is_made_beside(own, move.call_id, self.planning.children):
+                    continue  # what comes of it there will answer it here
                 elif first is None:
                     events = self.rows.announce(move, own)
                     first = TellPlan(tuple(in_step(name, attempt, one) for one in events))

@@ -90,6 +90,10 @@ def inside(state: State, planning: Planning, event: InStep, apply: Apply) -> Sta
     if isinstance(inner, ModelTraitLearnt):
         state = apply(state, inner)
     planning = _noticed(state, planning, event.step_id, after, inner)
+    if _has_acted(after, inner):  # from here on each step knows that alone
+        state = changed_state(state, known=after.known)
+        others = {name: changed_state(one, known=after.known) for name, one in planning.children.items()}
+        planning = changed(planning, children=others)
     state = changed_state(
         state,
         seen=state.seen + 1,
@@ -102,6 +106,12 @@ def inside(state: State, planning: Planning, event: InStep, apply: Apply) -> Sta
     return changed_state(state, planning=_settled(state, planning, event, after))
 
 
+def _has_acted(child: State, inner: StepInner) -> bool:
+    """Whether a call with an effect has ended just now, with whatever outcome."""
+    call = child.call(inner.call_id) if isinstance(inner, CallEnded | DoubtSettled) else None
+    return call is not None and call.has_effect and (isinstance(inner, CallEnded) or call.result is not None)
+
+
 def _in_doubt(child: State, inner: StepInner) -> State | None:
     """A call that has ended, and nobody knows how, stays open, as if the process had died at it. None for any other.
 
@@ -112,6 +122,7 @@ def _in_doubt(child: State, inner: StepInner) -> State | None:
         return None
     calls = tuple(_doubted(call) if call.id == inner.call_id else call for call in turn.calls)
     turn = changed_state(turn, calls=calls, _memo={})
+    child = changed_state(child, known={}) if _has_acted(child, inner) else child
     return changed_state(child, seen=child.seen + 1, turn=turn, elapsed_s=max(child.elapsed_s, inner.elapsed_s))
 
 

@@ -159,7 +159,7 @@ def _idle_tools(state: State) -> frozenset[str]:
     for turn in reversed(state.turns):
         if any(c.result is not None and not c.result.is_error and not c.known for c in turn.calls):
             break
-        is_known = is_known or any(call.known for call in turn.calls)
+        is_known = is_known or any(call.known and not call.is_told_once for call in turn.calls)
         if turn.parsed.instruction is not None:
             named.append(turn.parsed.instruction.tool)
     return frozenset(named) - {""} if is_known or len(named) >= MOST_IDLE else frozenset()

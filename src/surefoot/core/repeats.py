@@ -1,0 +1,89 @@
+"""What an identical call gets: the result that is known, or a run of its own.
+
+A result answers an identical call as long as no call with an effect has ended since, whatever came of that. What a call
+with an effect gave answers the next one once; asked for again, it runs.
+Source: docs/decisions/02-what-an-identical-call-gets.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from surefoot.core.history import Lookup
+from surefoot.core.state import Call, Known, State, changed
+from surefoot.types.tools import ToolResult
+
+NOTHING_KNOWN = Lookup[str, Known]()
+
+
+def known_after(known: Lookup[str, Known], call: Call) -> Lookup[str, Known]:
+    """What is still known after a call has ended. One with an effect may have changed whatever was known before.
+
+    A failure may be tried again once; when it comes back word for word, it is known too.
+    """
+    result, spec = call.result, call.spec
+    if spec is None or result is None:
+        return known
+    kept = NOTHING_KNOWN if call.has_effect else known
+    if spec.polling or (result.infrastructure and result.kind != "in_doubt"):
+        return kept
+    if not result.is_error or (result.kind == "in_doubt" and not spec.may_repeat):
+        return kept.plus({call.key: Known(call.id, result, spec.may_repeat)})
+    before = known.get(call.key)
+    answers = before is not None and before.result.content == result.content
+    return kept.plus({call.key: Known(call.id, result, may_repeat=True, answers=answers)})
+
+
+def result_of(state: State, call_id: str, known_id: str) -> ToolResult | None:
+    """What a call is answered with: the result of another, which in a plan may be one of another step."""
+    call, other = state.call(call_id), state.call(known_id)
+    if other is not None or call is None:
+        return other.result if other is not None else None
+    known = state.known.get(call.key)
+    return known.result if known is not None and known.call_id == known_id else None
+
+
+def having_told(state: State, call_id: str) -> State:
+    """The state once a call was answered with what is known; what has an effect runs when it is asked for again."""
+    call = state.call(call_id)
+    known = state.known.get(call.key) if call is not None and call.is_told_once else None
+    if call is None or known is None:
+        return state
+    return changed(state, known=state.known.plus({call.key: replace(known, answers=False)}))
+
+
+def answered_by(state: State, call: Call) -> str:
+    """The call whose result answers this one, "" for none: one of the same reply, even if it failed, or a known one.
+
+    A step of a plan that is one call with an effect was ordered as it stands, and always runs.
+    """
+    if call.spec is None or call.spec.polling:
+        return ""
+    twin = ""
+    for other in state.calls[: call.position]:
+        if other.result is not None and other.key == call.key:
+            twin = other.known or other.id
+        elif other.result is not None and other.has_effect and other.attempts:
+            twin = ""
+    step, known = state.running_step, state.known.get(call.key)
+    if twin or known is None or not known.answers:
+        return twin
+    return "" if step is not None and step.kind == "tool" and call.has_effect else known.call_id
+
+
+def is_unsure(state: State, still_open: Sequence[Call], call: Call) -> bool:
+    """Whether a call before it in the reply, still open, may answer it, or change what it would be answered with."""
+    before = still_open[: still_open.index(call)]
+    if any(one.key == call.key for one in before):
+        return True
+    return any(one.has_effect for one in before) and bool(answered_by(state, call))
+
+
+def is_made_beside(state: State, call_id: str, steps: Mapping[str, State]) -> bool:
+    """Whether another step of a plan is making the very call that one of its agents asks for, and has not ended."""
+    call, step = state.call(call_id), state.running_step
+    if call is None or not call.has_effect or step is None or step.kind == "tool":
+        return False
+    begun = (one for child in steps.values() if child.scope != state.scope for one in child.calls if one.attempts)
+    return any(one.is_open and one.key == call.key for one in begun)
