@@ -1,7 +1,8 @@
 """What a person's yes and no reach: only what was shown, only this run, and however a value is spelled."""
 
+import asyncio
 from dataclasses import replace
-from typing import cast
+from typing import Literal, cast
 
 import pytest
 
@@ -16,9 +17,9 @@ from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.types.config import Budget
 from surefoot.types.decisions import Ask, Deny
-from surefoot.types.errors import ConfigError
+from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.events import CallJudged, CallStarted, Event, ValuesEndorsed
-from surefoot.types.guard import GuardConfig
+from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.tools import ToolSpec
 
 pytestmark = pytest.mark.anyio
@@ -266,3 +267,47 @@ async def test_a_payment_after_another_one_is_no_repetition() -> None:
     desk = Desk(pays(MINE, 900), pays(MINE, 50), pays(MINE, 900), "done")
     run = await desk.agent.run(f"Pay 900 to {MINE}, then 50 to {MINE}, then 900 to {MINE}.")
     assert (run.status, [amount for _, amount in desk.done]) == ("completed", [900, 50, 900])
+
+
+@pytest.mark.parametrize("approvals", ["pause", "queue"])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+async def test_open_questions_are_answered_in_any_order(
+    order: tuple[int, ...], approvals: Literal["pause", "queue"]
+) -> None:
+    accounts = (MINE, "DE89370400440532013000", "FR1420041010050500013M02606")
+    bills = calls(*(("pay", {"account": account, "amount": 900}) for account in accounts))
+    desk = Desk(bills, "done", config=LoopConfig(guard=GuardConfig(approvals=approvals)))
+    run = await desk.agent.run("Pay the bills.")
+    waiting = [call.id for call in run.waiting]
+    assert (run.status, len(waiting)) == ("paused", 3)
+    for at, which in enumerate(order):
+        answer = desk.agent.refuse if which == 1 else desk.agent.approve
+        run = await answer(run.id, waiting[which], by="Ada")
+        assert {call.id for call in run.waiting} == {waiting[one] for one in order[at + 1 :]}
+    run = await desk.agent.resume(run.id)
+    assert (run.status, [account for account, _ in desk.done]) == ("completed", [accounts[0], accounts[2]])
+    with pytest.raises(UsageError, match="does not wait"):
+        await desk.agent.approve(run.id, waiting[0], by="Ada")
+
+
+async def test_an_approved_call_that_was_not_done_runs_under_the_same_yes() -> None:
+    paid: list[str] = []
+
+    @tool(effect="transact", timeout_s=0.02)
+    async def pay(account: str, amount: float) -> str:
+        """Pay money."""
+        paid.append(f"{amount} to {account}")
+        if len(paid) == 1:
+            await asyncio.Event().wait()
+        return "paid"
+
+    most = SecurityConstraint("most", "forbid", "at most 1000", Condition(effect="transact", max_amount=1_000))
+    config = LoopConfig(guard=GuardConfig(constraints=(most,)))  # it moves 900, and not 1800
+    agent = Agent(ScriptedModel([pays(MINE), "done"]), [pay], config=config)
+    run = await agent.run("Pay the rent.")
+    await agent.approve(run.id, "1.0", by="Ada")
+    run = await agent.resume(run.id)
+    assert (run.status, run.reason) == ("paused", "in_doubt")
+    await agent.settle(run.id, "1.0", "not_done", by="Ada")
+    run = await agent.resume(run.id)
+    assert (run.status, len(paid)) == ("completed", 2)

@@ -1,17 +1,22 @@
 """A real process that is really gone, before and after every append: `os._exit` asks nobody, as `kill -9` does."""
 
+import json
+import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from surefoot import Agent, SqliteJournal, tool
+from surefoot import Agent, LoopConfig, SqliteJournal, tool
 from surefoot.core.fold import fold
 from surefoot.core.replay import replay
-from surefoot.testing.models import FunctionModel, Scripted, calls
+from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.messages import ModelRequest
+from surefoot.types.planning import PlanConfig
 from surefoot.types.ports import JournalStore, Tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -104,3 +109,68 @@ async def test_a_killed_process_loses_nothing_and_repeats_nothing(tmp_path: Path
         assert happened["send Ada"] == 1
         assert all(count <= 2 for count in happened.values())
     pytest.fail("the run never came to its end")
+
+
+APPROVED = """
+import asyncio, os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from test_kill import payer
+from pathlib import Path
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(payer(Path(sys.argv[2]), sys.argv[3], die).resume("r"))
+"""
+
+
+def payer(folder: Path, reasoner: str, die: Callable[[], None] | None = None) -> Agent:
+    """A guarded agent that pays two bills that nobody named, and the process dies in the middle, where it is to."""
+
+    @tool(effect="transact")
+    async def pay(account: str, amount: int) -> str:
+        """Pay money."""
+        if die is not None:
+            die()
+        with (folder / "book.txt").open("a") as file:
+            file.write(f"{amount} to {account}\n")
+        return "paid"
+
+    bills = [{"account": f"GB29NWBK6016133192681{at}", "amount": 90 + at} for at in range(2)]
+
+    def reply(request: ModelRequest) -> Scripted:
+        has_results = any(message.role == "tool" for message in request.messages)
+        return "done" if has_results else calls(*(("pay", bill) for bill in bills))
+
+    plan = [
+        {"step_id": f"p{at}", "tool_id": "pay", "kind": "tool", "dependencies": [], "parameters": bill}
+        for at, bill in enumerate(bills)
+    ]
+    model = FunctionModel(reply) if reasoner == "react" else ScriptedModel([json.dumps({"steps": plan})])
+    most = SecurityConstraint("most", "forbid", "200 in all", Condition(effect="transact", max_amount=200))
+    config = LoopConfig(guard=GuardConfig(constraints=(most,)), plan=PlanConfig(answer="off"))
+    return Agent(model, [pay], journal=SqliteJournal(folder / "journal.db"), config=config, reasoner=reasoner)
+
+
+@pytest.mark.parametrize("reasoner", ["react", "plan"])
+async def test_what_was_approved_killed_and_not_done_is_made_once(tmp_path: Path, reasoner: str) -> None:
+    agent = payer(tmp_path, reasoner)
+    run = await agent.run("Pay the bills.", run_id="r")
+    assert (run.status, run.reason, len(run.waiting)) == ("paused", "approval", 2)
+    for call in reversed(run.waiting):
+        await agent.approve("r", call.id, by="Ada")
+    for _ in range(2):  # it dies again when it is made again
+        command = [sys.executable, "-c", APPROVED, str(Path(__file__).parent), str(tmp_path), reasoner]
+        died = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: ASYNC221  # the test waits for its death
+        assert died.returncode == -signal.SIGKILL, died.stderr
+        run = await agent.resume("r")
+        assert (run.status, run.reason) == ("paused", "in_doubt")
+        for call in reversed(run.waiting):
+            await agent.settle("r", call.id, "not_done", by="Ada")
+    run = await agent.resume("r")
+    assert run.status == "completed"
+    paid = sorted((tmp_path / "book.txt").read_text().splitlines())
+    assert paid == ["90 to GB29NWBK60161331926810", "91 to GB29NWBK60161331926811"]
+    records, wrong = await agent._store.read_recorded("r")  # pyright: ignore[reportPrivateUsage]  # nobody hands it out
+    assert (wrong, replay([record.event for record in records]).differs_at) == ("", None)
+    await agent.aclose()

@@ -878,3 +878,28 @@ async def test_two_agents_side_by_side_do_not_both_make_the_same_write() -> None
     assert (run.status, sent) == ("completed", ["Ann"])
     assert any("Already done as call" in one for said in asked for one in said)
     await events_of(agent)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+async def test_several_doubts_are_settled_in_any_order(order: tuple[int, ...]) -> None:
+    sent: list[str] = []
+
+    @tool
+    async def send(to: str) -> str:
+        """Send a letter."""
+        sent.append(to)
+        if len(sent) <= 3:
+            raise OutcomeUnknown("the line broke")
+        return "sent"
+
+    names = ("Ann", "Bob", "Cy")
+    steps = plan(*(step(name, "send", to=name) for name in names))
+    agent = Agent(script(steps), [send], reasoner="plan", config=configured(answer="off"))
+    run = await agent.run("go", run_id="r")
+    assert (run.status, len(run.waiting)) == ("paused", 3)
+    for at, which in enumerate(order):
+        run = await agent.settle("r", f"{names[which]}.1", "not_done", by="Ada")
+        assert {one.id for one in run.waiting} == {f"{names[one]}.1" for one in order[at + 1 :]}
+    run = await agent.resume("r")
+    assert (run.status, sorted(sent)) == ("completed", sorted(2 * names))
+    await events_of(agent)

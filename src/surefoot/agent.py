@@ -40,6 +40,7 @@ from surefoot.types.events import (
     Attachment,
     DoubtSettled,
     Event,
+    InStep,
     Outcome,
     RunEnded,
     RunForked,
@@ -308,7 +309,10 @@ class Agent:
             call = asked_about(state, call_id, about)
             late = expired(state, (await self._store.read_recorded(run_id))[0])
             owner = owner_of(state, call_id)
-            said = late or owner.told(word(owner.state, call))
+            is_late = any(
+                getattr(one.event if isinstance(one, InStep) else one, "call_id", "") == call_id for one in late
+            )
+            said = late if is_late else (*late, *owner.told(word(owner.state, call)))
             await journal.append(said, "written")
             return Run.of(fold(said, state))
 

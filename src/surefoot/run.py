@@ -26,7 +26,7 @@ class Run:
 
     `answer` is the answer, or "" when there is none. `status` is the ending's name, or `paused` or `interrupted`;
     `reason` says why, `detail` what to do about it. `waiting` are the calls for which a person has to speak,
-    and limits of progress, and a plan that is to be signed, in the form of calls.
+    and limits of progress, and a plan that is to be signed, in the form of calls; they are answered in any order.
     `elapsed_s`: seconds in which it was driven. `models` are by role, `rounds` replies of the role that leads.
     """
 
@@ -47,10 +47,6 @@ class Run:
     def of(cls, state: State) -> Run:
         """The run that a state tells of."""
         status, answer, reason, detail = _standing(state)
-        still_open = (call for _, call in open_calls(state))
-        calls = tuple(c for c in still_open if not c.is_waiting or isinstance(c.decision, Ask))
-        limits = (one for owner in owners(state) for one in questions(owner.state))
-        waiting = (*calls, *limits, *signature(state))
         return cls(
             state.run_id,
             status,
@@ -63,7 +59,7 @@ class Run:
             {role: speaker.model for role, speaker in state.speakers.items()},
             rounds(state),
             state.calls_made,
-            waiting if status == "paused" else (),
+            _waiting(state),
         )
 
     @property
@@ -85,6 +81,15 @@ def asked_about(state: State, call_id: str, about: Literal["approval", "in_doubt
         why = f"waits for {waits_for}, which is another question" if call else "does not wait for a person"
         raise UsageError(f"run {state.run_id}: call {call_id!r} {why}")
     return call
+
+
+def _waiting(state: State) -> tuple[Call, ...]:
+    """What only a person can answer, also of a run that could go on with something else meanwhile."""
+    if state.ending is not None:
+        return ()
+    calls = (call for _, call in open_calls(state) if isinstance(call.decision, Ask) or call.is_in_doubt)
+    limits = (one for owner in owners(state) for one in questions(owner.state))
+    return (*calls, *limits, *signature(state))
 
 
 def _standing(state: State) -> tuple[Status, str, str, str]:

@@ -108,10 +108,8 @@ def listing(rows: Sequence[Sequence[str]], width: int) -> list[Line]:
 def _next_steps(run: Run, hint: str) -> list[str]:
     resume = f"surefoot resume {run.id}{hint}"
     match run.status:
-        case "paused":
+        case "paused" | "interrupted":
             return [*(step for one in run.waiting for step in _asked(run, one, hint)), resume]
-        case "interrupted":
-            return [resume]
         case "failed":
             return [f"{resume}  (when that is mended)"]
         case "completed_partial" | "stopped" if run.reason in _LIMITS:

@@ -2,9 +2,9 @@
 
 The table of moves is asked again after every record: what only records must come out of it as it stands in the journal,
 and what came from the world must answer a move that was under way. Replies are parsed anew, so a replay also shows
-whether today's parser reads them as they were read. What persons said is taken as given. `RunResumed` and `RunForked`
-mark where somebody took the run up, `ToolsSelected` where its tools changed, and a cancellation, with the calls that it
-settled, where somebody ended it: whatever was under way before is under way no longer.
+whether today's parser reads them as they were read. What persons said, while nobody drove the run, is taken as given.
+`RunResumed` and `RunForked` mark where somebody took the run up, `ToolsSelected` where its tools changed, and a
+cancellation, with the calls that it settled, where somebody ended it: whatever was under way before is so no longer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from surefoot.core.fold import fold
+from surefoot.core.fold import PROBE, fold
 from surefoot.core.moves import announce, next_moves
 from surefoot.core.plan.child import with_whole
 from surefoot.core.plan.schedule import in_step
@@ -86,7 +86,7 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     is_opening = True
     for at, event in enumerate(recorded):
         is_opening = _is_opening(at, event, after_opening=is_opening)
-        if is_opening or _is_profiled(event) or at in given:
+        if is_opening or _is_profiled(event) or _is_a_persons(event) or at in given:
             under_way, due = frozenset(), []
         elif not due:
             made, told = _make(state, under_way)
@@ -119,6 +119,18 @@ def _is_opening(at: int, event: Event, *, after_opening: bool) -> bool:
 def _is_profiled(event: Event) -> bool:
     """Whether other tools are offered from here on, which nobody but the one who takes a run up decides."""
     return isinstance(event, ToolsSelected) and event.selection is None
+
+
+def _is_a_persons(event: Event) -> bool:
+    """Whether a person said it, which they do while nobody drives the run."""
+    inner = event.event if isinstance(event, InStep) else event
+    match inner:
+        case CallJudged(by=by):
+            return bool(by)
+        case DoubtSettled(by=by):
+            return by != PROBE
+        case _:
+            return isinstance(inner, PlanSigned)
 
 
 def _make(state: State, under_way: frozenset[Move]) -> tuple[frozenset[Move], list[Event]]:

@@ -99,6 +99,13 @@ class Call:
         return self.is_open and (not self.attempts or self.doubt == "not_done")
 
     @property
+    def is_in_doubt(self) -> bool:
+        """Whether it was interrupted, and only a person can say whether it took effect."""
+        if self.spec is None or not self.is_open or not self.attempts or self.doubt == "not_done":
+            return False
+        return self.doubt == "unknown" or not (self.spec.may_repeat or self.spec.has_probe)
+
+    @property
     def key(self) -> str:
         """What makes two calls the same: the tool, and the arguments whatever their order."""
         return f"{self.name}\0{json_text(self.arguments, sort_keys=True)}"
