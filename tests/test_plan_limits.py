@@ -7,6 +7,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -798,3 +799,43 @@ async def test_requests_of_a_judge_count_against_the_ceiling_of_a_plan() -> None
     )
     assert ended(run) == ("stopped", "llm_budget")
     assert (len(judge.requests), run.requests) == (4, 5)
+
+
+@pytest.mark.parametrize("limit", ["max_tool_calls", "deadline_s"])
+@pytest.mark.parametrize("approvals", ["pause", "queue"])
+async def test_a_question_outlives_a_limit(limit: str, approvals: Any) -> None:  # Any: of `GuardConfig`
+    sent, looked = list[str](), list[str]()
+
+    @tool(effect="communicate")
+    async def send(to: str) -> str:
+        """Send a letter."""
+        sent.append(to)
+        return "sent"
+
+    @tool(effect="read")
+    async def look(q: str) -> str:
+        """Look."""
+        if limit == "deadline_s" and len(looked) == 1:
+            looked.append("")
+            await asyncio.Event().wait()  # until the deadline has passed
+        looked.append(q)
+        return q
+
+    steps = (step("a", "send", to="ann@x.example"), step("b", "send", to="bob@x.example"), step("c", "look", q="x"))
+    late = (step("d", "look", ["c"], q="y"), step("e", "look", ["d"], q="z"))
+    few = PlanConfig(answer="off", max_tool_calls=2)
+    if limit == "deadline_s":
+        few = PlanConfig(answer="off", deadline_s=0.1)
+    guard = GuardConfig(approvals=approvals)
+    model = ScriptedModel([json.dumps(plan(*steps, *late))])
+    agent = Agent(model, [send, look], reasoner="plan", config=LoopConfig(plan=few, guard=guard))
+    run = await agent.run("Send a mail to everybody.", run_id="r")
+    assert (run.status, run.reason, {one.id for one in run.waiting}) == ("paused", "approval", {"a.1", "b.1"})
+    assert (await agent.resume("r")).status == "paused"
+    run = await agent.approve("r", "b.1", by="Ada")
+    assert [one.id for one in run.waiting] == ["a.1"]
+    more = LoopConfig(plan=replace(few, max_tool_calls=9, deadline_s=60.0), guard=guard)
+    run = await agent.resume("r", config=more)
+    await agent.approve("r", "a.1", by="Ada")
+    run = await agent.resume("r", config=more)
+    assert (run.status, sorted(sent)) == ("completed", ["ann@x.example", "bob@x.example"])

@@ -1,6 +1,7 @@
 """The table of moves, row by row: events in, moves out."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -415,3 +416,17 @@ def test_a_request_that_ran_out_of_time_leaves_the_reserve_for_a_last_word() -> 
     assert next_moves(state) == (Think(2, want="answer"),)
     failed = fold((ModelFailed("timeout", "m", want="answer", elapsed_s=9.5),), state)
     assert next_moves(failed) == (End(Stopped("time")),)
+
+
+def test_a_question_outlives_the_time_of_the_run() -> None:
+    limits = LoopConfig(budget=Budget(max_seconds=10))
+    asked = (CallJudged("1.0", Ask("really?"), "policy"), CallJudged("1.1", Allow()))
+    late = replace(replied(("send", {}), ("save", {})), elapsed_s=11.0)
+    state = after(late, *asked, config=limits)
+    assert next_moves(state) == (
+        Judge("1.1", Deny("not run: the time limit of this run is reached"), "no_call_after_the_time"),
+    )
+    state = fold((CallJudged("1.1", Deny("not run")),), state)
+    assert (next_moves(state), standing(state)) == ((), "approval")
+    more = RunResumed("Ada", config=LoopConfig(budget=Budget(max_seconds=100)))
+    assert next_moves(fold((CallJudged("1.0", Allow(), "person", "Ada"), more), state)) == (Act("1.0"),)

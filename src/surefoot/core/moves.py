@@ -128,8 +128,9 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
                 move = _verdict(state, call)
                 return () if move in under_way else (move,)
         waiting = [c for c in still_open if c.is_waiting]
-        if waiting and (late := no_call_after_the_time(state, waiting[0])) != Allow():
-            return (Judge(waiting[0].id, late, no_call_after_the_time.__name__),)
+        begins = [c for c in waiting if not isinstance(c.decision, Ask)]  # a question is not lost to the time
+        if begins and (late := no_call_after_the_time(state, begins[0])) != Allow():
+            return (Judge(begins[0].id, late, no_call_after_the_time.__name__),)
         return _side_by_side(state, calls, waiting, len(still_open) - len(waiting))
     if state.planning is not None and state.planning.has_begun:
         if state.gate is not None and state.planning.noted and not under_way and _is_unread(state.gate):

@@ -37,6 +37,7 @@ from surefoot.core.plan.telling import answer_without
 from surefoot.core.repeats import is_made_beside
 from surefoot.core.state import State
 from surefoot.core.tracked import config_of
+from surefoot.types.decisions import Ask
 from surefoot.types.endings import Failed, Stopped
 from surefoot.types.events import Event, InStep
 from surefoot.types.moves import (
@@ -103,8 +104,14 @@ def _planned(state: State, planning: Planning) -> Moves:
     if planning.phase in ("selecting", "reselecting") and planning.shortlist is None:
         return (Shortlist(planning.stats.replans),)
     if (limit := spent(state, planning)) or (limit := llm_spent(state, planning)):
-        return (End(Stopped(limit, answer_without(state, planning, limit))),)
+        return () if _is_asked(state, planning) else (End(Stopped(limit, answer_without(state, planning, limit))),)
     return (Propose(WANTED[planning.phase], "", planning.stats.llm_calls),)
+
+
+def _is_asked(state: State, planning: Planning) -> bool:
+    """Whether a question waits for a person; a limit of the run does not take it from them."""
+    owners = (state, *planning.children.values())
+    return any(one.asked or any(c.is_open and isinstance(c.decision, Ask) for c in one.calls) for one in owners)
 
 
 # ------------------------------------------------------------------ running
@@ -133,7 +140,7 @@ class _Running:
     def moves(self) -> Moves:
         """The moves of the first rows that have any."""
         if (limit := spent(self.state, self.planning)) and self._is_left():
-            return self._cut_off(Stopped(limit))
+            return () if _is_asked(self.state, self.planning) else self._cut_off(Stopped(limit))
         told = self._of_children()
         if told is not None:
             return (told,)
@@ -163,8 +170,10 @@ class _Running:
         return self._ended_by_limit() if self.limit else self._at_rest()
 
     def _ended_by_limit(self) -> Moves:
-        """The end, once a doubt about an effect is settled: an open call that must not be repeated pauses it (R18)."""
-        return () if self._in_doubt() else concluded(self.state, self.planning, Stopped(self.limit))
+        """The end, once a person has spoken: a question, or a doubt about a call that must not be repeated (R18)."""
+        if self._in_doubt() or _is_asked(self.state, self.planning):
+            return ()
+        return concluded(self.state, self.planning, Stopped(self.limit))
 
     def _is_left(self) -> bool:
         """Whether anything is still to be done; a run that was done when its time ran out is as good as any."""
@@ -265,7 +274,8 @@ class _Running:
         if isinstance(followed, Failed):
             return concluded(self.state, self.planning, followed)
         if limit := llm_spent(self.state, planning):
-            return concluded(self.state, self.planning, Stopped(limit))
+            self.limit = limit
+            return self._ended_by_limit()
         return (Propose("overall_reflection", "", planning.stats.llm_calls),)
 
     def _is_quiet(self) -> bool:
