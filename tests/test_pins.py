@@ -21,8 +21,8 @@ from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, CallJudged, Event, ToolsSelected, ValuesEndorsed
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import Signal
-from surefoot.types.ports import JournalStore, ToolCallContext
-from surefoot.types.tools import ToolResult, ToolSpec
+from surefoot.types.ports import JournalStore, Tool, ToolCallContext
+from surefoot.types.tools import Effect, ToolResult, ToolSpec
 
 pytestmark = pytest.mark.anyio
 
@@ -290,3 +290,25 @@ async def test_an_own_tool_that_takes_other_arguments_by_now_is_not_called() -> 
     third = Agent(ScriptedModel([*script[:1], "done"]), tools=[send], journal=store, config=GUARDED)
     again = await third.run("Send bo@y.example a hello.")  # a tool that is as it was is called
     assert (again.status, done) == ("completed", [("bo@y.example", "hello")])
+
+
+async def test_an_own_tool_that_has_another_effect_by_now_is_not_called() -> None:
+    store, done = MemoryJournal(), list[str]()
+
+    def tool_with(effect: Effect) -> Tool:
+        @tool(effect=effect)
+        def send(to: str, body: str) -> str:
+            """Send a text."""
+            done.append(f"{to}: {body}")
+            return "sent"
+
+        return send
+
+    script = [calls(("send", {"to": "bo@y.example", "body": "hello"}))]
+    first = Agent(ScriptedModel(script), tools=[tool_with("communicate")], journal=store, config=GUARDED)
+    run = await first.run("Send my colleague a hello.")
+    await first.approve(run.id, run.waiting[0].id, by="Ada")
+    second = Agent(ScriptedModel(["it was not sent"]), tools=[tool_with("transact")], journal=store, config=GUARDED)
+    assert (await second.resume(run.id)).status == "completed"
+    results = [r.event.result for r in (await store.read_recorded(run.id))[0] if isinstance(r.event, CallEnded)]
+    assert (done, ["has another effect" in one.content for one in results]) == ([], [True])

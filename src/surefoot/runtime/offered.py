@@ -72,14 +72,14 @@ class Offers:
     async def tools_of(self, known: Catalogue) -> Mapping[str, Tool]:
         """The tools for a run that goes on; one that has changed since it began refuses to be called.
 
-        Of the developer's own only the parameters count: a call was judged, and approved, by what they were then.
+        Of the developer's own the parameters and the effect count: a call was judged, and approved, by those.
         """
         now = await self.now()
         specs = ((tool, known.get(tool.spec.name)) for tool in self._of)
         own = ((name, tool, known.get(name)) for name, tool in self._own.items())
         return {
             **now.tools,
-            **{name: _Changed(spec) for name, tool, spec in own if spec and spec.parameters != tool.spec.parameters},
+            **{name: _Changed(spec, what) for name, tool, spec in own if spec and (what := _change(spec, tool.spec))},
             **{spec.name: tool.known_as(spec) for tool, spec in specs if spec is not None},
         }
 
@@ -103,18 +103,26 @@ class Offers:
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """An own tool as a run knows it, that takes other arguments by now."""
+    """An own tool as a run knows it, that takes other arguments by now, or has another effect."""
 
     spec: ToolSpec
+    what: str
 
     async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:  # noqa: ARG002  # as `Tool` has it
         """Never calls it."""
-        told = f"Not called: {self.spec.name} takes other arguments than when this run began. Begin the task anew."
+        told = f"Not called: {self.spec.name} {self.what} than when this run began. Begin the task anew."
         return ToolResult(told, "error", source=self.spec.name, trust="trusted")
 
     async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002  # as above
         """What it would say is of other arguments."""
         raise LookupError(f"{self.spec.name} has changed, and cannot tell whether an interrupted call took effect")
+
+
+def _change(known: ToolSpec, now: ToolSpec) -> str:
+    """What of a tool is not as a run knows it, in words; "" for nothing that counts."""
+    if known.parameters != now.parameters:
+        return "takes other arguments"
+    return "has another effect" if known.effect != now.effect else ""
 
 
 def _servers(mcp: McpGiven | Sequence[McpGiven] | McpServers) -> McpServers:
