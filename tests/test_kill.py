@@ -142,7 +142,7 @@ def payer(folder: Path, reasoner: str, die: Callable[[], None] | None = None) ->
         has_results = any(message.role == "tool" for message in request.messages)
         return "done" if has_results else calls(*(("pay", bill) for bill in bills))
 
-    plan = [
+    plan: list[dict[str, object]] = [
         {"step_id": f"p{at}", "tool_id": "pay", "kind": "tool", "dependencies": [], "parameters": bill}
         for at, bill in enumerate(bills)
     ]

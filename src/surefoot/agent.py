@@ -22,7 +22,7 @@ from surefoot.run import Run, asked_about
 from surefoot.runtime.admission import Admission
 from surefoot.runtime.cast import Cast, by_role, cast_of, judge_of
 from surefoot.runtime.drive import drive
-from surefoot.runtime.guarding import anchor, anchor_late, approval, expired, refusal, settled_result
+from surefoot.runtime.guarding import anchor, anchor_late, approval, expired, refusal, settled
 from surefoot.runtime.hands import LiveHands, Watch
 from surefoot.runtime.offered import Offered, Offers
 from surefoot.runtime.pins import Pins
@@ -38,7 +38,6 @@ from surefoot.types.endings import Cancelled, Completed
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     Attachment,
-    DoubtSettled,
     Event,
     InStep,
     Outcome,
@@ -237,10 +236,15 @@ class Agent:
                 return await self._drive(journal, first, watch, stream=stream, state=state)
 
     async def settle(self, run_id: str, call_id: str, outcome: Outcome, *, by: str, result: str = "") -> Run:
-        """Say what became of a call in doubt: "done" (with `result`), "not_done" (it runs again), or "abandoned"."""
-        told = settled_result(result, by, self.config.tool_result_chars)
-        settled = (DoubtSettled(call_id, outcome, by, told),)
-        return await self._speak(run_id, call_id, by, "in_doubt", lambda _state, _call: settled)
+        """Say what became of a call in doubt: "done" (with `result`), "not_done" (it runs again), or "abandoned".
+
+        Raises `UsageError` for "not_done" while the call still runs in a thread of this process.
+        """
+        if len(result) > (most := self.config.tool_result_chars):
+            raise UsageError(f"the result has {len(result)} characters; give at most {most}")
+        return await self._speak(
+            run_id, call_id, by, "in_doubt", lambda state, call: settled(state, call, outcome, by, result)
+        )
 
     async def approve(self, run_id: str, call_id: str, *, by: str) -> Run:
         """Allow a call that waits for a person, exactly as it is, or sign the plan ("plan"). `by` is their name.

@@ -11,10 +11,12 @@ from concurrent.futures import Future
 import pytest
 
 from surefoot.agent import Agent
-from surefoot.testing.models import ScriptedModel, calls
+from surefoot.journal.memory import MemoryJournal
+from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.tools.attempts import Attempts, NotBegun
 from surefoot.tools.calling import ToolFailed
 from surefoot.tools.function import FunctionTool, tool
+from surefoot.types.errors import UsageError
 from surefoot.types.ports import ToolCallContext
 from surefoot.types.tools import ToolResult
 
@@ -123,7 +125,7 @@ async def test_other_calls_do_not_wait(till: Till, context: ToolCallContext) -> 
 
 
 async def test_what_ended_or_never_began_does_not_run() -> None:
-    attempts, waiting = Attempts(), threading.Event()
+    attempts, waiting = Attempts("f"), threading.Event()
     running = asyncio.ensure_future(attempts.made("key", waiting.wait, {"timeout": 10}))
     await asyncio.sleep(0)
     assert attempts.running("key") is not None
@@ -154,3 +156,49 @@ async def test_a_sync_tool_that_sleeps_past_its_limit_and_then_pays_pays_once() 
     assert run.status == "completed"
     assert paid == [5]
     assert model.requests[-1].messages[-1].content == "paid late"
+
+
+async def test_a_second_agent_neither_settles_nor_repeats_what_still_runs() -> None:
+    store, gate, paid = MemoryJournal(), threading.Event(), list[int]()
+
+    def agent(*steps: Scripted) -> Agent:
+        @tool(timeout_s=0.05)
+        def pay(amount: int) -> str:
+            """Pay."""
+            gate.wait(10)
+            paid.append(amount)
+            return "paid"
+
+        return Agent(ScriptedModel(steps), [pay], journal=store)
+
+    run = await agent(calls(("pay", {"amount": 5}))).run("pay 5")
+    assert (run.status, run.reason) == ("paused", "in_doubt")
+    other = agent("Paid.")
+    with pytest.raises(UsageError, match="still runs in a thread"):
+        await other.settle(run.id, "1.0", "not_done", by="Ada")
+    gate.set()
+    await other.settle(run.id, "1.0", "done", by="Ada", result="paid")
+    assert (await other.resume(run.id)).answer == "Paid."
+
+
+async def test_a_call_that_still_runs_is_not_made_by_another_copy_of_its_tool(context: ToolCallContext) -> None:
+    gate, begun, paid = threading.Event(), threading.Event(), list[int]()
+
+    def made() -> FunctionTool[..., str]:
+        @tool
+        def pay(amount: int) -> str:
+            """Pay."""
+            begun.set()
+            gate.wait(10)
+            paid.append(amount)
+            return "paid"
+
+        return pay
+
+    first = asyncio.ensure_future(made().call({"amount": 5}, context))
+    await asyncio.to_thread(begun.wait, 10)
+    second = asyncio.ensure_future(made().call({"amount": 5}, context))
+    for _ in range(5):
+        await asyncio.sleep(0)  # lets it come to where it waits; no time passes
+    gate.set()
+    assert (await first, await second, paid) == (ToolResult("paid"), ToolResult("paid"), [5])

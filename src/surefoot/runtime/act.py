@@ -154,13 +154,19 @@ async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]
     return (DoubtSettled(call_id, "done", PROBE, result, hands.elapsed_s),)
 
 
-def _context(state: State, call: Call, limit_s: float, line: Line) -> ToolCallContext:
-    job, operator = (state.task.job or state.run_id, state.task.operator) if state.task else (state.run_id, "main")
+def call_key(state: State, call: Call) -> str:
+    """What a call is known by to whoever makes it, over all attempts at it: the idempotency key of its context."""
     named = call.id
     if _is_planned(state):  # the same call of a step keeps its key over the attempts
+        named = f"{state.scope.rpartition('.')[0]}\0{call.key}"
+    return sha256(f"{call.origin or state.run_id}\0{named}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _context(state: State, call: Call, limit_s: float, line: Line) -> ToolCallContext:
+    job, operator = (state.task.job or state.run_id, state.task.operator) if state.task else (state.run_id, "main")
+    if _is_planned(state):
         operator = state.scope.rpartition(".")[0]
-        named = f"{operator}\0{call.key}"
-    key = sha256(f"{call.origin or state.run_id}\0{named}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    key = call_key(state, call)
     return ToolCallContext(state.run_id, call.id, key, max(1, call.attempts), job, operator, limit_s, line)
 
 

@@ -17,11 +17,13 @@ from surefoot.core.guarded import guard_of, words_of
 from surefoot.core.owners import open_calls
 from surefoot.core.plan.signing import PLAN
 from surefoot.core.state import Call, State
+from surefoot.runtime.act import call_key
 from surefoot.runtime.stages import stage_templates
+from surefoot.tools.attempts import is_running
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.errors import ConfigError, UsageError
-from surefoot.types.events import CallJudged, Event, InStep, IntentAnchored, ValuesEndorsed
+from surefoot.types.events import CallJudged, DoubtSettled, Event, InStep, IntentAnchored, Outcome, ValuesEndorsed
 from surefoot.types.guard import NO_GROUNDS, Grounds
 from surefoot.types.plan_events import PlanSigned
 from surefoot.types.ports import Recorded
@@ -84,11 +86,12 @@ def _bound(call: Call) -> Grounds:
     return Grounds(digest=call.digest) if call.digest else NO_GROUNDS
 
 
-def settled_result(result: str, by: str, most: int) -> ToolResult | None:
-    """What a person says that a call in doubt has given; None for nothing. Raises `UsageError` for more than `most`."""
-    if len(result) > most:
-        raise UsageError(f"the result has {len(result)} characters; give at most {most}")
-    return ToolResult(result, source=by, trust="trusted") if result else None
+def settled(state: State, call: Call, outcome: Outcome, by: str, result: str) -> tuple[Event, ...]:
+    """What a person says of a call in doubt. Raises `UsageError` for "not done" of one that still runs in a thread."""
+    if outcome == "not_done" and is_running(call_key(state, call)):
+        raise UsageError(f"call {call.id!r} still runs in a thread of this process; settle it once that has ended")
+    told = ToolResult(result, source=by, trust="trusted") if result else None
+    return (DoubtSettled(call.id, outcome, by, told),)
 
 
 def expired(state: State, records: Sequence[Recorded], now_s: float | None = None) -> tuple[Event, ...]:

@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, ParamSpec, TypeVar, overload
 
-from surefoot.tools.attempts import Attempts, NotBegun
+from surefoot.tools.attempts import PROBE_OF, Attempts, NotBegun
 from surefoot.tools.calling import called, called_within, failure, is_async
 from surefoot.tools.declared import Declared, Guarded, Planned
 from surefoot.tools.docstring import read_docstring
@@ -79,8 +79,9 @@ class FunctionTool(Generic[P, R]):
         self._fn = fn
         self._declared = declared
         self._on_loop = is_async(fn)
-        self._attempts = Attempts()
-        self._probes = Attempts()
+        named = f"{getattr(fn, '__module__', '')}.{getattr(fn, '__qualname__', self.name)}"
+        self._attempts = Attempts(named)
+        self._probes = Attempts(PROBE_OF + named)
         self._written = read_signature(fn, self.name)
         self._known = ALWAYS_KNOWN
         self._contract: _Contract | None = None
