@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -138,7 +139,7 @@ class Agent:
         async with self._admission.place():
             offered = await self._offers.now()
             asked = planned(task, self.reasoner, offered.catalogue, self.config)
-            async with _Opened(await self._store.open(run_id or new_run_id(), create=True)) as journal:
+            async with _opened(await self._store.open(run_id or new_run_id(), create=True)) as journal:
                 first = self._started(journal.run_id, asked, offered)
                 return await self._drive(journal, first, watch, stream=stream, offered=offered)
 
@@ -181,7 +182,7 @@ class Agent:
         A completed run is given back as it is. Resuming approves nothing. `config` replaces the limits that ended it,
         and the tool profile: one without a profile lifts it.
         """
-        async with self._admission.place(), _Opened(await self._store.open(run_id)) as journal:
+        async with self._admission.place(), _opened(await self._store.open(run_id)) as journal:
             state = fold(await journal.read())
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
@@ -230,7 +231,7 @@ class Agent:
                 )
             forked = new_id or new_run_id()
             await self._store.fork(run_id, at, forked)
-            async with _Opened(await self._store.open(forked)) as journal:
+            async with _opened(await self._store.open(forked)) as journal:
                 first: list[Event] = [RunForked(forked, run_id, at, changes, config), *selected]
                 first += self._cast.remembered(_other_models(changes, state))
                 return await self._drive(journal, first, watch, stream=stream, state=state)
@@ -264,7 +265,7 @@ class Agent:
         """
         _check_name(by)
         journal = await self._store.open(run_id)
-        async with _Opened(journal):
+        async with _opened(journal):
             state = fold(await journal.read())
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to cancel")
@@ -308,7 +309,7 @@ class Agent:
         """Put a person's word on record, if it answers what the call waits for."""
         _check_name(by)
         journal = await self._store.open(run_id)
-        async with _Opened(journal):
+        async with _opened(journal):
             state = fold(await journal.read())
             call = asked_about(state, call_id, about)
             late = expired(state, (await self._store.read_recorded(run_id))[0])
@@ -367,17 +368,13 @@ def _check_name(by: str) -> None:
         raise UsageError("a person's word needs their name: give `by`")
 
 
-class _Opened:
+@asynccontextmanager
+async def _opened(journal: RunJournal) -> AsyncIterator[RunJournal]:
     """The right to drive a run, given back whatever happens."""
-
-    def __init__(self, journal: RunJournal) -> None:
-        self._journal = journal
-
-    async def __aenter__(self) -> RunJournal:
-        return self._journal
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._journal.release()
+    try:
+        yield journal
+    finally:
+        await journal.release()
 
 
 def new_run_id() -> str:
