@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -263,7 +263,8 @@ class Agent:
 
         Every open call is settled: as cancelled, or as in doubt where it was started and must not be repeated.
         """
-        _check_name(by)
+        if not by.strip():
+            raise UsageError("a person's word needs their name: give `by`")
         journal = await self._store.open(run_id)
         async with _opened(journal):
             state = fold(await journal.read())
@@ -307,7 +308,8 @@ class Agent:
         word: Callable[[State, Call], Sequence[Event]],
     ) -> Run:
         """Put a person's word on record, if it answers what the call waits for."""
-        _check_name(by)
+        if not by.strip():
+            raise UsageError("a person's word needs their name: give `by`")
         journal = await self._store.open(run_id)
         async with _opened(journal):
             state = fold(await journal.read())
@@ -363,13 +365,8 @@ def _other_models(changes: Mapping[str, Speaker], state: State) -> list[str]:
     return [role for role, speaker in changes.items() if speaker.model != state.speakers[role].model]
 
 
-def _check_name(by: str) -> None:
-    if not by.strip():
-        raise UsageError("a person's word needs their name: give `by`")
-
-
 @asynccontextmanager
-async def _opened(journal: RunJournal) -> AsyncIterator[RunJournal]:
+async def _opened(journal: RunJournal) -> AsyncGenerator[RunJournal]:
     """The right to drive a run, given back whatever happens."""
     try:
         yield journal

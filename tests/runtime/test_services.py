@@ -113,7 +113,6 @@ class TestFactories:
             (Asks, CallableDb(), False),  # no function, method, partial or class
             ((str, "key"), "sesame", False),
         ],
-        ids=str,
     )
     def test_objects_are_told_from_factories(self, key: ServiceKey, value: object, makes: bool) -> None:
         assert is_factory(key, value) is makes
@@ -168,7 +167,6 @@ class TestFactories:
             ({Mapping: SECRET}, "hidden from the model"),
             ({Db: lambda x: x}, "without arguments"),  # type: ignore[misc]  # no types: the case
         ],
-        ids=str,
     )
     def test_what_cannot_be_meant_is_refused_without_showing_it(self, services: Any, why: str) -> None:  # Any: misuse
         with pytest.raises(UsageError, match=why) as caught:

@@ -127,7 +127,6 @@ class TestForms:
             MaybeStore,
             Annotated[Store, "the graph"],
         ],
-        ids=str,
     )
     async def test_each_form_asks_for_the_service_and_hides_it(self, annotation: object, given: Provide) -> None:
         made = asking(annotation).bound({Db})
@@ -144,7 +143,6 @@ class TestForms:
             "Annotated[Db, Inject('archive')] | None",
             Annotated[Db | None, "old ones", Inject("archive")],
         ],
-        ids=str,
     )
     async def test_a_name_chooses_among_two_of_one_type(self, annotation: object, given: Provide) -> None:
         services: Mapping[ServiceKey, object] = {(Db, "archive"): Db("archive"), Db: DB}
@@ -254,7 +252,6 @@ class TestBinding:
             (Annotated[str, Inject("key")], {Db}, r"\(str, 'key'\)"),
             ("Elsewhere", {Db}, "Elsewhere"),
         ],
-        ids=str,
     )
     def test_what_cannot_be_given_names_tool_and_parameter(
         self, annotation: object, known: set[ServiceKey], why: str
