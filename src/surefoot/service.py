@@ -151,10 +151,10 @@ class ModelService:
     ) -> list[FunctionCallResult] | None:
         """Carry out the calls of a reply: one result for each, read or not, in the order of the reply; None without.
 
-        A text is read in the tags dialect, or as calls in Python if it is nothing else; of a whole reply its native
-        calls count too. Calls go as in a run, reads side by side, and one that fails stops no other. The batch is a run
-        in the journal, named before the ":" of each `call_id`; a `context` says of which job and operator it is. Raises
-        nothing that a reply or a tool does: `UsageError` for tools that cannot be used, `JournalError`.
+        A text is read in the tags dialect, or as calls in Python; of a whole reply its native calls count too. Calls
+        are injected, validated, judged and run as in a run, reads side by side; one that fails stops no other. The
+        batch is a run in the journal, named before the ":" of each `call_id`; a `context` says of which job and
+        operator it is. Raises nothing that a reply or a tool does: `UsageError` for unusable tools, `JournalError`.
         """
         bound = bound_tools(tools, self._services)
         is_text = isinstance(model_response_text, str)

@@ -364,6 +364,7 @@ UNITS = [
     "search(query='x');",
     "search(query='",
     "search(query=x(;);\n",
+    "[search(query=x(;),",
     "search(query=[(\n",
     "search(query='a 'b');",
     "now() ",

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 MOST_NESTED = 100
+MOST_SKIMMED_CHARS = 20_000
 
 _BLANKS = re.compile(r"[ \t\r\n]*+")
 _NUMBER = re.compile(
@@ -222,11 +223,15 @@ def _number(written: str, at: int) -> int | float:
 
 
 def skim(text: str, at: int) -> int:
-    """The end of the bracket that was opened before `at`, if all up to there reads like an expression; else -1."""
+    """The end of the bracket that was opened before `at`, if all up to there reads like an expression; else -1.
+
+    An expression of more than `MOST_SKIMMED_CHARS` is given up.
+    """
+    limit = at + MOST_SKIMMED_CHARS
     expected = [")"]
     after_atom = ""
     while expected:
-        token = _SKIMMED.match(text, at)
+        token = _SKIMMED.match(text, at, limit)
         if token is None:
             return -1
         at = token.end()

@@ -20,8 +20,8 @@ from surefoot.types.reply import Fault, ReplyWarning
 
 START, END = "<|python_start|>", "<|python_end|>"
 
-_MOST_SKIMS = 3
-"""Broken calls whose end is looked for by their brackets; each may cost a pass over all of the text."""
+_MOST_SKIMS = 10
+"""Broken calls whose end may be looked for by their brackets without being found; each costs time."""
 
 _NAME = r"[^\W\d](?:[\w.-]|\\{1,2}_)*+"  # Markdown escapes an underscore, and JSON the escape
 _LIST = re.compile(r"\s*+\[\s*+[^\W\d](?:[\w.]|\\_)*+\s*+\(")
@@ -220,7 +220,7 @@ class _Calls:
 
     def _faulty(self, name: str, key: str, error: NotLiteralError, start: int) -> tuple[Draft, int]:
         text, shape = self._text, self._shape
-        after = skim(text, start) if self._skims else -1
+        after = skim(text, start) if self._skims > 0 else -1
         if after >= 0 and (shape.end.match(text, after) or shape.between.match(text, after)):
             self._framed = True
         else:
