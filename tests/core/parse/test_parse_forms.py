@@ -144,7 +144,6 @@ TALK = [
     '{"tool_calls": null}',
     '{"tool_calls": [{"city": "x"}]}',
     '{"tool_calls": ["search"]}',
-    '{"tool_calls": [{"name": "now", "city": "x"}]}',
     f'{{"calls": [{CALL}]}}',
     f'{{"tool_calls": [{CALL}], "function_calls": []}}',
     '```json\n{"tool_calls": 3}\n```',
@@ -218,6 +217,7 @@ FAULTS = [
     ('{"tool_calls": [{"name": "write_file", "arguments": {"path": }}]}', "malformed_json"),
     ('{"tool_calls": [{"name": "write_file", "args": {"path": }}]}', "malformed_json"),
     ('{"tool_calls": [{"name": "search", "argu', "truncated"),
+    ('{"tool_calls": [{"name": "now", "input": {"city": "x"}}]}', "malformed_json"),
     # the name comes before the arguments
     ('<tool_call>{"name": "zzz", "arguments": {bad}}</tool_call>', "unknown_tool"),
     ('<tool_call>{"name": "zzz", "arguments": 5}</tool_call>', "unknown_tool"),

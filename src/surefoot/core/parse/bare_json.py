@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from surefoot.core.parse.arguments import (
+    ARGUMENT_KEYS,
     NAME,
     NEXT_CALL,
     REPAIRED,
@@ -84,7 +86,7 @@ def read_wrapped(text: str, reading: Reading) -> Found | None:
     if not members or text[value.end :].strip() or not all(_is_call(one, reading, wrapped=True) for one in members):
         return None
     warnings: frozenset[ReplyWarning] = REPAIRED if value.repaired else NO_WARNINGS
-    return Found("llama3_json", tuple(map(draft_of, members)), "", warnings, end=value.end)
+    return Found("llama3_json", tuple(map(_member, members)), "", warnings, end=value.end)
 
 
 def _members(text: str, at: int, reading: Reading) -> Found | None:
@@ -187,9 +189,18 @@ def _is_call(value: object, reading: Reading, *, wrapped: bool = False) -> bool:
     name = body.get("name")
     if not isinstance(name, str) or not name or _is_declaration(body, name, reading):
         return False
-    if wrapped and ("args" in body or body.keys() <= _BESIDE_ARGUMENTS):
-        return True
-    return "arguments" in body or "parameters" in body or ("args" in body and "call_objective" in body)
+    return wrapped or "arguments" in body or "parameters" in body or ("args" in body and "call_objective" in body)
+
+
+def _member(value: object) -> Draft:
+    """The call that stands in a wrapper. What is given under a key that no form has may be its arguments: a fault."""
+    draft = draft_of(value)
+    body = as_object(value) or {}
+    body = as_object(body.get("function")) or body
+    if draft.fault is None and body.keys().isdisjoint(ARGUMENT_KEYS) and not body.keys() <= _BESIDE_ARGUMENTS:
+        told = f"the arguments stand under none of {', '.join(ARGUMENT_KEYS)}"
+        return replace(draft, fault=Fault("malformed_json", told, draft.name))
+    return draft
 
 
 def _is_declaration(body: Mapping[str, object], name: str, reading: Reading) -> bool:
@@ -261,7 +272,7 @@ def _fenced_calls(inner: str, reading: Reading, *, three_keys: bool) -> list[tup
                 return []
             has_three = "args" in body and "call_objective" in body
             if has_three or (not three_keys and _is_call(body, reading, wrapped=bool(members))):
-                draft = draft_of(body)
+                draft = _member(body) if members else draft_of(body)
                 if draft.name.strip() and reading.offered.find(draft.name).known:
                     found.append((draft, value.repaired))
         at = _next(inner, value.end)
