@@ -23,6 +23,7 @@ from surefoot.core.plan.dag import (
     with_record,
 )
 from surefoot.core.plan.references import UnresolvedError
+from surefoot.core.repeats import NOTHING_KNOWN
 from surefoot.core.state import Call, State
 from surefoot.core.state import changed as changed_state
 from surefoot.core.text import json_text
@@ -122,7 +123,7 @@ def _in_doubt(child: State, inner: StepInner) -> State | None:
         return None
     calls = tuple(_doubted(call) if call.id == inner.call_id else call for call in turn.calls)
     turn = changed_state(turn, calls=calls, _memo={})
-    child = changed_state(child, known={}) if _has_acted(child, inner) else child
+    child = changed_state(child, known=NOTHING_KNOWN) if _has_acted(child, inner) else child
     return changed_state(child, seen=child.seen + 1, turn=turn, elapsed_s=max(child.elapsed_s, inner.elapsed_s))
 
 
