@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -19,7 +18,7 @@ from surefoot.core.reasoners.table import CHOICES
 from surefoot.core.roles import ROLES
 from surefoot.core.state import EMPTY, Call, State
 from surefoot.journal.memory import MemoryJournal
-from surefoot.run import Run, asked_about
+from surefoot.run import Opened, Run, asked_about
 from surefoot.runtime.admission import Admission
 from surefoot.runtime.cast import Cast, by_role, cast_of, judge_of
 from surefoot.runtime.drive import drive
@@ -139,9 +138,9 @@ class Agent:
         async with self._admission.place():
             offered = await self._offers.now()
             asked = planned(task, self.reasoner, offered.catalogue, self.config)
-            async with _opened(await self._store.open(run_id or new_run_id(), create=True)) as journal:
-                first = self._started(journal.run_id, asked, offered)
-                return await self._drive(journal, first, watch, stream=stream, offered=offered)
+            async with Opened(await self._store.open(run_id or new_run_id(), create=True)) as opened:
+                first = self._started(opened.journal.run_id, asked, offered)
+                return opened.left(await self._drive(opened.journal, first, watch, stream=stream, offered=offered))
 
     def run_sync(self, task: str | Task, *, run_id: str = "", watch: Watch | None = None, stream: bool = False) -> Run:
         """`run` for scripts. Must not be called where an event loop is running."""
@@ -182,7 +181,8 @@ class Agent:
         A completed run is given back as it is. Resuming approves nothing. `config` replaces the limits that ended it,
         and the tool profile: one without a profile lifts it.
         """
-        async with self._admission.place(), _opened(await self._store.open(run_id)) as journal:
+        async with self._admission.place(), Opened(await self._store.open(run_id)) as opened:
+            journal = opened.journal
             state = fold(await journal.read())
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
@@ -190,7 +190,7 @@ class Agent:
                 await journal.append(late, "written")
                 state = fold(late, state)
             if isinstance(state.ending, Completed) or (standing(state) and not next_moves(state)):
-                return Run.of(state)
+                return opened.left(Run.of(state))
             config = bounded(config, state.reasoner, state.planning) if config is not None else None
             first: list[Event] = []
             if state.run_id != run_id:  # it was forked, and died before it could say so
@@ -199,7 +199,7 @@ class Agent:
             first += (RunResumed(by or "resume", changes, config), *anchor_late(state, config))
             first += selected_anew(state, config)
             first += self._cast.remembered(_other_models(changes, state))
-            return await self._drive(journal, first, watch, stream=stream, state=state)
+            return opened.left(await self._drive(journal, first, watch, stream=stream, state=state))
 
     def resume_sync(self, run_id: str, **options: Any) -> Run:  # Any: passed on as they are
         """`resume` for scripts; takes the same options."""
@@ -225,16 +225,14 @@ class Agent:
             config = bounded(config, state.reasoner, state.planning) if config is not None else None
             changes, selected = dict[str, Speaker](), tuple[Event, ...]()
             if state.task is not None:  # what cannot be driven is not made
-                changes, selected = (
-                    self._cast.changes(state),
-                    (*anchor_late(state, config), *selected_anew(state, config)),
-                )
+                changes = self._cast.changes(state)
+                selected = (*anchor_late(state, config), *selected_anew(state, config))
             forked = new_id or new_run_id()
             await self._store.fork(run_id, at, forked)
-            async with _opened(await self._store.open(forked)) as journal:
+            async with Opened(await self._store.open(forked)) as opened:
                 first: list[Event] = [RunForked(forked, run_id, at, changes, config), *selected]
                 first += self._cast.remembered(_other_models(changes, state))
-                return await self._drive(journal, first, watch, stream=stream, state=state)
+                return opened.left(await self._drive(opened.journal, first, watch, stream=stream, state=state))
 
     async def settle(self, run_id: str, call_id: str, outcome: Outcome, *, by: str, result: str = "") -> Run:
         """Say what became of a call in doubt: "done" (with `result`), "not_done" (it runs again), or "abandoned".
@@ -266,7 +264,7 @@ class Agent:
         if not by.strip():
             raise UsageError("a person's word needs their name: give `by`")
         journal = await self._store.open(run_id)
-        async with _opened(journal):
+        async with Opened(journal):
             state = fold(await journal.read())
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to cancel")
@@ -311,7 +309,7 @@ class Agent:
         if not by.strip():
             raise UsageError("a person's word needs their name: give `by`")
         journal = await self._store.open(run_id)
-        async with _opened(journal):
+        async with Opened(journal) as opened:
             state = fold(await journal.read())
             call = asked_about(state, call_id, about)
             late = expired(state, (await self._store.read_recorded(run_id))[0])
@@ -321,7 +319,7 @@ class Agent:
             )
             said = late if is_late else (*late, *owner.told(word(owner.state, call)))
             await journal.append(said, "written")
-            return Run.of(fold(said, state))
+            return opened.left(Run.of(fold(said, state), said[-1]))
 
     async def _drive(
         self,
@@ -363,15 +361,6 @@ class Agent:
 
 def _other_models(changes: Mapping[str, Speaker], state: State) -> list[str]:
     return [role for role, speaker in changes.items() if speaker.model != state.speakers[role].model]
-
-
-@asynccontextmanager
-async def _opened(journal: RunJournal) -> AsyncGenerator[RunJournal]:
-    """The right to drive a run, given back whatever happens."""
-    try:
-        yield journal
-    finally:
-        await journal.release()
 
 
 def new_run_id() -> str:

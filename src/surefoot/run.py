@@ -12,21 +12,24 @@ from surefoot.core.parse.deliverable import Deliverable, parts_of
 from surefoot.core.plan.signing import signature
 from surefoot.core.roles import rounds
 from surefoot.core.state import Call, State
+from surefoot.core.summary import is_word
 from surefoot.core.tracked import questions
 from surefoot.types.decisions import Ask
 from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Status, Stopped
 from surefoot.types.errors import UsageError
-from surefoot.types.events import models_line
+from surefoot.types.events import Event, models_line
 from surefoot.types.messages import Usage
+from surefoot.types.ports import RunJournal
+from surefoot.types.summary import Standing
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """What came of a run, as far as it has gone.
 
-    `answer` is the answer, or "" when there is none. `status` is the ending's name, or `paused` or `interrupted`;
-    `reason` says why, `detail` what to do about it. `waiting` are the calls for which a person has to speak,
-    and limits of progress, and a plan that is to be signed, in the form of calls; they are answered in any order.
+    `answer` is the answer, or "" when there is none. `status` is the ending's name, or `paused`, `ready` or
+    `interrupted`; `reason` says why, `detail` what to do about it. `waiting` are the calls that wait for a person,
+    limits of progress, and a plan that is to be signed, in the form of calls; they are answered in any order.
     `elapsed_s`: seconds in which it was driven. `models` are by role, `rounds` replies of the role that leads.
     """
 
@@ -44,9 +47,11 @@ class Run:
     waiting: tuple[Call, ...] = ()
 
     @classmethod
-    def of(cls, state: State) -> Run:
-        """The run that a state tells of."""
+    def of(cls, state: State, last: Event | None = None) -> Run:
+        """The run that a state tells of. `last` is its newest event: after a person's word the run is `ready`."""
         status, answer, reason, detail = _standing(state)
+        if status == "interrupted" and last is not None and is_word(last):
+            status = "ready"
         return cls(
             state.run_id,
             status,
@@ -71,6 +76,26 @@ class Run:
     def deliverable(self) -> Deliverable:
         """The answer in its four parts, as `mono` and `dual` deliver it; of plain words all is the final output."""
         return parts_of(self.answer)
+
+
+class Opened:
+    """The right to drive a run, given back whatever happens, with how the run was left."""
+
+    def __init__(self, journal: RunJournal) -> None:
+        self.journal = journal
+        self._standing: Standing = ""
+
+    def left(self, run: Run) -> Run:
+        """The run; how it stands goes to the journal with the right to drive."""
+        if run.status == "paused":
+            self._standing = "approval" if run.reason == "approval" else "in_doubt"
+        return run
+
+    async def __aenter__(self) -> Opened:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.journal.release(self._standing)
 
 
 def asked_about(state: State, call_id: str, about: Literal["approval", "in_doubt"]) -> Call:

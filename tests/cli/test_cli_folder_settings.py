@@ -260,7 +260,7 @@ def test_a_file_that_is_no_journal_is_told_also_where_it_is_only_read(tmp_path: 
     with pytest.raises(JournalError, match="this is no SQLite file"):
         sqlite_file.connect_to_read(tmp_path / "no.db")
     (tmp_path / "empty.db").write_text("")
-    with pytest.raises(JournalError, match="belongs to another program"):
+    with pytest.raises(JournalError, match="there is nothing in this file"):
         sqlite_file.connect_to_read(tmp_path / "empty.db")
 
 

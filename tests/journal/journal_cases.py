@@ -6,7 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from surefoot.journal.heads import Heads
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.journal.sqlite_read import Reader
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Failed, Stopped
@@ -380,4 +382,14 @@ def alter(path: Path, statement: str, *values: object) -> int:
     try:
         return db.execute(statement, values).rowcount
     finally:
+        db.close()
+
+
+def fit_heads(path: Path) -> None:
+    """Let what stands beside a journal tell of what is in it now, as if it had been written so."""
+    db, heads = sqlite3.connect(path), Heads(path, may_write=True)
+    try:
+        Reader(db, path, heads).note_heads()
+    finally:
+        heads.close()
         db.close()

@@ -85,6 +85,7 @@ async def test_a_run_whose_maker_died_before_its_first_record_can_be_made_again(
     journal = SqliteJournal(tmp_path / "runs.db")
     driver.append("")  # its run is there from now on
     alter(tmp_path / "runs.db", "DELETE FROM event")
+    (tmp_path / "runs.db.heads").write_bytes(b"")
     assert await journal.runs() == []
     with pytest.raises(RunBusy, match="another process"):
         await journal.open("r1", create=True)

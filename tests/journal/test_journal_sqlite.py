@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from journal_cases import REPLY, alter, connection_of, read_all, started, story, write
+from journal_cases import REPLY, alter, connection_of, fit_heads, read_all, started, story, write
 
 from surefoot.journal.codec import chain, genesis
+from surefoot.journal.heads import heads_of
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.journal.sqlite_file import FORMAT
 from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, RunBusy, UsageError
 from surefoot.types.events import VERSION, CallEnded, CallStarted, Event, RunForked
 from surefoot.types.tools import ToolResult
@@ -62,8 +64,8 @@ async def make(path: Path) -> dict[str, list[Event]]:
 
 
 @cache
-def sound() -> tuple[bytes, bytes, bytes, dict[str, list[Event]]]:
-    """A sound journal as bytes: the file when closed, the file and its log while open; and what is in it."""
+def sound() -> tuple[bytes, bytes, bytes, bytes, dict[str, list[Event]]]:
+    """A sound journal as bytes: the file when closed, the file and its log while open, its heads; and what is in it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "runs.db"
         truth = asyncio.run(make(path))
@@ -75,7 +77,7 @@ def sound() -> tuple[bytes, bytes, bytes, dict[str, list[Event]]]:
         shutil.copy(path, copy)
         log = path.with_name("runs.db-wal").read_bytes()
         keeper.close()
-        return closed, copy.read_bytes(), log, truth
+        return closed, copy.read_bytes(), log, heads_of(path).read_bytes(), truth
 
 
 async def examine(path: Path, truth: dict[str, list[Event]], *, go_on: bool = True) -> dict[str, str]:
@@ -136,9 +138,10 @@ CUTS = st.lists(
 @example([(18 / 40_000, "flip", 2)], "closed")
 @example([(0.1015625, "zero", 781)], "closed")
 def test_damaged_files_are_read_up_to_the_damage_or_refused(cuts: list[tuple[float, str, int]], which: str) -> None:
-    closed, opened, log, truth = sound()
+    closed, opened, log, heads, truth = sound()
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         path = Path(folder) / "runs.db"
+        heads_of(path).write_bytes(heads)
         path.write_bytes({"closed": mutated(closed, cuts), "open": mutated(opened, cuts), "log": opened}[which])
         if which != "closed":
             path.with_name("runs.db-wal").write_bytes(mutated(log, cuts) if which == "log" else log)
@@ -155,9 +158,10 @@ VALUES = st.integers(-5, 2**62) | st.floats(allow_nan=False) | st.text(max_size=
     VALUES,
 )
 def test_an_altered_record_is_named(column: str, seq: int, value: object) -> None:
-    closed, _, _, truth = sound()
+    closed, _, _, heads, truth = sound()
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         path = Path(folder) / "runs.db"
+        heads_of(path).write_bytes(heads)
         path.write_bytes(closed)
         db = sqlite3.connect(path, isolation_level=None)
         rows = "SELECT * FROM event WHERE run=1 AND seq>=0 ORDER BY seq"
@@ -235,6 +239,7 @@ async def test_a_record_of_a_later_form_is_too_new(journal: SqliteJournal, path:
     for form, kind in ((VERSION + 1, JournalTooNew), (0, JournalCorrupt)):
         hash_ = chain(first, form, 1.5, body)
         alter(path, "UPDATE event SET version=?, at=1.5, body=?, hash=? WHERE seq=1", form, body, hash_)
+        fit_heads(path)
         events, wrong = await read_all(journal, "r1")
         assert events == [CallStarted("c1")]
         assert "run r1, record 1" in wrong
@@ -247,7 +252,7 @@ async def test_a_record_of_a_later_form_is_too_new(journal: SqliteJournal, path:
 
 async def test_files_that_are_no_journal_of_ours(path: Path) -> None:
     await make(path)
-    alter(path, "PRAGMA user_version=2")
+    alter(path, f"PRAGMA user_version={FORMAT + 1}")
     with pytest.raises(JournalTooNew, match=r"runs\.db"):
         await SqliteJournal(path).runs()
     alter(path, "PRAGMA user_version=-3")
@@ -425,8 +430,10 @@ async def test_a_release_outlives_the_trouble_of_another_run(journal: SqliteJour
     await late.release()
     other = SqliteJournal(path)
     assert await other.get_blob(digest) == b"kept"
-    for run_id in ("done", "torn", "late"):
+    for run_id in ("done", "late"):
         await other.open(run_id)  # RunBusy, had this store kept it
+    with pytest.raises(JournalCorrupt, match="run torn, record 0"):
+        await other.open("torn")
     await other.aclose()
 
 
@@ -479,7 +486,7 @@ async def test_the_log_is_kept_short(journal: SqliteJournal, path: Path) -> None
             await asyncio.sleep(0)
     await run.release()
     await journal.aclose()
-    assert {child.name for child in path.parent.iterdir()} == {"runs.db", "runs.db.owners"}
+    assert {child.name for child in path.parent.iterdir()} == {"runs.db", "runs.db.heads", "runs.db.owners"}
 
 
 def size_of(path: Path) -> int:

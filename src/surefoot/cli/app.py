@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from surefoot.cli import check, doctor, knowledge, mcp_servers, model, run, runs
+from surefoot.cli import check, doctor, journal, knowledge, mcp_servers, model, run, runs
 from surefoot.cli.checks import installed
 from surefoot.cli.exits import HELP
 
@@ -51,6 +51,7 @@ for command in (
     doctor.doctor,
 ):
     app.command(epilog=HELP if command in (run.run, run.resume, run.fork) else None)(command)
+app.add_typer(journal.app, name="journal")
 app.add_typer(knowledge.app, name="knowledge")
 app.add_typer(mcp_servers.app, name="mcp")
 app.add_typer(model.app, name="model")

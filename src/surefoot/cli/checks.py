@@ -20,7 +20,7 @@ from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.providers import PROVIDERS, resolve
 from surefoot.models.weights import cache_directory, known_models
 from surefoot.types.errors import SurefootError, extra_needed
-from surefoot.types.ports import RunInfo
+from surefoot.types.summary import RunSummary
 
 Mark = Literal["good", "note", "bad"]
 """Fine · worth knowing · `surefoot run` cannot work so."""
@@ -182,7 +182,7 @@ def installed(name: str) -> str:
         return ""
 
 
-async def _runs(path: Path) -> Sequence[RunInfo]:
+async def _runs(path: Path) -> Sequence[RunSummary]:
     store = SqliteJournal(path, read_only=True)
     try:
         return await store.runs(1)

@@ -21,6 +21,7 @@ CODES: Mapping[Status, int] = {
     "failed": FAILED,
     "paused": 6,
     "cancelled": INTERRUPTED,
+    "ready": DONE,
     "interrupted": INTERRUPTED,
     "running": DONE,
 }

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from surefoot.core.fold import fold
 from surefoot.core.state import State
+from surefoot.run import Run
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.ports import JournalStore, Recorded
 
-_ALL = 1_000_000
 _NAMED = 5
 """How many runs a message names."""
 
@@ -28,6 +28,11 @@ class Found:
         """All that can be read, folded."""
         return fold(record.event for record in self.records)
 
+    @property
+    def run(self) -> Run:
+        """How it stands, as far as that can be read."""
+        return Run.of(self.state, self.records[-1].event if self.records else None)
+
     def whole(self) -> Found:
         """This, or `JournalError` when a part of it cannot be read."""
         if self.wrong:
@@ -40,12 +45,13 @@ async def find(store: JournalStore, given: str) -> Found:
     try:
         return Found(given, *await store.read_recorded(given))
     except UsageError:
-        ids = [info.run_id for info in await store.runs(_ALL) if given and info.run_id.startswith(given)]
+        ids = await store.beginning(given, _NAMED + 1) if given else ()
     if not ids:
         raise UsageError(f"there is no run {given!r}; `surefoot runs` lists them")
     if len(ids) > 1:
-        named = ", ".join(ids[:_NAMED]) + (", …" if len(ids) > _NAMED else "")
-        raise UsageError(f"{len(ids)} runs begin with {given!r}: {named}; give more of the id")
+        several, more = (str(len(ids)), "") if len(ids) <= _NAMED else ("many", ", …")
+        named = ", ".join(ids[:_NAMED]) + more
+        raise UsageError(f"{several} runs begin with {given!r}: {named}; give more of the id")
     return Found(ids[0], *await store.read_recorded(ids[0]))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from surefoot.cli.lines import Line, visible
 from surefoot.cli.plan_rows import figures, plan_view, rows_of
 from surefoot.cli.plan_svg import picture
-from surefoot.cli.standing import as_plain
+from surefoot.cli.standing import READY, as_plain
 from surefoot.core.plan.dag import Planning, StepRecord
 from surefoot.core.plan.execution import execution_context
 from surefoot.core.plan.history import history
@@ -50,17 +50,17 @@ def _version(event: PlanMade | PlanEdited) -> int:
 
 def shown(state: State, events: Sequence[Event], width: int, standing: str = "") -> list[Line]:
     """The plan, as far as these events go; `standing` says how the run stands, where it is not as it was at an end."""
-    run = Run.of(state)
+    run = Run.of(state, events[-1] if events else None)
     if not standing:
         reason = f" ({run.reason})" if run.reason else ""
-        standing = f"{run.status.replace('_', ' ')}{reason}"
+        standing = READY if run.status == "ready" else f"{run.status.replace('_', ' ')}{reason}"
         standing += f", {phase_of(state)}" if run.status == "interrupted" else ""
     return plan_view(state, planning_of(state, "--plan"), standing, events, width)
 
 
 def as_fold(state: State, events: Sequence[Event]) -> Mapping[str, object]:
     """A planned run for machines: the fold of its journal."""
-    planning, run = planning_of(state, "--json"), Run.of(state)
+    planning, run = planning_of(state, "--json"), Run.of(state, events[-1])
     context = execution_context(state, planning)
     return {
         "run": as_plain(run, state.reasoner),

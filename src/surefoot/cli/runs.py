@@ -24,7 +24,7 @@ from surefoot.cli.plan_show import LATEST, as_fold, as_of, history_text, write_p
 from surefoot.cli.plan_show import shown as shown_plan
 from surefoot.cli.screen import Teller
 from surefoot.cli.setup import journal_hint, journal_path, opened, speaker
-from surefoot.cli.standing import closing, ending_lines, header, listing
+from surefoot.cli.standing import READY, closing, ending_lines, header, listing
 from surefoot.cli.why import question_of
 from surefoot.cli.why import why as why_lines
 from surefoot.core.fold import fold
@@ -35,8 +35,9 @@ from surefoot.journal.sqlite import SqliteJournal
 from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run
 from surefoot.types.errors import JournalError, UsageError
-from surefoot.types.events import Outcome, RunEnded
-from surefoot.types.ports import Recorded, RunInfo
+from surefoot.types.events import Event, Outcome, RunEnded
+from surefoot.types.ports import Recorded
+from surefoot.types.summary import RunSummary
 
 T = TypeVar("T")
 
@@ -58,7 +59,7 @@ def runs(
 ) -> None:
     """List the newest runs."""
 
-    async def listed(store: SqliteJournal) -> list[tuple[RunInfo, str]]:
+    async def listed(store: SqliteJournal) -> list[tuple[RunSummary, str]]:
         return [(info, await _status(store, info)) for info in await store.runs(limit)]
 
     found = _with(journal, listed, read_only=True)
@@ -146,7 +147,7 @@ def _show_plan(found: Found, version: str, wanted: _Wanted, hint: str) -> None:
         at = "" if len(events) == len(found.records) else f"as of record {len(events) - 1}"
         put(stdout(), shown_plan(state, events, stdout().width, at))
     else:
-        console, run = stdout(), Run.of(state)
+        console, run = stdout(), found.run
         put(console, [*header(state, run, _time(found.records[0].at), len(events)), Line("")])
         put(console, [*shown_plan(state, events, console.width), *ending_lines(state), Line(""), *closing(run, hint)])
     found.whole()
@@ -269,10 +270,11 @@ class _Told:
         self._as_events = as_events
         self._teller = Teller(EMPTY, width=self._console.width, detail=True)
         self.is_over = False
+        self._last: Event | None = None
         if not as_events and found.records:
             first = found.records[0]
             state = found.state
-            put(self._console, header(state, Run.of(state), _time(first.at), len(found.records)))
+            put(self._console, header(state, found.run, _time(first.at), len(found.records)))
             if found.wrong:
                 put(self._console, [Line("the journal of this run is damaged; this is what can be read", "bad")])
             put(self._console, [Line("")])
@@ -282,13 +284,14 @@ class _Told:
         if self._as_events:
             print(json_line(record), flush=True)
         put(self._console, [] if self._as_events else self._teller.tell(record.event, record.at))
+        self._last = record.event
         self.is_over = isinstance(record.event, RunEnded)
 
     def close(self, hint: str) -> None:
         """The end of it."""
         if not self._as_events:
             state = self._teller.state
-            put(self._console, [*ending_lines(state), Line(""), *closing(Run.of(state), hint)])
+            put(self._console, [*ending_lines(state), Line(""), *closing(Run.of(state, self._last), hint)])
 
 
 def _speak(given: str, journal: Path | None, word: Callable[[Agent, Found], Coroutine[object, object, Run]]) -> Run:
@@ -315,17 +318,19 @@ def _with(
     return asyncio.run(closed_after())
 
 
-def _row(info: RunInfo, status: str) -> tuple[str, ...]:
+def _row(info: RunSummary, status: str) -> tuple[str, ...]:
     model = without_password(info.model)
     told = (info.run_id, status, _time(info.started_at)[: -len(":00")], str(info.events), model, redacted(info.task))
     return tuple(visible(" ".join(cell.split())) for cell in told)
 
 
-async def _status(store: SqliteJournal, info: RunInfo) -> str:
-    """As the list has it; a run that nobody drives is looked at, since it may wait for a person."""
+async def _status(store: SqliteJournal, info: RunSummary) -> str:
+    """As the list has it. A run whose process died without a word is looked at: it may be in doubt."""
     if info.status != "interrupted":
         return info.status.replace("_", " ")
-    run = Run.of((await find(store, info.run_id)).state)
+    if info.standing:
+        return READY if info.standing == "ready" else f"paused ({info.standing.replace('_', ' ')})"
+    run = (await find(store, info.run_id)).run
     return f"{run.status} ({run.reason.replace('_', ' ')})" if run.reason else run.status
 
 

@@ -47,7 +47,7 @@ def opened(path: Path, *, make: bool = False, read_only: bool = False) -> Sqlite
     """The journal; its folder is made with `make`, and must hold it otherwise. Raises `UsageError`, `JournalError`."""
     if make:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise JournalError(
                 f"cannot make {path.parent}: {error.strerror}; name another place with --journal"

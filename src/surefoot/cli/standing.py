@@ -17,6 +17,9 @@ from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run
 from surefoot.types.endings import Completed
 
+READY = "ready to resume"
+"""How a run stands once a person has said what it waited for."""
+
 _COLUMNS = ("run", "status", "started", "records", "model", "task")
 _LEAST_CELLS = 10
 _LIMITS = {
@@ -79,7 +82,8 @@ def status_line(run: Run) -> str:
     used = [count(run.requests, "request"), tokens(run.usage), f"{run.elapsed_s:.1f} s"]
     if run.usage.cost_usd is not None:
         used.append(f"${run.usage.cost_usd:.4f}")
-    return f"{run.status.replace('_', ' ')}{reason} · {' · '.join(used)}"
+    status = READY if run.status == "ready" else run.status.replace("_", " ")
+    return f"{status}{reason} · {' · '.join(used)}"
 
 
 def closing(run: Run, hint: str = "") -> list[Line]:
@@ -108,7 +112,7 @@ def listing(rows: Sequence[Sequence[str]], width: int) -> list[Line]:
 def _next_steps(run: Run, hint: str) -> list[str]:
     resume = f"surefoot resume {run.id}{hint}"
     match run.status:
-        case "paused" | "interrupted":
+        case "paused" | "interrupted" | "ready":
             return [*(step for one in run.waiting for step in _asked(run, one, hint)), resume]
         case "failed":
             return [f"{resume}  (when that is mended)"]

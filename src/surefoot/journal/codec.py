@@ -17,13 +17,15 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from hashlib import sha256
 from struct import Struct
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import orjson
 
 from surefoot.journal.upgrade import Record, upgrade
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.events import Event, RunForked, RunResumed, RunStarted
+from surefoot.types.messages import Usage
+from surefoot.types.summary import NO_RECORDS, RunSummary
 from surefoot.types.tools import Catalogue
 from surefoot.types.written import written
 
@@ -103,6 +105,30 @@ def decode(body: bytes, version: int, catalogue: Callable[[str, int], Catalogue]
 def decode_catalogue(data: bytes, version: int) -> Catalogue:
     """The tools that a run shares with others. Raises as `decode` does."""
     return _validated(_catalogues(), upgrade({**record_of(data), "type": "Catalogue"}, version))
+
+
+def type_of(body: bytes) -> object:
+    """The name of an event by its body; None when it cannot be read."""
+    try:
+        return record_of(body).get("type")
+    except ValueError:
+        return None
+
+
+def encode_summary(summary: RunSummary) -> bytes:
+    """A summary as a file keeps it."""
+    return _dump(summary)
+
+
+def summary_of(body: object) -> RunSummary | None:
+    """The summary of such bytes; None when it cannot be read as one of today."""
+    try:
+        told = record_of(cast("bytes", body))
+        summary = RunSummary(**{**told, "usage": Usage(**cast("dict[str, Any]", told["usage"]))})  # type: ignore[arg-type]  # looked at below
+    except (TypeError, ValueError, KeyError):
+        return None
+    of_today = all(type(getattr(summary, one.name)) is type(getattr(NO_RECORDS, one.name)) for one in fields(summary))
+    return summary if of_today else None
 
 
 def record_of(body: bytes) -> Record:

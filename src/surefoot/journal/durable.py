@@ -56,7 +56,7 @@ def sync_file(path: Path) -> None:
     """Have all that was written to the file on the disk itself when this returns. Blocks. Raises `OSError`."""
     descriptor = os.open(path, os.O_RDWR)
     try:
-        _sync_descriptor(descriptor)
+        sync_descriptor(descriptor)
     finally:
         os.close(descriptor)
 
@@ -85,7 +85,8 @@ def checkpoint(path: Path, far_too_long_pages: int = FAR_TOO_LONG_PAGES) -> None
             db.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
 
 
-def _sync_descriptor(descriptor: int) -> None:
+def sync_descriptor(descriptor: int) -> None:
+    """Have all that was written to an open file on the disk itself. Blocks. Raises `OSError`."""
     if sys.platform == "darwin":
         import fcntl  # noqa: PLC0415 - not on every platform
 

@@ -37,7 +37,7 @@ class Owner:
         self.token = uuid.uuid4().hex
         self._file = folder / self.token
         try:
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
             self._lock = sqlite3.connect(self._file, isolation_level=None, timeout=0, check_same_thread=False)
             self._lock.execute("PRAGMA journal_mode=MEMORY")  # no second file beside it: nothing is ever written
             self._lock.execute("BEGIN EXCLUSIVE")

@@ -9,12 +9,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from functools import reduce
 from itertools import islice
 
+from surefoot.core.summary import summarise
 from surefoot.journal.codec import chain, check_fork, digest_of, encode, genesis
 from surefoot.types.errors import JournalError, RunBusy, UsageError
-from surefoot.types.events import VERSION, Event, RunEnded, RunForked, RunStarted, models_line
-from surefoot.types.ports import Durability, Recorded, RunInfo
+from surefoot.types.events import VERSION, Event, RunEnded
+from surefoot.types.ports import Durability, Recorded
+from surefoot.types.summary import NO_RECORDS, RunSummary, Standing
 
 
 class MemoryJournal:
@@ -46,9 +50,13 @@ class MemoryJournal:
         check_fork(parent, at, origin.length)
         self._new(run_id, origin, at)
 
-    async def runs(self, limit: int = 50) -> Sequence[RunInfo]:
+    async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
         """The newest runs first, but those without records. `status`: the ending's kind, "running", "interrupted"."""
-        return [log.info() for log in islice((log for log in reversed(self._logs.values()) if log.length), limit)]
+        return [log.listed() for log in islice((log for log in reversed(self._logs.values()) if log.length), limit)]
+
+    async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
+        """The ids that begin so, of runs with records."""
+        return sorted(name for name, log in self._logs.items() if name.startswith(prefix) and log.length)[:limit]
 
     async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
         """All records from `since` on; nothing is ever wrong with them."""
@@ -134,9 +142,10 @@ class MemoryRun:
         self._check()
         return _blob(self._blobs, digest)
 
-    async def release(self) -> None:
+    async def release(self, standing: Standing = "") -> None:
         """Let others drive this run."""
         if not self._is_released:
+            self._log.summary = replace(self._log.summary, standing=standing or self._log.summary.standing)
             self._is_released = True
             self._log.driver = None
 
@@ -148,13 +157,15 @@ class MemoryRun:
 class _Log:
     """One run: what it shares with its parent, and its own records."""
 
-    __slots__ = ("_before", "_hashes", "at", "driver", "own", "parent", "run_id", "started_at", "times", "watchers")
+    __slots__ = ("_before", "_hashes", "at", "driver", "own", "parent", "run_id", "summary", "times", "watchers")
 
     def __init__(self, run_id: str, parent: _Log | None, at: int) -> None:
         self.run_id = run_id
         self.parent = parent
         self.at = at
-        self.started_at = time.time()
+        self.summary = replace(
+            self._so_far(), run_id=run_id, started_at=time.time(), parent=parent.run_id if parent else ""
+        )
         self.own: list[Event] = []
         self.times: list[float] = []
         self.driver: MemoryRun | None = None
@@ -171,14 +182,16 @@ class _Log:
             changed.set()
 
     def add(self, events: Sequence[Event]) -> None:
-        at, hashes = time.time(), list[bytes]()
+        at, hashes, summary = time.time(), list[bytes](), self.summary
         previous = self._hashes[-1] if self._hashes else self._before
         for event in events:
             previous = chain(previous, VERSION, at, encode(event)[0])
             hashes.append(previous)
+            summary = summarise(summary, event, at)
         self.own += events
         self.times += [at] * len(events)
         self._hashes += hashes
+        self.summary = replace(summary, run_id=self.run_id, started_at=self.summary.started_at)
         self.tell()
 
     def events(self, since: int) -> list[Event]:
@@ -215,29 +228,16 @@ class _Log:
                 return pieces[::-1]
             log = log.parent
 
-    def info(self) -> RunInfo:
-        status = "interrupted" if self.driver is None else "running"
-        if self.own and isinstance(self.own[-1], RunEnded):
-            status = self.own[-1].ending.kind
-        task, model, log = "", "", self
-        while True:
-            match log.own[0] if log.own else None:
-                case RunStarted() as started:
-                    task, model = started.task.text, model or _models(started)
-                case RunForked() as forked:
-                    model = model or _models(forked)
-                case _:
-                    pass
-            if log.parent is None:
-                break
-            log = log.parent
-        changed_at = self.times[-1] if self.times else self.started_at
-        parent = self.parent.run_id if self.parent else ""
-        return RunInfo(self.run_id, self.started_at, changed_at, self.length, status, task, model, parent)
+    def listed(self) -> RunSummary:
+        is_left = self.driver is None and self.summary.status == "running"
+        return replace(self.summary, status="interrupted") if is_left else self.summary
 
-
-def _models(first: RunStarted | RunForked) -> str:
-    return models_line({role: speaker.model for role, speaker in first.speakers.items()})
+    def _so_far(self) -> RunSummary:
+        """What is shared with the parent, summed up."""
+        if self.parent is not None and self.at == self.parent.length:
+            return self.parent.summary
+        shared = self.parent.recorded(0)[: self.at] if self.parent else []
+        return reduce(lambda before, one: summarise(before, one.event, one.at), shared, NO_RECORDS)
 
 
 def _blob(blobs: dict[str, bytes], digest: str) -> bytes:

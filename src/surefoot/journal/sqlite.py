@@ -12,16 +12,20 @@ import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from surefoot.core.summary import summarise
 from surefoot.journal.codec import chain, check_fork, digest_of, encode
+from surefoot.journal.heads import Head, Heads, heads_of, key_of, name_of
 from surefoot.journal.lease import Owner, is_alive, owners_of
-from surefoot.journal.sqlite_file import FILE_ERRORS, connect, connect_to_read, file_error, has_log, is_writable
+from surefoot.journal.sqlite_file import FILE_ERRORS, connect_for, file_error, has_log, upgrade_tables
 from surefoot.journal.sqlite_read import Reader, RunRow, Tail
-from surefoot.journal.sqlite_write import BlobRow, EventRow, Writer
+from surefoot.journal.sqlite_write import BlobRow, EventRow, Note, Writer
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import VERSION, Event
-from surefoot.types.ports import Durability, Recorded, RunInfo
+from surefoot.types.ports import Durability, Recorded
+from surefoot.types.summary import RunSummary, Standing
 
 _POLL_S = 0.2
 """How often a subscriber asks whether another process has written."""
@@ -59,13 +63,14 @@ class SqliteJournal:
         file.writer.flush()
         number = file.create(run_id) if create else file.take(run_id)
         try:
-            tail = file.reader.tail(run_id)
+            head = file.reader.head(run_id)
+            tail, summary = file.reader.tail(run_id), file.reader.summary(run_id)
         except JournalError:
             file.free(number)
             file.writer.flush()
             raise
         file.writer.failures.pop(number, None)  # those of an earlier driver; this one starts from what is in the file
-        run = file.driven[run_id] = SqliteRun(file, run_id, number, tail)
+        run = file.driven[run_id] = SqliteRun(file, number, tail, summary, head.synced if head else 0)
         return run
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
@@ -76,14 +81,20 @@ class SqliteJournal:
         check_fork(parent, at, file.reader.tail(parent).seq)
         file.fork(run_id, row.number, at)
 
-    async def runs(self, limit: int = 50) -> Sequence[RunInfo]:
+    async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
         """The newest runs first, but those without records.
 
         `status` is the ending's kind, or "running", "interrupted", "damaged".
         """
         file = self._file()
         file.writer.flush()
-        return file.reader.infos(limit, file.is_alive)
+        return file.reader.listed(limit, file.is_alive)
+
+    async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
+        """The ids that begin so, of runs with records, in their order."""
+        file = self._file()
+        file.writer.flush()
+        return file.reader.beginning(prefix, limit)
 
     async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
         """All that can be read, with places and hashes, and what is wrong with the rest ("" when nothing is)."""
@@ -144,7 +155,7 @@ class SqliteJournal:
         file = self._opened
         if file is None:
             path = self._path.resolve()  # a link's log lies beside the file it leads to
-            file = self._opened = _File(path, loop, may_write=not self._read_only or is_writable(path))
+            file = self._opened = _File(path, loop, read_only=self._read_only)
         if file.pid != os.getpid():
             raise UsageError("this journal was opened before the process was forked; make a new one in the child")
         if file.loop is not loop:
@@ -157,10 +168,24 @@ class SqliteJournal:
 class SqliteRun:
     """A `RunJournal` of one run in a SQLite file."""
 
-    __slots__ = ("_blobs", "_file", "_hash", "_is_released", "_number", "_seq", "run_id")
+    __slots__ = (
+        "_blobs",
+        "_file",
+        "_hash",
+        "_is_released",
+        "_mark",
+        "_number",
+        "_seq",
+        "_summary",
+        "_synced",
+        "run_id",
+    )
 
-    def __init__(self, file: _File, run_id: str, number: int, tail: Tail) -> None:
-        self.run_id = run_id
+    def __init__(self, file: _File, number: int, tail: Tail, summary: RunSummary, synced: int) -> None:
+        self.run_id = summary.run_id
+        self._mark = key_of(self.run_id), name_of(self.run_id)
+        self._summary = summary
+        self._synced = synced
         self._file = file
         self._number = number
         self._seq = tail.seq
@@ -184,7 +209,7 @@ class SqliteRun:
         """
         self._check()
         file, number, seq, previous = self._file, self._number, self._seq, self._hash
-        writer, at = file.writer, time.time()
+        writer, at, summary = file.writer, time.time(), self._summary
         rows: list[EventRow] = []
         blobs: list[BlobRow] = [(digest, data, number, seq) for digest, data in self._blobs.items()]
         for event in events:
@@ -193,10 +218,13 @@ class SqliteRun:
                 blobs.append((*blob, number, seq))
             previous = chain(previous, VERSION, at, body)
             rows.append((number, seq, at, VERSION, body, previous))
+            summary = summarise(summary, event, at)
             seq += 1
-        self._seq, self._hash = seq, previous
+        self._seq, self._hash, self._summary = seq, previous, summary
+        if durability == "synced":
+            self._synced = seq
         self._blobs.clear()
-        writer.add(rows, blobs)
+        writer.add(rows, blobs, self._note())
         if durability == "soon":
             writer.soon()
             return
@@ -220,9 +248,12 @@ class SqliteRun:
         self._check()
         return self._file.reader.blob(digest)
 
-    async def release(self) -> None:
+    async def release(self, standing: Standing = "") -> None:
         """Write all that is queued and let others drive this run. Raises `JournalError` when something was lost."""
         if not self._is_released:
+            if standing and standing != self._summary.standing:
+                self._summary = replace(self._summary, standing=standing)
+                self._file.writer.add((), (), self._note())
             self.give_up()
             await self._written()
 
@@ -239,6 +270,10 @@ class SqliteRun:
         """Why something that was to be appended is lost, if it is."""
         writer = self._file.writer
         return writer.failures.get(self._number) or writer.broken
+
+    def _note(self) -> Note:
+        key, name = self._mark
+        return Note(self._number, Head(key, self._seq, self._hash, self._synced, name), self._summary)
 
     async def _written(self) -> None:
         writer = self._file.writer
@@ -262,16 +297,24 @@ class _File:
     The right to drive is taken in a transaction of its own: of two who take it at once, the second sees the first.
     """
 
-    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, *, may_write: bool) -> None:
+    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, *, read_only: bool) -> None:
         self.loop = loop
         self.pid = os.getpid()
-        self.db = connect(path) if may_write else connect_to_read(path)
-        self.reader = Reader(self.db, path)
-        self.writer = Writer(self.db, path)
-        self.driven: dict[str, SqliteRun] = {}
         self._path = path
-        self._may_write = may_write
         self._owner: Owner | None = None
+        self.driven: dict[str, SqliteRun] = {}
+        if not read_only and not path.exists():
+            heads_of(path).unlink(missing_ok=True)  # those of another journal, which is not there any more
+        self.db, self._may_write = connect_for(path, read_only=read_only)
+        try:
+            self.heads = Heads(path, may_write=not read_only)
+            self.reader = Reader(self.db, path, self.heads)
+            if not read_only:
+                upgrade_tables(self.db, self.reader.note_heads)
+        except (OSError, *FILE_ERRORS) as error:
+            self.db.close()
+            raise file_error(path, error) from error
+        self.writer = Writer(self.db, path, self.heads)
 
     def create(self, run_id: str) -> int:
         """Become the driver of a new run, or of one that has no records and no living driver; its number."""
@@ -289,7 +332,8 @@ class _File:
         with self._transaction():
             if self.reader.look_up(run_id) is not None:
                 raise self._taken(run_id)
-            self._insert(run_id, parent, at, "")
+            number = self._insert(run_id, parent, at, "")
+        self.reader.note_head(number, run_id)
 
     def take(self, run_id: str) -> int:
         """Become the driver of a run that nobody living drives; its number."""
@@ -311,7 +355,7 @@ class _File:
         """A number that changes when another connection has written."""
         try:
             return self.db.execute("PRAGMA data_version").fetchone()[0]
-        except FILE_ERRORS as error:
+        except (OSError, *FILE_ERRORS) as error:
             raise file_error(self._path, error) from error
 
     async def aclose(self) -> None:
@@ -331,11 +375,14 @@ class _File:
     def _insert(self, run_id: str, parent: int | None, at: int, owner: str) -> int:
         if not run_id or not run_id.isprintable():
             raise UsageError(f"{run_id!r} cannot be the id of a run; give printable text")
-        cursor = self.db.execute(
-            "INSERT INTO run (run_id, started_at, parent, at, owner) VALUES (?, ?, ?, ?, ?)",
-            (run_id, time.time(), parent, at, owner),
+        self.reader.check_not_lost(run_id)
+        (last,) = self.db.execute("SELECT coalesce(max(number), 0) FROM run").fetchone()
+        number = self.heads.claim(run_id, last)
+        self.db.execute(
+            "INSERT INTO run (number, run_id, started_at, parent, at, owner) VALUES (?, ?, ?, ?, ?, ?)",
+            (number, run_id, time.time(), parent, at, owner),
         )
-        return cursor.lastrowid or 0  # an insert has one
+        return number
 
     def _hand_over(self, row: RunRow, token: str) -> int:
         if row.owner not in ("", token) and self.is_alive(row.owner):
@@ -361,5 +408,5 @@ class _File:
             finally:
                 if self.db.in_transaction:
                     self.db.execute("ROLLBACK")
-        except FILE_ERRORS as error:
+        except (OSError, *FILE_ERRORS) as error:
             raise file_error(self._path, error) from error

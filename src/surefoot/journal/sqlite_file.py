@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from surefoot.types.errors import JournalError, JournalTooNew
 
-FORMAT = 1
-"""The form of the tables; the form of the records in them is `VERSION` in `types/events.py`."""
+FORMAT = 2
+"""The form of the tables; the form of the records in them is `VERSION` in `types/events.py`. Form 1, of surefoot 0.1,
+has no summaries, and no heads beside it; it can be read as it is, and becomes form 2 when it is first written to."""
 
 FILE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What `sqlite3` raises about a file. The second one when SQLite's own message quotes damaged text."""
@@ -47,6 +50,12 @@ CREATE TABLE blob (
 );
 """
 
+_SUMMARIES = """
+CREATE TABLE summary (
+    run INTEGER PRIMARY KEY,
+    body BLOB NOT NULL  -- as `types/summary.py` has it, in JSON; of a run of form 1 it is made when it is written to
+)"""
+
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space, then resume",
     sqlite3.SQLITE_BUSY: "another process keeps it locked; try again when that one is done",
@@ -76,21 +85,33 @@ def file_error(path: Path, error: Exception) -> JournalError:
     return JournalError(f"journal {path}: {error}; {remedy}")
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """The journal of that path, made if there is none. Its folder must exist.
+def connect(path: Path, *, make: bool = True) -> sqlite3.Connection:
+    """The journal of that path; with `make` it is made if there is none, for its owner alone. Its folder must exist.
 
     Raises `JournalError`, and `JournalTooNew` when a later surefoot made the file.
     """
     db: sqlite3.Connection | None = None
     try:
+        if make:
+            with contextlib.suppress(OSError):  # SQLite tells what is wrong, and gives the log the rights of the file
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # a new file: nobody holds a lock on it
         # any thread, one at a time: a synchronous caller may run one event loop after the other on different threads
         db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
+        if make and _is_empty(db):
+            _use_wal(db, path)  # cannot be done inside a transaction
+            _make(db)
         _prepare(db, path)
     except (*FILE_ERRORS, JournalError) as error:
         if db is not None:
             db.close()
         raise error if isinstance(error, JournalError) else file_error(path, error) from error
     return db
+
+
+def connect_for(path: Path, *, read_only: bool) -> tuple[sqlite3.Connection, bool]:
+    """The journal of that path, and whether files beside it may be written. With `read_only` none is made."""
+    may_write = not read_only or is_writable(path)
+    return connect(path, make=not read_only) if may_write else connect_to_read(path), may_write
 
 
 def is_writable(path: Path) -> bool:
@@ -128,9 +149,6 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(db: sqlite3.Connection, path: Path) -> None:
-    if _is_empty(db):
-        _use_wal(db, path)  # cannot be done inside a transaction
-        _make(db)
     _check_form(db, path)
     _use_wal(db, path)
     db.execute("PRAGMA synchronous=NORMAL")
@@ -138,7 +156,31 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
     db.execute("PRAGMA journal_size_limit=16777216")  # a log that had to grow is cut back when it starts over
 
 
+def form_of(db: sqlite3.Connection) -> int:
+    """The form of the tables."""
+    form = _pragma(db, "user_version")
+    return form if isinstance(form, int) else 0
+
+
+def upgrade_tables(db: sqlite3.Connection, note_heads: Callable[[], None]) -> None:
+    """Bring a file of form 1 to form 2, in one transaction. `note_heads` has the heads of all runs on the disk."""
+    if form_of(db) == FORMAT:
+        return
+    db.execute("BEGIN EXCLUSIVE")
+    try:
+        if form_of(db) == 1:  # still: another process may have been first
+            db.execute(_SUMMARIES)
+            note_heads()
+            db.execute(f"PRAGMA user_version={FORMAT}")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
 def _check_form(db: sqlite3.Connection, path: Path) -> None:
+    if _is_empty(db):
+        raise JournalError(f"journal {path}: there is nothing in this file, so it is not a journal; name another path")
     application, form = _pragma(db, "application_id"), _pragma(db, "user_version")
     if application != _APPLICATION:
         raise JournalError(f"journal {path}: this SQLite file belongs to another program; name another path")
@@ -153,7 +195,7 @@ def _make(db: sqlite3.Connection) -> None:
     db.execute("BEGIN IMMEDIATE")
     try:
         if _is_empty(db):  # still: another process may have been first
-            for statement in _TABLES.split(";"):
+            for statement in (*_TABLES.split(";"), _SUMMARIES):
                 db.execute(statement)
             db.execute(f"PRAGMA application_id={_APPLICATION}")
             db.execute(f"PRAGMA user_version={FORMAT}")

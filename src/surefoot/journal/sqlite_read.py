@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import Any, NamedTuple, cast
 
-from surefoot.journal.codec import chain, decode, decode_catalogue, digest_of, genesis, record_of
-from surefoot.journal.sqlite_file import FILE_ERRORS, code_of, file_error
-from surefoot.journal.upgrade import Record, upgrade
+from surefoot.core.summary import summarise
+from surefoot.journal.codec import chain, decode, decode_catalogue, digest_of, genesis, summary_of, type_of
+from surefoot.journal.heads import DamagedHead, Head, Heads, heads_of, key_of, name_of
+from surefoot.journal.sqlite_file import FILE_ERRORS, code_of, file_error, form_of
 from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, UsageError
-from surefoot.types.events import models_line
-from surefoot.types.ports import Recorded, RunInfo
+from surefoot.types.ports import Recorded
+from surefoot.types.summary import NO_RECORDS, RunSummary
 from surefoot.types.tools import Catalogue
 
 _BEYOND = 2**62
@@ -32,9 +34,11 @@ _FORMS = 2**31
 _KEPT_CATALOGUES = 8
 """Runs that are read one after the other mostly share their tools."""
 
-_LISTED = """
-SELECT run_id FROM run WHERE events<>0 OR at<>0 OR EXISTS (SELECT 1 FROM event WHERE event.run=run.number)
-ORDER BY number DESC LIMIT ?"""
+_HAS_RECORDS = "(events<>0 OR at<>0 OR EXISTS (SELECT 1 FROM event WHERE event.run=run.number))"
+_LISTED = f"SELECT run_id FROM run WHERE {_HAS_RECORDS} ORDER BY number DESC LIMIT ?"  # noqa: S608 - words of ours
+_BEGINNING = f"SELECT run_id FROM run WHERE run_id>=? AND run_id<? AND {_HAS_RECORDS} ORDER BY run_id LIMIT ?"  # noqa: S608 - as above
+_LAST = "SELECT seq, hash, body FROM event WHERE run=? ORDER BY seq DESC LIMIT 1"
+_AFTER_ALL = "\U0010ffff"
 
 _DAMAGE = (0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG)
 """Result codes that speak of the file's content; the others speak of its surroundings."""
@@ -68,8 +72,7 @@ class RunRow:
     events: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tail:
+class Tail(NamedTuple):
     """Where a run ends: the next record is `seq`, and its hash follows `hash`."""
 
     seq: int
@@ -79,15 +82,19 @@ class Tail:
 class Reader:
     """Reads one open journal file. Raises `JournalError` and its kinds, `UsageError` for a run that is not there."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, db: sqlite3.Connection, path: Path, heads: Heads | None = None) -> None:
         self._db = db
         self._path = path
+        self._heads = heads
+        self._lost: dict[bytes, tuple[int, Head]] | None = None
         self._catalogues: dict[tuple[str, int], Catalogue] = {}
 
     def find(self, run_id: str) -> RunRow:
-        """The run of that id."""
+        """The run of that id. Raises `JournalCorrupt` for one that was here and is gone."""
         row = self.look_up(run_id)
         if row is None:
+            if run_id.isprintable():
+                self.check_not_lost(run_id)
             raise UsageError(f"there is no run {run_id!r} in the journal {self._path}; `surefoot runs` lists them")
         return row
 
@@ -97,10 +104,34 @@ class Reader:
             return None
         return self._run("run_id", run_id)
 
+    def check_not_lost(self, run_id: str) -> None:
+        """Raise `JournalCorrupt` when a run of that id was here and is gone with all its records."""
+        if (gone := self.lost().get(key_of(run_id))) is not None:
+            raise JournalCorrupt(run_id, 0, f"all of its {gone[1].seq} records are missing; {remedy_for(run_id)}")
+
+    def lost_run(self, run_id: str) -> tuple[int, Head]:
+        """Number and head of a run that was here and is gone. Raises `UsageError` where there was none."""
+        gone = self.lost().get(key_of(run_id))
+        if gone is None:
+            raise UsageError(f"there is no run {run_id!r} in the journal {self._path}, and none of that id is lost")
+        return gone
+
+    def lost(self) -> dict[bytes, tuple[int, Head]]:
+        """The runs that have a head and are not in the list of runs, by their keys; looked for once."""
+        if self._lost is None:
+            self._lost = {}
+            if self._heads is not None and len(self._heads) > cast("int", self._one("SELECT count(*) FROM run")[0]):
+                there = {number for (number,) in self._db.execute("SELECT number FROM run")}
+                gone = ((number, head) for number, head in self._heads.all() if number not in there)
+                self._lost = {head.key: (number, head) for number, head in gone if head is not None and head.least}
+        return self._lost
+
     def lineage(self, run_id: str) -> list[Segment]:
         """Whose records a run consists of, oldest ancestor first."""
-        row, stop = self.find(run_id), _BEYOND
-        segments = [Segment(row.number, row.run_id, row.at, stop, row.events)]
+        row, stop, least = self.find(run_id), _BEYOND, 0
+        with suppress(JournalCorrupt):  # a head that is damaged is told by `head` and `load`
+            least = head.least if (head := self._head(row)) else 0
+        segments = [Segment(row.number, row.run_id, row.at, stop, max(row.events, least))]
         while row.parent is not None:  # ends: numbers fall
             parent = self._run("number", row.parent) if row.parent < row.number else None
             if parent is None:
@@ -112,26 +143,62 @@ class Reader:
 
     def is_empty(self, row: RunRow) -> bool:
         """Whether the run has no records and never had any."""
-        return row.at == row.events == 0 and self._peek_last(row.number) is None
+        return row.at == row.events == 0 and self._one(_LAST, row.number) is None
+
+    def heads(self) -> dict[int, Head]:
+        """All heads that can be read, by the numbers of their runs."""
+        found = self._heads.all() if self._heads is not None else ()
+        return {number: head for number, head in found if head is not None}
 
     def tail(self, run_id: str) -> Tail:
-        """Where the run ends now."""
+        """Where the run ends now. Raises `JournalCorrupt` when that is too early."""
+        tail, own = self.end(run_id), self.lineage(run_id)[-1]
+        if tail.seq < own.least:
+            raise missing(run_id, tail.seq, own.least)
+        return tail
+
+    def end(self, run_id: str) -> Tail:
+        """Where the records end that are there."""
         segments = self.lineage(run_id)
         own = segments[-1]
-        last = self._one("SELECT seq, hash FROM event WHERE run=? ORDER BY seq DESC LIMIT 1", own.number)
+        last = self._one(_LAST, own.number)
         match last:
             case None:
                 before = self._hash_before(segments, own.start)
                 if before is None:
                     raise JournalCorrupt(run_id, own.start - 1, "the record is missing")
-                tail = Tail(own.start, before)
-            case (int(seq), bytes(hash_)):
-                tail = Tail(seq + 1, hash_)
+                return Tail(own.start, before)
+            case (int(seq), bytes(hash_), _):
+                return Tail(seq + 1, hash_)
             case _:
                 raise JournalCorrupt(run_id, 0, "its last record is damaged")
-        if tail.seq < own.least:
-            raise JournalCorrupt(run_id, tail.seq, "the record is missing")
-        return tail
+
+    def head(self, run_id: str) -> Head | None:
+        """What is known from outside of the file of the run's length, once the file has been held against it.
+
+        Raises `JournalCorrupt` where they do not fit, or where a run with records has none.
+        """
+        segments, row = self.lineage(run_id), self.find(run_id)
+        head = self._head(row)
+        if head is None and self._heads is not None and not self.is_empty(row):
+            where = f"{self._heads.path} does not tell how long it was"
+            raise JournalCorrupt(run_id, self.tail(run_id).seq, f"{where}; {remedy_for(run_id)}")
+        self._check_head(segments, head)
+        return head
+
+    def note_head(self, number: int, run_id: str) -> None:
+        """Write down how long the run is now, as the one who may write to it."""
+        tail = self.tail(run_id)
+        if self._heads is not None:
+            self._heads.put(number, Head(key_of(run_id), tail.seq, tail.hash, tail.seq, name_of(run_id)))
+
+    def note_heads(self) -> None:
+        """Write down how long all runs are now, and have that on the disk."""
+        for number, run_id in self._db.execute("SELECT number, run_id FROM run").fetchall():
+            with suppress(JournalError):  # one that is damaged already says so by itself, and has no head
+                self.note_head(number, run_id)
+        if self._heads is not None:
+            self._heads.sync()
 
     def load(self, run_id: str, since: int) -> tuple[list[Recorded], JournalError | None]:
         """The records from `since` on that can be read, and what is wrong with the next one."""
@@ -139,14 +206,18 @@ class Reader:
         segments = self.lineage(run_id)
         try:
             records.extend(self._proven(segments, since))
+            self._check_head(segments, self._head(self.find(run_id)))
         except JournalError as error:
             return records, error
         return records, None
 
     def is_over(self, run_id: str, since: int) -> bool:
         """Whether the run has ended before position `since`, and nobody took it up again."""
-        last = self._peek_last(self.find(run_id).number)
-        return last is not None and last[0] < since and last[2].get("type") == "RunEnded"
+        match self._one(_LAST, self.find(run_id).number):
+            case (int(seq), _, bytes(body)):
+                return seq < since and type_of(body) == "RunEnded"
+            case _:
+                return False
 
     def has_blob(self, digest: str) -> bool:
         """Whether there are bytes of that digest, altered or not."""
@@ -167,30 +238,60 @@ class Reader:
                 pass
         raise JournalError(f"journal {self._path}: {altered}; what they were cannot be known")
 
-    def infos(self, limit: int, is_alive: Callable[[str], bool]) -> list[RunInfo]:
-        """The newest runs first, but those that never had records. A run that cannot be read is "damaged"."""
+    def beginning(self, prefix: str, limit: int) -> list[str]:
+        """Runs whose ids begin so, and that have records."""
         with self._telling():
-            ids = self._db.execute(_LISTED, (limit,)).fetchall()
-        return [self._info(str(run_id), is_alive) for (run_id,) in ids]
+            return [str(one) for (one,) in self._db.execute(_BEGINNING, (prefix, prefix + _AFTER_ALL, limit))]
 
-    def _info(self, run_id: str, is_alive: Callable[[str], bool]) -> RunInfo:
-        try:
-            row, segments = self.find(run_id), self.lineage(run_id)
-            last = self._peek_last(row.number)
-            task = self._peek(segments[0].number, 0).get("task")
-            firsts = (self._peek(segment.number, segment.start).get("speakers") for segment in reversed(segments))
-            model = next((model for told in firsts if (model := _models_told(told))), "")
-        except (JournalError, UsageError):  # this run's trouble must not hide the others
-            return RunInfo(run_id, 0.0, 0.0, 0, "damaged", "", "")
-        seq, changed_at, record = last or (row.at - 1, row.started_at, {})
-        match record:
-            case {"type": "RunEnded", "ending": {"kind": str(status)}}:
-                pass
-            case _:
-                status = "running" if row.owner and is_alive(row.owner) else "interrupted"
-        text = cast("Record", task).get("text", "") if isinstance(task, dict) else ""  # JSON: its keys are text
+    def listed(self, limit: int, is_alive: Callable[[str], bool]) -> list[RunSummary]:
+        """The newest runs first, but those that never had records; "damaged" is one that is gone or cannot be read."""
+        with self._telling():
+            ids = [str(run_id) for (run_id,) in self._db.execute(_LISTED, (limit,))]
+        ids = [head.name for _, head in reversed(self.lost().values())] + ids
+        alive = cache(is_alive)
+        return [self._listed(run_id, alive) for run_id in ids[:limit]]
+
+    def summary(self, run_id: str) -> RunSummary:
+        """What is kept of a run, if it is as new as the records; else it is made of them."""
+        segments, row = self.lineage(run_id), self.find(run_id)
+        tail = self.tail(run_id)
+        kept = self._one("SELECT body FROM summary WHERE run=?", row.number) if form_of(self._db) > 1 else None
+        summary = summary_of(kept[0]) if kept else None
+        if summary is None or summary.events != tail.seq:
+            summary = NO_RECORDS
+            for record in self._proven(segments, 0):
+                summary = summarise(summary, record.event, record.at)
         parent = segments[-2].run_id if row.parent is not None else ""
-        return RunInfo(run_id, row.started_at, changed_at, seq + 1, status, str(text), str(model), parent)
+        return replace(summary, run_id=run_id, started_at=row.started_at, parent=parent)
+
+    def _listed(self, run_id: str, is_alive: Callable[[str], bool]) -> RunSummary:
+        try:
+            summary, row = self.summary(run_id), self.find(run_id)
+        except (JournalError, UsageError):  # this run's trouble must not hide the others
+            return replace(NO_RECORDS, run_id=run_id, status="damaged")
+        if summary.status != "running" or (row.owner and is_alive(row.owner)):
+            return summary
+        return replace(summary, status="interrupted")
+
+    def _head(self, row: RunRow) -> Head | None:
+        if self._heads is None:
+            return None
+        try:
+            head = self._heads.get(row.number)
+        except (DamagedHead, OSError) as error:
+            where = f"what {self._heads.path} tells of its length is damaged"
+            raise JournalCorrupt(row.run_id, row.events, f"{where}: {error}; {remedy_for(row.run_id)}") from error
+        if head is not None and head.key != key_of(row.run_id):
+            where = f"{self._heads.path} tells of another run, {head.name}, in its place"
+            raise JournalCorrupt(row.run_id, row.events, f"{where}; {remedy_for(row.run_id)}")
+        return head
+
+    def _check_head(self, segments: Sequence[Segment], head: Head | None) -> None:
+        """A run that has as many records as its head tells of has the same ones."""
+        if head is not None and head.seq and self._hash_before(segments, head.seq) not in (None, head.hash):
+            run_id = segments[-1].run_id
+            told = f"it is not the one that was written, as {heads_of(self._path)} tells"
+            raise JournalCorrupt(run_id, head.seq - 1, f"{told}; {remedy_for(run_id)}")
 
     def _proven(self, segments: Sequence[Segment], since: int) -> Iterator[Recorded]:
         run = segments[-1]
@@ -214,7 +315,7 @@ class Reader:
                     raise file_error(self._path, error) from error
                 raise JournalCorrupt(run.run_id, expected, str(error)) from error
             if expected < segment.least:
-                raise JournalCorrupt(run.run_id, expected, "the record is missing")
+                raise missing(run.run_id, expected, segment.least)
 
     def _record(self, run_id: str, expected: int, previous: bytes, row: object) -> Recorded:
         match row:
@@ -257,21 +358,6 @@ class Reader:
             case _:
                 return None
 
-    def _peek_last(self, number: int) -> tuple[int, float, Record] | None:
-        row = self._one("SELECT seq, at, version, body FROM event WHERE run=? ORDER BY seq DESC LIMIT 1", number)
-        match row:
-            case (int(seq), float(at), int(version), bytes(body)):
-                return seq, at, _peeked(body, version)
-            case _:
-                return None
-
-    def _peek(self, number: int, seq: int) -> Record:
-        match self._one("SELECT version, body FROM event WHERE run=? AND seq=?", number, seq):
-            case (int(version), bytes(body)):
-                return _peeked(body, version)
-            case _:
-                return {}
-
     def _run(self, column: str, value: object) -> RunRow | None:
         columns = "number, run_id, started_at, parent, at, owner, events"
         match self._one(f"SELECT {columns} FROM run WHERE {column}=?", value):  # noqa: S608 - names of ours
@@ -282,7 +368,7 @@ class Reader:
             case _:
                 raise JournalCorrupt(str(value), 0, "its entry in the list of runs is damaged")
 
-    def _one(self, statement: str, *values: object) -> object:
+    def _one(self, statement: str, *values: object) -> Any:  # Any: a row, which is matched by whoever asked
         with self._telling():
             return self._db.execute(statement, values).fetchone()
 
@@ -294,18 +380,12 @@ class Reader:
             raise file_error(self._path, error) from error
 
 
-def _models_told(speakers: object) -> str:
-    """The models that the first record of a run names; "" when it names none."""
-    if not isinstance(speakers, dict):
-        return ""
-    told = cast("dict[str, Record]", speakers)  # records of ours; what is no such record names no model
-    models = {role: str(one.get("model", "")) for role, one in told.items() if isinstance(one, dict)}  # pyright: ignore[reportUnnecessaryIsInstance]  # the file is not ours alone
-    return models_line(models)
+def missing(run_id: str, record: int, least: int) -> JournalCorrupt:
+    """What is wrong with a run that ends too early."""
+    lost = "the record is missing" if least == record + 1 else f"the record is missing, as are those up to {least - 1}"
+    return JournalCorrupt(run_id, record, f"{lost}; {remedy_for(run_id)}")
 
 
-def _peeked(body: bytes, version: int) -> Record:
-    """As much of an event as a list of runs needs; nothing when it cannot be read."""
-    try:
-        return upgrade(record_of(body), version)
-    except (ValueError, JournalTooNew):
-        return {}
+def remedy_for(run_id: str) -> str:
+    """What a person can do about a run whose records, or the proof of them, are lost."""
+    return f"bring back the file with its log, or go on without them: `surefoot journal accept {run_id}`"

@@ -13,13 +13,17 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
+from surefoot.journal.codec import encode_summary
 from surefoot.journal.durable import SharedSync, checkpoint, sync_file, sync_folder
+from surefoot.journal.heads import Head, Heads
 from surefoot.journal.sqlite_file import FILE_ERRORS, file_error
 from surefoot.types.errors import JournalError, RunBusy
+from surefoot.types.summary import RunSummary
 
 FreeRow = tuple[int, str]
 """Run number, and the owner who drives it no more."""
@@ -30,11 +34,21 @@ EventRow = tuple[int, int, float, int, bytes, bytes]
 BlobRow = tuple[str, bytes, int, int]
 """Digest, data, and the record that they are kept for: run number, seq."""
 
+
+class Note(NamedTuple):
+    """How a run stands once its rows are written: what goes beside the file, and what a list shows of it."""
+
+    number: int
+    head: Head
+    summary: RunSummary
+
+
 CHECKPOINT_PAGES = 2_000
 """About 8 MiB of log."""
 
 _PAGE_BYTES = 4096
 _INSERT_EVENT = "INSERT INTO event (run, seq, at, version, body, hash) VALUES (?, ?, ?, ?, ?, ?)"
+_PUT_SUMMARY = "INSERT OR REPLACE INTO summary (run, body) VALUES (?, ?)"
 _INSERT_BLOB = "INSERT OR IGNORE INTO blob (digest, data, run, seq) VALUES (?, ?, ?, ?)"
 _FREE_RUN = """
 UPDATE run SET owner='', events=(SELECT coalesce(max(seq)+1, run.at) FROM event WHERE event.run=run.number)
@@ -48,26 +62,35 @@ class Writer:
     when new records of their run number are there.
     """
 
-    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, db: sqlite3.Connection, path: Path, heads: Heads) -> None:
         self.failures: dict[int, JournalError] = {}
         self.broken: JournalError | None = None
         self.watchers: defaultdict[int, set[asyncio.Event]] = defaultdict(set)
         self._db = db
         self._path = path
+        self._heads = heads
+        self._notes: dict[int, Note] = {}
         self._events: list[EventRow] = []
         self._blobs: dict[str, BlobRow] = {}
         self._freed: list[FreeRow] = []
         self._waiters: list[asyncio.Future[None]] = []
         self._due_on: asyncio.AbstractEventLoop | None = None
-        self._threads = ThreadPoolExecutor(2, "surefoot-journal")  # tools may fill the loop's own threads for long
+        self._threads = ThreadPoolExecutor(
+            3, "surefoot-journal"
+        )  # log, heads, checkpoint; tools may fill the loop's own
         self._sync = SharedSync(self._sync_log, self._threads)
         self._is_folder_synced = False
         self._checkpoint: Future[None] | None = None
         self._pages = 0
 
-    def add(self, events: Sequence[EventRow], blobs: Sequence[BlobRow] = ()) -> None:
-        """Queue rows. They are written by the next flush, in this order; bytes of one digest once."""
+    def add(self, events: Sequence[EventRow], blobs: Sequence[BlobRow] = (), note: Note | None = None) -> None:
+        """Queue rows. They are written by the next flush, in this order; bytes of one digest once.
+
+        `note` tells of their run with these rows and all before them.
+        """
         self._events += events
+        if note is not None:
+            self._notes[note.number] = note
         for row in blobs:
             self._blobs.setdefault(row[0], row)
 
@@ -106,13 +129,14 @@ class Writer:
     def flush(self) -> None:
         """Write all that is queued in one transaction. Raises nothing: see `failures`."""
         events, blobs, freed, waiters = self._events, self._blobs, self._freed, self._waiters
+        notes, self._notes = self._notes, {}
         self._events, self._blobs, self._freed, self._waiters = [], {}, [], []
         self._due_on = None
-        if events or blobs or freed:
+        if events or blobs or freed or notes:
             try:
-                self._commit(events, blobs.values(), freed)
+                self._commit(events, blobs.values(), freed, notes.values())
             except sqlite3.IntegrityError:
-                self._commit_each(events, blobs.values(), freed)
+                self._commit_each(events, blobs.values(), freed, notes)
             except FILE_ERRORS as error:
                 self._fail((*events, *freed), error)
         for waiter in waiters:
@@ -126,8 +150,15 @@ class Writer:
             await asyncio.wrap_future(self._checkpoint)
         await asyncio.get_running_loop().run_in_executor(self._threads, checkpoint, self._path)
         self._threads.shutdown()
+        self._heads.close()
 
-    def _commit(self, events: Sequence[EventRow], blobs: Collection[BlobRow], freed: Sequence[FreeRow]) -> None:
+    def _commit(
+        self,
+        events: Sequence[EventRow],
+        blobs: Collection[BlobRow],
+        freed: Sequence[FreeRow],
+        notes: Collection[Note] = (),
+    ) -> None:
         db = self._db
         db.execute("BEGIN IMMEDIATE")
         try:
@@ -135,6 +166,8 @@ class Writer:
                 db.executemany(_INSERT_BLOB, blobs)
             if events:
                 db.executemany(_INSERT_EVENT, events)
+            if notes:
+                db.executemany(_PUT_SUMMARY, [(note.number, encode_summary(note.summary)) for note in notes])
             if freed:
                 db.executemany(_FREE_RUN, freed)
             db.execute("COMMIT")
@@ -142,20 +175,27 @@ class Writer:
             if db.in_transaction:  # an error of the disk may have ended it already
                 db.execute("ROLLBACK")
             raise
+        self._keep_heads(notes)
         if self.watchers:
             for number in {row[0] for row in events}:
                 for changed in self.watchers.get(number, ()):
                     changed.set()
         self._count(events, blobs)
 
-    def _commit_each(self, events: Sequence[EventRow], blobs: Collection[BlobRow], freed: Sequence[FreeRow]) -> None:
+    def _commit_each(
+        self,
+        events: Sequence[EventRow],
+        blobs: Collection[BlobRow],
+        freed: Sequence[FreeRow],
+        notes: Mapping[int, Note],
+    ) -> None:
         """Records of one run are there already, so somebody else drives it. The other runs must not suffer for it."""
         of_run: defaultdict[int, list[EventRow]] = defaultdict(list)
         for row in events:
             of_run[row[0]].append(row)
         for number, rows in of_run.items():
             try:
-                self._commit(rows, blobs, ())
+                self._commit(rows, blobs, (), [notes[number]] if number in notes else ())
             except sqlite3.IntegrityError:
                 seq = rows[0][1]
                 self.failures[number] = RunBusy(
@@ -168,6 +208,15 @@ class Writer:
             self._commit((), blobs, freed)  # also those of runs that have no records here, or whose records failed
         except FILE_ERRORS as error:
             self._fail(freed, error)
+
+    def _keep_heads(self, notes: Collection[Note]) -> None:
+        """Write how long the runs are now, after the commit: never more than is there."""
+        try:
+            for note in notes:
+                self._heads.put(note.number, note.head)
+        except OSError as error:
+            told = f"cannot write {self._heads.path}: {error}; mend that, then resume"
+            self.broken = JournalError(f"journal {self._path}: {told}")
 
     def _fail(self, rows: Sequence[EventRow | FreeRow], error: Exception) -> None:
         failure = file_error(self._path, error)
@@ -183,7 +232,10 @@ class Writer:
             self._checkpoint = self._threads.submit(checkpoint, self._path)
 
     def _sync_log(self) -> None:
+        """The log and the heads side by side: one does not have to be there before the other."""
+        heads = self._threads.submit(self._heads.sync)
         sync_file(self._path.with_name(self._path.name + "-wal"))
         if not self._is_folder_synced:
             sync_folder(self._path.parent)
             self._is_folder_synced = True
+        heads.result()

@@ -8,7 +8,8 @@ from typing import Literal
 
 from surefoot.journal.codec import decode, decode_catalogue, digest_of, encode
 from surefoot.types.events import VERSION, Event
-from surefoot.types.ports import Durability, JournalStore, Recorded, RunInfo, RunJournal
+from surefoot.types.ports import Durability, JournalStore, Recorded, RunJournal
+from surefoot.types.summary import RunSummary, Standing
 
 Operation = Literal["open", "append", "put_blob", "release"]
 """What a process does to its journal, and so when it can die."""
@@ -28,9 +29,13 @@ class _AroundStore:
         """As the store behind it."""
         await self._store.fork(parent, at, run_id)
 
-    async def runs(self, limit: int = 50) -> Sequence[RunInfo]:
+    async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
         """As the store behind it."""
         return await self._store.runs(limit)
+
+    async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
+        """As the store behind it."""
+        return await self._store.beginning(prefix, limit)
 
     async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
         """As the store behind it."""
@@ -152,7 +157,7 @@ class CrashingStore(_AroundStore):
         await self._pass_on()
         await self._store.fork(parent, at, run_id)
 
-    async def runs(self, limit: int = 50) -> Sequence[RunInfo]:
+    async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
         """As the store behind it."""
         await self._pass_on()
         return await self._store.runs(limit)
@@ -238,14 +243,14 @@ class _CrashingRun:
         await self.pass_on()
         return await self._journal.get_blob(digest)
 
-    async def release(self) -> None:
+    async def release(self, standing: Standing = "") -> None:
         if self._store.is_dead:  # an `async with` that is left
             return
         await self._store.begin("release")
         await self.pass_on()
         for data in self._blobs.values():
             await self._journal.put_blob(data)
-        await self._journal.release()
+        await self._journal.release(standing)
         await self._store.end("release")
 
     async def pass_on(self, durability: Durability = "written") -> None:

@@ -100,9 +100,9 @@ class PlayedStore(CheckedJournal):
         self.patience_s = patience_s
         self.blobs: dict[str, bytes] = {}
         self._playing: dict[str, Tape] = {}
-        with closing(connect(path)) as db:
+        with closing(connect(path, make=False)) as db:
             reader = Reader(db, path)
-            infos = reader.infos(_MOST_RUNS, lambda _: False)[::-1]
+            infos = reader.listed(_MOST_RUNS, lambda _: False)[::-1]
             self._tapes = [Tape(info.run_id, info.parent, self._load(reader, info.run_id)) for info in infos]
 
     async def open(self, run_id: str, *, create: bool = False) -> RunJournal:

@@ -51,5 +51,8 @@ class Cancelled:
 
 Ending = Completed | CompletedPartial | Stopped | Failed | Cancelled
 
-Status = Literal["completed", "completed_partial", "stopped", "failed", "cancelled", "paused", "interrupted", "running"]
-"""What a run is called from outside: its ending; or `paused` (a person has to speak), `interrupted` (nobody drives)."""
+Status = Literal[
+    "completed", "completed_partial", "stopped", "failed", "cancelled", "paused", "ready", "interrupted", "running"
+]
+"""What a run is called from outside: its ending; or `paused` (a person has to speak), `ready` (one has spoken, and it
+can be resumed), `interrupted` (nobody drives)."""

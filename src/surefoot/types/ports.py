@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from surefoot.types.events import Event
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ToolProgress, Traits
+from surefoot.types.summary import RunSummary, Standing
 from surefoot.types.tools import ToolResult, ToolSpec
 
 Durability = Literal["soon", "written", "synced"]
@@ -145,20 +146,6 @@ class Tool(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RunInfo:
-    """One line about a run, without reading its events. Times are seconds since the epoch."""
-
-    run_id: str
-    started_at: float
-    changed_at: float
-    events: int
-    status: str
-    task: str
-    model: str
-    parent: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Recorded:
     """An event with its place in the journal: `seq` counts from 0, `at`: seconds since the epoch; `hash` chains it."""
 
@@ -197,8 +184,8 @@ class RunJournal(Protocol):
         """The bytes of that digest. Raises `JournalError` when they are not there, `JournalCorrupt` when altered."""
         ...
 
-    async def release(self) -> None:
-        """Write all that is queued and let others drive this run."""
+    async def release(self, standing: Standing = "") -> None:
+        """Write all that is queued and let others drive this run. `standing`: why it stands still, if it does."""
         ...
 
 
@@ -213,8 +200,12 @@ class JournalStore(Protocol):
         """Make a run that shares the records of `parent` before `at`. Copies no events."""
         ...
 
-    async def runs(self, limit: int = 50) -> Sequence[RunInfo]:
-        """The newest runs first."""
+    async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
+        """The newest runs first. MUST NOT read their records where a summary of them is kept."""
+        ...
+
+    async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
+        """The ids that begin so, of runs with records, in their order. Costs O(ids returned)."""
         ...
 
     async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:

@@ -1,0 +1,85 @@
+"""A run in one line, kept up to date record by record: no list of runs has to read a journal."""
+
+from __future__ import annotations
+
+import re
+
+from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Stopped
+from surefoot.types.events import (
+    CallJudged,
+    CallStarted,
+    DoubtSettled,
+    Event,
+    InStep,
+    ModelFailed,
+    ModelReplied,
+    RunEnded,
+    RunForked,
+    RunResumed,
+    RunStarted,
+    ValuesEndorsed,
+)
+from surefoot.types.guard_events import Asking
+from surefoot.types.plan_events import PlanSigned, ProposalMade
+from surefoot.types.summary import RunSummary
+
+HEAD_CHARS = 200
+"""How much of a task and of an answer is shown."""
+
+_WORDS = (CallJudged, DoubtSettled, ValuesEndorsed, PlanSigned)
+_NOBODY = ("", "probe", "developer")
+
+
+def is_word(event: Event) -> bool:
+    """Whether that is a person's word about what the run waits for."""
+    inner = event.event if type(event) is InStep else event
+    return isinstance(inner, _WORDS) and inner.by not in _NOBODY
+
+
+def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
+    """The summary of a run once it has one more record, appended at `at`. Its cost does not grow with the run."""
+    inner = event.event if type(event) is InStep else event
+    changes: dict[str, object] = {
+        "changed_at": at,
+        "events": before.events + 1,
+        "standing": "ready" if isinstance(inner, _WORDS) and inner.by not in _NOBODY else "",
+        "elapsed_s": max(before.elapsed_s, getattr(inner, "elapsed_s", 0.0)),
+    }
+    match inner:
+        case RunStarted():
+            models = {role: speaker.model for role, speaker in inner.speakers.items()}
+            changes |= {"run_id": inner.run_id, "started_at": at, "task": head(inner.task.text), "models": models}
+        case RunForked() | RunResumed():
+            models = {**before.models, **{role: speaker.model for role, speaker in inner.speakers.items()}}
+            changes |= {"models": models, "status": "running", "reason": "", "answer": ""}
+            if isinstance(inner, RunForked):
+                changes |= {"run_id": inner.run_id, "started_at": at, "parent": inner.parent}
+        case ModelReplied():
+            changes |= {"requests": before.requests + inner.requests, "usage": before.usage + inner.message.usage}
+        case ProposalMade():
+            asked = inner.requests if inner.by == "model" else 0
+            changes |= {"requests": before.requests + asked, "usage": before.usage + inner.message.usage}
+        case ModelFailed():
+            changes["usage"] = before.usage + inner.usage
+        case CallStarted():
+            changes["calls"] = before.calls + (inner.attempt == 1)
+        case RunEnded(ending) if event is inner:  # a step's loop ends so, too
+            answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
+            reason = ending.by if isinstance(ending, Cancelled) else getattr(ending, "reason", "")
+            changes |= {"status": ending.kind, "reason": reason, "answer": head(answer)}
+        case _:
+            asking = getattr(inner, "asking", None)
+            if isinstance(asking, Asking):
+                changes |= {
+                    "usage": before.usage + asking.usage,
+                    "elapsed_s": max(before.elapsed_s, asking.elapsed_s),
+                }
+    after = object.__new__(RunSummary)
+    after.__dict__.update(before.__dict__, **changes)
+    return after
+
+
+def head(text: str) -> str:
+    """The beginning of a text. An address is never cut in two: what is secret in it could not be told any more."""
+    cut = text[:HEAD_CHARS]
+    return cut if cut == text else re.sub(r"\S*://\S*$", "…", cut)

@@ -1,0 +1,181 @@
+"""How long each run of a journal file is known to be, kept beside it: what a damaged log cannot take along.
+
+SQLite ends its write-ahead log at the first frame whose checksum is wrong, and says nothing of those behind it; a log
+that is gone is an empty one. A chain of hashes cannot show either, since what is left of it is whole. So the file
+`JOURNAL.heads` has a slot for each run, at a place given by the run's number: how many records it has and the hash of
+the last one. It is written after each commit, and synced together with the log where an append is to survive the loss
+of power. A journal may be ahead of its heads, by the commit at which a process died; it is never behind.
+
+After a loss of power the system may have kept a slot and dropped the log that it tells of. So a slot names the boot in
+which it was written: in another one only what was synced counts. Where boots cannot be told apart, all of it counts.
+
+A slot is written in one piece, lies in one sector, and has a checksum. Each run has one driver, so each slot has one
+writer, and slots need no lock.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from struct import Struct
+
+from surefoot.journal.codec import genesis
+from surefoot.journal.durable import sync_descriptor
+
+SLOT_BYTES = 128
+
+_MOST_RUNS = 100_000_000
+_SALT = zlib.crc32(b"surefoot heads 1")
+_KEY_BYTES = 16
+_NAME_BYTES = 52
+_body = Struct(f">{_KEY_BYTES}s8sQQ32s{_NAME_BYTES}s")
+_checked = Struct(f">I{_body.size}s")
+_BLANK = bytes(SLOT_BYTES)
+_NO_BOOT = bytes(8)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a run ended: its first `seq` records were there, and `hash` is that of the last of them.
+
+    The first `synced` of them were on the disk itself. `name` is the run's id, cut when it is long, `key` tells it from
+    all others, and `boot` the boot of the machine in which this was written.
+    """
+
+    key: bytes
+    seq: int
+    hash: bytes
+    synced: int = 0
+    name: str = ""
+    boot: bytes = _NO_BOOT
+
+    @property
+    def least(self) -> int:
+        """How many records the run must have."""
+        is_now = _NO_BOOT in (self.boot, boot_now()) or self.boot == boot_now()
+        return self.seq if is_now else self.synced
+
+
+class DamagedHead(ValueError):
+    """A slot was altered or torn."""
+
+
+class Heads:
+    """The heads file of a journal. Raises `OSError`; `DamagedHead` for a slot that cannot be believed."""
+
+    def __init__(self, journal: Path, *, may_write: bool, boot: bytes = b"") -> None:
+        self.path = heads_of(journal)
+        self._boot = boot or boot_now()
+        flags = os.O_RDWR | os.O_CREAT if may_write else os.O_RDONLY
+        try:
+            self._file: int | None = os.open(self.path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
+        except FileNotFoundError:  # only where nothing may be written
+            self._file = None
+
+    def __len__(self) -> int:
+        """How many slots there are, a cut one too."""
+        return 0 if self._file is None else -(-os.fstat(self._file).st_size // SLOT_BYTES)
+
+    def get(self, number: int) -> Head | None:
+        """The head of the run of that number, None where none was written."""
+        if self._file is None or not 0 < number <= len(self):
+            return None
+        os.lseek(self._file, (number - 1) * SLOT_BYTES, os.SEEK_SET)
+        return _unpacked(os.read(self._file, SLOT_BYTES))
+
+    def put(self, number: int, head: Head) -> None:
+        """Write the head of a run, as of this boot."""
+        if self._file is None or not 0 < number <= _MOST_RUNS:  # a damaged file may give any number
+            raise OSError(f"{self.path}: there can be no slot for run number {number}")
+        os.lseek(self._file, (number - 1) * SLOT_BYTES, os.SEEK_SET)
+        if os.write(self._file, _packed(head, self._boot)) != SLOT_BYTES:
+            raise OSError(f"{self.path}: a slot could not be written whole")
+
+    def all(self) -> Iterator[tuple[int, Head | None]]:
+        """The slots with the numbers of their runs; None for one that is damaged. Blank ones are left out."""
+        if self._file is None:
+            return
+        data = self.path.read_bytes()
+        for at in range(0, len(data), SLOT_BYTES):
+            try:
+                head = _unpacked(data[at : at + SLOT_BYTES])
+            except DamagedHead:
+                yield at // SLOT_BYTES + 1, None
+            else:
+                if head is not None:
+                    yield at // SLOT_BYTES + 1, head
+
+    def claim(self, run_id: str, last: int) -> int:
+        """A number for a new run, after `last`. The number of a run that is lost is not given again.
+
+        The run has a head from now on, so that one that has none is known to have been robbed of it.
+        """
+        number = max(len(self), last)
+        while number > last and self._is_free(number):
+            number -= 1
+        self.put(number + 1, Head(key_of(run_id), 0, genesis(run_id), 0, name_of(run_id)))
+        return number + 1
+
+    def sync(self) -> None:
+        """Have all of it on the disk itself. Blocks."""
+        if self._file is not None:
+            sync_descriptor(self._file)
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _is_free(self, number: int) -> bool:
+        try:
+            head = self.get(number)
+        except DamagedHead:
+            return False
+        return head is None or head.seq == 0
+
+
+def heads_of(journal: Path) -> Path:
+    """Where the heads of a journal are."""
+    return journal.with_name(f"{journal.name}.heads")
+
+
+def key_of(run_id: str) -> bytes:
+    """What a slot knows a run by."""
+    return genesis(run_id)[:_KEY_BYTES]
+
+
+def name_of(run_id: str) -> str:
+    """As much of a run's id as a slot holds."""
+    return run_id.encode()[:_NAME_BYTES].decode(errors="ignore")
+
+
+@cache
+def boot_now() -> bytes:
+    """This boot of the machine; nothing where the system does not tell."""
+    try:
+        return sha256(Path("/proc/sys/kernel/random/boot_id").read_bytes()).digest()[:8]
+    except OSError:
+        return _NO_BOOT
+
+
+def _packed(head: Head, boot: bytes) -> bytes:
+    body = _body.pack(head.key, boot, head.synced, head.seq, head.hash, head.name.encode())
+    return _checked.pack(zlib.crc32(body, _SALT), body)
+
+
+def _unpacked(slot: bytes) -> Head | None:
+    if not slot or slot == _BLANK:
+        return None
+    if len(slot) != SLOT_BYTES:
+        raise DamagedHead("its slot was cut")
+    told, body = _checked.unpack(slot)
+    if zlib.crc32(body, _SALT) != told:
+        raise DamagedHead("its slot was altered")
+    key, boot, synced, seq, hash_, name = _body.unpack(body)
+    return Head(key, seq, hash_, synced, name.rstrip(b"\0").decode(errors="replace"), boot)

@@ -1,0 +1,167 @@
+"""What a person does for a journal file: copy it while it is in use, prove it, decide about records that are lost."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from surefoot.core.fold import fold
+from surefoot.journal.codec import genesis
+from surefoot.journal.durable import sync_file, sync_folder
+from surefoot.journal.heads import Head, Heads, heads_of, key_of, name_of
+from surefoot.journal.lease import is_alive, owners_of
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.journal.sqlite_file import FILE_ERRORS, connect, connect_for, file_error, form_of
+from surefoot.journal.sqlite_read import Reader
+from surefoot.types.errors import JournalError, RunBusy, UsageError
+from surefoot.types.events import RunResumed
+
+_ALL_RUNS = "SELECT number, run_id FROM run ORDER BY number"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFault:
+    """What is wrong with one run; `run_id` is "" for the file itself. `is_lost`: only its end, or the proof of it."""
+
+    run_id: str
+    message: str
+    is_lost: bool = False
+
+
+def verify(path: Path) -> list[RunFault]:
+    """What is wrong with the journal of that path: its pages, each run's chain, its head, and whether it can be folded.
+
+    Raises `JournalError` for a file that cannot be read at all.
+    """
+    with _reading(path) as (db, reader):
+        try:
+            pages = [str(told) for (told,) in db.execute("PRAGMA quick_check")]
+            ids = [str(run_id) for _, run_id in db.execute(_ALL_RUNS)]
+        except FILE_ERRORS as error:
+            raise file_error(path, error) from error
+        found = [RunFault("", told) for told in pages if told != "ok"]
+        found += [fault for run_id in ids if (fault := _fault(reader, run_id)) is not None]
+        lost = [head.name for _, head in reader.lost().values()]
+        return found + [RunFault(name, _told(reader, name), is_lost=True) for name in lost]
+
+
+def backup(path: Path, target: Path) -> list[RunFault]:
+    """Copy the journal to a new file, as it is at one moment, also in use; gives what `verify` says of the copy.
+
+    The copy has heads of its own that fit; where the journal lacks records, so does the copy, and it says so. Raises
+    `UsageError` where there is something already, `JournalError` when it cannot be copied.
+    """
+    beside = (target, heads_of(target), *(target.with_name(f"{target.name}{end}") for end in ("-wal", "-shm")))
+    if there := next((one for one in beside if one.exists()), None):
+        raise UsageError(f"{there} is there already; name a file that is not")
+    with _reading(path) as (db, reader):
+        heads = reader.heads()  # before the copy is made, which then has at least what they tell of
+        try:
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o600))
+            with closing(sqlite3.connect(target, isolation_level=None)) as copy:
+                db.backup(copy)
+                if form_of(copy) > 1:
+                    _keep_heads(copy, target, heads)
+            sync_file(target)
+            sync_folder(target.parent)
+        except (OSError, *FILE_ERRORS) as error:
+            for one in beside:
+                one.unlink(missing_ok=True)
+            raise file_error(target, error) from error
+    return verify(target)
+
+
+async def accept(path: Path, run_id: str, by: str) -> int:
+    """Let a run go on without records that are lost, or with nothing that proves its end; how many records it has.
+
+    `by` is whose decision it is; it goes on record. Raises `JournalError` when what is left is damaged too, `RunBusy`
+    while somebody drives the run, `UsageError` for an unknown one.
+    """
+    if not by.strip():
+        raise UsageError("a person's word needs their name: give `by`")
+    left = _shortened(path, run_id)
+    store = SqliteJournal(path)
+    try:
+        if left:
+            run = await store.open(run_id)
+            await run.append([RunResumed(by)], "synced")
+            await run.release()
+    finally:
+        await store.aclose()
+    return left
+
+
+def _fault(reader: Reader, run_id: str) -> RunFault | None:
+    try:
+        records, wrong = reader.load(run_id, 0)
+        if wrong is None:
+            reader.head(run_id)
+    except JournalError as error:
+        records, wrong = [], error
+    if wrong is not None:
+        return RunFault(run_id, str(wrong), is_lost="surefoot journal accept" in str(wrong))
+    try:
+        fold(record.event for record in records)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the records cannot be folded
+        return RunFault(run_id, f"run {run_id}: its records cannot be folded: {type(error).__name__}: {error}")
+    return None
+
+
+def _told(reader: Reader, run_id: str) -> str:
+    try:
+        reader.check_not_lost(run_id)
+    except JournalError as error:
+        return str(error)
+    return f"run {run_id}: all of its records are missing"  # its id is cut
+
+
+def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head]) -> None:
+    with closing(Heads(target, may_write=True)) as heads:
+        reader = Reader(copy, target)  # believes what is there
+        for number, run_id in copy.execute(_ALL_RUNS).fetchall():
+            told = before.pop(number, None)
+            seq, hash_ = reader.end(str(run_id))
+            if told is None or told.least <= seq:
+                told = Head(key_of(str(run_id)), seq, hash_, seq, name_of(str(run_id)))
+            heads.put(number, told)
+        for number, told in before.items():
+            heads.put(number, replace(told, seq=told.least))
+        heads.sync()
+
+
+def _shortened(path: Path, run_id: str) -> int:
+    """Have the file and its heads tell of what is there, as if no more had been; how many records that is."""
+    path = path.resolve()
+    with closing(connect(path, make=False)) as db, closing(Heads(path, may_write=True)) as heads:
+        db.execute("BEGIN IMMEDIATE")  # nobody takes the run up in between; closing gives it back
+        known = Reader(db, path, heads)
+        row = known.look_up(run_id)
+        if row is None:
+            number, _ = known.lost_run(run_id)
+            heads.put(number, Head(key_of(run_id), 0, genesis(run_id), 0, name_of(run_id)))
+            heads.sync()
+            return 0
+        if row.owner and is_alive(owners_of(path), row.owner):
+            raise RunBusy(f"run {run_id} is being driven by another process; wait for it or end it")
+        left = Reader(db, path)
+        seq, hash_ = left.end(run_id)
+        db.execute("UPDATE run SET events=min(events, ?) WHERE number=?", (seq, row.number))
+        _, wrong = left.load(run_id, 0)
+        if wrong is not None:
+            raise wrong
+        heads.put(row.number, Head(key_of(run_id), seq, hash_, seq, name_of(run_id)))
+        heads.sync()
+        db.execute("COMMIT")
+        return seq
+
+
+@contextmanager
+def _reading(path: Path) -> Generator[tuple[sqlite3.Connection, Reader]]:
+    path = path.resolve()
+    db, _ = connect_for(path, read_only=True)
+    with closing(db), closing(Heads(path, may_write=False)) as heads:
+        yield db, Reader(db, path, heads)

@@ -1,0 +1,248 @@
+"""What stands beside a journal: a run that is shorter than it was is never believed; others do not suffer for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from journal_cases import REPLY, alter, connection_of, read_all, started, story, write
+
+from surefoot.journal.heads import SLOT_BYTES, DamagedHead, Head, Heads, heads_of, key_of, name_of
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.journal.upkeep import accept, verify
+from surefoot.types.errors import JournalCorrupt, JournalError, RunBusy, UsageError
+from surefoot.types.events import CallStarted, Event, RunForked, RunResumed
+
+pytestmark = pytest.mark.anyio
+
+OTHER_BOOT = b"another!"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+async def kept(path: Path, *run_ids: str) -> None:
+    """A journal with these runs of six records, as a process leaves it that is killed: nothing was released."""
+    store = SqliteJournal(path)
+    for run_id in run_ids:
+        run = await store.open(run_id, create=True)
+        await run.append(story(run_id)[:4], "synced")
+        await run.append(story(run_id)[4:], "written")
+    connection_of(store).execute("PRAGMA wal_checkpoint")
+    store._opened = None  # pyright: ignore[reportPrivateUsage]  # no word of farewell
+    for run_id in run_ids:
+        alter(path, "UPDATE run SET owner='' WHERE run_id=?", run_id)
+
+
+async def opened(path: Path, run_id: str) -> Sequence[Event]:
+    store = SqliteJournal(path)
+    try:
+        run = await store.open(run_id)
+        return await run.read()
+    finally:
+        await store.aclose()
+
+
+async def test_a_run_that_lost_its_end_is_named_and_the_others_go_on(path: Path) -> None:
+    await kept(path, "r1", "r2")
+    alter(path, "DELETE FROM event WHERE run=1 AND seq>=4")
+    store = SqliteJournal(path)
+    with pytest.raises(JournalCorrupt, match=r"run r1, record 4: .* those up to 5; .*`surefoot journal accept r1`"):
+        await store.open("r1")
+    events, wrong = await read_all(store, "r1")
+    assert events == story("r1")[:4]
+    assert "run r1, record 4" in wrong
+    run = await store.open("r2")
+    await run.append([REPLY], "written")
+    assert len(await run.read()) == 7
+    await store.aclose()
+    assert [fault.run_id for fault in verify(path)] == ["r1"]
+
+
+async def test_a_run_that_is_gone_is_named_and_its_id_is_not_given_again(path: Path) -> None:
+    await kept(path, "r1", "r2")
+    alter(path, "DELETE FROM event WHERE run=2")
+    alter(path, "DELETE FROM run WHERE number=2")
+    store = SqliteJournal(path)
+    for create in (False, True):
+        with pytest.raises(JournalCorrupt, match="run r2, record 0: all of its 6 records are missing"):
+            await store.open("r2", create=create)
+    assert [(info.run_id, info.status) for info in await store.runs()] == [("r2", "damaged"), ("r1", "completed")]
+    assert [info.run_id for info in await store.runs(1)] == ["r2"]
+    await write(store, "r3", story("r3"))
+    await store.aclose()
+    assert [fault.run_id for fault in verify(path)] == ["r2"], "the new run did not take its place"
+    assert await accept(path, "r2", "Ada") == 0
+    assert verify(path) == []
+    store = SqliteJournal(path)
+    await write(store, "r2", story("r2"))
+    await store.aclose()
+    assert verify(path) == []
+
+
+async def test_without_heads_no_run_is_believed_and_new_ones_can_be_made(path: Path) -> None:
+    await kept(path, "r1", "r2")
+    heads_of(path).unlink()
+    assert [fault.run_id for fault in verify(path)] == ["r1", "r2"]
+    store = SqliteJournal(path)
+    with pytest.raises(JournalCorrupt, match=r"runs\.db\.heads does not tell how long it was; .*accept r1`"):
+        await store.open("r1")
+    assert await read_all(store, "r1") == (story("r1"), "")
+    await write(store, "r3", story("r3"))
+    await store.aclose()
+    assert await accept(path, "r1", "Ada") == 6
+    assert [fault.run_id for fault in verify(path)] == ["r2"]
+    assert (await opened(path, "r1"))[-1] == RunResumed("Ada")
+
+
+@pytest.mark.parametrize(
+    ("where", "told"), [(2 * SLOT_BYTES - 80, "its slot was altered"), (-1, "tells of another run, r1, in its place")]
+)
+async def test_a_head_that_is_damaged_or_anothers_is_named(path: Path, where: int, told: str) -> None:
+    await kept(path, "r1", "r2")
+    data = bytearray(heads_of(path).read_bytes())
+    if where < 0:
+        data[SLOT_BYTES:] = data[:SLOT_BYTES]
+    else:
+        data[where] ^= 1
+    heads_of(path).write_bytes(data)
+    store = SqliteJournal(path)
+    with pytest.raises(JournalCorrupt, match=f"run r2, .*{told}"):
+        await store.open("r2")
+    events, wrong = await read_all(store, "r2")
+    assert events == story("r2")
+    assert told in wrong
+    assert await (await store.open("r1")).read() == story("r1")
+    await store.aclose()
+    assert await accept(path, "r2", "Ada") == 6
+    assert verify(path) == []
+
+
+async def test_heads_that_were_cut_are_named(path: Path) -> None:
+    await kept(path, "r1", "r2", "r3")
+    heads_of(path).write_bytes(heads_of(path).read_bytes()[: SLOT_BYTES + 40])
+    assert [fault.run_id for fault in verify(path)] == ["r2", "r3"]
+
+
+async def test_other_records_in_their_place_are_named(path: Path, tmp_path: Path) -> None:
+    await kept(path, "r1")
+    other = tmp_path / "other.db"
+    await kept(other, "r1")  # another time, so another chain
+    heads_of(path).write_bytes(heads_of(other).read_bytes())
+    with pytest.raises(JournalCorrupt, match="run r1, record 5: it is not the one that was written"):
+        await opened(path, "r1")
+
+
+@pytest.mark.parametrize(("records", "is_believed"), [(6, True), (4, True), (3, False)])
+async def test_after_a_loss_of_power_only_what_was_synced_counts(
+    path: Path, records: int, *, is_believed: bool
+) -> None:
+    await kept(path, "r1")
+    with closing(Heads(path, may_write=True, boot=OTHER_BOOT)) as heads:
+        head = heads.get(1)
+        assert head is not None
+        assert (head.synced, head.seq) == (4, 6)
+        heads.put(1, head)
+    alter(path, "DELETE FROM event WHERE seq>=?", records)
+    if is_believed:
+        assert await opened(path, "r1") == story("r1")[:records]
+        return
+    with pytest.raises(JournalCorrupt, match="run r1, record 3: the record is missing"):
+        await opened(path, "r1")
+
+
+async def test_a_journal_may_be_ahead_of_its_heads(path: Path) -> None:
+    await kept(path, "r1")
+    before = heads_of(path).read_bytes()
+    store = SqliteJournal(path)
+    run = await store.open("r1")
+    await run.append([CallStarted("c9")], "written")
+    await store.aclose()
+    heads_of(path).write_bytes(before)  # the process died between the commit and this
+    assert len(await opened(path, "r1")) == 7
+
+
+async def test_a_fork_has_a_head_before_it_has_records(path: Path) -> None:
+    store = SqliteJournal(path)
+    await write(store, "r1", story())
+    await store.fork("r1", 3, "r2")
+    await store.aclose()
+    assert verify(path) == []
+    store = SqliteJournal(path)
+    run = await store.open("r2")
+    await run.append([RunForked("r2", "r1", 3)], "written")
+    await store.aclose()
+    alter(path, "DELETE FROM event WHERE run=2")
+    with pytest.raises(JournalCorrupt, match="run r2, record 3: the record is missing"):
+        await opened(path, "r2")
+    assert await accept(path, "r2", "Ada") == 3
+    assert len(await opened(path, "r2")) == 4
+
+
+async def test_accepting_is_a_persons_word_about_a_run_that_nobody_drives(path: Path) -> None:
+    await kept(path, "r1")
+    store = SqliteJournal(path)
+    await store.open("r1")
+    with pytest.raises(RunBusy):
+        await accept(path, "r1", "Ada")
+    await store.aclose()
+    with pytest.raises(UsageError, match="name"):
+        await accept(path, "r1", " ")
+    with pytest.raises(UsageError, match="none of that id is lost"):
+        await accept(path, "r9", "Ada")
+
+
+async def test_what_is_altered_in_its_middle_cannot_be_accepted(path: Path) -> None:
+    await kept(path, "r1")
+    alter(path, "UPDATE event SET at=at-60 WHERE seq=2")
+    with pytest.raises(JournalCorrupt, match="record 2: its hash"):
+        await accept(path, "r1", "Ada")
+    assert [fault.run_id for fault in verify(path)] == ["r1"]
+
+
+async def test_a_deleted_journal_leaves_nothing_behind_for_the_next(path: Path) -> None:
+    await kept(path, "r1")
+    path.unlink()  # noqa: ASYNC240 - nothing else goes on here
+    for end in ("-wal", "-shm"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+    store = SqliteJournal(path)
+    await write(store, "r1", story())
+    await store.aclose()
+    assert verify(path) == []
+
+
+async def test_a_head_that_cannot_be_written_stops_the_run(path: Path) -> None:
+    store = SqliteJournal(path)
+    run = await store.open("r1", create=True)
+    await run.append([started()], "written")
+    connection_of(store)  # it is open
+    store._opened.heads.close()  # type: ignore[union-attr]  # pyright: ignore[reportOptionalMemberAccess]
+    with pytest.raises(JournalError, match=r"cannot write .*runs\.db\.heads"):
+        await run.append([CallStarted("c1")], "synced")
+
+
+def test_a_head_comes_back_as_it_was(path: Path) -> None:
+    long = "ü" * 80
+    with closing(Heads(path, may_write=True)) as heads:
+        assert (len(heads), heads.get(1)) == (0, None)
+        head = Head(key_of(long), 7, b"h" * 32, 5, name_of(long))
+        heads.put(3, head)
+        assert heads.get(2) is None
+        got = heads.get(3)
+        assert got is not None
+        assert (got.key, got.seq, got.hash, got.synced, got.name) == (head.key, 7, b"h" * 32, 5, "ü" * 26)
+        assert [number for number, _ in heads.all()] == [3]
+        assert heads.claim("new", 1) == 4
+        assert heads.claim("newer", 1) == 4, "nothing became of the run before"
+        for number in (0, 2**40):
+            with pytest.raises(OSError, match="there can be no slot"):
+                heads.put(number, head)
+    heads_of(path).write_bytes(heads_of(path).read_bytes()[:-1])
+    with closing(Heads(path, may_write=False)) as heads, pytest.raises(DamagedHead):
+        heads.get(4)
+    with closing(Heads(path.with_name("none.db"), may_write=False)) as heads:
+        assert (len(heads), heads.get(1), list(heads.all())) == (0, None, [])
