@@ -168,18 +168,7 @@ class SqliteJournal:
 class SqliteRun:
     """A `RunJournal` of one run in a SQLite file."""
 
-    __slots__ = (
-        "_blobs",
-        "_file",
-        "_hash",
-        "_is_released",
-        "_mark",
-        "_number",
-        "_seq",
-        "_summary",
-        "_synced",
-        "run_id",
-    )
+    __slots__ = ("_blobs", "_file", "_is_released", "_mark", "_number", "_summary", "_synced", "_tail", "run_id")
 
     def __init__(self, file: _File, number: int, tail: Tail, summary: RunSummary, synced: int) -> None:
         self.run_id = summary.run_id
@@ -188,8 +177,7 @@ class SqliteRun:
         self._synced = synced
         self._file = file
         self._number = number
-        self._seq = tail.seq
-        self._hash = tail.hash
+        self._tail = tail
         self._blobs: dict[str, bytes] = {}
         self._is_released = False
 
@@ -208,7 +196,7 @@ class SqliteRun:
         Raises `JournalError` when these, or any before them, could not be written.
         """
         self._check()
-        file, number, seq, previous = self._file, self._number, self._seq, self._hash
+        file, number, (seq, previous) = self._file, self._number, self._tail
         writer, at, summary = file.writer, time.time(), self._summary
         rows: list[EventRow] = []
         blobs: list[BlobRow] = [(digest, data, number, seq) for digest, data in self._blobs.items()]
@@ -220,7 +208,7 @@ class SqliteRun:
             rows.append((number, seq, at, VERSION, body, previous))
             summary = summarise(summary, event, at)
             seq += 1
-        self._seq, self._hash, self._summary = seq, previous, summary
+        self._tail, self._summary = Tail(seq, previous), summary
         if durability == "synced":
             self._synced = seq
         self._blobs.clear()
@@ -260,7 +248,7 @@ class SqliteRun:
     def give_up(self) -> None:
         """Queue what is left to write, with the right to drive as the last thing."""
         writer = self._file.writer
-        writer.add((), [(digest, data, self._number, self._seq) for digest, data in self._blobs.items()])
+        writer.add((), [(digest, data, self._number, self._tail.seq) for digest, data in self._blobs.items()])
         self._file.free(self._number)
         self._file.driven.pop(self.run_id, None)
         self._is_released = True
@@ -273,7 +261,7 @@ class SqliteRun:
 
     def _note(self) -> Note:
         key, name = self._mark
-        return Note(self._number, Head(key, self._seq, self._hash, self._synced, name), self._summary)
+        return Note(self._number, Head(key, *self._tail, self._synced, name), self._summary)
 
     async def _written(self) -> None:
         writer = self._file.writer
