@@ -14,8 +14,10 @@ import pytest
 
 from surefoot import Agent, Budget, LoopConfig, Run, SqliteJournal, Task, tool
 from surefoot.cli import main
+from surefoot.core.fold import fold
 from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.replay import replay
+from surefoot.core.summary import HEAD_CHARS
 from surefoot.journal.codec import chain, encode, genesis
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
@@ -39,6 +41,7 @@ from surefoot.types.events import (
 )
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
 from surefoot.types.ports import JournalStore, Model
+from surefoot.types.summary import RunSummary
 
 Make = Callable[[str, JournalStore], Awaitable[object]]
 """Drives the run of that id on that store, to its end or wherever it is to be left."""
@@ -359,6 +362,24 @@ def test_there_are_at_least_twenty_and_every_kind_of_event(journal: Path) -> Non
         CallEnded, CallJudged, CallReused, CallStarted, DoubtSettled, ModelFailed, ModelReplied, ModelTraitLearnt,
         RunEnded, RunForked, RunResumed, RunStarted,
     }  # fmt: skip
+
+
+def test_the_summary_of_a_run_says_what_its_fold_does(journal: Path) -> None:
+    async def listed() -> dict[str, RunSummary]:
+        store = SqliteJournal(journal)
+        found = {one.run_id: one for one in await store.runs(100)}
+        await store.aclose()
+        return found
+
+    summaries = asyncio.run(listed())
+    for name in RUNS:
+        events = events_of(journal, name)
+        state, kept = fold(events), summaries[name]
+        run = Run.of(state)
+        assert (kept.status, kept.reason, kept.answer) == (run.status, run.reason, run.answer[:HEAD_CHARS]), name
+        assert (kept.requests, kept.usage, kept.elapsed_s) == (run.requests, run.usage, run.elapsed_s), name
+        assert (kept.models, kept.events) == (run.models, len(events)), name
+        assert kept.task == (state.task.text if state.task else ""), name
 
 
 def test_the_runs_are_what_they_are_called(journal: Path) -> None:

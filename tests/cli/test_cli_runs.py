@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sqlite3
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,6 +144,42 @@ def test_a_file_that_is_no_journal_is_one_clear_line(surefoot: Command, tmp_path
     assert surefoot("runs").code == 2
 
 
+@pytest.mark.parametrize("command", [("runs",), ("show", "r1"), ("replay", "r1"), ("journal", "verify")])
+def test_an_empty_file_is_not_a_journal(surefoot: Command, tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "no.db").write_bytes(b"")
+    done = surefoot(*command, "--journal", "no.db")
+    assert done.code == 1
+    assert "no.db: there is nothing in this file, so it is not a journal" in done.err
+    assert done.err.count("\n") == 1
+    assert [child.name for child in tmp_path.glob("no.db*")] == ["no.db"]
+    assert (tmp_path / "no.db").read_bytes() == b""
+
+
+@pytest.mark.usefixtures("finished")
+def test_a_new_journal_and_its_folder_are_their_owners_alone(tmp_path: Path) -> None:
+    folder = tmp_path / ".surefoot"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(one.stat().st_mode) for one in folder.iterdir() if one.is_file()} == {0o600}
+
+
+def test_a_journal_is_copied_proven_and_a_loss_is_accepted(surefoot: Command, finished: str, tmp_path: Path) -> None:
+    assert surefoot("journal", "verify").out == "all is well\n"
+    copied = surefoot("journal", "backup", "copy.db")
+    assert (copied.code, "copied to copy.db and copy.db.heads" in copied.out) == (0, True)
+    assert surefoot("journal", "backup", "copy.db").code == 2
+    assert finished in surefoot("runs", "--journal", "copy.db").out
+    alter(tmp_path / "copy.db", "DELETE FROM event WHERE seq >= 4")
+    lost = surefoot("journal", "verify", "--journal", "copy.db")
+    assert lost.code == 1
+    assert lost.out.startswith(f"run {finished}, record 4: ")
+    assert surefoot("resume", finished, "--journal", "copy.db").code == 1
+    assert surefoot("journal", "accept", "--by", "Ada", "--journal", "copy.db").code == 2
+    accepted = surefoot("journal", "accept", "--all", "--by", "Ada", "--journal", "copy.db")
+    assert f"run {finished} goes on after 4 records" in accepted.out
+    assert surefoot("journal", "verify", "--journal", "copy.db").code == 0
+    assert surefoot("journal", "verify", "--journal", "none.db").code == 2
+
+
 def test_an_unknown_or_unclear_run_is_one_clear_line(surefoot: Command, finished: str) -> None:
     assert surefoot("show", "zz").err == "surefoot: there is no run 'zz'; `surefoot runs` lists them\n"
     assert surefoot("show", "").code == 2
@@ -182,7 +219,11 @@ def test_a_call_waits_for_a_person(surefoot: Command, tmp_path: Path, word: tupl
         unread = surefoot("approve", "r1", "1.0", "--by", "Ada")  # no terminal: nobody reads the question
         assert "nobody said yes" in unread.out
         assert "paused (approval)" in unread.out
-        assert "surefoot resume r1" in surefoot("approve", "r1", "1.0", "--by", "Ada", *word).out
+        said = surefoot("approve", "r1", "1.0", "--by", "Ada", *word).out
+        assert "surefoot resume r1" in said
+        for told in (said, surefoot("runs").out, surefoot("show", "r1").out):
+            assert "ready to resume" in told
+            assert "interrupted" not in told
         done = surefoot("resume", "r1")
     assert (done.code, done.out) == (0, "Done.\n")
     assert result in texts(chat.bodies[0], "tool")[0]

@@ -1,0 +1,228 @@
+"""Journals of a former form, copies, who may read them, and lists that read no records."""
+
+# ruff: noqa: ASYNC240 - nothing else goes on in these tests while a file is looked at
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from journal_cases import REPLY, alter, connection_of, read_all, started, story, write
+
+from surefoot.journal import upkeep
+from surefoot.journal.heads import heads_of
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
+from surefoot.types.events import CallStarted, RunForked
+
+pytestmark = pytest.mark.anyio
+
+ONLY_POSIX = pytest.mark.skipif(sys.platform == "win32", reason="rights are of POSIX")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+@pytest.fixture
+async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
+    one = SqliteJournal(path)
+    yield one
+    await one.aclose()
+
+
+def make_old(path: Path) -> None:
+    """Make of a journal what surefoot 0.1 would have left."""
+    alter(path, "DROP TABLE summary")
+    alter(path, "PRAGMA user_version=1")
+    heads_of(path).unlink()
+
+
+def form_of(path: Path) -> int:
+    db = sqlite3.connect(path)
+    try:
+        return db.execute("PRAGMA user_version").fetchone()[0]
+    finally:
+        db.close()
+
+
+async def old(path: Path) -> None:
+    store = SqliteJournal(path)
+    await write(store, "r1", story("r1"))
+    await store.fork("r1", 3, "r2")
+    run = await store.open("r2")
+    await run.append([RunForked("r2", "r1", 3), REPLY], "written")
+    await run.release()
+    await store.fork("r1", 2, "r3")
+    await store.aclose()
+    make_old(path)
+
+
+# --- forms
+
+
+async def test_a_journal_of_form_1_is_read_as_it_is(path: Path) -> None:
+    await old(path)
+    store = SqliteJournal(path, read_only=True)
+    infos = await store.runs()
+    assert [(info.run_id, info.status, info.events) for info in infos] == [
+        *(("r3", "interrupted", 2), ("r2", "interrupted", 5), ("r1", "completed", 6))
+    ]
+    assert infos[1].parent == "r1"
+    assert await read_all(store, "r1") == (story("r1"), "")
+    assert await store.beginning("r") == ["r1", "r2", "r3"]
+    await store.aclose()
+    assert form_of(path) == 1
+    assert not heads_of(path).exists()
+
+
+async def test_a_journal_of_form_1_that_is_written_to_becomes_form_2(path: Path) -> None:
+    await old(path)
+    store = SqliteJournal(path)
+    before = await store.runs()
+    for run_id in ("r1", "r2", "r3"):
+        run = await store.open(run_id)
+        await run.append([CallStarted("late")], "synced")
+        await run.release()
+    after = await store.runs()
+    assert [info.events for info in after] == [info.events + 1 for info in before]
+    assert [info.task for info in after] == [info.task for info in before]
+    await store.aclose()
+    assert form_of(path) == 2
+    assert upkeep.verify(path) == []
+    alter(path, "DELETE FROM event WHERE run=3")
+    assert [fault.run_id for fault in upkeep.verify(path)] == ["r3"]
+
+
+async def test_a_damaged_run_of_form_1_stays_one_and_holds_up_no_other(path: Path) -> None:
+    await old(path)
+    alter(path, "DELETE FROM event WHERE run=1 AND seq=5")
+    store = SqliteJournal(path)
+    with pytest.raises(JournalCorrupt, match="run r1, record 5"):
+        await store.open("r1")
+    await store.open("r2")
+    await store.aclose()
+
+
+# --- copies
+
+
+async def test_a_backup_is_made_while_runs_are_driven(journal: SqliteJournal, path: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    await write(journal, "r1", story("r1"))
+    run = await journal.open("r2", create=True)
+    await run.append([started("r2"), CallStarted("c1")], "synced")
+    assert upkeep.backup(path, target) == []
+    await run.append([CallStarted("c2")], "synced")
+    assert sorted(child.name for child in tmp_path.glob("copy*")) == ["copy.db", "copy.db.heads"]
+    for there in (target, heads_of(target)):
+        assert stat.S_IMODE(there.stat().st_mode) == 0o600 or sys.platform == "win32"
+    for one in (target, path):
+        with pytest.raises(UsageError, match="is there already"):
+            upkeep.backup(path, one)
+    store = SqliteJournal(target)
+    assert await read_all(store, "r1") == (story("r1"), "")
+    copied = await store.open("r2")  # nobody drives the copy
+    assert await copied.read() == [started("r2"), CallStarted("c1")]
+    await store.aclose()
+    alter(target, "DELETE FROM event WHERE run=2")
+    assert [fault.run_id for fault in upkeep.verify(target)] == ["r2"]
+
+
+async def test_a_backup_of_a_damaged_journal_tells_what_it_lacks(path: Path, tmp_path: Path) -> None:
+    store = SqliteJournal(path)
+    for run_id in ("r1", "r2", "r3"):
+        await write(store, run_id, story(run_id))
+    await store.aclose()
+    alter(path, "DELETE FROM event WHERE run=1 AND seq>3")
+    alter(path, "UPDATE run SET events=0")
+    alter(path, "DELETE FROM event WHERE run=3")
+    alter(path, "DELETE FROM run WHERE number=3")
+    assert [fault.run_id for fault in upkeep.backup(path, tmp_path / "copy.db")] == ["r1", "r3"]
+
+
+async def test_a_backup_that_fails_leaves_nothing(path: Path, tmp_path: Path) -> None:
+    store = SqliteJournal(path)
+    await write(store, "r1", story())
+    await store.aclose()
+    with pytest.raises(JournalError, match="copy"):
+        upkeep.backup(path, tmp_path / "none" / "copy.db")
+    data = bytearray(path.read_bytes())
+    data[4096:] = bytes(len(data) - 4096)
+    path.write_bytes(data)
+    with pytest.raises(JournalError):
+        upkeep.backup(path, tmp_path / "copy.db")
+    assert list(tmp_path.glob("copy*")) == []
+
+
+async def test_records_that_cannot_be_folded_are_a_fault(path: Path) -> None:
+    store = SqliteJournal(path)
+    await write(store, "r1", [REPLY])  # nobody has begun it
+    await store.aclose()
+    (fault,) = upkeep.verify(path)
+    assert "cannot be folded" in fault.message
+
+
+# --- rights
+
+
+@ONLY_POSIX
+async def test_a_new_journal_is_its_owners_alone(journal: SqliteJournal, path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        run = await journal.open("r1", create=True)
+        await run.append([started()], "synced")
+    finally:
+        os.umask(before)
+    rights = {child.name: stat.S_IMODE(child.stat().st_mode) for child in path.parent.iterdir()}
+    assert rights == {
+        "runs.db": 0o600,
+        "runs.db-shm": 0o600,
+        "runs.db-wal": 0o600,
+        "runs.db.heads": 0o600,
+        "runs.db.owners": 0o700,
+    }
+
+
+@pytest.mark.parametrize("content", [b"", None])
+async def test_who_only_reads_makes_no_journal(path: Path, content: bytes | None) -> None:
+    if content is not None:
+        path.write_bytes(content)
+    store = SqliteJournal(path, read_only=True)
+    with pytest.raises(JournalError, match="there is nothing in this file" if content == b"" else "unable to open"):
+        await store.runs()
+    assert [child.name for child in path.parent.iterdir()] == ([path.name] if content is not None else [])
+    assert content is None or path.read_bytes() == b""
+
+
+# --- lists
+
+
+async def test_lists_and_beginnings_read_no_records(journal: SqliteJournal) -> None:
+    for number in range(60):
+        await write(journal, f"run-{number:02}", story(f"run-{number:02}"))
+    await journal.open("run-none", create=True)
+    asked: list[str] = []
+    connection_of(journal).set_trace_callback(asked.append)
+    assert await journal.beginning("run-4", 3) == ["run-40", "run-41", "run-42"]
+    assert await journal.beginning("run-x") == await journal.beginning("run-none") == []
+    assert await journal.beginning("%") == []
+    assert len(asked) == 4
+    infos = await journal.runs(20)
+    assert [info.run_id for info in infos] == [f"run-{number:02}" for number in range(59, 39, -1)]
+    assert not [text for text in asked if "SELECT seq, at, version, body, hash" in text]
+
+
+async def test_a_summary_that_is_not_as_new_as_the_records_is_made_anew(journal: SqliteJournal, path: Path) -> None:
+    await write(journal, "r1", story())
+    (kept,) = await journal.runs()
+    for change in ("body='{}'", "body='no'", "body=replace(body, '\"events\":6', '\"events\":5')", "run=77"):
+        assert alter(path, f"UPDATE summary SET {change}") == 1  # noqa: S608 - words of this test
+        assert await journal.runs() == [kept]
+        alter(path, "UPDATE summary SET run=1")
