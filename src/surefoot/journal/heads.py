@@ -18,11 +18,11 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from struct import Struct
+from typing import NamedTuple
 
 from surefoot.journal.codec import genesis
 from surefoot.journal.durable import sync_descriptor
@@ -39,8 +39,7 @@ _BLANK = bytes(SLOT_BYTES)
 _NO_BOOT = bytes(8)
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """Where a run ended: its first `seq` records were there, and `hash` is that of the last of them.
 
     The first `synced` of them were on the disk itself. `name` is the run's id, cut when it is long, `key` tells it from

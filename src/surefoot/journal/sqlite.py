@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +19,9 @@ from surefoot.core.summary import summarise
 from surefoot.journal.codec import chain, check_fork, digest_of, encode
 from surefoot.journal.heads import Head, Heads, heads_of, key_of, name_of
 from surefoot.journal.lease import Owner, is_alive, owners_of
-from surefoot.journal.sqlite_file import FILE_ERRORS, connect_for, file_error, has_log, upgrade_tables
+from surefoot.journal.sqlite_file import FILE_ERRORS, connect_for, file_error, has_log, transaction, upgrade_tables
 from surefoot.journal.sqlite_read import Reader, RunRow, Tail
-from surefoot.journal.sqlite_write import BlobRow, EventRow, Note, Writer
+from surefoot.journal.sqlite_write import BlobRow, EventRow, Note, Writer, is_other
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import VERSION, Event
 from surefoot.types.ports import Durability, Recorded
@@ -168,12 +168,23 @@ class SqliteJournal:
 class SqliteRun:
     """A `RunJournal` of one run in a SQLite file."""
 
-    __slots__ = ("_blobs", "_file", "_is_released", "_mark", "_number", "_summary", "_synced", "_tail", "run_id")
+    __slots__ = (
+        "_blobs",
+        "_file",
+        "_is_released",
+        "_kept",
+        "_mark",
+        "_number",
+        "_summary",
+        "_synced",
+        "_tail",
+        "run_id",
+    )
 
     def __init__(self, file: _File, number: int, tail: Tail, summary: RunSummary, synced: int) -> None:
         self.run_id = summary.run_id
         self._mark = key_of(self.run_id), name_of(self.run_id)
-        self._summary = summary
+        self._summary = self._kept = summary
         self._synced = synced
         self._file = file
         self._number = number
@@ -212,7 +223,7 @@ class SqliteRun:
         if durability == "synced":
             self._synced = seq
         self._blobs.clear()
-        writer.add(rows, blobs, self._note())
+        writer.add(rows, blobs, number, self._note)
         if durability == "soon":
             writer.soon()
             return
@@ -239,19 +250,19 @@ class SqliteRun:
     async def release(self, standing: Standing = "") -> None:
         """Write all that is queued and let others drive this run. Raises `JournalError` when something was lost."""
         if not self._is_released:
-            if standing and standing != self._summary.standing:
+            if standing:
                 self._summary = replace(self._summary, standing=standing)
-                self._file.writer.add((), (), self._note())
             self.give_up()
             await self._written()
 
     def give_up(self) -> None:
         """Queue what is left to write, with the right to drive as the last thing."""
-        writer = self._file.writer
-        writer.add((), [(digest, data, self._number, self._tail.seq) for digest, data in self._blobs.items()])
-        self._file.free(self._number)
-        self._file.driven.pop(self.run_id, None)
+        number, seq = self._number, self._tail.seq
         self._is_released = True
+        blobs = [(digest, data, number, seq) for digest, data in self._blobs.items()]
+        self._file.writer.add((), blobs, number, self._note)
+        self._file.free(number)
+        self._file.driven.pop(self.run_id, None)
 
     @property
     def failure(self) -> JournalError | None:
@@ -260,8 +271,11 @@ class SqliteRun:
         return writer.failures.get(self._number) or writer.broken
 
     def _note(self) -> Note:
-        key, name = self._mark
-        return Note(self._number, Head(key, *self._tail, self._synced, name), self._summary)
+        """How the run stands. Its summary is kept when a list would show another one, and when the run is released."""
+        (key, name), now = self._mark, self._summary
+        if is_due := self._is_released or is_other(now, self._kept):
+            self._kept = now
+        return Note(self._number, Head(key, *self._tail, self._synced, name), now if is_due else None)
 
     async def _written(self) -> None:
         writer = self._file.writer
@@ -307,7 +321,7 @@ class _File:
     def create(self, run_id: str) -> int:
         """Become the driver of a new run, or of one that has no records and no living driver; its number."""
         token = self._token()
-        with self._transaction():
+        with transaction(self.db, self._path):
             row = self.reader.look_up(run_id)
             if row is None:
                 return self._insert(run_id, None, 0, token)
@@ -317,7 +331,7 @@ class _File:
 
     def fork(self, run_id: str, parent: int, at: int) -> None:
         """Put a run that nobody drives yet into the list."""
-        with self._transaction():
+        with transaction(self.db, self._path):
             if self.reader.look_up(run_id) is not None:
                 raise self._taken(run_id)
             number = self._insert(run_id, parent, at, "")
@@ -326,7 +340,7 @@ class _File:
     def take(self, run_id: str) -> int:
         """Become the driver of a run that nobody living drives; its number."""
         token = self._token()
-        with self._transaction():
+        with transaction(self.db, self._path):
             return self._hand_over(self.reader.find(run_id), token)
 
     def free(self, number: int) -> None:
@@ -335,9 +349,8 @@ class _File:
 
     def is_alive(self, token: str) -> bool:
         """Whether the store of that token still exists."""
-        if not (self._may_write or has_log(self._path)):  # whoever drives a run has written to the log
-            return False
-        return is_alive(owners_of(self._path), token)
+        may_live = self._may_write or has_log(self._path)  # whoever drives a run has written to the log
+        return may_live and is_alive(owners_of(self._path), token)
 
     def data_version(self) -> int:
         """A number that changes when another connection has written."""
@@ -385,16 +398,3 @@ class _File:
         if self._owner is None:
             self._owner = Owner(owners_of(self._path))
         return self._owner.token
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Generator[None]:
-        try:
-            self.db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self.db.execute("COMMIT")
-            finally:
-                if self.db.in_transaction:
-                    self.db.execute("ROLLBACK")
-        except (OSError, *FILE_ERRORS) as error:
-            raise file_error(self._path, error) from error

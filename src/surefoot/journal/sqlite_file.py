@@ -6,7 +6,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from surefoot.types.errors import JournalError, JournalTooNew
@@ -154,6 +154,21 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
     db.execute("PRAGMA synchronous=NORMAL")
     db.execute("PRAGMA wal_autocheckpoint=0")
     db.execute("PRAGMA journal_size_limit=16777216")  # a log that had to grow is cut back when it starts over
+
+
+@contextlib.contextmanager
+def transaction(db: sqlite3.Connection, path: Path) -> Generator[None]:
+    """Nobody else writes in here, and all of it is written, or nothing."""
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+    except (OSError, *FILE_ERRORS) as error:
+        raise file_error(path, error) from error
 
 
 def form_of(db: sqlite3.Connection) -> int:

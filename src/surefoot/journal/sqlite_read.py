@@ -252,14 +252,15 @@ class Reader:
         return [self._listed(run_id, alive) for run_id in ids[:limit]]
 
     def summary(self, run_id: str) -> RunSummary:
-        """What is kept of a run, if it is as new as the records; else it is made of them."""
+        """What is kept of a run, brought up to date by the records that came since."""
         segments, row = self.lineage(run_id), self.find(run_id)
         tail = self.tail(run_id)
         kept = self._one("SELECT body FROM summary WHERE run=?", row.number) if form_of(self._db) > 1 else None
         summary = summary_of(kept[0]) if kept else None
-        if summary is None or summary.events != tail.seq:
+        if summary is None or summary.events > tail.seq:
             summary = NO_RECORDS
-            for record in self._proven(segments, 0):
+        if summary.events < tail.seq:
+            for record in self._proven(segments, summary.events):
                 summary = summarise(summary, record.event, record.at)
         parent = segments[-2].run_id if row.parent is not None else ""
         return replace(summary, run_id=run_id, started_at=row.started_at, parent=parent)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -36,12 +36,15 @@ BlobRow = tuple[str, bytes, int, int]
 
 
 class Note(NamedTuple):
-    """How a run stands once its rows are written: what goes beside the file, and what a list shows of it."""
+    """How a run stands once its rows are written: what goes beside the file, and its summary when that is due."""
 
     number: int
     head: Head
-    summary: RunSummary
+    summary: RunSummary | None
 
+
+SUMMARY_LAG = 32
+"""How many records what is kept of a driven run may be behind; whoever lists it reads them."""
 
 CHECKPOINT_PAGES = 2_000
 """About 8 MiB of log."""
@@ -53,6 +56,13 @@ _INSERT_BLOB = "INSERT OR IGNORE INTO blob (digest, data, run, seq) VALUES (?, ?
 _FREE_RUN = """
 UPDATE run SET owner='', events=(SELECT coalesce(max(seq)+1, run.at) FROM event WHERE event.run=run.number)
 WHERE number=? AND owner=?"""
+
+
+def is_other(now: RunSummary, was: RunSummary) -> bool:
+    """Whether a list would show another run by this summary, or has too much to read by the former one."""
+    if now.events > was.events + SUMMARY_LAG or now.models is not was.models:
+        return True
+    return (now.status, now.standing) != (was.status, was.standing)
 
 
 class Writer:
@@ -69,7 +79,7 @@ class Writer:
         self._db = db
         self._path = path
         self._heads = heads
-        self._notes: dict[int, Note] = {}
+        self._notes: dict[int, Callable[[], Note]] = {}
         self._events: list[EventRow] = []
         self._blobs: dict[str, BlobRow] = {}
         self._freed: list[FreeRow] = []
@@ -83,14 +93,13 @@ class Writer:
         self._checkpoint: Future[None] | None = None
         self._pages = 0
 
-    def add(self, events: Sequence[EventRow], blobs: Sequence[BlobRow] = (), note: Note | None = None) -> None:
-        """Queue rows. They are written by the next flush, in this order; bytes of one digest once.
+    def add(self, events: Sequence[EventRow], blobs: Sequence[BlobRow], number: int, note: Callable[[], Note]) -> None:
+        """Queue rows of a run. They are written by the next flush, in this order; bytes of one digest once.
 
-        `note` tells of their run with these rows and all before them.
+        `note` is asked at the flush how the run stands with these rows.
         """
         self._events += events
-        if note is not None:
-            self._notes[note.number] = note
+        self._notes[number] = note
         for row in blobs:
             self._blobs.setdefault(row[0], row)
 
@@ -129,7 +138,9 @@ class Writer:
     def flush(self) -> None:
         """Write all that is queued in one transaction. Raises nothing: see `failures`."""
         events, blobs, freed, waiters = self._events, self._blobs, self._freed, self._waiters
-        notes, self._notes = self._notes, {}
+        lost = self.failures  # what such a run would tell of is not in the file
+        notes = {number: note() for number, note in self._notes.items() if number not in lost}
+        self._notes.clear()
         self._events, self._blobs, self._freed, self._waiters = [], {}, [], []
         self._due_on = None
         if events or blobs or freed or notes:
@@ -166,8 +177,9 @@ class Writer:
                 db.executemany(_INSERT_BLOB, blobs)
             if events:
                 db.executemany(_INSERT_EVENT, events)
-            if notes:
-                db.executemany(_PUT_SUMMARY, [(note.number, encode_summary(note.summary)) for note in notes])
+            for note in notes:
+                if note.summary is not None:
+                    db.execute(_PUT_SUMMARY, (note.number, encode_summary(note.summary)))
             if freed:
                 db.executemany(_FREE_RUN, freed)
             db.execute("COMMIT")

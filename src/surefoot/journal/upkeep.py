@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from surefoot.core.fold import fold
@@ -129,7 +129,7 @@ def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head])
                 told = Head(key_of(str(run_id)), seq, hash_, seq, name_of(str(run_id)))
             heads.put(number, told)
         for number, told in before.items():
-            heads.put(number, replace(told, seq=told.least))
+            heads.put(number, told._replace(seq=told.least))
         heads.sync()
 
 
