@@ -1,6 +1,7 @@
 """Pins of foreign tools between runs: first sights, changes, strict; and what a person's yes to one opens."""
 
 import json
+import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -81,6 +82,7 @@ async def test_the_first_sight_is_recorded_and_the_second_says_nothing(store: Sq
     await first.aclose()
     kept = json.loads(pins_file(store.path).read_text())
     assert pins_file(store.path).parent == tmp_path
+    assert stat.S_IMODE(pins_file(store.path).stat().st_mode) == 0o600 or sys.platform == "win32"
     assert (kept["library__keep"]["pin"], kept["library__keep"]["by"]) == (pin_of(Served().spec), "first use")
     _, events, again = await played(SqliteJournal(store.path), Served())
     assert selected(events) == []

@@ -93,7 +93,8 @@ class Pins:
             return
         fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fresh.touch(0o600)
             fresh.write_text("\n".join(_lines(kept)), encoding="utf-8", errors="replace")
             fresh.replace(self._path)  # whole or not at all
         except OSError as error:

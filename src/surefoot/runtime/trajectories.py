@@ -77,7 +77,8 @@ class Trajectories:
             return
         fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fresh.touch(0o600)
             fresh.write_bytes(orjson.dumps([asdict(path) for path in paths.values()], option=orjson.OPT_INDENT_2))
             fresh.replace(self._path)  # whole or not at all
         except OSError as error:
