@@ -70,9 +70,9 @@ class Heads:
     def __init__(self, journal: Path, *, may_write: bool, boot: bytes = b"") -> None:
         self.path = heads_of(journal)
         self._boot = boot or boot_now()
-        flags = os.O_RDWR | os.O_CREAT if may_write else os.O_RDONLY
+        flags = (os.O_RDWR | os.O_CREAT if may_write else os.O_RDONLY) | getattr(os, "O_BINARY", 0)
         try:
-            self._file: int | None = os.open(self.path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
+            self._file: int | None = os.open(self.path, flags, 0o600)  # closed in children, as Python has it
         except FileNotFoundError:  # only where nothing may be written
             self._file = None
 
