@@ -143,7 +143,7 @@ async def judge(folder: Path, truth: dict[str, int], what: str, found: Found) ->
 
 def torn(copies: int, seed: int, folder: Path) -> Found:
     """So many damaged copies, each of a journal left by one of a few killed processes."""
-    found, chance = Found(), random.Random(seed)  # noqa: S311 - for places, not for secrets
+    found, chance = Found(), random.Random(seed)
     left, truth = folder, dict[str, int]()
     for number in range(copies):
         if number % 20 == 0:
@@ -167,9 +167,9 @@ def main() -> int:
     copies, seed = (int(one) for one in (*sys.argv[1:], *("60", "0")[len(sys.argv) - 1 :]))
     with tempfile.TemporaryDirectory() as folder:
         found = torn(copies, seed, Path(folder))
-    print(f"{copies} copies, seed {seed}: {found.whole} runs whole, {found.named} named")  # noqa: T201 - a script
+    print(f"{copies} copies, seed {seed}: {found.whole} runs whole, {found.named} named")
     for told, what in (("lost in silence", found.silent), ("sent again", found.again), ("not ended", found.stranded)):
-        print(f"{told}: {len(what)}", *what[:5], sep="\n  ")  # noqa: T201
+        print(f"{told}: {len(what)}", *what[:5], sep="\n  ")
     return 1 if found.silent or found.again or found.stranded else 0
 
 
