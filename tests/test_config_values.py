@@ -48,7 +48,7 @@ BAD: Mapping[Kind, Mapping[str, Values]] = {
         "continuations": (None, *COUNT),
         "tool_result_chars": (199, None, *COUNT),
         "max_concurrent_tools": (0, None, *COUNT),
-        "tool_timeout_s": SECONDS,
+        **dict.fromkeys(("tool_timeout_s", "tool_grace_s"), SECONDS),
         "finish_with_reads": FLAG,
         "on_conflict": ("last", *WORD),
         "repair": ("all", *WORD),

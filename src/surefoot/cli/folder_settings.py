@@ -56,10 +56,9 @@ TAKEN: Mapping[str, Mapping[str, Takes]] = {
     "budget": _all("max_steps max_tokens max_cost_usd max_seconds reserve shares"),
     "loop": _all(
         "parse_faults nudges empty_replies continuations tool_result_chars context_tokens max_concurrent_tools "
-        "tool_timeout_s tool_grace_s finish_with_reads on_conflict max_rounds deliverable actor_steps "
+        "tool_timeout_s tool_grace_s finish_with_reads repair on_conflict max_rounds deliverable actor_steps "
         "early_deliverable output_schema"
-    )
-    | {"repair": _one_of("strict")},
+    ),
     "tool_profile": _all("include exclude max_tools require_verified pinned")
     | {"trust_description": _one_of("none")},  # more would weaken --verified-only, and so would `digests`
     "step_iteration": _all(
