@@ -167,7 +167,7 @@ def test_a_step_that_goes_in_circles_is_asked_about() -> None:
     run, after = asyncio.run(asked_and_answered())
     assert (run.status, run.reason) == ("paused", "approval")
     assert status_of(states(events)[-1], "g") == "waiting"
-    assert (after.status, after.waiting) == ("interrupted", ())
+    assert (after.status, after.waiting) == ("ready", ())
 
 
 def test_a_step_whose_outcome_nobody_knows_is_in_doubt() -> None:
