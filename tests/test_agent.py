@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import signal
 import subprocess
 import sys
@@ -187,8 +188,26 @@ async def test_the_same_payment_twice_is_told_once_and_then_made() -> None:
     run = await agent.run("Transfer 60 twice.")
     assert (run.status, lamp.done) == ("completed", [60, 60])
     told = model.requests[2].messages[-1].content
-    assert told.startswith("(Already done as call 1.0, so it was not done again; call it again to do it once more.")
+    assert told.startswith("(Already done as call 1.0, so it was not done again. If the task is done,")
+    assert "call it again only to do it once more" in told
     assert model.requests[3].messages[-1].content == "transferred"
+
+
+@pytest.mark.parametrize(
+    ("thoughts", "done"), [(("pay", "pay", "pay"), [60]), (("pay", "again", "once more"), [60, 60])]
+)
+async def test_a_model_held_to_a_schema_is_not_led_in_a_circle(thoughts: Sequence[str], done: list[object]) -> None:
+    def step(thought: str, action: str, given: object) -> str:
+        return json.dumps({"thought": thought, "action": action, "action_input": given})
+
+    steps = [step(thought, "transfer", {"amount": 60}) for thought in thoughts]
+    if len(done) == 1:  # the tool is not offered after the same words twice, so only an answer is left to say
+        steps[2:] = []
+    lamp = Lamp()
+    agent, model = lamp.agent(*steps, step("", "Final Answer", "It is paid."), call_mode="schema")
+    run = await agent.run("Transfer 60 twice.")
+    assert (run.status, lamp.done) == ("completed", done)
+    assert ("transfer" in str(model.requests[2].schema)) is (len(done) == 2)
 
 
 async def test_a_model_that_repeats_one_write_for_ever_is_stopped() -> None:

@@ -355,8 +355,8 @@ FIRST = [calls(("send", {"to": "Ada"}), ("exam_score", {"name": "Zoe"}), text=SE
 async def test_a_retry_sees_the_task_and_one_note_and_no_turn_of_the_first_attempt() -> None:
     store = MemoryJournal()
     task = Task("Tell Ada.", job="j", operator="tell")
+    few = LoopConfig(max_rounds=3)
     with pytest.raises(NoAnswer):
-        few = LoopConfig(max_rounds=3)
         await MonoModelReasoner(ScriptedModel(list(FIRST)), [send, exam_score], config=few, journal=store).infer(task)
     model = ScriptedModel([DONE])
     second = MonoModelReasoner(model, [send, exam_score], journal=store)

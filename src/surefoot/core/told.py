@@ -34,7 +34,8 @@ _LABEL = label_pattern(DEFAULT_LABELS)
 _BREAK = "\u200b"
 _REUSED = "(You have made this call already and it is not run again. Its result was the following; use it.)\n"
 _NOT_AGAIN = (
-    "(Already {done} as call {id}, so it was not {done} again; call it again to do it once more. Its result was:)\n"
+    "(Already {done} as call {id}, so it was not {done} again. If the task is done, give the final answer; "
+    "call it again only to do it once more. Its result was:)\n"
 )
 
 DIGEST_CHARS = 150

@@ -22,7 +22,7 @@ from surefoot.core.parse.labels import stop_sequences
 from surefoot.core.roles import ACTOR, SOLO, TAGGED, THINKER, prompt_name
 from surefoot.core.running import guidance, tools_now
 from surefoot.core.shape import told_shape
-from surefoot.core.state import Rendered, State, subset
+from surefoot.core.state import Rendered, State, Turn, subset
 from surefoot.core.step_schema import IN_WORDS, required_only, step_schema
 from surefoot.core.template import split_template
 from surefoot.core.told import attribute, plain, unended
@@ -227,13 +227,24 @@ def fitting(state: State, role: str, offered: Catalogue) -> Catalogue:
 
 
 def _repeated(state: State, role: str) -> frozenset[str]:
-    """The tools of the role's replies since something new was last called."""
+    """The tools of the role's replies since something new was last called.
+
+    A call that was answered with "already done" may be meant once more, so its tool stays; not when the whole reply
+    stood there before, word for word: then a small model goes round, and would do it again for ever.
+    """
     names: set[str] = set()
     for turn in reversed(state.turns):
-        if turn.role == role and not (turn.calls and all(call.known and not call.is_told_once for call in turn.calls)):
+        told = any(call.is_told_once for call in turn.calls) and not _was_said(state, turn)
+        if turn.role == role and (told or not (turn.calls and all(call.known for call in turn.calls))):
             break
         names.update(call.name for call in turn.calls)
     return frozenset(names)
+
+
+def _was_said(state: State, turn: Turn) -> bool:
+    """Whether an earlier reply of the role had the same words."""
+    text = turn.message.content
+    return any(one.step < turn.step and one.role == turn.role and one.message.content == text for one in state.turns)
 
 
 def head(state: State, role: str) -> tuple[str, ModelMessage]:
