@@ -132,6 +132,48 @@ async def test_a_no_beside_a_yes_for_a_set_counts_whichever_is_said_first(first:
     assert (run.status, [to for to, _ in desk.done]) == ("paused", [ANN])
 
 
+@pytest.mark.parametrize("approvals", ["pause", "queue"])
+async def test_with_as_many_open_questions_as_may_be_the_run_pauses_and_loses_none(
+    approvals: Literal["pause", "queue"],
+) -> None:
+    accounts = [f"{MINE[:-2]}{at}" for at in (10, 20, 30, 40, 50)]
+    bills = calls(*(("pay", {"account": account, "amount": 900}) for account in accounts))
+    desk = Desk(bills, "done", config=LoopConfig(guard=GuardConfig(approvals=approvals, max_asks=2)))
+    run = await desk.agent.run("Pay the bills.")
+    asked: list[list[str]] = []
+    while run.status == "paused":
+        asked.append([call.id for call in run.waiting])
+        for call in reversed(run.waiting):
+            await desk.agent.approve(run.id, call.id, by="Ada")
+        run = await desk.agent.resume(run.id)
+    assert asked == [["1.0", "1.1"], ["1.2", "1.3"], ["1.4"]]
+    assert (run.status, [account for account, _ in desk.done]) == ("completed", accounts)
+    events = await desk.events(run)
+    assert not [e for e in events if isinstance(e, CallJudged) and isinstance(e.decision, Deny)]
+    assert replay(events).differs_at is None
+
+
+async def test_questions_that_were_answered_do_not_count_any_more() -> None:
+    desk = Desk(
+        *(pays(f"{MINE[:-2]}{at}") for at in range(10, 15)), "done", config=LoopConfig(guard=GuardConfig(max_asks=1))
+    )
+    run = await desk.agent.run("Pay the bills.")
+    for _ in range(4):
+        assert (run.status, run.reason, len(run.waiting)) == ("paused", "approval", 1)
+        run = await desk.yes(run)
+    run = await desk.no(run)
+    assert (run.status, len(desk.done)) == ("completed", 4)
+
+
+async def test_no_question_may_be_open_means_that_nobody_is_asked() -> None:
+    desk = Desk(pays(MINE), "not paid", config=LoopConfig(guard=GuardConfig(max_asks=0)))
+    run = await desk.agent.run("Pay the bills.")
+    denied = next(e.decision for e in await desk.events(run) if isinstance(e, CallJudged))
+    assert isinstance(denied, Deny)
+    assert "nobody is asked" in denied.reason
+    assert (run.status, desk.done) == ("completed", [])
+
+
 async def test_no_set_is_paid_with_one_yes() -> None:
     desk = Desk(calls(("bills", {})), pays(MINE), pays(THEIRS), "done")
     run = await desk.agent.run("Pay all bills of this month.")

@@ -485,6 +485,39 @@ async def test_an_approval_holds_up_its_own_step_alone() -> None:
     assert world.ran[-1] == "send eve@far.org hi"
 
 
+async def test_a_plan_with_as_many_open_questions_as_may_be_pauses_and_loses_no_step() -> None:
+    world = World()
+    names = ("ann", "bob", "cy", "dee", "eve")
+    letters = (step(name, "send", to=f"{name}@far.org", text="hi") for name in names)
+    steps = plan(*letters, step("late", "look", q="x"))
+    config = configured(GuardConfig(max_asks=2), answer="off", max_parallel=1)
+    agent = world.agent(script(steps), config=config)
+    run = await agent.run("send hi to everybody", run_id="r")
+    asked: list[int] = []
+    while run.status == "paused":
+        assert run.reason == "approval"
+        asked.append(len(run.waiting))
+        assert ("look x" in world.ran) == (asked[-1] < 2)  # nothing begins while two are open
+        await agent.approve("r", run.waiting[0].id, by="Ada")
+        run = await agent.resume("r")
+    assert (run.status, asked) == ("completed", [2, 2, 2, 2, 1])
+    assert sorted(world.ran) == ["look x", *(f"send {name}@far.org hi" for name in names)]
+    await events_of(agent)
+
+
+async def test_a_process_that_dies_while_enough_questions_are_open_leaves_a_run_that_waits_for_answers() -> None:
+    world = World()
+    letters = (step(name, "send", to=f"{name}@far.org", text="hi") for name in ("ann", "bob"))
+    agent = world.agent(
+        script(plan(step("a", "look", q="x"), *letters)), config=configured(GuardConfig(max_asks=2), answer="off")
+    )
+    await agent.run("send hi to everybody", run_id="r")
+    events = await events_of(agent)
+    ended = next(at for at, one in enumerate(events) if isinstance(one, InStep) and isinstance(one.event, CallEnded))
+    dead = Run.of(fold(events[:ended]))  # the read has started, and nobody knows what it gave
+    assert (dead.status, dead.reason, [one.id for one in dead.waiting]) == ("paused", "approval", ["ann.1", "bob.1"])
+
+
 async def test_a_refused_call_fails_its_step_and_is_not_made() -> None:
     world = World()
     steps = plan(step("a", "send", to="eve@far.org", text="hi"))

@@ -175,9 +175,8 @@ def with_verdict(state: State, event: CallJudged) -> State:
     gate = state.gate
     if gate is None:
         return state
-    if isinstance(event.decision, Ask):
-        shown = {**gate.shown, event.call_id: event.grounds.shown} if event.grounds.shown else gate.shown
-        return changed(state, gate=replace(gate, asks=gate.asks + 1, shown=shown))
+    if isinstance(event.decision, Ask) and event.grounds.shown:
+        return changed(state, gate=replace(gate, shown={**gate.shown, event.call_id: event.grounds.shown}))
     if event.by and isinstance(event.decision, Deny) and event.grounds.digest:
         gate = replace(gate, refused=gate.refused | {event.grounds.digest})
         call = state.call(event.call_id)

@@ -9,6 +9,7 @@ second engine: an interrupted call is simply a call that was started, has not en
     interrupted, may be repeated  → run it again
     interrupted, has a probe      → ask the probe
     interrupted otherwise         → stand still: in doubt, a person has to speak
+    enough questions open         → wait: no call is judged, and none begins, until a person has answered one
     a call not judged yet         → answer it from the journal if its result is known, else judge it; ask a model first,
                                     where one has a say
     calls allowed, time spent     → refuse the next of them
@@ -33,6 +34,7 @@ from typing import Literal, assert_never
 from surefoot.core.gate.judge import (
     digest_mismatch,
     failed_before,
+    has_asked_enough,
     is_unheard,
     judge,
     no_call_after_the_time,
@@ -121,6 +123,8 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
             return tuple(Act(c.id) for c in again)
         if interrupted:
             return tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubt)
+        if has_asked_enough(state):
+            return ()
         for call in still_open:
             if call.decision is None:  # one by one: each sees the verdicts before it
                 if is_unsure(state, still_open, call):
@@ -135,7 +139,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     if state.planning is not None and state.planning.has_begun:
         if state.gate is not None and state.planning.noted and not under_way and _is_unread(state.gate):
             return (MakeAnchor(),)  # the note on a plan is the user's word, too
-        return plan_moves(state, state.planning, under_way, _ROWS)
+        return () if has_asked_enough(state) else plan_moves(state, state.planning, under_way, _ROWS)
     if under_way:
         return ()
     if state.gate is not None and (staged := _staged(state, state.gate)):
@@ -196,7 +200,7 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
         return ""
     if state.planning is not None and (why := held_up(state, state.planning, standing)):
         return why
-    if any(c.is_open and c.attempts and not c.is_waiting for c in state.calls):
+    if any(c.is_in_doubt for c in state.calls):
         return "in_doubt"
     if state.asked or any(isinstance(c.decision, Ask) and c.is_open for c in state.calls):
         return "approval"

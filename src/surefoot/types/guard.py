@@ -273,10 +273,11 @@ class GuardConfig:
     token in a text, from a fetch of an address that is not the user's. `guess`: whose tools without a declared effect
     get one from their names. `pins`: whether a foreign tool counts as it was when it was first seen ("first-use"), or
     is hidden until a person has pinned it ("strict"). `approvals`: whether a question stops all new calls ("pause") or
-    only those that have to wait for it ("queue"), or is a refusal ("deny"). After `max_asks` questions of a run, and
-    of a question after `approval_timeout_s`, the answer is no. `lexicon` adds words to effects, `{"communicate":
-    ("ping",)}`; `constraints` hold for every run. `rules` only tighten, `standing` always allow one thing, `cedar` is
-    the text of Cedar policies ("": none; needs the extra `cedar`), `user` whose runs these are to them.
+    only those that have to wait for it ("queue"), or is a refusal ("deny"). With `max_asks` questions open nothing new
+    begins until a person has answered one; 0 asks nobody, as "deny". After `approval_timeout_s` the answer to a
+    question is no. `lexicon` adds words to effects, `{"communicate": ("ping",)}`; `constraints` hold for every run.
+    `rules` only tighten, `standing` always allow one thing, `cedar` is the text of Cedar policies ("": none; needs the
+    extra `cedar`), `user` whose runs these are to them.
 
     What a model adds, which only tightens: `anchor` "model" has it read the user's words, `sanitise` "model" name
     passages of results that are not to be shown, `judge` look at each call that does more than read. `judge` is "" for

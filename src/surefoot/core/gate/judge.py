@@ -210,11 +210,17 @@ def _in_mode(gate: GateRecord, said: Judged) -> Judged:
     if isinstance(decision, Ask):
         if grounds.digest in gate.refused:
             return Deny("refused: a person has already said no to exactly this"), rule, grounds
-        if gate.asks >= config.max_asks:
-            return Deny("refused: this run has asked as often as it may; finish without it, or say so"), rule, grounds
-        if config.approvals == "deny":
+        if config.approvals == "deny" or config.max_asks == 0:
             return Deny(f"refused, and nobody is asked: {decision.reason}"), rule, grounds
     return decision, rule, grounds
+
+
+def has_asked_enough(state: State) -> bool:
+    """Whether as many questions are open as a person is given at once: nothing begins until one is answered."""
+    most = state.gate.known.config.max_asks if state.gate is not None else 0
+    steps = state.planning.children.values() if state.planning is not None else ()
+    calls = (call for owner in (state, *steps) for call in owner.calls)
+    return 0 < most <= sum(call.is_open and isinstance(call.decision, Ask) for call in calls)
 
 
 def refused_since(state: State, call: Call) -> Decision:

@@ -27,7 +27,7 @@ class GateRecord:
     """The gate's part of a state.
 
     `refused` are the digests that a person said no to, `refused_values` the destinations and objects of those calls.
-    `asks` counts the questions, and `shown` is what each showed as a set, by its call.
+    `shown` is what each question showed as a set, by its call.
 
     `nonce` is in the marks around foreign text. `hidden` are the calls whose results hold characters that do not show,
     with their number, which is to be put on record next. `masks` are the passages that a model has named in a result,
@@ -40,7 +40,6 @@ class GateRecord:
     refused: frozenset[str] = frozenset()
     refused_values: frozenset[tuple[Role, str]] = frozenset()
     shown: Mapping[str, Shown] = field(default_factory=dict[str, Shown])
-    asks: int = 0
     nonce: str = ""
     hidden: tuple[tuple[str, int], ...] = ()
     masks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
