@@ -1,9 +1,13 @@
 """A plan as rows, as a live table and as a picture: events and rows in, text out."""
 
+import asyncio
 import re
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from itertools import combinations
+from typing import Literal
 
 import pytest
 from rich.cells import cell_len
@@ -14,13 +18,18 @@ from surefoot.cli.plan_live import PlanProgress
 from surefoot.cli.plan_rows import Row, plan_view, rows_of, table
 from surefoot.cli.plan_svg import picture
 from surefoot.core.fold import fold
+from surefoot.core.plan.signing import PLAN
 from surefoot.core.state import EMPTY
+from surefoot.journal.memory import MemoryJournal
+from surefoot.run import Run
 from surefoot.testing.models import ScriptedModel
 from surefoot.tools.function import tool
 from surefoot.types.config import LoopConfig
-from surefoot.types.events import Event, InStep, RunResumed, Task
+from surefoot.types.errors import JournalError
+from surefoot.types.events import CallEnded, Event, InStep, RunResumed, Task
 from surefoot.types.messages import TextDelta
 from surefoot.types.plan import PlanStep, StepStatus
+from surefoot.types.plan_events import PlanSigned
 from surefoot.types.planning import PlanConfig
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -147,31 +156,39 @@ async def look(at: str) -> str:
     return f"seen {at}"
 
 
-def happened(steps: int) -> list[Event]:
+def happened(steps: int, approve_plan: Literal["never", "first"] = "never") -> list[Event]:
     """The events of a run with so many steps, one after another."""
-    events: list[Event] = []
     ids = [f"s{at}" for at in range(steps)]
     made = tuple(
         PlanStep(name, f"第{at}步", tool_id="look", parameters={"at": name}, dependencies=tuple(ids[at - 1 : at]))
         for at, name in enumerate(ids)
     )
-    config = LoopConfig(plan=PlanConfig(answer="off", max_steps=60))
-    agent = Agent(ScriptedModel([]), tools=[look], reasoner="plan", config=config)
-    agent.run_sync(Task("Look.", steps=made), run_id="r1", watch=events.append)  # type: ignore[arg-type]  # no signals
-    return events
+    config = LoopConfig(plan=PlanConfig(answer="off", max_steps=60, approve_plan=approve_plan))
+    store = MemoryJournal()
+    agent = Agent(ScriptedModel([]), tools=[look], reasoner="plan", config=config, journal=store)
+
+    async def run() -> list[Event]:
+        if (await agent.run(Task("Look.", steps=made), run_id="r1")).status == "paused":
+            await agent.approve("r1", PLAN, by="Ada")
+            await agent.resume("r1")
+        return [record.event for record in (await store.read_recorded("r1"))[0]]
+
+    return asyncio.run(run())
 
 
-def lasting(terminal: str) -> list[str]:
-    """What stands on a terminal at last: lines, without those that were erased."""
+def lasting(terminal: str, height: int) -> list[str]:
+    """What stands on a terminal at last: lines, without those that were erased; what has scrolled out stays."""
     lines: list[str] = [""]
+    top = 0
     for piece in re.split(r"(\n|\x1b\[2K|\x1b\[1A)", terminal):
         match piece:
             case "\n":
                 lines.append("")
+                top = max(top, len(lines) - height)
             case "\x1b[2K":
                 lines[-1] = ""
             case "\x1b[1A":
-                lines.pop()
+                del lines[max(len(lines) - 1, top + 1) :]
             case _:
                 lines[-1] += re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]|\r", "", piece)
     return [line.rstrip() for line in lines if line.strip()]
@@ -185,8 +202,12 @@ def shown(
     columns: int = 100,
     rows: int = 30,
     while_driven: bool = False,
+    also: Callable[[Event], None] = lambda _: None,
 ) -> list[str]:
-    """What stands on the terminal when these have happened, each a second after the one before."""
+    """What stands on the terminal when these have happened, each a second after the one before.
+
+    `also` happens after each; nobody drives the run while a plan waits for its signature.
+    """
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -194,12 +215,20 @@ def shown(
     seconds = iter(range(10_000))
     table = PlanProgress(EMPTY, clock=lambda: float(next(seconds)))
     assert table.streams
+    signed = next((at for at, event in enumerate(events) if isinstance(event, PlanSigned)), 0)
     with table:
-        for event in events:
+        for event in events[:signed]:
             table.watch(event)
+    with table:
+        for event in events[signed:]:
+            table.watch(event)
+            also(event)
         table.watch(TextDelta("words\nof a model"))
         told = capsys.readouterr().err
-    return lasting(told) if while_driven else lasting(told + capsys.readouterr().err)
+    if while_driven:
+        return lasting(told, rows)
+    table.over(Run.of(fold(events)), "")
+    return lasting(told + capsys.readouterr().err, rows)
 
 
 def test_the_table_stays_with_the_last_state(
@@ -213,8 +242,45 @@ def test_the_table_stays_with_the_last_state(
         ["✓", "s1", "第1步", "look", "succeeded"],
     ]
     assert all(re.search(r"\d\.0 s +seen s\d$", line) for line in steps)
-    assert "2 of 2 steps, 100 %" in lines[-1]
-    assert "calls 2/500" in lines[-1]
+    foot = lines[lines.index(steps[-1]) + 1]
+    assert "2 of 2 steps, 100 %" in foot
+    assert "calls 2/500" in foot
+
+
+@pytest.mark.parametrize("rows", [10, 40])
+def test_a_plan_that_was_reviewed_has_each_row_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rows: int
+) -> None:
+    lines = shown(monkeypatch, capsys, happened(12, approve_plan="first"), rows=rows)
+    assert [line.split()[1] for line in lines if line[0] in "✓▸·"] == [f"s{at}" for at in range(12)]
+    assert sum("of 12 steps, " in line for line in lines) == 1
+
+
+def test_the_table_stays_when_the_command_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(event: Event) -> None:
+        if isinstance(event, InStep) and event.step_id == "s1":
+            raise JournalError("the disk is full")
+
+    with pytest.raises(JournalError):
+        shown(monkeypatch, capsys, happened(3), also=fails)
+    lines = lasting(capsys.readouterr().err, 30)
+    assert [line.split()[1] for line in lines if line[0] in "✓▸·"] == ["s0", "s1", "s2"]
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_what_a_tool_prints_stays_and_repeats_no_row(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], end: str
+) -> None:
+    def prints(event: Event) -> None:
+        if isinstance(event, InStep) and isinstance(event.event, CallEnded):
+            sys.stdout.write(f"<{event.step_id}>{end}")
+
+    with redirect_stdout(sys.stderr):  # both are one terminal
+        lines = shown(monkeypatch, capsys, happened(3), also=prints)
+    assert [line.split()[1] for line in lines if line[0] in "✓▸·"] == ["s0", "s1", "s2"]
+    assert re.findall(r"<(s\d)>", "".join(lines)) == ["s0", "s1", "s2"]
 
 
 def test_what_is_not_driven_any_more_is_told_as_it_stands(
@@ -224,7 +290,8 @@ def test_what_is_not_driven_any_more_is_told_as_it_stands(
     at = next(at for at, one in enumerate(events) if isinstance(one, InStep) and one.step_id == "s1")
     lines = shown(monkeypatch, capsys, events[: at + 1])
     assert [line.split()[1] for line in lines if line[0] in "✓▸·"] == ["s0", "s1", "s2"]
-    assert "interrupted" in lines[-1]
+    assert "of 3 steps" in lines[-3]
+    assert "interrupted" in lines[-3]
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(40, 12), (60, 16), (200, 60)])

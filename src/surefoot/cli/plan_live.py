@@ -1,7 +1,11 @@
-"""A planned run on a terminal: its steps as a table that changes in place, and above it what else happens, to stay."""
+"""A planned run on a terminal: its steps as a table that changes in place, and above it what else happens, to stay.
+
+The table goes away when nobody drives the run, as while a plan is reviewed, and is drawn once for good at the end.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -53,7 +57,7 @@ class PlanProgress:
 
     def __enter__(self) -> Self:
         self._live = Live(
-            console=self._console, get_renderable=self._view, refresh_per_second=_PER_SECOND, redirect_stdout=False
+            console=self._console, get_renderable=self._view, refresh_per_second=_PER_SECOND, transient=True
         )
         self._live.start()
         return self
@@ -61,9 +65,12 @@ class PlanProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        live, self._live = self._live, None  # from now on nobody drives the run, so the last view tells what waits
-        if live is not None:
-            live.stop()
+        if self._live is not None:
+            sys.stdout.flush()  # what a tool has printed without a line's end, which the table would take along
+            self._live.stop()
+        self._live = None  # from now on nobody drives the run, so the last view tells what waits
+        if isinstance(error, Exception):
+            self._draw()
 
     def watch(self, item: Event | Signal) -> None:
         """Show one event, or a piece of a reply."""
@@ -81,7 +88,8 @@ class PlanProgress:
                 self._happened(item)
 
     def over(self, run: Run, hint: str) -> None:
-        """The answer to stdout, all else to stderr."""
+        """The table for good, the answer to stdout, all else to stderr."""
+        self._draw()
         said_at_last(self._console, run, self._teller.state.reasoner, hint)
 
     def _happened(self, event: Event) -> None:
@@ -104,6 +112,10 @@ class PlanProgress:
 
     # ------------------------------------------------------------------ the table
 
+    def _draw(self) -> None:
+        if self._teller.state.planning is not None:
+            self._console.print(self._view())
+
     def _view(self) -> RenderableType:
         state, width = self._teller.state, self._console.width
         planning = state.planning
@@ -119,7 +131,7 @@ class PlanProgress:
 
     def _lines(self, rows: Sequence[Row], width: int) -> list[Line]:
         """The steps, or as many as fit on the screen, from shortly before the first that is not done."""
-        room = max(self._console.height - _AROUND, 3)
+        room = max(self._console.height - _AROUND, 1)
         first, last = 0, len(rows)
         if self._live is not None and len(rows) > room:
             at_work = next((at for at, row in enumerate(rows) if row.status not in _OVER), len(rows))
