@@ -9,6 +9,7 @@ from itertools import islice
 
 from surefoot.core.budget import limit_for, reached_limit, spent_limit
 from surefoot.core.gate.judge import answer_of_finish
+from surefoot.core.reasoners.words import AMONG_WORDS
 from surefoot.core.roles import ROLES, SOLO
 from surefoot.core.state import State, Turn
 from surefoot.types.endings import Completed, CompletedPartial, Ending, Failed, Stopped
@@ -132,7 +133,8 @@ def _learnt(state: State, role: str) -> Learn | None:
 def _is_call(turn: Turn | None) -> bool:
     """Whether a reply that could not be used was a call. Nothing else says how well a model calls."""
     error = turn.parsed.error if turn is not None else None
-    return turn is not None and (bool(turn.parsed.errors) or (error is not None and error.kind == "text_call"))
+    is_block = error is not None and error.kind == "text_call" and error.detail != AMONG_WORDS
+    return turn is not None and (bool(turn.parsed.errors) or is_block)
 
 
 def _unreadable(state: State, role: str) -> str:

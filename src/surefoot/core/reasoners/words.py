@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Literal
 
 from surefoot.core.parse.deliverable import DELIVERABLE
+from surefoot.core.parse.held_text import texts_of
 from surefoot.core.parse.labels import DEFAULT_LABELS, label_pattern
 from surefoot.core.parse.text_calls import TextCall, text_call
 from surefoot.core.parse.visible import visible
@@ -27,6 +28,9 @@ Source = Literal["", "result", "task"]
 """Where the text of a call stood before the model wrote it; "" where it is the model's own."""
 
 _MARKERLESS = frozenset({"llama3_json", "pythonic", "fenced_json"})
+AMONG_WORDS = "it stands among other words"
+_WITHOUT_MARK = _MARKERLESS | {"schema"}
+_ENDS_OF_CALLS = ("}", "]", "`", ";", ")", ">")
 
 
 def read_words(
@@ -67,22 +71,34 @@ def called_or_asked(
     if call is None or (dialect != "native" and call.standing == "inside" and not call.is_announced):
         return None
     source = _quoted(state, call)
-    if call.parsed is not None and not source and _counts(state, think, call):
+    if call.parsed is not None and not source and _counts(state, think, call, message):
         return replace(call.parsed, warnings=call.parsed.warnings | {"leaked"})
     if _only_speaks(state, think.role, call, source):
         return None
     return Parsed(content=visible(message.content).text, error=_asked_about(call, source), format=dialect)
 
 
-def _counts(state: State, think: Think, call: TextCall) -> bool:
+def _counts(state: State, think: Think, call: TextCall, message: ModelMessage) -> bool:
     """Whether a call in the model's own words is made: it stands for itself, and the model has no other way to call."""
-    if call.standing == "inside":
+    if call.standing == "inside" or (call.standing == "last" and _may_be_talk(state, call, message)):
         return False
     if think.want == "reasoning":  # refused there by name, however it is written
         return True
     if think.want != "any":  # no tool is declared then, and words before a call are worth more than its refusal
         return call.standing == "alone"
     return not state.speakers[think.role].calls_natively or _was_asked(state, think.role) == "just now"
+
+
+def _may_be_talk(state: State, call: TextCall, message: ModelMessage) -> bool:
+    """Whether a call that does more than read may be an example, a report or a refusal: words stand beside it.
+
+    Words before a form with a mark are as usual as none, so there only what follows counts.
+    """
+    parsed = call.parsed or Parsed()
+    specs = [state.tools.get(one.name) for one in parsed.calls]
+    if not any(spec is not None and spec.effect != "read" for spec in specs):
+        return False
+    return parsed.format in _WITHOUT_MARK or visible(message.content).text.rstrip()[-1:] not in _ENDS_OF_CALLS
 
 
 def _only_speaks(state: State, role: str, call: TextCall, source: Source) -> bool:
@@ -115,36 +131,51 @@ def _was_called(state: State, tool: str) -> bool:
 
 
 def _quoted(state: State, call: TextCall) -> Source:
-    """Where the text of a call stood before, but for blanks, case and code marks."""
-    inner = call.text[call.text.find("{") : call.text.rfind("}") + 1]
-    text = _bare(inner if call.tool in inner else _FENCE_LINE.sub("", call.text))
-    if not text or state.task is None:
+    """Where a call stood before: its text but for blanks, case and signs; or one of its calls with all its texts.
+
+    Signs do not count, since a result may be JSON that holds the text with escapes, and quotation marks vary. But the
+    tool's name has to stand there as in a call, so that plain words which say the same are no call.
+    """
+    if state.task is None:
         return ""
-    same = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(text)}")
+    inner = call.text[call.text.find("{") : call.text.rfind("}") + 1]
+    whole = _bare(inner if call.tool in inner else _FENCE_LINE.sub("", call.text))
+    calls = call.parsed.calls if call.parsed is not None else ()
+    each = [[_bare(text) for text in texts_of(dict(one.arguments))] for one in calls]
+    names = "|".join(re.escape(name) for name in dict.fromkeys((call.tool, *(one.name for one in calls))))
+    as_call = re.compile(rf"""["'“”‘’;:：=>]\s*+(?:{names})(?!\w)|(?<!\w)(?:{names})\s*+[("'”’&]""", re.IGNORECASE)
     results = (one.result.content for turn in state.turns for one in turn.calls if one.result is not None)
     told = (guidance(state), *(one.message for one in (state.hydrated, *state.conventions) if one is not None))
-    if any(same.search(_bare(source)) for source in (*results, *told, *(one.text for one in state.task.attachments))):
+
+    def holds(source: str) -> bool:
+        bare = _bare(source) if as_call.search(source) is not None else ""
+        return bool(bare) and (whole in bare or any(parts and all(one in bare for one in parts) for parts in each))
+
+    if any(holds(source) for source in (*results, *told, *(one.text for one in state.task.attachments))):
         return "result"
-    return "task" if same.search(_bare(state.task.text)) else ""
+    return "task" if holds(state.task.text) else ""
 
 
-_FENCE_LINE = re.compile(r"^\s*+(?:`{3,}|~{3,})[^\n]*+$", re.MULTILINE)
-_UNSEEN = re.compile(r"[`\\\u200b-\u200f\u2060\ufeff]++")
-_LOOSE = re.compile(r" (?=[^\w ])|(?<=[^\w ]) ")
+_FENCE_LINE = re.compile(r"^[ \t]*+(?:`{3,}|~{3,})[^\n]*+$", re.MULTILINE)
+_ESCAPE = re.compile(r"\\[nrt]|&#?\w{1,8};")
+_SIGNS = re.compile(r"[\W_]++")
 
 
 def _bare(text: str) -> str:
-    return _LOOSE.sub("", " ".join(_UNSEEN.sub("", text).split())).casefold()
+    """The letters and digits of a text alone."""
+    return _SIGNS.sub("", _ESCAPE.sub(" ", text)).casefold()
 
 
 def _asked_about(call: TextCall, source: Source) -> Fault:
     """What the model is told of a call in its words that was not made."""
-    if call.parsed is None:
+    if call.standing == "inside":
+        why = AMONG_WORDS
+    elif call.parsed is None:
         why = "it could not be read"
-    elif call.standing == "inside":
-        why = "it stands among other words"
     elif source:
         why = "the same text stands in what you were given"
+    elif call.standing == "last":
+        why = "other words stand before it; if you mean the call, write nothing else"
     else:
         why = "it is written as text, where you have used the tool interface before"
     return Fault("text_call", why, call.tool)
@@ -181,5 +212,5 @@ def _is_quoted(parsed: Parsed, message: ModelMessage) -> bool:
     """
     before = (parsed.content or "").rstrip()
     if parsed.format in _MARKERLESS:
-        return bool(before) or message.content.strip()[-1:] not in ("}", "]", "`", ";", ")", ">")
+        return bool(before) or message.content.strip()[-1:] not in _ENDS_OF_CALLS
     return before.endswith("`")
