@@ -1,7 +1,7 @@
 """Forms of a call that are all of a reply, and names as models write them. Source: spec/react.md, sections 5 and 9."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from test_parse_properties import assert_linear
@@ -9,6 +9,8 @@ from test_parse_stream import shown
 from tools_for_parsing import ADD, NOW, SEARCH, TOOLS, calls, kind, tool
 
 from surefoot.core.parse.reply import parse
+from surefoot.core.parse.scan import MOST_CALLS
+from surefoot.core.parse.text_calls import text_call
 from surefoot.types.reply import Parsed
 from surefoot.types.tools import Catalogue
 
@@ -387,3 +389,109 @@ UNITS = [
 @pytest.mark.parametrize("unit", UNITS)
 def test_time_grows_no_faster_than_the_reply(unit: str, dialect: str) -> None:
     assert_linear(lambda size: parse((unit * (size // len(unit) + 1))[:size], TOOLS, dialect=dialect))
+
+
+LONE: dict[str, Calls] = {
+    '{"name": "now"}': [("now", {})],
+    '{"tool": "now"}': [("now", {})],
+    '{"type": "function", "function": {"name": "now"}}': [("now", {})],
+    '{"id": "c", "type": "function", "function": {"name": "now"}}': [("now", {})],
+    '```json\n{"name": "now"}\n```': [("now", {})],
+    "{'name': 'now'}": [("now", {})],
+}
+
+
+@pytest.mark.parametrize("text", LONE)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_lone_name_of_an_offered_tool_calls_it_without_arguments(text: str, dialect: str) -> None:
+    parsed = parse(text, TOOLS, dialect=dialect)
+    assert (calls(parsed), parsed.error) == (LONE[text], None)
+
+
+@pytest.mark.parametrize("text", ['{"name": "search"}', '{"tool": "search"}'])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_lone_name_of_a_tool_that_needs_arguments_is_a_fault(text: str, dialect: str) -> None:
+    parsed = parse(text, TOOLS, dialect=dialect)
+    assert (parsed.calls, kind(parsed)) == ((), "invalid_arguments")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "Alice"}',
+        '{"name": "NOW"}',
+        '{"name": "now", "age": 7}',
+        '{"tool": "now", "name": "now"}',
+        '{"type": "function", "function": {"name": "now"}, "role": "x"}',
+        '{"title": "now"}',
+        'The tool: {"name": "now"}',
+        '{"name": "now"} is one',
+        "{}",
+    ],
+)
+def test_a_name_with_anything_else_is_data(text: str) -> None:
+    for dialect in ("auto", "native"):
+        parsed = parse(text, TOOLS, dialect=dialect)
+        assert (parsed.content, parsed.calls, parsed.error) == (text, (), None)
+    assert kind(parse(text, TOOLS, dialect="react")) == "no_step"
+
+
+def test_without_any_tools_a_lone_name_is_text() -> None:
+    assert parse('{"name": "now"}') == Parsed(content='{"name": "now"}')
+
+
+STEP = '{"action": "search", "action_input": {"query": "x"}}'
+NEXT_STEP = '{"action": "now", "action_input": {}}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{STEP}\n{NEXT_STEP}",
+        f"{STEP},\n{NEXT_STEP}\n{STEP}\n",
+        f"```json\n{STEP}\n```\n```json\n{NEXT_STEP}\n```",
+        f"I search.\n{STEP}\n\n{NEXT_STEP}",
+    ],
+)
+def test_of_steps_one_after_the_other_the_first_is_made_alone(text: str) -> None:
+    parsed = parse(text, TOOLS, dialect="react")
+    assert (calls(parsed), parsed.warnings) == (X, {"extra_actions_dropped"})
+    found = text_call(text, TOOLS, lambda part, dialect: parse(part, TOOLS, dialect=dialect))
+    assert found is not None
+    assert found.parsed is not None
+    assert (calls(found.parsed), found.standing) == (X, "last" if text.startswith("I") else "alone")
+
+
+@pytest.mark.parametrize("behind", ["\n", "\nThat was it.", f"\nor {NEXT_STEP}"])
+def test_words_behind_a_step_are_no_further_step(behind: str) -> None:
+    assert "extra_actions_dropped" not in parse(f"{STEP}{behind}", TOOLS, dialect="react").warnings
+
+
+NOW_CALL = '{"name": "now", "arguments": {}}'
+MANY: dict[str, Callable[[int], str]] = {
+    "wrapper": lambda n: f'{{"tool_calls": [{", ".join([NOW_CALL] * n)}]}}',
+    "broken wrapper": lambda n: f'{{"tool_calls": [{", ".join([NOW_CALL] * n)}}}}}',
+    "hermes list": lambda n: f"<tool_call>[{', '.join([NOW_CALL] * n)}]</tool_call>",
+    "hermes tags": lambda n: f"<tool_call>{NOW_CALL}</tool_call>" * n,
+    "function_call": lambda n: f"<function_call>[{', '.join([NOW_CALL] * n)}]</function_call>",
+    "mistral": lambda n: f"[TOOL_CALLS][{', '.join([NOW_CALL] * n)}]",
+    "python tag": lambda n: f"<|python_tag|>[{', '.join([NOW_CALL] * n)}]",
+    "bare": lambda n: "\n".join([NOW_CALL] * n),
+    "fence": lambda n: f"```json\n[{', '.join([NOW_CALL] * n)}]\n```",
+    "fence behind words": lambda n: f"I look.\n```json\n[{', '.join([NOW_CALL] * n)}]\n```",
+    "python": lambda n: "; ".join(["now()"] * n),
+    "python list": lambda n: f"[{', '.join(['now()'] * n)}]",
+    "quoted": lambda n: json.dumps(["now()"] * n),
+}
+
+
+@pytest.mark.parametrize("form", MANY)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_of_very_many_calls_the_first_ones_are_taken_and_the_rest_is_noted(form: str, dialect: str) -> None:
+    whole = parse(MANY[form](MOST_CALLS), TOOLS, dialect=dialect)
+    assert (len(whole.calls), whole.errors) == (MOST_CALLS, ())
+    assert "extra_actions_dropped" not in whole.warnings
+    for more in (1, 3 * MOST_CALLS):
+        cut = parse(MANY[form](MOST_CALLS + more), TOOLS, dialect=dialect)
+        assert (len(cut.calls), cut.errors) == (MOST_CALLS, ())
+        assert "extra_actions_dropped" in cut.warnings

@@ -48,7 +48,7 @@ def read_python_tag(text: str, start: int, reading: Reading) -> Found:
         kind = "truncated" if at >= len(text) and reading.cut else "empty" if at >= len(text) else "malformed_json"
         fault = Fault(kind, f"expected a JSON object behind {PYTHON_TAG}, got {text[at : at + 60]!r}")
         return Found("llama3_json", (Draft(fault=fault),), text[:start], frame=False)
-    while text.startswith(("{", "["), at) and len(drafts) < MOST_CALLS:
+    while text.startswith(("{", "["), at) and len(drafts) <= MOST_CALLS:
         try:
             value = read(text, at, reading.rules(PYTHON_TAG, at_end=True, is_call=True))
         except NotJsonError as error:
@@ -73,7 +73,7 @@ def _next(text: str, at: int) -> int:
 
 
 def read_wrapped(text: str, reading: Reading) -> Found | None:
-    """The calls in `{"tool_calls": [...]}`, if that is all of the text."""
+    """The calls in `{"tool_calls": [...]}`, or the name of an offered tool in an object, if that is all of the text."""
     start = skip_blanks(text, 0)
     if not text.startswith("{", start):
         return None
@@ -82,7 +82,7 @@ def read_wrapped(text: str, reading: Reading) -> Found | None:
     except NotJsonError:
         wrapper = _WRAPPER.match(text, start)
         return _members(text, wrapper.end(), reading) if wrapper is not None else None
-    members = _wrapped(value.value)
+    members = _wrapped(value.value) or _lone_name(value.value, reading)
     if not members or text[value.end :].strip() or not all(_is_call(one, reading, wrapped=True) for one in members):
         return None
     warnings: frozenset[ReplyWarning] = REPAIRED if value.repaired else NO_WARNINGS
@@ -93,7 +93,7 @@ def _members(text: str, at: int, reading: Reading) -> Found | None:
     """The calls of a wrapper that does not decode, one by one, so that a broken one drops no other."""
     drafts: list[Draft] = []
     end = -1
-    while at > end and len(drafts) < MOST_CALLS:
+    while at > end and len(drafts) <= MOST_CALLS:
         try:
             value = read(text, at, reading.rules(is_call=True))
         except NotJsonError as error:
@@ -105,7 +105,7 @@ def _members(text: str, at: int, reading: Reading) -> Found | None:
         end = value.end
         following_at = _next(text, end)
         at = following_at if text.startswith("{", following_at) else end
-    if text[end:].strip(" \t\r\n,]}"):
+    if len(drafts) <= MOST_CALLS and text[end:].strip(" \t\r\n,]}"):
         return None
     return Found("llama3_json", tuple(drafts), "", end=end)
 
@@ -123,7 +123,7 @@ def read_bare_json(text: str, reading: Reading) -> Found | None:
     end = at = 0
     tried = 0
     alone = True
-    while tried < MOST_BRACKETS and len(drafts) < MOST_CALLS and (step := _STEP.search(text, at)) is not None:
+    while tried < MOST_BRACKETS and len(drafts) <= MOST_CALLS and (step := _STEP.search(text, at)) is not None:
         at = step.end()
         if not step["value"]:
             at = past_fence(text, step)
@@ -178,6 +178,18 @@ def _wrapped(value: object) -> tuple[object, ...]:
     if len(keys) != 1 or keys[0] not in WRAPPERS_OF_CALLS:
         return ()
     return tuple(as_list(body[keys[0]]) or (body[keys[0]],))
+
+
+def _lone_name(value: object, reading: Reading) -> tuple[object, ...]:
+    """The call that is nothing but the name of an offered tool, written exactly: anything more may be data."""
+    body = as_object(value) or {}
+    if body.get("type") == "function" and body.keys() <= {"id", "type", "function"}:
+        body = as_object(body.get("function")) or {}
+    (key, name), *more = [*body.items()] or [("", None)]
+    if more or key not in ("name", "tool") or not isinstance(name, str):
+        return ()
+    named = reading.offered.find(name)
+    return ({"name": name},) if named.tool is not None and not named.corrected else ()
 
 
 def _is_call(value: object, reading: Reading, *, wrapped: bool = False) -> bool:
@@ -235,7 +247,7 @@ def read_fenced(text: str, reading: Reading, *, three_keys: bool) -> Found | Non
     warnings: set[ReplyWarning] = {"fallback_fence"}
     first = end = -1
     at = 0
-    while len(drafts) < MOST_CALLS and (step := _FENCE.search(text, at)) is not None:
+    while len(drafts) <= MOST_CALLS and (step := _FENCE.search(text, at)) is not None:
         fence = fence_at(text, skip_blanks(text, step.start())) if step["fence"] else None
         if fence is None:
             at = step.end()

@@ -26,7 +26,7 @@ def read_dsml(text: str, start: int, reading: Reading) -> Found:
     drafts: list[Draft] = []
     end = start
     at = seek.find(_INVOKE, start)
-    while at >= 0 and len(drafts) < MOST_CALLS:
+    while at >= 0 and len(drafts) <= MOST_CALLS:
         draft, end = _invoke(text, at, seek, reading, warnings)
         drafts.append(draft)
         at = seek.find(_INVOKE, end)

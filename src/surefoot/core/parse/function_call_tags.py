@@ -39,7 +39,7 @@ def read_tags(text: str, reading: Reading) -> TagsFound:
     first = end = deliverable_end = -1
     open_deliverable = False
     at = 0
-    while len(drafts) < MOST_CALLS and (step := walk.following(at)) is not None:
+    while len(drafts) <= MOST_CALLS and (step := walk.following(at)) is not None:
         at = step.end()
         if step["marker"] == FUNCTION_CALL and bodies.counts(step.start()):
             body = bodies.read(step.start())

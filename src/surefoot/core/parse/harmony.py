@@ -24,7 +24,7 @@ def read_harmony(text: str, start: int, reading: Reading) -> Found:
     asides: list[str] = []
     end = start
     at = start
-    while at >= 0 and len(drafts) < MOST_CALLS:
+    while at >= 0 and len(drafts) <= MOST_CALLS:
         body = seek.find(_MESSAGE, at)
         if body < 0:
             if _recipient(text[at : at + 1000], reading):

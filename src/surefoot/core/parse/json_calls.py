@@ -23,7 +23,7 @@ def read_mistral(text: str, start: int, reading: Reading) -> Found:
     drafts: list[Draft] = []
     warnings: set[ReplyWarning] = set()
     at = end = start
-    while at >= 0 and len(drafts) < MOST_CALLS:
+    while at >= 0 and len(drafts) <= MOST_CALLS:
         body = skip_blanks(text, at + len(MISTRAL))
         limit = seek.find(MISTRAL, body)
         limit = len(text) if limit < 0 else limit
@@ -77,5 +77,5 @@ def _listed(
             warnings.add("repaired_json")
         following = _MEMBER_END.match(text, value.end)
         at = following.end() if following else value.end
-        if not text.startswith("{", at) or len(drafts) >= MOST_CALLS:
+        if not text.startswith("{", at) or len(drafts) > MOST_CALLS:
             return tuple(drafts), value.end, frozenset(warnings)

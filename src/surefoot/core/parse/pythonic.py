@@ -155,7 +155,7 @@ class _Calls:
                 break
             draft, at = self._call(call)
             drafts.append(draft)
-            if at < 0 or len(drafts) >= MOST_CALLS:
+            if at < 0 or len(drafts) > MOST_CALLS:
                 end = len(text) if self._is_open else -1
                 break
             if closing := shape.end.match(text, at):

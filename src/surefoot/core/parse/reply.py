@@ -239,12 +239,13 @@ def _in_labels(shown: Visible, reading: Reading) -> Found:
 
 def _parsed(found: Found, shown: Visible, reading: Reading, on_conflict: str) -> Parsed:
     """The found calls with their names resolved and their arguments validated, and all that goes with them."""
-    calls, faulty, noted = settle(found.drafts, reading)
+    is_over = len(found.drafts) > MOST_CALLS and found.format != "native"  # a wire wants an answer to each of its calls
+    calls, faulty, noted = settle(found.drafts[:MOST_CALLS] if is_over else found.drafts, reading)
     if calls and len(shown.pieces) > 1:
         calls, faulty = _without_bridged(calls, faulty, shown)
     content = found.content if found.frame or found.format not in _WHOLE_IF_UNFRAMED else shown.text
     warnings: frozenset[ReplyWarning] = found.warnings | noted | _token_warning(shown)
-    if len(found.drafts) >= MOST_CALLS:
+    if is_over:
         warnings |= _TOO_MANY
     if on_conflict == "error" and not warnings.isdisjoint(_DROPPED):
         fault = Fault("conflict", "the reply held more than one step")

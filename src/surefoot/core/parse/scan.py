@@ -17,8 +17,8 @@ _OPENING = re.compile(r"(?P<run>`{3,}+|~{3,}+)[ \t]*+(?P<info>[^\n`]*+)(?:\n|\Z)
 _CLOSING = re.compile(r"^[ \t]*+(?P<run>`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
 
 
-MOST_CALLS = 1_000
-"""Calls that are read from one reply; nobody means more, and each costs time. What follows is not used."""
+MOST_CALLS = 128
+"""Calls that are taken from one reply; nobody means more, and each costs time. Readers stop once they have one more."""
 
 MOST_BRACKETS = 200
 """Brackets in prose that are tried as the beginning of a JSON value and open none; after that, brackets are text."""

@@ -104,7 +104,9 @@ class BodyReader:
                 if error.payload:
                     return tuple(drafts), len(text)
                 following = (
-                    NEXT_CALL.search(text, error.position, limit) if faulty.fault and len(drafts) < MOST_CALLS else None
+                    NEXT_CALL.search(text, error.position, limit)
+                    if faulty.fault and len(drafts) <= MOST_CALLS
+                    else None
                 )
                 if following is None:
                     return tuple(drafts), limit
@@ -117,7 +119,7 @@ class BodyReader:
             following_at = at
             while text[following_at : following_at + 1] in _SEPARATORS and following_at < len(text):
                 following_at += 1
-            if not text.startswith(("{", "["), following_at) or len(drafts) >= MOST_CALLS:
+            if not text.startswith(("{", "["), following_at) or len(drafts) > MOST_CALLS:
                 return tuple(drafts), at
             at = following_at
 

@@ -29,7 +29,7 @@ def read_deepseek(text: str, start: int, reading: Reading, family: FamilyName) -
     warnings: set[ReplyWarning] = set()
     end = start
     at = seek.find(_CALL, start)
-    while at >= 0 and len(drafts) < MOST_CALLS:
+    while at >= 0 and len(drafts) <= MOST_CALLS:
         body = at + len(_CALL)
         stop = seek.first((_CALL_END, _CALL, _CALLS_END), body)
         separator = seek.find(_SEPARATOR, body)
@@ -60,7 +60,7 @@ def read_kimi(text: str, start: int, reading: Reading) -> Found:
     warnings: set[ReplyWarning] = set()
     end = start
     at = seek.find(_KIMI_CALL, start)
-    while at >= 0 and len(drafts) < MOST_CALLS:
+    while at >= 0 and len(drafts) <= MOST_CALLS:
         head = at + len(_KIMI_CALL)
         stop = seek.first((_KIMI_CALL_END, _KIMI_CALL, _KIMI_CALLS_END), head)
         begin = seek.find(_KIMI_ARGUMENTS, head)

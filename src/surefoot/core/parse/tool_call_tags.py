@@ -41,7 +41,7 @@ class _ToolCalls:
         family: FamilyName | None = None
         end = start
         step = _NEXT.search(text, start)
-        while step is not None and len(drafts) < MOST_CALLS:
+        while step is not None and len(drafts) <= MOST_CALLS:
             if step["mark"]:
                 kind = self._family(step)
                 if kind is not None:
