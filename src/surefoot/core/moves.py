@@ -115,9 +115,11 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     if still_open := [c for c in calls if c.is_open]:
         interrupted = _interrupted(still_open, under_way)
         again = [c for c in interrupted if c.spec and c.spec.may_repeat and c.doubt != "unknown"]
+        allowed = Allow()
+        checks = (profile,) if state.gate is None else (profile, digest_mismatch, refused_since)
         for call in (*again, *(c for c in still_open if c.is_waiting and c.decision is not None)):
-            for check in (profile, digest_mismatch, refused_since):
-                if (refusal := check(state, call)) != Allow():
+            for check in checks:
+                if (refusal := check(state, call)) != allowed:
                     return (Judge(call.id, refusal, check.__name__),)
         if again:
             return tuple(Act(c.id) for c in again)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from surefoot.core.history import Lookup
 from surefoot.core.state import Call, Known, State, changed
@@ -60,13 +61,13 @@ def answered_by(state: State, call: Call) -> str:
     """
     if call.spec is None or call.spec.polling:
         return ""
-    twin = ""
+    twin, key = "", call.key
     for other in state.calls[: call.position]:
-        if other.result is not None and other.key == call.key:
+        if other.result is not None and other.key == key:
             twin = other.known or other.id
         elif other.result is not None and other.has_effect and other.attempts:
             twin = ""
-    step, known = state.running_step, state.known.get(call.key)
+    step, known = state.running_step, state.known.get(key)
     if twin or known is None or not known.answers:
         return twin
     return "" if step is not None and step.kind == "tool" and call.has_effect else known.call_id
@@ -74,8 +75,8 @@ def answered_by(state: State, call: Call) -> str:
 
 def is_unsure(state: State, still_open: Sequence[Call], call: Call) -> bool:
     """Whether a call before it in the reply, still open, may answer it, or change what it would be answered with."""
-    before = still_open[: still_open.index(call)]
-    if any(one.key == call.key for one in before):
+    before, key = list(takewhile(lambda one: one.id != call.id, still_open)), call.key
+    if any(one.name == call.name and one.key == key for one in before):
         return True
     return any(one.has_effect for one in before) and bool(answered_by(state, call))
 
