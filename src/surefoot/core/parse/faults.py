@@ -71,7 +71,7 @@ def tell_warnings(warnings: Collection[ReplyWarning]) -> str:
 _UNUSED: dict[ReplyWarning, str] = {
     "hallucinated_observation": "you wrote an observation yourself, and all behind it was dropped",
     "hallucinated_result_removed": "you wrote a result yourself, and all behind it was dropped",
-    "extra_actions_dropped": "only the first action was taken",
+    "extra_actions_dropped": "only the first action was taken, or of very many calls the first",
     "action_dropped": "the action after the answer was dropped",
     "final_dropped": "an answer beside a call does not count; answer after the results",
 }

@@ -17,7 +17,7 @@ from surefoot.core.parse.labels import LabelKind, Labels, is_answer_name, label_
 from surefoot.core.parse.offered import takes_nothing
 from surefoot.core.parse.react_input import Given, bind, read_input
 from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, fence_at, past_fence, skip_blanks
-from surefoot.core.parse.step_object import found_of, is_no_action, step_of
+from surefoot.core.parse.step_object import found_of, is_no_action, step_of, steps_follow
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 
 _MOST_LABELS = 5_000
@@ -202,24 +202,9 @@ class _React:
                 continue
             at = max(at, value.end)
             if (found := step_of(value.value)) is not None:
-                found = replace(found, more=found.more or self._goes_on(at, limit))
+                found = replace(found, more=found.more or steps_follow(text, at, limit, self._reading))
                 return self._settled(found_of(found, self._reading, "react", self._before(step.start()), at))
         return None
-
-    def _goes_on(self, at: int, limit: int) -> bool:
-        """Whether nothing but further steps stand behind a step as a JSON object."""
-        text, more = self._text, False
-        while (at := _BETWEEN.match(text, at, limit).end()) < limit:  # type: ignore[union-attr]  # it may be empty
-            fence = fence_at(text, at)
-            opening = skip_blanks(text, fence.inner) if fence is not None else at
-            try:
-                value = read(text, opening, self._reading.rules("```", at_end=True, is_call=True))
-            except NotJsonError:
-                return False
-            if step_of(value.value) is None:
-                return False
-            at, more = max(value.end, fence.end if fence is not None else 0), True
-        return more
 
     def _settled(self, found: Found) -> Found:
         """The step with a note of what stands behind it and is dropped."""
@@ -400,5 +385,4 @@ def _clean(written: str, decoration: str) -> str:
 
 _ANSWER_INLINE = re.compile(r"(?P<label>[^:：]{1,60})[:：]\s*(?P<text>.*)", re.DOTALL)
 _BLOCK = re.compile(rf"^[ \t]*+(?P<value>\{{)|{FENCES}", re.MULTILINE)
-_BETWEEN = re.compile(r"[\s,;]*+")
 _STEP_KEY = re.compile(r"""\{\s*+(?:["']thought["']\s*+:|["']action(?:_input)?["']\s*+:)""")

@@ -13,6 +13,7 @@ from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.labels import is_answer_name
 from surefoot.core.parse.react_input import Given, bind
+from surefoot.core.parse.scan import fence_at, skip_blanks
 from surefoot.types.reply import Fault, ReplyWarning
 
 _NO_ACTION = re.compile(
@@ -46,6 +47,22 @@ def step_of(value: object) -> Step | None:
     if members is None or not isinstance(action := members.get("action"), str):
         return None
     return Step(action, given_of(members.get("action_input")))
+
+
+def steps_follow(text: str, at: int, limit: int, reading: Reading) -> bool:
+    """Whether further steps stand behind one, bare or in fences, and nothing else."""
+    more = False
+    while (at := _BETWEEN.match(text, at, limit).end()) < limit:  # type: ignore[union-attr]  # it may be empty
+        fence = fence_at(text, at)
+        opening = skip_blanks(text, fence.inner) if fence is not None else at
+        try:
+            value = read(text, opening, reading.rules("```", at_end=True, is_call=True))
+        except NotJsonError:
+            return False
+        if step_of(value.value) is None:
+            return False
+        at, more = max(value.end, fence.end if fence is not None else 0), True
+    return more
 
 
 def given_of(value: object) -> Given:
@@ -98,4 +115,5 @@ def read_schema(text: str, reading: Reading) -> Found | None:
     return replace(found, warnings=found.warnings | warnings)
 
 
+_BETWEEN = re.compile(r"[\s,;]*+")
 _STEP_KEY = re.compile(r"""\{\s*+["']?(?:thought|action)""")
