@@ -1,27 +1,32 @@
 """Pins of foreign tools between runs: first sights, changes, strict; and what a person's yes to one opens."""
 
+import asyncio
 import json
 import stat
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from surefoot import Agent, LoopConfig
+from surefoot import Agent, Budget, LoopConfig
 from surefoot.core.pins import pin_of
+from surefoot.core.replay import replay
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
 from surefoot.runtime.pins import LONGEST_DIFF, Pins, difference, pins_file
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.function import tool
-from surefoot.tools.mcp.declared import McpServer
+from surefoot.tools.mcp.declared import Declared, McpServer
 from surefoot.types.decisions import Ask, Deny
 from surefoot.types.errors import JournalError
-from surefoot.types.events import CallEnded, CallJudged, Event, ToolsSelected, ValuesEndorsed
+from surefoot.types.events import CallEnded, CallJudged, Event, ModelReplied, Task, ToolsSelected, ValuesEndorsed
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import Signal
+from surefoot.types.plan import PlanStep
+from surefoot.types.planning import PlanConfig
 from surefoot.types.ports import JournalStore, Tool, ToolCallContext
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
 
@@ -294,23 +299,161 @@ async def test_an_own_tool_that_takes_other_arguments_by_now_is_not_called() -> 
     assert (again.status, done) == ("completed", [("bo@y.example", "hello")])
 
 
-async def test_an_own_tool_that_has_another_effect_by_now_is_not_called() -> None:
-    store, done = MemoryJournal(), list[str]()
+class Gear:
+    """A tool whose declared effect is another from agent to agent. Its first call hangs if that is wanted."""
 
-    def tool_with(effect: Effect) -> Tool:
-        @tool(effect=effect)
-        def send(to: str, body: str) -> str:
-            """Send a text."""
-            done.append(f"{to}: {body}")
-            return "sent"
+    def __init__(self, *, hangs: bool = False) -> None:
+        self.hangs = hangs
+        self.began = asyncio.Event()
+        self.done: list[str] = []
 
-        return send
+    def declared(self, effect: Effect, *, idempotent: bool = False) -> Tool:
+        @tool(effect=effect, idempotent=idempotent, name="turn")
+        async def turn(place: str) -> str:
+            """Turn the gear at a place."""
+            self.began.set()
+            if self.hangs:
+                self.hangs = False
+                await asyncio.Event().wait()
+            self.done.append(place)
+            return f"turned at {place}"
 
-    script = [calls(("send", {"to": "bo@y.example", "body": "hello"}))]
-    first = Agent(ScriptedModel(script), tools=[tool_with("communicate")], journal=store, config=GUARDED)
-    run = await first.run("Send my colleague a hello.")
+        return turn
+
+
+ONE_STEP, MORE_STEPS = (LoopConfig(budget=Budget(max_steps=most)) for most in (1, 9))
+TURN, TURN_MORE, TURN_BACK = (calls(("turn", {"place": place})) for place in ("Ghent", "Ghent mill", "mill"))
+NOW = "was declared as a read when the run began, is now 'transact'"
+
+
+async def interrupted(agent: Agent, gear: Gear, task: str | Task = "Turn the gear at Ghent.") -> str:
+    """The id of a run that was broken off in the middle of its call."""
+    running = asyncio.ensure_future(agent.run(task, run_id="r"))
+    await gear.began.wait()
+    running.cancel()
+    await asyncio.wait((running,))
+    return "r"
+
+
+def question(run: Run) -> tuple[str, str, str]:
+    """Why a run waits, and the question of its first call."""
+    decision = run.waiting[0].decision
+    return run.status, run.reason, decision.reason if isinstance(decision, Ask) else ""
+
+
+async def replays(store: JournalStore, run_id: str) -> bool:
+    return replay([record.event for record in (await store.read_recorded(run_id))[0]]).differs_at is None
+
+
+@pytest.mark.parametrize("guard", [None, GuardConfig(), GuardConfig(mode="observe"), GuardConfig(mode="off")])
+async def test_each_call_of_a_tool_with_a_stricter_effect_than_when_the_run_began_is_asked_about(
+    guard: GuardConfig | None,
+) -> None:
+    store, gear = MemoryJournal(), Gear()
+    first = Agent(ScriptedModel([TURN]), [gear.declared("read")], journal=store, config=replace(ONE_STEP, guard=guard))
+    run = await first.run("Turn the gear at Ghent, and at the Ghent mill.")
+    second = Agent(ScriptedModel([TURN_MORE, TURN_BACK, "done"]), [gear.declared("transact")], journal=store)
+    run = await second.resume(run.id, config=MORE_STEPS)
+    assert question(run)[:2] == ("paused", "approval")
+    assert NOW in question(run)[2]
+    assert gear.done == ["Ghent"]
+    await second.approve(run.id, run.waiting[0].id, by="Ada")
+    run = await second.resume(run.id)
+    assert question(run)[:2] == ("paused", "approval")  # the next call is asked about as well
+    assert NOW in question(run)[2]
+    await second.refuse(run.id, run.waiting[0].id, by="Ada")
+    run = await second.resume(run.id)
+    assert (run.status, gear.done) == ("completed", ["Ghent", "Ghent mill"])
+    assert await replays(store, run.id)
+    at = next(r.seq for r in (await store.read_recorded(run.id))[0] if isinstance(r.event, ModelReplied)) + 1
+    fork = await Agent(ScriptedModel([]), [gear.declared("delete")], journal=store).fork(run.id, at)
+    assert question(fork)[:2] == ("paused", "approval")
+    assert "is now 'delete'" in question(fork)[2]
+    assert await replays(store, fork.id)
+
+
+async def test_an_approval_from_before_the_effect_was_another_does_not_count() -> None:
+    store, gear = MemoryJournal(), Gear()
+    first = Agent(ScriptedModel([TURN]), [gear.declared("communicate")], journal=store, config=GUARDED)
+    run = await first.run("Do what is to be done at the mill.")
     await first.approve(run.id, run.waiting[0].id, by="Ada")
-    second = Agent(ScriptedModel(["it was not sent"]), tools=[tool_with("transact")], journal=store, config=GUARDED)
+    second = Agent(ScriptedModel(["done"]), [gear.declared("transact")], journal=store)
+    run = await second.resume(run.id)
+    assert "was declared as 'communicate' when the run began, is now 'transact'" in question(run)[2]
+    assert gear.done == []
+    await second.approve(run.id, run.waiting[0].id, by="Ada")
+    assert ((await second.resume(run.id)).status, gear.done) == ("completed", ["Ghent"])
+
+
+@pytest.mark.parametrize(("once", "now"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("config", [LoopConfig(), GUARDED])
+async def test_a_call_interrupted_as_a_read_is_in_doubt_once_its_tool_is_no_read(
+    config: LoopConfig, once: bool, now: bool
+) -> None:
+    store, gear = MemoryJournal(), Gear(hangs=True)
+    reads = gear.declared("read", idempotent=once)
+    run_id = await interrupted(Agent(ScriptedModel([TURN]), [reads], journal=store, config=config), gear)
+    second = Agent(ScriptedModel(["done"]), [gear.declared("transact", idempotent=now)], journal=store)
+    await second.resume(run_id)
+    run = await second.resume(run_id)  # no less in doubt the second time
+    assert (run.status, run.reason, gear.done) == ("paused", "in_doubt", [])
+    await second.settle(run_id, run.waiting[0].id, "not_done", by="Ada")
+    run = await second.resume(run_id)
+    assert question(run)[:2] == ("paused", "approval")
+    assert NOW in question(run)[2]
+    await second.approve(run_id, run.waiting[0].id, by="Ada")
+    assert ((await second.resume(run_id)).status, gear.done) == ("completed", ["Ghent"])
+    assert await replays(store, run_id)
+
+
+async def test_a_step_of_a_plan_interrupted_as_a_read_is_in_doubt_too() -> None:
+    store, gear = MemoryJournal(), Gear(hangs=True)
+    config = LoopConfig(plan=PlanConfig(answer="off"))
+    steps = tuple(
+        PlanStep(name, "tool", tool_id="turn", parameters={"place": name}, dependencies=needs)
+        for name, needs in (("a", ()), ("b", ("a",)))
+    )
+    first = Agent(ScriptedModel([]), [gear.declared("read")], journal=store, reasoner="plan", config=config)
+    run_id = await interrupted(first, gear, Task("Turn the gear.", steps=steps))
+    second = Agent(ScriptedModel([]), [gear.declared("transact")], journal=store, reasoner="plan")
+    run = await second.resume(run_id)
+    assert (run.status, run.reason, gear.done) == ("paused", "in_doubt", [])
+    await second.settle(run_id, run.waiting[0].id, "not_done", by="Ada")
+    for _ in range(2):  # the interrupted step, and the one that had not begun
+        run = await second.resume(run_id)
+        assert question(run)[:2] == ("paused", "approval")
+        assert NOW in question(run)[2]
+        await second.approve(run_id, run.waiting[0].id, by="Ada")
+    assert ((await second.resume(run_id)).status, gear.done) == ("completed", ["a", "b"])
+    assert await replays(store, run_id)
+
+
+async def test_of_an_effect_that_became_laxer_the_recorded_one_counts_on() -> None:
+    store, gear = MemoryJournal(), Gear(hangs=True)
+    run_id = await interrupted(Agent(ScriptedModel([TURN]), [gear.declared("transact")], journal=store), gear)
+    second = Agent(ScriptedModel(["done"]), [gear.declared("read")], journal=store)
+    run = await second.resume(run_id)
+    assert (run.status, run.reason, gear.done) == ("paused", "in_doubt", [])
+    await second.settle(run_id, run.waiting[0].id, "not_done", by="Ada")
+    assert ((await second.resume(run_id)).status, gear.done) == ("completed", ["Ghent"])
+
+
+async def test_a_served_tool_that_is_declared_stricter_by_now_is_asked_about(tmp_path: Path) -> None:
+    def declared(effect: Effect) -> McpServer:
+        args = (str(HOSTILE), str(tmp_path / "log"))
+        given = {"echo": Declared(effect=effect)}
+        return McpServer("hostile", command=sys.executable, args=args, include=("echo",), tools=given)
+
+    store, (one, two) = MemoryJournal(), (calls(("hostile__echo", {"text": text})) for text in ("a", "b"))
+    first = Agent(ScriptedModel([one]), mcp=declared("read"), journal=store, config=ONE_STEP)
+    run = await first.run("Echo.")
+    await first.aclose()
+    second = Agent(ScriptedModel([two, "done"]), mcp=declared("transact"), journal=store)
+    run = await second.resume(run.id, config=MORE_STEPS)
+    assert question(run)[:2] == ("paused", "approval")
+    assert NOW in question(run)[2]
+    await second.approve(run.id, run.waiting[0].id, by="Ada")
     assert (await second.resume(run.id)).status == "completed"
     results = [r.event.result for r in (await store.read_recorded(run.id))[0] if isinstance(r.event, CallEnded)]
-    assert (done, ["has another effect" in one.content for one in results]) == ([], [True])
+    assert [one.is_error for one in results] == [False, False]
+    await second.aclose()

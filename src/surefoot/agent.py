@@ -196,7 +196,8 @@ class Agent:
             if state.run_id != run_id:  # it was forked, and died before it could say so
                 first.append(RunForked(run_id, state.run_id, state.seen))
             changes = self._cast.changes(state)
-            first += (RunResumed(by or "resume", changes, config), *anchor_late(state, config))
+            effects = await self._offers.effects_of(state.tools)
+            first += (RunResumed(by or "resume", changes, config, effects), *anchor_late(state, config))
             first += selected_anew(state, config)
             first += self._cast.remembered(_other_models(changes, state))
             return opened.left(await self._drive(journal, first, watch, stream=stream, state=state))
@@ -223,6 +224,7 @@ class Agent:
             records, _ = await self._store.read_recorded(run_id)
             state = fold(record.event for record in records[:at])
             config = bounded(config, state.reasoner, state.planning) if config is not None else None
+            effects = await self._offers.effects_of(state.tools)
             changes, selected = dict[str, Speaker](), tuple[Event, ...]()
             if state.task is not None:  # what cannot be driven is not made
                 changes = self._cast.changes(state)
@@ -230,7 +232,7 @@ class Agent:
             forked = new_id or new_run_id()
             await self._store.fork(run_id, at, forked)
             async with Opened(await self._store.open(forked)) as opened:
-                first: list[Event] = [RunForked(forked, run_id, at, changes, config), *selected]
+                first: list[Event] = [RunForked(forked, run_id, at, changes, config, effects), *selected]
                 first += self._cast.remembered(_other_models(changes, state))
                 return opened.left(await self._drive(opened.journal, first, watch, stream=stream, state=state))
 

@@ -101,7 +101,7 @@ class Opened:
 def asked_about(state: State, call_id: str, about: Literal["approval", "in_doubt"]) -> Call:
     """The question of that name that a person is asked. Raises `UsageError` where there is none of that kind."""
     call = next((call for call in Run.of(state).waiting if call.id == call_id), None)
-    waits_for = "in_doubt" if call is not None and call.attempts else "approval"
+    waits_for = "in_doubt" if call is not None and call.is_in_doubt else "approval"
     if call is None or waits_for != about:
         why = f"waits for {waits_for}, which is another question" if call else "does not wait for a person"
         raise UsageError(f"run {state.run_id}: call {call_id!r} {why}")

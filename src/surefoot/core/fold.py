@@ -9,14 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import assert_never
 
 from surefoot.core.gate.judge import REASONING_STEP
-from surefoot.core.guarded import forked, guard_of, heard, selected, with_answer, with_stage, with_start, with_verdict
+from surefoot.core.guarded import (
+    forked,
+    guard_of,
+    heard,
+    selected,
+    with_answer,
+    with_effects,
+    with_stage,
+    with_start,
+    with_verdict,
+)
 from surefoot.core.plan.folding import having_read, planning_of, with_plan
 from surefoot.core.plan.iterating import with_limit, with_tries
 from surefoot.core.plan.record import PlanRecord
 from surefoot.core.plan.resumed import forked as planning_forked
+from surefoot.core.plan.resumed import in_children
 from surefoot.core.plan.resumed import taken_up as planning_taken_up
 from surefoot.core.plan.steps import taken_up, with_step
 from surefoot.core.reasoners.shown import fit_of
@@ -173,6 +185,10 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
         taken = forked(taken)
         if taken.planning is not None:
             taken = changed(taken, planning=planning_forked(taken.planning, forked, taken.run_id))
+    if event.effects:
+        taken = with_effects(taken, event.effects)
+        if taken.planning is not None:
+            taken = changed(taken, planning=in_children(taken.planning, partial(with_effects, effects=event.effects)))
     taken = _ask_probes_again(taken)
     return anew(taken) if state.ending is not None and state.stuck else taken
 

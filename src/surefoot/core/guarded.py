@@ -5,6 +5,7 @@ Source: spec/guard.md, sections 3.2, 4.2, 4.9 and 4.11.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -12,13 +13,14 @@ from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.perception import hidden_in, key_of, nonce_of
 from surefoot.core.gate.record import BY_MODEL, GateRecord
 from surefoot.core.gate.sources import having_read
-from surefoot.core.state import Call, State, changed
+from surefoot.core.state import Call, State, changed, subset
 from surefoot.core.told import is_ours
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import CallJudged, IntentAnchored, ToolsSelected, ValuesEndorsed
 from surefoot.types.guard import ConstraintSet, GuardConfig, IntentAnchor
 from surefoot.types.guard_events import Asking, GuardEvent, JudgementMade, PerceptionSanitised
+from surefoot.types.tools import Catalogue, Effect, ToolSpec
 
 
 def guard_of(state: State, given: LoopConfig | None) -> GuardConfig | None:
@@ -44,6 +46,30 @@ def forked(state: State) -> State:
 
 def _is_allowed_by_a_person(call: Call) -> bool:
     return call.is_open and not call.attempts and call.rule == "person" and call.decision == Allow()
+
+
+def with_effects(state: State, effects: Mapping[str, Effect]) -> State:
+    """The state once tools have a stricter effect than on record: their open calls are judged anew.
+
+    Whether a call may be repeated was promised of the former effect, so none is.
+    """
+
+    def now(spec: ToolSpec) -> ToolSpec:
+        return replace(spec, effect=effects[spec.name], idempotent=False) if spec.name in effects else spec
+
+    tools = Catalogue(tuple(map(now, state.tools.tools)))
+    was = {spec.name: spec.effect for spec in state.tools.tools if spec.name in effects}
+    turn = state.turn
+    if turn is not None:
+        calls = tuple(
+            changed(call, spec=now(call.spec), decision=None, rule="")
+            if call.is_open and call.spec is not None and call.name in effects
+            else call
+            for call in turn.calls
+        )
+        turn = changed(turn, calls=calls, _memo={})
+    offered = subset(tools, state.offered.names)
+    return changed(state, tools=tools, offered=offered, redeclared={**was, **state.redeclared}, turn=turn, heads={})
 
 
 def heard(state: State, event: IntentAnchored | ValuesEndorsed) -> State:
@@ -187,12 +213,13 @@ def with_verdict(state: State, event: CallJudged) -> State:
 
 
 def with_start(state: State, call_id: str) -> State:
-    """The state once a call is about to run; a further attempt of it counts once."""
+    """The state once a call is about to run; of several attempts the last counts."""
     gate, call = state.gate, state.call(call_id)
-    if gate is None or call is None or call.spec is None or any(one.call_id == call_id for one in gate.started):
+    if gate is None or call is None or call.spec is None:
         return state
+    others = tuple(one for one in gate.started if one.call_id != call_id)
     started = gate.begun(call_id, call.spec, call.arguments, call.digest)
-    return changed(state, gate=replace(gate, started=(*gate.started, started)))
+    return changed(state, gate=replace(gate, started=(*others, started)))
 
 
 def with_answer(state: State, call_id: str) -> State:

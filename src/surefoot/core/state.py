@@ -35,7 +35,7 @@ from surefoot.types.messages import CallMode, ModelMessage, Usage
 from surefoot.types.plan import PlanStep
 from surefoot.types.progress import StepDecision
 from surefoot.types.reply import Fault, Parsed
-from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
+from surefoot.types.tools import Catalogue, Effect, ToolResult, ToolSpec
 
 Outcome = Literal["calls", "answer", "instruction", "cut", "no_step", "narrated", "empty", "fault", "refused"]
 """What a reply was: calls · an answer or other words that stand for themselves · a Thinker's instruction · words cut by
@@ -228,10 +228,11 @@ class State:
     """A run, as its events tell it.
 
     `speakers` are the models by role. `done` are the settled turns and `turn` the newest. `tools` are all tools of the
-    run, `offered` those that may be called now. `known` maps the key of a call to its result, as long as no call with
-    an effect has ended since. `trail` and `tried` tell whether the run gets anywhere, `limit_due` the limits
-    that are to be put on record next, `asked` those about which a person is asked, and `stuck` why the run has to end
-    ("": it need not). `seen` counts the events folded.
+    run, `offered` those that may be called now, `redeclared` those whose effect has become stricter since the run
+    began, with what it was. `known` maps the key of a call to its result, as long as no call with an effect has ended
+    since. `trail` and `tried` tell whether the run gets anywhere, `limit_due` the limits that are to be put on record
+    next, `asked` those about which a person is asked, and `stuck` why the run has to end ("": it need not). `seen`
+    counts the events folded.
     `found` and `hydrated` are what the task refers to and what was fetched of it; while that is fetched, its calls are
     in a turn of the role "prefetch", which nobody spoke. `heads` keeps what `core/view.py` derives from the fields that
     `RunStarted` sets, once for each role and mode; it is no part of the value. `plan` is how far a given plan has come,
@@ -245,6 +246,7 @@ class State:
     speakers: Mapping[str, SpeakerState] = field(default_factory=dict[str, SpeakerState])
     tools: Catalogue = Catalogue()
     offered: Catalogue = Catalogue()
+    redeclared: Mapping[str, Effect] = field(default_factory=dict[str, Effect])
     prompts: Mapping[str, str] = field(default_factory=dict[str, str])
     instructions: str = ""
     reasoner: str = "react"

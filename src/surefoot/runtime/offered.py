@@ -15,7 +15,7 @@ from surefoot.types.errors import UsageError
 from surefoot.types.events import Event
 from surefoot.types.plan import check_tool_name
 from surefoot.types.ports import Tool, ToolCallContext
-from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
+from surefoot.types.tools import Catalogue, Effect, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
     from surefoot.tools.mcp.files import McpGiven
@@ -72,16 +72,24 @@ class Offers:
     async def tools_of(self, known: Catalogue) -> Mapping[str, Tool]:
         """The tools for a run that goes on; one that has changed since it began refuses to be called.
 
-        Of the developer's own the parameters and the effect count: a call was judged, and approved, by those.
+        Of the developer's own the parameters count: a call was judged, and approved, by what they were then.
         """
         now = await self.now()
         specs = ((tool, known.get(tool.spec.name)) for tool in self._of)
         own = ((name, tool, known.get(name)) for name, tool in self._own.items())
         return {
             **now.tools,
-            **{name: _Changed(spec, what) for name, tool, spec in own if spec and (what := _change(spec, tool.spec))},
+            **{name: _Changed(spec) for name, tool, spec in own if spec and spec.parameters != tool.spec.parameters},
             **{spec.name: tool.known_as(spec) for tool, spec in specs if spec is not None},
         }
+
+    async def effects_of(self, known: Catalogue) -> Mapping[str, Effect]:
+        """The effects that are stricter now than a run knows them. Where one is laxer, the known one counts on."""
+        await self.now()
+        specs = [
+            tool.spec for tool in (*self._own.values(), *self._of)
+        ]  # hidden ones too, which the run may still know
+        return {spec.name: spec.effect for spec in specs if (was := known.get(spec.name)) and _is_stricter(spec, was)}
 
     async def aclose(self) -> None:
         """End the connections to MCP servers; `now` opens them again."""
@@ -103,14 +111,13 @@ class Offers:
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """An own tool as a run knows it, that takes other arguments by now, or has another effect."""
+    """An own tool as a run knows it, that takes other arguments by now."""
 
     spec: ToolSpec
-    what: str
 
     async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:  # noqa: ARG002  # as `Tool` has it
         """Never calls it."""
-        told = f"Not called: {self.spec.name} {self.what} than when this run began. Begin the task anew."
+        told = f"Not called: {self.spec.name} takes other arguments than when this run began. Begin the task anew."
         return ToolResult(told, "error", source=self.spec.name, trust="trusted")
 
     async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002  # as above
@@ -118,11 +125,9 @@ class _Changed:
         raise LookupError(f"{self.spec.name} has changed, and cannot tell whether an interrupted call took effect")
 
 
-def _change(known: ToolSpec, now: ToolSpec) -> str:
-    """What of a tool is not as a run knows it, in words; "" for nothing that counts."""
-    if known.parameters != now.parameters:
-        return "takes other arguments"
-    return "has another effect" if known.effect != now.effect else ""
+def _is_stricter(now: ToolSpec, was: ToolSpec) -> bool:
+    """Whether a tool may do what it could not: one that sends, pays or deletes does no less than another of these."""
+    return now.effect != was.effect and (was.effect == "read" or now.effect not in ("read", "write"))
 
 
 def _servers(mcp: McpGiven | Sequence[McpGiven] | McpServers) -> McpServers:

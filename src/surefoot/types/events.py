@@ -28,7 +28,7 @@ from surefoot.types.progress import LimitAction
 from surefoot.types.reply import Parsed
 from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.step_events import StepEvent
-from surefoot.types.tools import Catalogue, ToolResult
+from surefoot.types.tools import Catalogue, Effect, ToolResult
 
 VERSION = 2
 
@@ -110,24 +110,30 @@ class RunResumed:
     """Somebody took the run up again after it had stood still or ended; `None` leaves the configuration as it was.
 
     `speakers` are those that changed. Of another model, what was learnt of the old one no longer counts; the same model
-    in another call mode keeps what is known of it.
+    in another call mode keeps what is known of it. `effects` are those of tools that are stricter now than on record:
+    they count from here on, and a person is asked about each call.
     """
 
     by: str
     speakers: Mapping[str, Speaker] = field(default_factory=dict[str, Speaker])
     config: LoopConfig | None = None
+    effects: Mapping[str, Effect] = field(default_factory=dict[str, Effect])
     type: Literal["RunResumed"] = "RunResumed"
 
 
 @dataclass(frozen=True, slots=True)
 class RunForked:
-    """From here on this run goes its own way; all before is shared with `parent` up to its record `at` (exclusive)."""
+    """From here on this run goes its own way; all before is shared with `parent` up to its record `at` (exclusive).
+
+    The other fields are those of `RunResumed`.
+    """
 
     run_id: str
     parent: str
     at: int
     speakers: Mapping[str, Speaker] = field(default_factory=dict[str, Speaker])
     config: LoopConfig | None = None
+    effects: Mapping[str, Effect] = field(default_factory=dict[str, Effect])
     type: Literal["RunForked"] = "RunForked"
 
 

@@ -111,15 +111,28 @@ def unanchored_step(state: State, _call: Call) -> Decision:
     return Ask("this step was planned after untrusted text had been read, and goes beyond what the user asked for")
 
 
+def stricter_effect(state: State, call: Call) -> Decision:
+    """A tool that does more by now than when the run began was meant, or approved, as what it was then."""
+    was = state.redeclared.get(call.name)
+    if was is None or call.spec is None:
+        return Allow()
+    declared = f"a {was}" if was == "read" else repr(was)
+    return Ask(f"{call.name} was declared as {declared} when the run began, is now {call.spec.effect!r}")
+
+
 POLICIES: tuple[Policy, ...] = (
     reasoning_step,
     profile,
     no_finish_before_results,
     no_call_after_the_time,
     failed_before,
-    unanchored_step,
     guarded_path,
+    stricter_effect,
+    unanchored_step,
 )
+
+_WITHOUT_GUARD = {guarded_path.__name__, stricter_effect.__name__}
+"""Policies whose question is asked in every mode of the gate, too: watching alone lifts nothing that holds without."""
 
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -135,7 +148,9 @@ def judge(
     rule = ""
     for policy in policies:
         decision = policy(state, call)
-        if _STRICTNESS[decision.kind] > _STRICTNESS[strictest.kind]:
+        if isinstance(decision, Ask) and isinstance(strictest, Ask):
+            strictest = Ask(f"{strictest.reason}; {decision.reason}")
+        elif _STRICTNESS[decision.kind] > _STRICTNESS[strictest.kind]:
             strictest, rule = decision, policy.__name__
     if isinstance(strictest, Deny) or call.spec is None:
         return strictest, rule, NO_GROUNDS
@@ -144,15 +159,18 @@ def judge(
         if config is not None and config.mode == "enforce":  # a fork may begin before the words were read
             return Deny("refused: what the user asked for was not read before"), "unanchored", NO_GROUNDS
         return strictest, rule, NO_GROUNDS
-    gate = replace(state.gate, known=_known(state, state.gate), started=_begun(state, state.gate))
+    gate = replace(state.gate, known=_known(state, state.gate), started=_begun(state, state.gate, call))
     said = judged(gate.known, call.spec, call.arguments, gate.started)
     first = strictest, rule
     if isinstance(strictest, Ask) and said[0] == Allow():
         said = strictest, rule, said[2]
+    elif isinstance(strictest, Ask) and isinstance(said[0], Ask):
+        also = replace(said[2], also=(rule, *said[2].also))
+        said = Ask(f"{strictest.reason}; {said[0].reason}"), said[1], also
     if not is_dry and not isinstance(said[0], Deny) and _is_for_the_judge(state, gate, call, call.spec):
         said = tightened(gate, gate.judgements.get(call.id), said)
     decision, rule, grounds = _in_mode(gate, said)
-    if decision == Allow() and first[1] == guarded_path.__name__:  # watching alone lifts nothing that holds without
+    if decision == Allow() and first[1] in _WITHOUT_GUARD:
         decision, rule = first
     if isinstance(decision, Ask):
         grounds = gate.asking(call.spec, call.arguments, grounds)
@@ -166,7 +184,7 @@ def is_unheard(state: State, call: Call) -> bool:
         return False
     if any(isinstance(policy(state, call), Deny) for policy in POLICIES):
         return False
-    said = judged(_known(state, gate), call.spec, call.arguments, _begun(state, gate))
+    said = judged(_known(state, gate), call.spec, call.arguments, _begun(state, gate, call))
     if any(isinstance(decision, Deny) for decision in (said[0], _in_mode(gate, said)[0])):
         return False
     return _is_for_the_judge(state, gate, call, call.spec)
@@ -182,7 +200,7 @@ def asked_of(state: State, call: Call) -> Asked | None:
     """A call as the policies of the gate see it; None where there is no gate, or no such tool."""
     if state.gate is None or call.spec is None:
         return None
-    return asked_about(_known(state, state.gate), call.spec, call.arguments, _begun(state, state.gate))
+    return asked_about(_known(state, state.gate), call.spec, call.arguments, _begun(state, state.gate, call))
 
 
 def _known(state: State, gate: GateRecord) -> Known:
@@ -194,11 +212,12 @@ def _known(state: State, gate: GateRecord) -> Known:
     return replace(gate.known, step_kind=kind)
 
 
-def _begun(state: State, gate: GateRecord) -> tuple[Started, ...]:
-    """The calls that were started, and those of this reply that may run and come first: limits count them all."""
+def _begun(state: State, gate: GateRecord, call: Call) -> tuple[Started, ...]:
+    """What was started beside a call, and what of this reply may run and comes first: limits count them all."""
     known = {one.call_id for one in gate.started}
     first = (c for c in state.calls if c.is_waiting and c.decision == Allow() and c.id not in known)
-    return (*gate.started, *(gate.begun(c.id, c.spec, c.arguments, c.digest) for c in first if c.spec))
+    others = (one for one in gate.started if one.call_id != call.id)  # an attempt of its own counts once
+    return (*others, *(gate.begun(c.id, c.spec, c.arguments, c.digest) for c in first if c.spec))
 
 
 def _in_mode(gate: GateRecord, said: Judged) -> Judged:

@@ -50,6 +50,7 @@ def child_of(state: State, planning: Planning, step: PlanStep, attempt: int, arg
         task=state.task,
         speakers={role: changed(one, rounds=0) for role, one in state.speakers.items()},
         tools=state.tools,
+        redeclared=state.redeclared,
         prompts=state.prompts,
         instructions=state.instructions,
         scope=f"{step.step_id}.{attempt}",

@@ -59,6 +59,11 @@ def _anew(child: State, loops: Loops, speakers: Mapping[str, Speaker]) -> State:
     return in_words(changed_state(child, turn=turn, config=config, speakers=now, failure=None, ending=None, heads={}))
 
 
+def in_children(planning: Planning, change: Callable[[State], State]) -> Planning:
+    """The planning with a change in the states of its running steps."""
+    return changed(planning, children={name: change(child) for name, child in planning.children.items()})
+
+
 def _is_doubtful(call: Call) -> bool:
     return call.doubt == "unknown" or (call.result is not None and call.result.kind == "in_doubt")
 
@@ -68,5 +73,4 @@ def forked(planning: Planning, fork: Callable[[State], State], run_id: str) -> P
 
     A signature was for the run in which it was given.
     """
-    children = {name: changed_state(fork(child), run_id=run_id) for name, child in planning.children.items()}
-    return changed(planning, children=children, signed=0)
+    return changed(in_children(planning, lambda child: changed_state(fork(child), run_id=run_id)), signed=0)
