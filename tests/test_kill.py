@@ -174,3 +174,29 @@ async def test_what_was_approved_killed_and_not_done_is_made_once(tmp_path: Path
     records, wrong = await agent._store.read_recorded("r")  # pyright: ignore[reportPrivateUsage]  # nobody hands it out
     assert (wrong, replay([record.event for record in records]).differs_at) == ("", None)
     await agent.aclose()
+
+
+DEADLY = """
+import asyncio, os, sys
+from surefoot import Agent, SqliteJournal, tool
+from surefoot.testing.models import ScriptedModel, calls
+
+@tool(effect="read")
+def look() -> str:
+    "Look something up."
+    print("looked", flush=True)
+    os._exit(9)
+
+agent = Agent(ScriptedModel([calls(("look", {}))]), tools=[look], journal=SqliteJournal(sys.argv[1]))
+run = asyncio.run(agent.run("go", run_id="r") if sys.argv[2] == "run" else agent.resume("r"))
+print(run.status, run.reason)
+"""
+
+
+def test_a_read_that_ends_the_process_each_time_is_not_tried_for_ever(tmp_path: Path) -> None:
+    def said(how: str) -> str:
+        command = [sys.executable, "-c", DEADLY, str(tmp_path / "journal.db"), how]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout.strip()
+
+    told = [said(how) for how in ("run", *["resume"] * 4)]
+    assert told == [*["looked"] * 3, *["paused in_doubt"] * 2]

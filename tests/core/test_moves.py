@@ -136,6 +136,24 @@ def test_an_interrupted_call_that_cannot_be_undone_is_in_doubt() -> None:
     assert next_moves(fold((DoubtSettled("1.0", "not_done", "Ada"),), state)) == (Act("1.0"),)
 
 
+def test_what_may_be_repeated_is_in_doubt_once_it_was_broken_off_three_times() -> None:
+    state = after(replied(("look", {})), CallJudged("1.0", Allow()))
+    for attempt in (1, 2):
+        state = fold((CallStarted("1.0", attempt), RunResumed("Ada")), state)
+        assert next_moves(state) == (Act("1.0"),)
+        assert standing(state) == ""
+    third = fold((CallStarted("1.0", 3),), state)
+    assert next_moves(third, frozenset({Act("1.0")})) == ()  # it runs
+    assert next_moves(fold((CallEnded("1.0", ToolResult("42")),), third)) == (Think(2),)
+    dead = fold((RunResumed("Ada"),), third)
+    assert next_moves(dead) == ()
+    assert standing(dead) == "in_doubt"
+    assert next_moves(fold((DoubtSettled("1.0", "abandoned", "Ada"),), dead)) == (Think(2),)
+    again = fold((DoubtSettled("1.0", "not_done", "Ada"),), dead)
+    assert next_moves(again) == (Act("1.0"),)
+    assert standing(fold((CallStarted("1.0", 4), RunResumed("Ada")), again)) == "in_doubt"
+
+
 def test_a_probe_is_asked_before_a_person() -> None:
     state = after(replied(("pay", {})), CallJudged("1.0", Allow()), CallStarted("1.0"))
     assert next_moves(state) == (Probe("1.0"),)

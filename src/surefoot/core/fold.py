@@ -38,7 +38,7 @@ from surefoot.core.roles import PREFETCH, rounds_to_tell
 from surefoot.core.running import guidance
 from surefoot.core.speakers import goes_on, having_failed, having_learnt, having_said, speaking
 from surefoot.core.speculated import with_tree
-from surefoot.core.state import EMPTY, Call, State, Turn, changed, subset
+from surefoot.core.state import EMPTY, MOST_ATTEMPTS, Call, State, Turn, changed, subset
 from surefoot.core.touched import ROOT
 from surefoot.core.tracked import anew, answered, limited, with_reply, with_result, with_settled
 from surefoot.types.decisions import Allow, Ask, Deny
@@ -76,9 +76,6 @@ from surefoot.types.tools import ToolResult
 
 PROBE = "probe"
 """Who settles a doubt when it is not a person."""
-
-MOST_PROBED_ATTEMPTS = 3
-"""Attempts of one call after which a probe that says "not done" no longer lets it run again."""
 
 
 def fold(events: Iterable[Event], start: State = EMPTY) -> State:
@@ -288,7 +285,7 @@ def _settled(state: State, event: DoubtSettled) -> State:
             return _with_result(state, event.call_id, result)
         case "not_done":
             # a probe that says no again and again is not believed for ever
-            is_doubtful = event.by == PROBE and call is not None and call.attempts >= MOST_PROBED_ATTEMPTS
+            is_doubtful = event.by == PROBE and call is not None and call.attempts >= MOST_ATTEMPTS
             return _with_call(state, event.call_id, doubt="unknown" if is_doubtful else "not_done")
         case "unknown":
             return _with_call(state, event.call_id, doubt="unknown")

@@ -6,7 +6,7 @@ second engine: an interrupted call is simply a call that was started, has not en
 
     ended                         → nothing more
     to be started, not as it was  → refuse it: another profile counts since it was allowed, or its arguments changed
-    interrupted, may be repeated  → run it again
+    interrupted, may be repeated  → run it again, up to three times in all
     interrupted, has a probe      → ask the probe
     interrupted otherwise         → stand still: in doubt, a person has to speak
     enough questions open         → wait: no call is judged, and none begins, until a person has answered one
@@ -114,7 +114,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     calls = state.calls
     if still_open := [c for c in calls if c.is_open]:
         interrupted = _interrupted(still_open, under_way)
-        again = [c for c in interrupted if c.spec and c.spec.may_repeat and c.doubt != "unknown"]
+        again = [c for c in interrupted if c.may_run_again]
         allowed = Allow()
         checks = (profile,) if state.gate is None else (profile, digest_mismatch, refused_since)
         for call in (*again, *(c for c in still_open if c.is_waiting and c.decision is not None)):

@@ -45,6 +45,9 @@ the model or a content filter."""
 
 _LONGEST_STEP = 9
 
+MOST_ATTEMPTS = 3
+"""Attempts of one call after which only a person lets it run again: it may be what ends the process each time."""
+
 Record = TypeVar("Record", "Call", "Turn", "SpeakerState", "State")
 
 
@@ -99,11 +102,17 @@ class Call:
         return self.is_open and (not self.attempts or self.doubt == "not_done")
 
     @property
+    def may_run_again(self) -> bool:
+        """Whether it is run again if it was interrupted, and nobody is asked."""
+        may_repeat = self.spec is not None and self.spec.may_repeat
+        return may_repeat and self.doubt != "unknown" and self.attempts < MOST_ATTEMPTS
+
+    @property
     def is_in_doubt(self) -> bool:
-        """Whether it was interrupted, and only a person can say whether it took effect."""
+        """Whether it was interrupted, and only a person can say how it goes on."""
         if self.spec is None or not self.is_open or not self.attempts or self.doubt == "not_done":
             return False
-        return self.doubt == "unknown" or not (self.spec.may_repeat or self.spec.has_probe)
+        return not self.may_run_again and (self.doubt == "unknown" or not self.spec.has_probe)
 
     @property
     def key(self) -> str:
