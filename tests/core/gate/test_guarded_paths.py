@@ -11,7 +11,7 @@ from surefoot.core.state import EMPTY, Call
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.files import file_tools
 from surefoot.tools.workspace import Workspace
-from surefoot.types.decisions import Allow, Ask
+from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.guard import GuardConfig
 from surefoot.types.tools import ToolSpec
 
@@ -33,7 +33,9 @@ FOREIGN = ToolSpec("fs__write_file", "", {}, server="fs", origin="remote")
 def test_names_that_others_run_or_obey(path: str) -> None:
     assert is_guarded(path)
     for spec in (WRITE, FOREIGN):
-        assert isinstance(guarded_path(EMPTY, Call("1.0", "", spec.name, {"path": path, "text": "x"}, spec)), Ask)
+        decision = guarded_path(EMPTY, Call("1.0", "", spec.name, {"path": path, "text": "x"}, spec))
+        is_closed = spec is WRITE and "git/" in f"{path}/".lower().replace("\u200b", "").replace("./", "/")
+        assert isinstance(decision, Deny if is_closed else Ask), decision
 
 
 @pytest.mark.parametrize("path", ["summary.txt", "src/main.py", "Makefile.bak.txt", "git/config", "my.gitx", "bashrc"])
@@ -58,6 +60,16 @@ def test_other_names_are_free(path: str) -> None:
 )
 def test_which_tools_and_arguments(spec: ToolSpec, arguments: dict[str, object], asks: bool) -> None:
     assert isinstance(guarded_path(EMPTY, Call("1.0", "", spec.name, arguments, spec)), Ask) is asks
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("guard", [None, GuardConfig(mode="observe"), GuardConfig()])
+async def test_nobody_is_asked_about_a_folder_that_is_never_written(tmp_path: Path, guard: GuardConfig | None) -> None:
+    model = ScriptedModel([calls(("file_write", {"path": ".git/hooks/pre-push", "text": "x"})), "done"])
+    agent = Agent(model, tools=file_tools(Workspace(tmp_path)), config=LoopConfig(guard=guard))
+    run = await agent.run("Write x to .git/hooks/pre-push.")
+    assert (run.status, run.answer, (tmp_path / ".git").exists()) == ("completed", "done", False)
+    assert "version control" in str(model.requests[-1].messages)
 
 
 @pytest.mark.anyio

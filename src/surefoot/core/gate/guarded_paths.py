@@ -6,24 +6,28 @@ may write files as well. A tool of your own is your own word on what it may writ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.forms import normal_text
 from surefoot.core.gate.roles import leaves, name_of, role_of_name
 from surefoot.core.state import Call, State
-from surefoot.types.decisions import Allow, Ask, Decision
+from surefoot.types.decisions import Allow, Ask, Decision, Deny
 from surefoot.types.tools import ToolSpec
 
 _OURS = "file_write"
 _LONGEST_PATH = 4096
+
+_HISTORY = (".git", ".hg", ".svn", ".jj")
+"""Folders that `file_write` never writes, so that nobody need be asked."""
 
 GUARDED = (
     # run by a shell when it starts, or enters a folder
     *(".bash*", ".zsh*", ".zprofile", ".zlogin", ".zlogout", ".profile", ".login", ".logout", ".*shrc", ".inputrc"),
     *("config.fish", ".envrc", ".xprofile", ".xinitrc"),
     # run by version control and by the servers that build what is pushed
-    *(".git", ".hg", ".svn", ".jj", ".gitconfig", ".husky", ".githooks", ".pre-commit-config.y*ml"),
+    *(*_HISTORY, ".gitconfig", ".husky", ".githooks", ".pre-commit-config.y*ml"),
     *(".github", ".gitea", ".forgejo", ".circleci", ".buildkite", ".woodpecker*", ".gitlab-ci.y*ml", ".travis.y*ml"),
     *(".drone.y*ml", "jenkinsfile", "azure-pipelines.y*ml", "bitbucket-pipelines.y*ml"),
     # run by tests, builds and every start of an interpreter
@@ -42,13 +46,15 @@ def guarded_path(_state: State, call: Call) -> Decision:
     found = next((path for path in _paths(spec, call) if is_guarded(path)), None)
     if found is None or (not spec.declared and guess(spec, "all").effect == "read"):
         return Allow()
+    if spec.name == _OURS and is_guarded(found, _HISTORY):
+        return Deny("refused: folders of version control are not written by tools. Use another path.")
     return Ask(f"it writes {found[:200]!r}, which others run or obey later")
 
 
-def is_guarded(path: str) -> bool:
+def is_guarded(path: str, patterns: Sequence[str] = GUARDED) -> bool:
     """Whether a part of a path has such a name, however it is spelt."""
     parts = (normal_text(part).rstrip(". ") for part in path.replace("\\", "/").split("/"))
-    return any(fnmatchcase(part, pattern) for part in parts for pattern in GUARDED)
+    return any(fnmatchcase(part, pattern) for part in parts for pattern in patterns)
 
 
 def _paths(spec: ToolSpec, call: Call) -> list[str]:
