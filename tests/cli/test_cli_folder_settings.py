@@ -4,8 +4,6 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import cast
 
@@ -13,30 +11,13 @@ import pytest
 from cli_world import Command, Json, chat_server, says
 
 from surefoot import SqliteJournal
-from surefoot.cli.folder_settings import TAKEN
-from surefoot.cli.guarding import FIELDS
-from surefoot.cli.settings import config_in
+from surefoot.cli.settings import FILES, config_in
 from surefoot.journal import sqlite_file
-from surefoot.types.config import Budget, LoopConfig
+from surefoot.types.config import TABLES
 from surefoot.types.errors import JournalError, UsageError, extra_needed
-from surefoot.types.guard import GuardConfig
-from surefoot.types.knowledge import ConventionsConfig
-from surefoot.types.planning import PlanConfig
-from surefoot.types.prehydration import PreHydrationConfig
-from surefoot.types.profile import ToolProfile
-from surefoot.types.progress import StepIterationConfig
+from surefoot.types.settings import rows
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
-CLASSES: Mapping[str, type] = {
-    "budget": Budget,
-    "loop": LoopConfig,
-    "tool_profile": ToolProfile,
-    "step_iteration": StepIterationConfig,
-    "pre_hydration": PreHydrationConfig,
-    "guard": GuardConfig,
-    "plan": PlanConfig,
-    "conventions": ConventionsConfig,
-}
 STANDING = """
 [[standing]]
 id = "any"
@@ -118,7 +99,7 @@ def test_a_link_that_leaves_the_folder_is_not_read(surefoot: Command, tmp_path_f
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "a link that leads out of the folder, so it is not read; say --config surefoot.toml to use it" in done.err
     named = surefoot("run", "--model", "http://127.0.0.1:1/v1#m", "--config", "surefoot.toml", "x")
-    assert "no table or field 'token'" in named.err
+    assert "unknown table or field 'token'" in named.err
     own.unlink()
     (folder / "mine.toml").write_text("[budget]\nmax_steps = 3\n")
     own.symlink_to("mine.toml")
@@ -142,15 +123,11 @@ def test_what_tightens_and_limits_are_taken(folder: Path, table: str, lines: str
     assert config_in(path, is_found=True) == config_in(path)
 
 
-def test_each_field_is_in_the_table_or_on_the_page_as_one_that_needs_a_word() -> None:
+def test_what_is_not_always_taken_is_on_the_page() -> None:
     section = PAGE.split("## What a file that was only found may not say", 1)[1].split("\n## ", 1)[0]
-    elsewhere = set(CLASSES)
-    for table, config in CLASSES.items():
-        known = FIELDS if table == "guard" else tuple(one.name for one in fields(config) if one.name not in elsewhere)
-        assert TAKEN[table].keys() <= set(known)
-        for field in known:
-            is_always = field in TAKEN[table] and TAKEN[table][field](object(), Path("/"))
-            assert is_always or f"`{field}`" in section, f"[{table}] {field}"
+    names = [(f"`{name}`", row.found) for kind in TABLES.values() for name, row in rows(kind).items() if row.in_files]
+    assert not [name for name, found in names if found != "any" and name not in section]
+    assert all(f"`{name}`" in section for name in FILES)
 
 
 def test_the_example_of_the_page_is_one_that_a_folder_may_have(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from cli_world import Command, calls, chat_server, run_id_in, says, texts
 
 from surefoot import LoopConfig
-from surefoot.cli.options import GuardMode, Options
+from surefoot.cli.options import Options
 from surefoot.cli.settings import changed, config_in
 from surefoot.types.guard import GuardConfig
 
@@ -63,11 +63,11 @@ def test_an_empty_table_turns_the_gate_on_and_none_leaves_it_off(folder: Path) -
         ("mode = 'soft'", "[guard] mode='soft': choose one of off, observe, enforce"),
         ("strict = 1", "[guard] strict=1: give true or false"),
         ("max_asks = -1", "[guard] max_asks=-1: give a whole number"),
-        ("rules = []", "[guard] has no field 'rules'; there are mode, strict"),
+        ("rules = []", "[guard] has no field 'rules'; choose from mode, strict"),
         ("standing = []", "[guard] has no field 'standing'"),
         ("rules_file = 3", "[guard] rules_file=3: give the path of a file"),
         ("rules_file = 'gone.toml'", "gone.toml': the file cannot be read"),
-        ("rules_file = 'house.cedar'", "this is no TOML"),
+        ("rules_file = 'house.cedar'", "not valid TOML"),
         ("cedar_file = 'gone.cedar'", "[guard] cedar='"),
         ("cedar_file = 'rules.toml'", "this is no Cedar"),
         ("lexicon = { sending = ['ping'] }", "[guard] lexicon='sending': choose one of read, write"),
@@ -88,8 +88,8 @@ def test_options_beat_the_table_and_turn_the_gate_on(folder: Path) -> None:
         return made.guard if made else None
 
     assert guard() is None
-    assert guard(GuardConfig(strict=True), guard=GuardMode.off) == GuardConfig(mode="off", strict=True)
-    assert guard(guard=GuardMode.observe) == GuardConfig(mode="observe")
+    assert guard(GuardConfig(strict=True), settings={"guard": {"mode": "off"}}) == GuardConfig(mode="off", strict=True)
+    assert guard(settings={"guard": {"mode": "observe"}}) == GuardConfig(mode="observe")
     assert guard(cedar=folder / "house.cedar") == GuardConfig(cedar=PERMIT)
     ruled = guard(rules=folder / "rules.toml")
     assert ruled is not None

@@ -12,7 +12,7 @@ from cli_world import Command, Json, chat_server, ended, run_id_in, says, start
 from lab_world import REPAIRED, STEPS, lab, plan, planned, reflects, resumed
 
 from surefoot.cli.brief import brief_output, brief_parameters
-from surefoot.cli.options import Options, PlanSigning
+from surefoot.cli.options import Options
 from surefoot.cli.review import answer_on
 from surefoot.cli.settings import changed, config_in
 from surefoot.types.config import LoopConfig
@@ -264,23 +264,23 @@ def test_without_a_terminal_a_plan_to_be_reviewed_waits(surefoot: Command) -> No
 
 
 def test_what_options_say_about_plans(tmp_path: Path) -> None:
-    def said(**options: object) -> PlanConfig | None:
-        made = changed(Options(**options), LoopConfig())  # type: ignore[arg-type]  # options by name
+    def said(*, review_plan: bool | None = None, **plan: object) -> PlanConfig | None:
+        made = changed(Options(review_plan=review_plan, settings={"plan": plan}), LoopConfig())
         return made.plan if made else None
 
     assert said() is None
     assert said(review_plan=True) == PlanConfig(approve_plan="first")
-    assert said(review_plan=True, approve_plan=PlanSigning.every) == PlanConfig(approve_plan="every")
+    assert said(review_plan=True, approve_plan="every") == PlanConfig(approve_plan="every")
     assert said(max_replans=2, max_parallel=1) == PlanConfig(max_replans=2, max_parallel=1)
     with pytest.raises(UsageError, match="contradict"):
-        said(review_plan=True, approve_plan=PlanSigning.never)
+        said(review_plan=True, approve_plan="never")
     (tmp_path / "s.toml").write_text("[plan]\nmax_parallel = 2\nevaluators = []\nmax_replans = 3\n")
     by_file = config_in(tmp_path / "s.toml")
     assert by_file.plan == PlanConfig(max_parallel=2, evaluators=(), max_replans=3)
-    made = changed(Options(max_replans=5), by_file)
+    made = changed(Options(settings={"plan": {"max_replans": 5}}), by_file)
     assert made is not None
     assert made.plan == PlanConfig(max_parallel=2, evaluators=(), max_replans=5)
-    made = changed(Options(max_steps=50), LoopConfig(), "plan")
+    made = changed(Options(settings={"budget": {"max_steps": 50}}), LoopConfig(), "plan")
     assert made is not None
     assert made.plan == PlanConfig(max_llm_calls=50)
     assert made.budget.max_steps == 50

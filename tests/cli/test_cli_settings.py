@@ -10,7 +10,7 @@ import pytest
 from cli_world import Command, Json, calls, chat_server, run_id_in, says, texts
 
 from surefoot import Budget, LoopConfig
-from surefoot.cli.options import OnStuck, Options
+from surefoot.cli.options import Options
 from surefoot.cli.settings import changed, config_in
 from surefoot.types.errors import UsageError
 from surefoot.types.prehydration import PreHydrationConfig
@@ -77,16 +77,19 @@ def test_an_empty_file_is_the_defaults_and_an_empty_table_switches_on(settings: 
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("[bugdet]\nmax_steps = 1", "no table or field 'bugdet' at the top; there are budget, loop, tool_profile"),
+        (
+            "[bugdet]\nmax_steps = 1",
+            "unknown table or field 'bugdet' at the top; choose from budget, loop, tool_profile",
+        ),
         ("budget = 3", "'budget' has to be a table; write [budget]"),
         ("[[budget]]\nmax_steps = 1", "'budget' has to be a table"),
-        ("[budget]\nmax_step = 1", "[budget] has no field 'max_step'; there are max_steps, max_tokens"),
+        ("[budget]\nmax_step = 1", "[budget] has no field 'max_step'; choose from max_steps, max_tokens"),
         (
             "[budget]\nmax_steps = 0",
-            "[budget] max_steps=0: give a number above 0, or None for no limit (TOML has no None: leave",
+            "[budget] max_steps=0: give a whole number of at least 1, or None for no limit (TOML has no None: leave",
         ),
-        ("[budget]\nmax_steps = true", "[budget] max_steps=True: give a number above 0"),
-        ("[budget]\nshares = 3", "[budget] shares=3: give a table"),
+        ("[budget]\nmax_steps = true", "[budget] max_steps=True: give a whole number of at least 1"),
+        ("[budget]\nshares = 3", "[budget] shares=3: give a share for each role"),
         ("[budget.shares]\nthinker = 2", "[budget] shares={'thinker': 2}: give each role a share"),
         (f"[budget]\nmax_tokens = 1{'0' * 400}", "[budget] max_tokens=1000"),
         ("[loop.budget]\nmax_steps = 1", "[loop] has no field 'budget'; it is a table of its own: [budget]"),
@@ -94,15 +97,15 @@ def test_an_empty_file_is_the_defaults_and_an_empty_table_switches_on(settings: 
         ("[loop]\nfinish_with_reads = 'no'", "[loop] finish_with_reads='no': give true or false"),
         ("[loop.output_schema]\nconst = 2026-01-01", "JSON has no dates"),
         ("[loop.output_schema]\nconst = nan", "JSON has no dates, no inf and no nan"),
-        ("[tool_profile]\nincludes = ['a']", "[tool_profile] has no field 'includes'; there are include, exclude"),
+        ("[tool_profile]\nincludes = ['a']", "[tool_profile] has no field 'includes'; choose from include, exclude"),
         ("[tool_profile]\ninclude = 'a'", "[tool_profile] include='a': give a list of texts"),
         ("[step_iteration]\nenabled = 1", "[step_iteration] enabled=1: give true or false"),
         ("[step_iteration]\non_limit_reached = 'Stop'", "[step_iteration] on_limit_reached='Stop': choose one of"),
         ("[pre_hydration]\ntimeout = -1", "[pre_hydration] timeout=-1: give seconds above 0"),
         ("[[pre_hydration.custom_patterns]]\nref_type = 'x'\npattern = '('", "pattern='(': it does not compile"),
         ("[pre_hydration]\nresolution_tools = []", "[pre_hydration] resolution_tools=[]: give a table"),
-        ("[budget", "this is no TOML"),
-        ("x = [" + "[" * 5000, "this is no TOML"),
+        ("[budget", "not valid TOML"),
+        ("x = [" + "[" * 5000, "not valid TOML"),
     ],
 )
 def test_what_cannot_be_meant_is_one_line_that_names_file_table_field_and_remedy(
@@ -176,7 +179,7 @@ def test_a_file_that_is_named_or_linked_and_not_there_is_no_default(
     assert "there is no such settings file" in surefoot("run", "x").err
     settings.unlink()
     settings.write_bytes(b"\xff")
-    assert "this is no TOML" in surefoot("run", "x").err
+    assert "not valid TOML" in surefoot("run", "x").err
 
 
 def test_options_beat_the_file_field_by_field() -> None:
@@ -187,7 +190,14 @@ def test_options_beat_the_file_field_by_field() -> None:
         pre_hydration=PreHydrationConfig(max_references=3),
     )
     config = changed(
-        Options(max_steps=9, include=["c"], max_tools=2, verified_only=True, on_stuck=OnStuck.Escalate, prefetch=True),
+        Options(
+            prefetch=True,
+            settings={
+                "budget": {"max_steps": 9},
+                "tool_profile": {"include": ["c"], "max_tools": 2, "require_verified": True},
+                "step_iteration": {"on_limit_reached": "Escalate"},
+            },
+        ),
         by_file,
     )
     assert config == LoopConfig(

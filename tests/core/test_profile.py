@@ -251,8 +251,8 @@ def test_a_refused_call_is_told_the_nearest_names_that_it_may_use() -> None:
         ({"require_verified": "yes"}, "require_verified"),
         ({"trust_description": "remote"}, "trust_description"),
         ({"trust_description": None}, "trust_description"),
-        (["a"], "tool_profile"),
-        (None, "tool_profile"),
+        (["a"], "ToolProfile"),
+        (None, "ToolProfile"),
     ],
 )
 def test_a_profile_that_cannot_be_meant_is_an_error_that_names_field_and_value(value: object, field: str) -> None:

@@ -52,8 +52,8 @@ def test_an_empty_file_has_no_rules(file: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("[[rule]", "this is no TOML"),
-        ("x = [" + "[" * 5000, "this is no TOML"),
+        ("[[rule]", "not valid TOML"),
+        ("x = [" + "[" * 5000, "not valid TOML"),
         ("[rule]\nid = 'a'", "write [[rule]], with two brackets"),
         ("rule = ['a']", "rule 1 is no table"),
         ("[[rules]]\nid = 'a'", "there is no such table in a file of rules"),

@@ -41,14 +41,14 @@ def chosen_reasoner(options: Options, earlier: Recipe | None, state: State) -> s
     Raises `UsageError` for another one, and for options that it has no use for.
     """
     before = state.reasoner if state.task else earlier.reasoner if earlier else ""
-    said = options.reasoner.value if options.reasoner else ""
+    said = options.reasoner or ""
     if before and said and said != before:
         raise UsageError(
             f"run {state.run_id} has the reasoner {before} and keeps it: leave --reasoner out, or start a new run"
         )
     reasoner = before or said or "react"
     for name, (reasoners, remedy) in _GO_WITH.items():
-        if getattr(options, name) is not None and reasoner not in reasoners:
+        if options.said(name) is not None and reasoner not in reasoners:
             option = f"--{name.replace('_', '-')}"
             raise UsageError(
                 f"{option} goes with --reasoner {' or '.join(reasoners)}, and this run has {reasoner}: {remedy}"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, fields
-from enum import StrEnum
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
+
+from surefoot.runtime.templates import Thinking
+from surefoot.types.config import TABLES
+from surefoot.types.settings import defaults, rows
 
 JournalOption = Annotated[
     Path | None,
@@ -29,66 +33,12 @@ VerboseOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="For machines: one JSON object a line on stdout.")]
 
 
-class Mode(StrEnum):
-    """How a model is told to call tools."""
+Mode = Literal["auto", "native", "schema", "text"]
+ReasonerName = Literal["react", "mono", "dual", "plan"]
+Settled = Literal["done", "not-done", "abandon"]
 
-    auto = "auto"
-    native = "native"
-    schema = "schema"
-    text = "text"
-
-
-class ReasonerName(StrEnum):
-    """Who speaks in a run, and when it is over."""
-
-    react = "react"
-    mono = "mono"
-    dual = "dual"
-    plan = "plan"
-
-
-class PlanSigning(StrEnum):
-    """Which plans a person signs before they run."""
-
-    never = "never"
-    first = "first"
-    every = "every"
-
-
-class Settled(StrEnum):
-    """What became of a call in doubt."""
-
-    done = "done"
-    not_done = "not-done"
-    abandon = "abandon"
-
-
-class ThinkingStyle(StrEnum):
-    """How a model is asked to think before it acts."""
-
-    auto = "auto"
-    states = "states"
-    plain = "plain"
-    none = "none"
-
-
-class OnStuck(StrEnum):
-    """What happens to a step, or a run, that goes in circles."""
-
-    SkipStep = "SkipStep"
-    AbortTask = "AbortTask"
-    Escalate = "Escalate"
-    Replan = "Replan"
-    AnswerNow = "AnswerNow"
-
-
-class GuardMode(StrEnum):
-    """What the gate does about a call that it objects to."""
-
-    off = "off"
-    observe = "observe"
-    enforce = "enforce"
-
+_MARKUP = re.compile(r"`|\[([^]]*)\]\([^)]*\)")
+"""What Markdown adds to a sentence; of a link its words stay."""
 
 _MODEL, _TOOLS, _GUARD, _PLAN, _LIMITS = "Model", "Tools", "Guard", "With --reasoner plan", "Limits"
 
@@ -119,7 +69,7 @@ class Options:
         str | None, typer.Option(help="With dual: the Actor's model. Default: --model.", rich_help_panel=_MODEL)
     ] = None
     thinking: Annotated[
-        ThinkingStyle | None,
+        Thinking | None,
         typer.Option(help="With mono and dual: how the model is asked to think.", rich_help_panel=_MODEL),
     ] = None
     base_url: Annotated[
@@ -162,20 +112,6 @@ class Options:
     ] = None
     no_builtin: Annotated[bool, typer.Option("--no-builtin", help="No built-in tools.", rich_help_panel=_TOOLS)] = False
     no_tools: Annotated[bool, typer.Option("--no-tools", help="No tools at all.", rich_help_panel=_TOOLS)] = False
-    include: Annotated[
-        list[str] | None,
-        typer.Option(metavar="GLOB", help="Only tools of such a name; repeatable.", rich_help_panel=_TOOLS),
-    ] = None
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(metavar="GLOB", help="No tools of such a name; repeatable.", rich_help_panel=_TOOLS),
-    ] = None
-    max_tools: Annotated[
-        int | None, typer.Option(help="Tools that the model is offered, the first ones.", rich_help_panel=_TOOLS)
-    ] = None
-    verified_only: Annotated[
-        bool, typer.Option("--verified-only", help="Only tools that are verified.", rich_help_panel=_TOOLS)
-    ] = False
     prefetch: Annotated[
         bool | None,
         typer.Option(
@@ -183,12 +119,6 @@ class Options:
             help="Fetch files and pages that the task names before the model is asked, with the tools at hand.",
             show_default=False,
             rich_help_panel=_TOOLS,
-        ),
-    ] = None
-    guard: Annotated[
-        GuardMode | None,
-        typer.Option(
-            help="What the gate does about odd calls: nothing, note them, ask or refuse.", rich_help_panel=_GUARD
         ),
     ] = None
     rules: Annotated[
@@ -199,10 +129,6 @@ class Options:
         Path | None,
         typer.Option(metavar="FILE.cedar", help="Cedar policies; turns the gate on.", rich_help_panel=_GUARD),
     ] = None
-    approve_plan: Annotated[
-        PlanSigning | None,
-        typer.Option(help="Plans that pause the run until a person has signed them.", rich_help_panel=_PLAN),
-    ] = None
     review_plan: Annotated[
         bool | None,
         typer.Option(
@@ -211,35 +137,31 @@ class Options:
             rich_help_panel=_PLAN,
         ),
     ] = None
-    max_replans: Annotated[
-        int | None, typer.Option(help="Repairs of the plan. Default: no limit.", rich_help_panel=_PLAN)
-    ] = None
-    max_parallel: Annotated[
-        int | None, typer.Option(help="Steps that run side by side. Default: 4.", rich_help_panel=_PLAN)
-    ] = None
-    max_steps: Annotated[int | None, typer.Option(help="Model requests.", rich_help_panel=_LIMITS)] = None
-    max_rounds: Annotated[
-        int | None, typer.Option(help="With mono and dual: rounds. Default: 20.", rich_help_panel=_LIMITS)
-    ] = None
-    max_tokens: Annotated[int | None, typer.Option(help="Tokens, in and out.", rich_help_panel=_LIMITS)] = None
-    max_seconds: Annotated[float | None, typer.Option(help="Seconds driven.", rich_help_panel=_LIMITS)] = None
-    max_cost: Annotated[float | None, typer.Option(help="US dollars.", rich_help_panel=_LIMITS)] = None
-    on_stuck: Annotated[
-        OnStuck | None,
-        typer.Option(help="What happens to a step that goes in circles. Default: SkipStep.", rich_help_panel=_LIMITS),
-    ] = None
 
+    settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, Mapping[str, object]])
+    """What was said of fields that have an option of their own: by the table that they are in, and by name."""
+
+    def said(self, name: str) -> object:
+        """What was said for an option, by its name; None when nothing was."""
+        table, setting = SETTINGS.get(name, ("", ""))
+        return self.settings.get(table, {}).get(setting) if table else getattr(self, name)
+
+
+_PANELS = {"tool_profile": _TOOLS, "guard": _GUARD, "plan": _PLAN}
+
+SETTINGS: Mapping[str, tuple[str, str]] = {
+    row.option.removeprefix("--").replace("-", "_"): (table, name)
+    for table, kind in TABLES.items()
+    for name, row in rows(kind).items()
+    if row.option
+}
+"""The options that are fields of a configuration: the table and the field, by the option's name."""
 
 _KEPT = ("reasoner", "thinking", "guard", "rules", "cedar")
 """What a run keeps from its beginning on. To give another is refused, with the reason, and help does not offer it."""
 
 KEPT_BY_RESUME = _KEPT
-KEPT_BY_FORK = (
-    *_KEPT,
-    *("max_steps", "max_rounds", "max_tokens", "max_seconds", "max_cost", "on_stuck"),
-    *("include", "exclude", "max_tools", "verified_only", "prefetch"),
-    *("approve_plan", "review_plan", "max_replans", "max_parallel"),
-)
+KEPT_BY_FORK = frozenset((*_KEPT, "prefetch", "review_plan", *SETTINGS))
 
 
 def takes_options(command: Callable[..., None], hidden: Collection[str] = ()) -> Callable[..., None]:
@@ -248,21 +170,22 @@ def takes_options(command: Callable[..., None], hidden: Collection[str] = ()) ->
     Those of the names `hidden` are taken, and not shown in its help.
     """
     hints = get_type_hints(Options, include_extras=True)
-    hints.update({name: _without_help(hints[name]) for name in hidden})
-    names = tuple(field.name for field in fields(Options))
+    plain = {one.name: (hints[one.name], one.default) for one in fields(Options) if one.name != "settings"}
+    taken = plain | {name: (_of_setting(*place), None) for name, place in SETTINGS.items()}
     signature = inspect.signature(command, eval_str=True)
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [
         *(one for name, one in signature.parameters.items() if name != "options"),
         *(
-            inspect.Parameter(one.name, kind, default=one.default, annotation=hints[one.name])
-            for one in fields(Options)
+            inspect.Parameter(name, kind, default=default, annotation=_without_help(hint) if name in hidden else hint)
+            for name, (hint, default) in taken.items()
         ),
     ]
 
     def with_options(**given: object) -> None:
-        said = {name: given.pop(name) for name in names}
-        command(options=Options(**said), **given)  # type: ignore[arg-type]  # typer has converted them by these types
+        said = {name: given.pop(name) for name in taken}
+        options = {name: said[name] for name in plain}
+        command(options=Options(**options, settings=_tables(said)), **given)  # type: ignore[arg-type]  # typer has converted them by these types
 
     with_options.__name__ = command.__name__
     with_options.__doc__ = command.__doc__
@@ -271,7 +194,32 @@ def takes_options(command: Callable[..., None], hidden: Collection[str] = ()) ->
     return with_options
 
 
-def _without_help(hint: Any) -> Any:  # Any: an annotation, as typing has it
+def _of_setting(table: str, name: str) -> Any:  # Any: an annotation, as typing has it
+    """How typer takes a field of a configuration: its type, its meaning and its default come from its row."""
+    row = rows(TABLES[table])[name]
+    hint, default = get_type_hints(TABLES[table])[name], defaults(TABLES[table])[name]
+    is_list = hint == Sequence[str]
+    told = _MARKUP.sub(r"\1", row.meaning)
+    is_off = default in (None, False) or table == "guard"  # without the option there is no gate at all
+    ending = "; repeatable." if is_list else "." if is_off else f". Default: {default}."
+    option = typer.Option(
+        row.option,
+        help=told[:1].upper() + told[1:] + ending,
+        metavar="GLOB" if is_list else None,
+        rich_help_panel=_PANELS.get(table, _LIMITS),
+    )
+    return Annotated[(list[str] if is_list else hint) | None, option]
+
+
+def _tables(said: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    tables: dict[str, dict[str, object]] = {}
+    for option, (table, name) in SETTINGS.items():
+        if (value := said[option]) is not None:
+            tables.setdefault(table, {})[name] = value
+    return tables
+
+
+def _without_help(hint: Any) -> Any:  # Any: the same
     kind, option = get_args(hint)
     silent = copy(option)
     silent.hidden = True

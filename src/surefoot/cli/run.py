@@ -114,7 +114,7 @@ def resume(
     recipe = recipe_from(options, recipe_of(path, found.run_id), state)
     tools = tools_of(recipe, path)
     check_tools(state, tools, recipe)
-    if options.guard or options.rules or options.cedar:
+    if options.said("guard") or options.rules or options.cedar:
         raise UsageError(f"run {found.run_id} keeps the gate that it was started with; start a new run with another")
     config = changed(options, state.config, state.reasoner)
     if options.prefetch is not None and (state.found or state.turn or state.done):

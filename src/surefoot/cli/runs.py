@@ -42,9 +42,9 @@ from surefoot.types.summary import RunSummary
 T = TypeVar("T")
 
 OUTCOMES: Mapping[Settled, Outcome] = {
-    Settled.done: "done",
-    Settled.not_done: "not_done",
-    Settled.abandon: "abandoned",
+    "done": "done",
+    "not-done": "not_done",
+    "abandon": "abandoned",
 }
 """What is said of a call in doubt, as the journal has it."""
 
@@ -199,7 +199,7 @@ def approve(
         raise UsageError("--reason goes with --refuse")
     if outcome is not None and (refuse or yes):
         raise UsageError("--outcome settles a call in doubt, which is no yes or no: leave --refuse and --yes out")
-    if result and outcome is not Settled.done:
+    if result and outcome != "done":
         raise UsageError("--result goes with --outcome done")
 
     async def spoken(agent: Agent, found: Found) -> Run:

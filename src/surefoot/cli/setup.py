@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from surefoot.agent import Agent
 from surefoot.cli.casting import chosen_models, chosen_reasoner
@@ -75,8 +75,8 @@ def recipe_from(options: Options, earlier: Recipe | None = None, state: State = 
         tools=() if options.no_tools else tools,
         mcp=() if options.no_tools else mcp,
         reasoner=reasoner,
-        thinking=base.thinking if options.thinking is None else options.thinking.value,
-        call_mode=base.call_mode if options.call_mode is None else options.call_mode.value,
+        thinking=base.thinking if options.thinking is None else options.thinking,
+        call_mode=base.call_mode if options.call_mode is None else options.call_mode,
         temperature=base.temperature if options.temperature is None else options.temperature,
         seed=base.seed if options.seed is None else options.seed,
         settings=base.settings,
@@ -212,6 +212,6 @@ def _use(options: Options, before: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _call_mode(name: str) -> CallMode | Literal["auto"]:
-    if name not in {mode.value for mode in Mode}:
-        raise UsageError(f"there is no call mode {name!r}; choose one of {', '.join(Mode)}")
+    if name not in get_args(Mode):
+        raise UsageError(f"unknown call mode {name!r}; choose one of {', '.join(get_args(Mode))}")
     return cast("CallMode | Literal['auto']", name)  # one of the four, as was just asked

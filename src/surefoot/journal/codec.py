@@ -25,9 +25,9 @@ from surefoot.journal.upgrade import Record, upgrade
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.events import Event, RunForked, RunResumed, RunStarted
 from surefoot.types.messages import Usage
+from surefoot.types.settings import written
 from surefoot.types.summary import NO_RECORDS, RunSummary
 from surefoot.types.tools import Catalogue
-from surefoot.types.written import written
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

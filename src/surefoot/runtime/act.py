@@ -22,10 +22,10 @@ from surefoot.runtime.line import Line
 from surefoot.tools.calling import as_exception, failure, is_stopping
 from surefoot.tools.function import FunctionTool
 from surefoot.tools.retried import retried
-from surefoot.types.checks import is_number
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, DoubtSettled, Event
 from surefoot.types.ports import Tool, ToolCallContext
+from surefoot.types.settings import is_number
 from surefoot.types.tools import ResultKind, ToolResult
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from surefoot.types.checks import is_whole
 from surefoot.types.errors import ConfigError
+from surefoot.types.settings import is_whole
 
 
 @dataclass(slots=True)

@@ -24,9 +24,9 @@ from surefoot.types.plan import PlanStep
 from surefoot.types.plan_events import ProposalMade, ProposalRefused
 from surefoot.types.planning import PlanConfig
 from surefoot.types.selection import ToolSelectionResult
+from surefoot.types.settings import written
 from surefoot.types.step_events import ReasoningStepCompleted, ReasoningStepViolated, StepSkipped
 from surefoot.types.tools import Catalogue
-from surefoot.types.written import written
 
 PROPOSING = tuple(
     f"plan/{name}"

@@ -25,7 +25,7 @@ def rules_of(path: Path | str) -> tuple[tuple[Rule, ...], tuple[StandingRule, ..
     try:
         told = tomllib.loads(_text(path, "rules"))
     except (ValueError, RecursionError) as error:
-        raise ConfigError("rules", str(path), f"this is no TOML: {error}") from error
+        raise ConfigError("rules", str(path), f"not valid TOML: {error}") from error
     for name in told:
         if name not in ("rule", "standing"):
             raise ConfigError(

@@ -9,10 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from surefoot.types.checks import is_number, is_whole
 from surefoot.types.errors import ConfigError
 from surefoot.types.origins import Origin, Role, ValueKind
 from surefoot.types.rules import Rule, StandingRule
+from surefoot.types.settings import (
+    Check,
+    Settings,
+    choice,
+    flag,
+    mapping_of,
+    seconds,
+    setting,
+    text,
+    tuple_of,
+    whole,
+)
 from surefoot.types.tools import Effect
 
 EntityKind = Literal["email", "url", "account", "phone", "key", "id", "quoted", "file", "name"]
@@ -263,108 +274,133 @@ class Grounds:
 NO_GROUNDS = Grounds()
 
 
+def _words(effect: object, words: object) -> object:
+    if effect not in get_args(Effect):
+        raise ConfigError("lexicon", effect, f"choose one of {', '.join(get_args(Effect))}")
+    return _word_list(f"lexicon.{effect}", words)
+
+
+def _tuple_of(kind: type) -> Check:
+    return tuple_of(lambda one: isinstance(one, kind), f"give a tuple of {kind.__name__}")
+
+
+_word_list = tuple_of(lambda word: isinstance(word, str) and bool(word.strip()), "give a list of words")
+
+
 @dataclass(frozen=True, slots=True)
-class GuardConfig:
-    """How the gate judges (section 3.8).
+class GuardConfig(Settings):
+    """How the gate judges. What a model adds (`anchor`, `sanitise`, `judge`) only tightens. Raises `ConfigError`.
 
-    `mode`: "off" keeps only that hidden tools, faulty arguments and calls in reasoning steps do not run; "observe"
-    judges and only notes; "enforce" decides. `strict`: nobody is there to ask, so every question is a refusal.
-    `two_faults`, `content_tokens`, `fetch`: what follows from an effect not asked for with a bad value, from an odd
-    token in a text, from a fetch of an address that is not the user's. `guess`: whose tools without a declared effect
-    get one from their names. `pins`: whether a foreign tool counts as it was when it was first seen ("first-use"), or
-    is hidden until a person has pinned it ("strict"). `approvals`: whether a question stops all new calls ("pause") or
-    only those that have to wait for it ("queue"), or is a refusal ("deny"). With `max_asks` questions open nothing new
-    begins until a person has answered one; 0 asks nobody, as "deny". After `approval_timeout_s` the answer to a
-    question is no. `lexicon` adds words to effects, `{"communicate": ("ping",)}`; `constraints` hold for every run.
-    `rules` only tighten, `standing` always allow one thing, `cedar` is the text of Cedar policies ("": none; needs the
-    extra `cedar`), `user` whose runs these are to them.
-
-    What a model adds, which only tightens: `anchor` "model" has it read the user's words, `sanitise` "model" name
-    passages of results that are not to be shown, `judge` look at each call that does more than read. `judge` is "" for
-    nobody, "self" for the run's own model, or the name of another, which is then asked for all three. A stage that
-    gives no good reply within `stage_timeout_s` has failed, and asks a person where it matters.
-
-    `speculate` has a model name ways to go on before each reply of a step with tools; the gate judges each, and one is
-    recommended. With `direct` its calls are made without asking the model, and judged again. After `max_backtracks`
-    failures of taken branches, a step goes on without; after `max_trees` of which nothing survives, the model is told
-    why, or the step of a plan fails. `memory` keeps the shapes of calls that went well beside the journal.
+    A stage that gives no good reply within `stage_timeout_s` has failed, and asks a person where it matters.
+    Source: spec/guard.md, section 3.8.
     """
 
-    mode: Literal["off", "observe", "enforce"] = "enforce"
-    strict: bool = False
-    two_faults: Literal["deny", "ask"] = "deny"
-    content_tokens: Literal["ask", "allow"] = "ask"
-    fetch: Literal["ask", "allow"] = "ask"
-    guess: Literal["own", "all", "none"] = "own"
-    pins: Literal["first-use", "strict"] = "first-use"
-    approvals: Literal["pause", "queue", "deny"] = "pause"
-    approval_timeout_s: float = 86_400.0
-    max_asks: int = 10
-    reasoning_retries: int = 2
-    lexicon: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    constraints: tuple[SecurityConstraint, ...] = ()
-    rules: tuple[Rule, ...] = ()
-    standing: tuple[StandingRule, ...] = ()
-    cedar: str = ""
-    user: str = ""
-    anchor: Literal["rules", "model"] = "rules"
-    sanitise: Literal["rules", "model"] = "rules"
-    judge: str = ""
-    stage_timeout_s: float = 120.0
-    speculate: bool = False
-    direct: bool = False
-    memory: bool = False
-    max_backtracks: int = 3
-    max_trees: int = 2
+    mode: Literal["off", "observe", "enforce"] = setting(
+        "enforce",
+        choice("off", "observe", "enforce"),
+        "`enforce` decides; `observe` notes what would be decided and lets it run; `off`: as without a guard",
+        found=("enforce",),
+        option="--guard",
+    )
+    strict: bool = setting(
+        False,
+        flag,
+        "nobody is there to ask: every question is a refusal, and destinations are looked at more strictly",
+    )
+    two_faults: Literal["deny", "ask"] = setting(
+        "deny", choice("deny", "ask"), "an effect not asked for with a bad value: `deny` or `ask`", found="default"
+    )
+    content_tokens: Literal["ask", "allow"] = setting(
+        "ask", choice("ask", "allow"), "an odd address or the like inside a text: `ask` or `allow`", found="default"
+    )
+    fetch: Literal["ask", "allow"] = setting(
+        "ask", choice("ask", "allow"), "a fetch of an address that is not the user's: `ask` or `allow`", found="default"
+    )
+    guess: Literal["own", "all", "none"] = setting(
+        "own",
+        choice("own", "all", "none"),
+        "whose tools without a declared effect get one from their names; else `all`, `none`",
+        found=("none",),
+    )
+    pins: Literal["first-use", "strict"] = setting(
+        "first-use",
+        choice("first-use", "strict"),
+        "a foreign tool counts as it was when first seen; `strict`: it is hidden until a person has pinned it",
+    )
+    approvals: Literal["pause", "queue", "deny"] = setting(
+        "pause",
+        choice("pause", "queue", "deny"),
+        "a question stops all new calls; `queue`: only those that have to wait for it; `deny`: it is a refusal",
+        found=("deny",),
+    )
+    approval_timeout_s: float = setting(86_400.0, seconds, "seconds after which the answer is no", found="at most")
+    max_asks: int = setting(
+        10,
+        whole(0),
+        "questions that may be open at once; then nothing begins until one is answered. 0: nobody is asked, as with "
+        "`deny`",
+        found="at most",
+    )
+    reasoning_retries: int = setting(
+        2, whole(0), "further tries of a thinking step that called a tool ([steps](steps.md))"
+    )
+    lexicon: Mapping[str, tuple[str, ...]] = setting(
+        dict[str, tuple[str, ...]],
+        mapping_of(_words, "give a table of effects and their words"),
+        'words of yours for effects: `{communicate = ["ping"]}`',
+        found="default",
+    )
+    constraints: tuple[SecurityConstraint, ...] = setting(
+        (), _tuple_of(SecurityConstraint), "in Python: what holds for every run", in_files=False
+    )
+    rules: tuple[Rule, ...] = setting(
+        (),
+        _tuple_of(Rule),
+        "rules of yours, which only tighten; in a file the one that `rules_file` names ([rules](rules.md))",
+        in_files=False,
+    )
+    standing: tuple[StandingRule, ...] = setting(
+        (), _tuple_of(StandingRule), "what you always allow; in a file the one that `rules_file` names", in_files=False
+    )
+    cedar: str = setting(
+        "",
+        text,
+        "Cedar policies; in a file the one that `cedar_file` names; needs the extra `cedar`",
+        in_files=False,
+    )
+    user: str = setting("", text, "whose runs these are to Cedar", found="default")
+    anchor: Literal["rules", "model"] = setting(
+        "rules", choice("rules", "model"), "`model`: a model reads the user's words, too", found="default"
+    )
+    sanitise: Literal["rules", "model"] = setting(
+        "rules", choice("rules", "model"), "`model`: a model names passages of results that are not to be shown"
+    )
+    judge: str = setting(
+        "",
+        text,
+        "who looks at each call that does more than read: nobody, the run's own model (`self`), or the model of this "
+        "name, which is then asked for `anchor` and `sanitise`, too",
+        found=("self",),
+    )
+    stage_timeout_s: float = setting(120.0, seconds, "seconds for each request of these stages")
+    speculate: bool = setting(False, flag, "ways to go on are named and judged before each reply", found="default")
+    direct: bool = setting(
+        False,
+        flag,
+        "with `speculate`: recommended calls are made without asking the model",
+        found="default",
+    )
+    memory: bool = setting(
+        False,
+        flag,
+        "with `speculate`: shapes of calls that went well are kept",
+        found="default",
+    )
+    max_backtracks: int = setting(3, whole(0), "with `speculate`: failed branches after which a step goes on without")
+    max_trees: int = setting(2, whole(1), "with `speculate`: trees of which nothing survives")
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ConfigError(name, getattr(self, name), f"choose one of {', '.join(choices)}")
-        for name, least in (("max_asks", 0), ("reasoning_retries", 0), ("max_backtracks", 0), ("max_trees", 1)):
-            if not is_whole(getattr(self, name), least):
-                raise ConfigError(name, getattr(self, name), f"give a whole number of at least {least}")
-        for name in ("approval_timeout_s", "stage_timeout_s"):
-            if not (is_number(getattr(self, name)) and getattr(self, name) > 0):
-                raise ConfigError(name, getattr(self, name), "give seconds above 0")
-        for name, kind in _KINDS.items():
-            if not isinstance(getattr(self, name), kind):
-                raise ConfigError(name, getattr(self, name), f"give a {kind.__name__}")
+        Settings.__post_init__(self)
         for name in ("direct", "memory"):
             if getattr(self, name) and not self.speculate:
                 raise ConfigError(name, getattr(self, name), "it needs speculate=True")
-        for name, part in (("constraints", SecurityConstraint), ("rules", Rule), ("standing", StandingRule)):
-            if not all(isinstance(one, part) for one in getattr(self, name)):
-                raise ConfigError(name, getattr(self, name), f"give a tuple of {part.__name__}")
-        for effect, words in self.lexicon.items():
-            if effect not in get_args(Effect):
-                raise ConfigError("lexicon", effect, f"name effects: {', '.join(get_args(Effect))}")
-            if not isinstance(words, tuple | list) or not all(map(_is_word, words)):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
-                raise ConfigError("lexicon", words, "give the words of an effect as a tuple of texts")
-
-
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-_KINDS: Mapping[str, type] = {
-    **dict.fromkeys(("strict", "speculate", "direct", "memory"), bool),
-    "lexicon": Mapping,
-    "constraints": tuple,
-    "rules": tuple,
-    "standing": tuple,
-    "cedar": str,
-    "user": str,
-    "judge": str,
-}
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "mode": ("off", "observe", "enforce"),
-    "two_faults": ("deny", "ask"),
-    "content_tokens": ("ask", "allow"),
-    "fetch": ("ask", "allow"),
-    "guess": ("own", "all", "none"),
-    "pins": ("first-use", "strict"),
-    "approvals": ("pause", "queue", "deny"),
-    "anchor": ("rules", "model"),
-    "sanitise": ("rules", "model"),
-}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
-from surefoot.types.checks import is_share, is_whole
 from surefoot.types.errors import ConfigError, SurefootError
+from surefoot.types.settings import Settings, is_whole, or_none, row, setting, share, tuple_of, whole
 
 KnowledgeType = Literal["Fact", "Procedure", "Pattern", "Shared"]
 KNOWLEDGE_TYPES: tuple[str, ...] = get_args(KnowledgeType)
@@ -58,8 +58,7 @@ class Knowledge:
             raise ConfigError("subject", self.subject, "there is nothing to know; give text")
         if self.type not in KNOWLEDGE_TYPES:
             raise ConfigError("type", self.type, f"choose one of {', '.join(KNOWLEDGE_TYPES)}")
-        if not is_share(self.confidence):
-            raise ConfigError("confidence", self.confidence, "give a number from 0 to 1")
+        share("confidence", self.confidence)
 
     @property
     def content(self) -> str:
@@ -116,39 +115,32 @@ class ConventionResult:
     errors: tuple[str, ...] = ()
 
 
+def _path(name: str, value: object) -> object:
+    path = str(value) if isinstance(value, PurePath) else value
+    if not (isinstance(path, str) and path.strip() and "\0" not in path):
+        raise ConfigError(name, value, "give a path")
+    return path
+
+
+def _is_plain_name(name: object) -> bool:
+    return isinstance(name, str) and name not in ("", ".", "..") and name.isprintable() and not {"/", "\\"} & {*name}
+
+
 @dataclass(frozen=True, slots=True)
-class ConventionsConfig:
-    """Where conventions come from. Source: spec/primitives.md, 4.5 and 5.
+class ConventionsConfig(Settings):
+    """Where conventions come from. Raises `ConfigError`. Source: spec/primitives.md, 4.5 and 5."""
 
-    `root` is the workspace. In each directory the first of `files` that is there and not empty counts; () reads none.
-    `max_bytes` is for all files of one lookup together. `store` is the path of the knowledge store, None for none:
-    then there are files only, and nothing can be stored. Raises `ConfigError`.
-    """
-
-    root: str
-    files: tuple[str, ...] = CONVENTION_FILES
-    max_bytes: int = 32_768
-    store: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("root", "store"):
-            value: object = getattr(self, name)
-            if isinstance(value, PurePath):
-                value = str(value)
-                object.__setattr__(self, name, value)
-            is_path = isinstance(value, str) and value.strip() and "\0" not in value
-            if not (is_path or (name == "store" and value is None)):
-                raise ConfigError(name, value, "give a path")
-        files = cast("object", self.files)  # a file of settings may hold anything
-        if isinstance(files, list):  # as JSON has it
-            object.__setattr__(self, "files", tuple(self.files))
-        if not isinstance(files, list | tuple):
-            raise ConfigError("files", files, "give a list of names, () for none")
-        for file in self.files:
-            if not _is_plain_name(file):
-                raise ConfigError("files", file, "give plain file names, without folders")
-        if not is_whole(self.max_bytes, 0):
-            raise ConfigError("max_bytes", self.max_bytes, "give a whole number of at least 0")
+    root: str = field(metadata=row(_path, "the workspace; in Python it has to be given", "inside"))
+    files: tuple[str, ...] = setting(
+        CONVENTION_FILES,
+        tuple_of(_is_plain_name, "give a list of plain file names, without folders; () for none"),
+        "in each directory the first that is there and not empty counts; `[]` reads none",
+        found="pages",
+    )
+    max_bytes: int = setting(32_768, whole(0), "of all files of one reading together")
+    store: str | None = setting(
+        None, or_none(_path, "no store"), "path of the knowledge store; none: nothing is stored", found="default"
+    )
 
 
 def checked_limit(limit: object) -> int:
@@ -156,7 +148,3 @@ def checked_limit(limit: object) -> int:
     if not is_whole(limit, LEAST_LIMIT) or limit > MOST_LIMIT:
         raise ConfigError("limit", limit, f"give a whole number from {LEAST_LIMIT} to {MOST_LIMIT}")
     return limit
-
-
-def _is_plain_name(name: object) -> bool:
-    return isinstance(name, str) and name not in ("", ".", "..") and name.isprintable() and not {"/", "\\"} & {*name}

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from surefoot.types.checks import is_number, is_whole
 from surefoot.types.errors import UsageError
+from surefoot.types.settings import is_number, is_whole
 from surefoot.types.tools import Trust
 
 StepKind = Literal["tool", "agent", "reasoning", "response", "skip"]

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from surefoot.types.checks import is_number, is_whole
-from surefoot.types.errors import ConfigError
 from surefoot.types.plan import RESERVED, PlanStep
+from surefoot.types.settings import Settings, above_zero, choice, or_none, seconds, setting, text, tuple_of, whole
 from surefoot.types.tools import Trust
 
 ProposalKind = Literal["select_initial", "decompose", "step_reflection", "overall_reflection", "select_corrective"]
@@ -20,97 +19,57 @@ ANSWER = "__answer__"
 RESERVED_IDS: frozenset[str] = frozenset({ANSWER, *RESERVED})
 """Ids that no step of a plan has: names that mean something else to whoever runs it."""
 
-_LEAST: Mapping[str, int] = {
-    "max_parallel": 1,
-    "transient_retries": 0,
-    "reasks": 0,
-    "llm_repairs": 0,
-    "same_error_limit": 1,
-    "no_progress_rounds": 1,
-    "completion_threshold": 1,
-    "select_all_below": 0,
-    "shortlist_max": 1,
-    "selected_max": 1,
-    "max_steps": 1,
-    "history_max_tokens": 200,
-    "chapter_max_chars": 20,
-}
-_LEAST_OR_NONE: Mapping[str, int] = {
-    "max_replans": 0,
-    "max_llm_calls": 0,
-    "max_tool_calls": 0,
-    "max_tokens": 1,
-}
+_NO_LIMIT = "no limit"
 
 
 @dataclass(frozen=True, slots=True)
-class PlanConfig:
-    """How the reasoner `plan` goes about it. Times in seconds; None is no limit.
+class PlanConfig(Settings):
+    """How the reasoner `plan` goes about it. Raises `ConfigError`. Source: spec/planning.md, section 1."""
 
-    `max_parallel`: steps that run or are reflected on at once. `step_timeout_s`: one attempt of one tool step that
-    names no other. `transient_retries`: by the engine, for each step. `reasks`, `llm_repairs`: further tries after a
-    refused proposal, and after one that cannot be read or a plan that has faults. `same_error_limit`: how often a step
-    may fail in the same way before the run as a whole is thought about. `max_replans`, `max_llm_calls`,
-    `max_tool_calls`, `deadline_s`, `max_tokens`, `max_cost_usd`: ceilings of a run. `no_progress_rounds`,
-    `completion_threshold` (per cent): when a run is over. `select_all_below`: a catalogue this small is taken whole.
-    `shortlist_max`, `selected_max`, `max_steps`: the most that a model sees, may choose, and may plan.
-    `history_max_tokens`, `chapter_max_chars`: what reflections read and write. `approve_plan`: whether a person signs
-    the first plan, or every one. `answer` "auto" has an answer written at the end. `evaluators`: by name, what looks at
-    a run whose steps are done. `model`: who is asked for proposals; "" is the run's own.
-    Source: spec/planning.md, section 1. Raises `ConfigError`.
-    """
-
-    max_parallel: int = 4
-    step_timeout_s: float = 120.0
-    transient_retries: int = 2
-    reasks: int = 1
-    llm_repairs: int = 2
-    same_error_limit: int = 2
-    max_replans: int | None = None
-    max_llm_calls: int | None = 200
-    max_tool_calls: int | None = 500
-    deadline_s: float | None = 3600.0
-    max_tokens: int | None = None
-    max_cost_usd: float | None = None
-    no_progress_rounds: int = 3
-    completion_threshold: int = 80
-    select_all_below: int = 8
-    shortlist_max: int = 40
-    selected_max: int = 24
-    max_steps: int = 40
-    history_max_tokens: int = 6000
-    chapter_max_chars: int = 800
-    approve_plan: Literal["never", "first", "every"] = "never"
-    answer: Literal["auto", "off"] = "auto"
-    evaluators: tuple[str, ...] = ("nothing_done",)
-    model: str = ""
-
-    def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            if not is_whole(getattr(self, name), least):
-                raise ConfigError(name, getattr(self, name), f"give a whole number of at least {least}")
-        for name, least in _LEAST_OR_NONE.items():
-            value = getattr(self, name)
-            if value is not None and not is_whole(value, least):
-                raise ConfigError(name, value, f"give a whole number of at least {least}, or None for no limit")
-        if not (is_number(self.step_timeout_s) and self.step_timeout_s > 0):
-            raise ConfigError("step_timeout_s", self.step_timeout_s, "give seconds above 0")
-        for name in ("deadline_s", "max_cost_usd"):
-            value = getattr(self, name)
-            if value is not None and not (is_number(value) and value > 0):
-                raise ConfigError(name, value, "give a number above 0, or None for no limit")
-        if self.completion_threshold > 100:  # noqa: PLR2004  # per cent
-            raise ConfigError("completion_threshold", self.completion_threshold, "give per cent, up to 100")
-        if self.approve_plan not in ("never", "first", "every"):
-            raise ConfigError("approve_plan", self.approve_plan, "choose one of never, first, every")
-        if self.answer not in ("auto", "off"):
-            raise ConfigError("answer", self.answer, "choose one of auto, off")
-        names: object = self.evaluators
-        if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in self.evaluators):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
-            raise ConfigError("evaluators", self.evaluators, "give names, such as ('nothing_done',)")
-        object.__setattr__(self, "evaluators", tuple(self.evaluators))
-        if not isinstance(self.model, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
-            raise ConfigError("model", self.model, "give a model by its name, or '' for the run's own")
+    max_parallel: int = setting(4, whole(1), "steps that run, or are thought about, at once", option="--max-parallel")
+    step_timeout_s: float = setting(
+        120.0, seconds, "seconds for one attempt of a tool step; a tool or a step may name its own"
+    )
+    transient_retries: int = setting(2, whole(0), "tries by the engine alone, for each step")
+    reasks: int = setting(1, whole(0), "further tries after a refused proposal")
+    llm_repairs: int = setting(2, whole(0), "further tries after a proposal that cannot be read, or a plan with faults")
+    same_error_limit: int = setting(
+        2, whole(1), "failures of one kind after which the run as a whole is thought about, not the step alone"
+    )
+    max_replans: int | None = setting(None, or_none(whole(0), _NO_LIMIT), "repairs of the plan", option="--max-replans")
+    max_llm_calls: int | None = setting(200, or_none(whole(0), _NO_LIMIT), "requests to a model in a run")
+    max_tool_calls: int | None = setting(500, or_none(whole(0), _NO_LIMIT), "calls of tools in a run")
+    deadline_s: float | None = setting(3600.0, or_none(above_zero, _NO_LIMIT), "seconds of a run")
+    max_tokens: int | None = setting(None, or_none(whole(1), _NO_LIMIT), "tokens of a run")
+    max_cost_usd: float | None = setting(None, or_none(above_zero, _NO_LIMIT), "US dollars of a run")
+    no_progress_rounds: int = setting(
+        3, whole(1), "rounds of thinking about the run as a whole without progress after which it is over"
+    )
+    completion_threshold: int = setting(
+        80, whole(1, 100), "per cent from which on a run that cannot go on counts as completed in part"
+    )
+    select_all_below: int = setting(8, whole(0), "a catalogue smaller than this is taken whole")
+    shortlist_max: int = setting(40, whole(1), "tools that a model sees to choose from")
+    selected_max: int = setting(24, whole(1), "tools that it may choose")
+    max_steps: int = setting(40, whole(1), "steps that it may plan")
+    history_max_tokens: int = setting(6000, whole(200), "tokens of history that a reflection reads")
+    chapter_max_chars: int = setting(800, whole(20), "characters of a chapter that a reflection writes")
+    approve_plan: Literal["never", "first", "every"] = setting(
+        "never",
+        choice("never", "first", "every"),
+        "`first`: a person signs the first plan; `every`: each repair, too",
+        option="--approve-plan",
+    )
+    answer: Literal["auto", "off"] = setting(
+        "auto", choice("auto", "off"), "an answer is written at the end; `off`: the run ends with its steps' results"
+    )
+    evaluators: tuple[str, ...] = setting(
+        ("nothing_done",),
+        tuple_of(lambda name: isinstance(name, str), "give names, such as ('nothing_done',)"),
+        "what looks at a run whose steps are done; functions by name in `Agent(evaluators={…})`; a plain `def` runs in "
+        "a thread; one that answers after the deadline has not passed the run",
+    )
+    model: str = setting("", text, 'who is asked for proposals; `""`: the run\'s own model', found="default")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, cast
 
-from surefoot.types.checks import is_share, is_whole
 from surefoot.types.errors import ConfigError
-from surefoot.types.written import written
+from surefoot.types.settings import Settings, flag, setting, share, whole
 
 
 class LimitAction(StrEnum):
@@ -22,57 +21,38 @@ class LimitAction(StrEnum):
     AnswerNow = "AnswerNow"
 
 
-_LEAST = {"max_reattempts_per_step": 0, "max_period": 1, "repeats": 2, "window": 1}
+def _action(name: str, value: object) -> object:
+    if value not in tuple(LimitAction):
+        raise ConfigError(name, value, f"choose one of {', '.join(LimitAction)}")
+    return LimitAction(cast("str", value))  # a name will do
 
 
 @dataclass(frozen=True, slots=True)
-class StepIterationConfig:
+class StepIterationConfig(Settings):
     """How often a step may be tried, and when a run counts as going in circles.
 
-    `max_reattempts_per_step`: failures at which a step stops (2: at the second; 1: no retry; 0: it is not started).
-    `similarity_threshold`: share from 0 to 1 at or above which two errors are the same. `repeats` copies of a block of
-    up to `max_period` turns are a circle; `window` turns are kept. `enabled=False` still counts, and decides nothing.
     Raises `ConfigError`. Source: spec/primitives.md, 2.1.
     """
 
-    max_reattempts_per_step: int = 2
-    similarity_threshold: float = 0.85
-    on_limit_reached: LimitAction = LimitAction.SkipStep
-    window: int = 20
-    max_period: int = 6
-    repeats: int = 3
-    enabled: bool = True
+    max_reattempts_per_step: int = setting(
+        2, whole(0), "failures at which a step stops (1: no retry; 0: it is not started)"
+    )
+    similarity_threshold: float = setting(0.85, share, "share from 0 to 1 at or above which two errors are the same")
+    on_limit_reached: LimitAction = setting(
+        LimitAction.SkipStep,
+        _action,
+        "what happens to a step, or a run, that goes in circles",
+        option="--on-stuck",
+    )
+    window: int = setting(20, whole(1), "turns that are looked at; at least `repeats` × `max_period` + 2")
+    max_period: int = setting(6, whole(1), "the most turns in a block of turns that repeats")
+    repeats: int = setting(3, whole(2), "copies of such a block that are a circle")
+    enabled: bool = setting(True, flag, "false: it still counts, and decides nothing")
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            value: object = getattr(self, name)
-            if not is_whole(value, least):
-                raise ConfigError(name, value, f"give a whole number of at least {least}")
-        if not is_share(self.similarity_threshold):
-            raise ConfigError("similarity_threshold", self.similarity_threshold, "give a number from 0 to 1")
-        if self.on_limit_reached not in tuple(LimitAction):
-            raise ConfigError("on_limit_reached", self.on_limit_reached, f"choose one of {', '.join(LimitAction)}")
-        object.__setattr__(self, "on_limit_reached", LimitAction(self.on_limit_reached))  # a name will do
-        if type(self.enabled) is not bool:
-            raise ConfigError("enabled", self.enabled, "give true or false")
+        Settings.__post_init__(self)
         if self.window < (needed := self.repeats * self.max_period + 2):
             raise ConfigError("window", self.window, f"give at least repeats × max_period + 2, which is {needed}")
-
-    @classmethod
-    def from_json(cls, data: object) -> StepIterationConfig:
-        """The configuration of a JSON object. Raises `ConfigError`, also for a field that there is not."""
-        if not isinstance(data, Mapping):
-            raise ConfigError("step_iteration", data, "give an object")
-        known = {field.name for field in fields(cls)}
-        given = cast("Mapping[str, object]", data)  # the keys of a JSON object are text; others are unknown fields
-        for name, value in given.items():
-            if name not in known:
-                raise ConfigError(str(name), value, f"there is no such field; choose from {', '.join(sorted(known))}")
-        return cls(**given)  # pyright: ignore[reportArgumentType] - the constructor checks each value
-
-    def to_json(self) -> dict[str, object]:
-        """A JSON object of what is not the default."""
-        return written(self)
 
 
 Verdict = Literal["continue", "correct", "block", "stop"]

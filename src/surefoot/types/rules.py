@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 from datetime import date
 from typing import Literal, cast, get_args
 
-from surefoot.types.checks import is_number, is_whole
 from surefoot.types.errors import ConfigError
 from surefoot.types.origins import Origin, Role
+from surefoot.types.settings import is_number, is_whole
 from surefoot.types.tools import Effect
 
 StepKind = Literal["tool", "agent", "reasoning", "response", "skip"]
