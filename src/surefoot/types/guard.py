@@ -363,10 +363,7 @@ class GuardConfig(Settings):
         (), _tuple_of(StandingRule), "what you always allow; in a file the one that `rules_file` names", in_files=False
     )
     cedar: str = setting(
-        "",
-        text,
-        "Cedar policies; in a file the one that `cedar_file` names; needs the extra `cedar`",
-        in_files=False,
+        "", text, "Cedar policies; in a file the one that `cedar_file` names; needs the extra `cedar`", in_files=False
     )
     user: str = setting("", text, "whose runs these are to Cedar", found="default")
     anchor: Literal["rules", "model"] = setting(
@@ -385,17 +382,9 @@ class GuardConfig(Settings):
     stage_timeout_s: float = setting(120.0, seconds, "seconds for each request of these stages")
     speculate: bool = setting(False, flag, "ways to go on are named and judged before each reply", found="default")
     direct: bool = setting(
-        False,
-        flag,
-        "with `speculate`: recommended calls are made without asking the model",
-        found="default",
+        False, flag, "with `speculate`: recommended calls are made without asking the model", found="default"
     )
-    memory: bool = setting(
-        False,
-        flag,
-        "with `speculate`: shapes of calls that went well are kept",
-        found="default",
-    )
+    memory: bool = setting(False, flag, "with `speculate`: shapes of calls that went well are kept", found="default")
     max_backtracks: int = setting(3, whole(0), "with `speculate`: failed branches after which a step goes on without")
     max_trees: int = setting(2, whole(1), "with `speculate`: trees of which nothing survives")
 
