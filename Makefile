@@ -24,11 +24,11 @@ test: $(STAMP)  ## everything: format, lint, types, house, all tests, the embedd
 	@$(BIN)/surefoot model pull
 	@$(BIN)/surefoot model pull --encoder
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 check: $(STAMP)  ## what must hold before a commit: as `test`, without what is slow
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -m "not slow and not real_model"
+	$(BIN)/python -m pytest -n auto -m "not slow and not real_model"
 
 .PHONY: lint
 lint: $(STAMP)
