@@ -7,7 +7,7 @@ from typing import Literal, cast
 import pytest
 
 from surefoot import Agent, LoopConfig
-from surefoot.cli.judged import question_lines
+from surefoot.cli.why import question_lines
 from surefoot.core.fold import fold
 from surefoot.core.gate.verdict import digest_of
 from surefoot.core.replay import replay

@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from surefoot import Agent, LoopConfig
-from surefoot.cli.judged import stage_lines
+from surefoot.cli.why import stage_lines
 from surefoot.core.fold import fold
 from surefoot.core.gate.judgement import tightened
 from surefoot.core.gate.known import Known, Words

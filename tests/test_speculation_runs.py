@@ -14,8 +14,7 @@ import orjson
 import pytest
 
 from surefoot import Agent, LoopConfig
-from surefoot.cli.judged import tree_lines
-from surefoot.cli.why import why
+from surefoot.cli.why import tree_lines, why
 from surefoot.core.fold import fold
 from surefoot.core.replay import replay
 from surefoot.journal.codec import encode

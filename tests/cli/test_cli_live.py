@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from surefoot.cli.json_lines import json_line
+from surefoot.cli.lines import json_line
 from surefoot.cli.live import JsonLines, Progress
 from surefoot.cli.screen import progress, under_way
 from surefoot.core.fold import fold

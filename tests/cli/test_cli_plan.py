@@ -11,7 +11,7 @@ import pytest
 from cli_world import Command, Json, chat_server, ended, run_id_in, says, start
 from lab_world import REPAIRED, STEPS, lab, plan, planned, reflects, resumed
 
-from surefoot.cli.brief import brief_output, brief_parameters
+from surefoot.cli.lines import brief_output, brief_parameters
 from surefoot.cli.options import Options
 from surefoot.cli.review import answer_on
 from surefoot.cli.settings import changed, config_in

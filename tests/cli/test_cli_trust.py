@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from cli_world import ChatServer, Command, Json, calls, chat_server, ended, run_id_in, says, start, texts
 
-from surefoot.cli.lines import visible
-from surefoot.cli.passwords import without_password
+from surefoot.cli.lines import visible, without_password
 from surefoot.cli.recipes import Chosen, Recipe, keep_recipe, recipe_path
+from surefoot.cli.setup import tools_in
 from surefoot.cli.standing import closing
-from surefoot.cli.tool_files import tools_in
 from surefoot.core.state import Call
 from surefoot.run import Run
 

@@ -14,9 +14,9 @@ from rich.cells import cell_len
 
 from surefoot.agent import Agent
 from surefoot.cli.lines import in_columns
-from surefoot.cli.plan_live import PlanProgress
-from surefoot.cli.plan_rows import Row, plan_view, rows_of, table
+from surefoot.cli.live import PlanProgress
 from surefoot.cli.plan_svg import picture
+from surefoot.cli.plan_table import Row, plan_view, rows_of, table
 from surefoot.core.fold import fold
 from surefoot.core.plan.signing import PLAN
 from surefoot.core.state import EMPTY

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from surefoot.cli import check, doctor, journal, knowledge, mcp_servers, model, run, runs
-from surefoot.cli.checks import installed
+from surefoot.cli.doctor import installed
 from surefoot.cli.exits import HELP
 
 app = typer.Typer(

@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from surefoot.cli.exits import DONE
-from surefoot.cli.json_lines import json_line
-from surefoot.cli.lines import Line, visible
+from surefoot.cli.lines import Line, json_line, visible
 from surefoot.cli.live import put, stdout
 from surefoot.cli.options import JournalOption, JsonOption, Options, takes_options
 from surefoot.cli.settings import SettingsOption, changed, config_in, guard_files, settings_path

@@ -12,8 +12,7 @@ from typing import Annotated, TypeVar, cast
 
 import typer
 
-from surefoot.cli.json_lines import json_line
-from surefoot.cli.lines import Line, count, visible
+from surefoot.cli.lines import Line, count, json_line, visible
 from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, JsonOption
 from surefoot.knowledge.bridge import OPERATOR, KnowledgeBridge

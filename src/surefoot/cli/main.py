@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from surefoot.cli.exits import INTERRUPTED, MISUSED, code_of
-from surefoot.cli.passwords import without_password
+from surefoot.cli.lines import without_password
 from surefoot.types.errors import SurefootError, extra_needed
 
 DEBUG_VARIABLE = "SUREFOOT_DEBUG"

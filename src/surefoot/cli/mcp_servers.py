@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from surefoot.cli.json_lines import json_line
-from surefoot.cli.lines import Line, visible
+from surefoot.cli.lines import Line, json_line, visible
 from surefoot.cli.live import put, stdout
 from surefoot.core.gate.effects import guess
 from surefoot.tools.mcp.offers import Listing, Offer

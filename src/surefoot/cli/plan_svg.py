@@ -10,12 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+from pathlib import Path
 from statistics import fmean
 
 from rich.cells import cell_len
 
 from surefoot.cli.lines import cut
-from surefoot.cli.plan_rows import MARKS, Row
+from surefoot.cli.plan_table import MARKS, Row, figures, planning_of, rows_of
+from surefoot.core.state import State
+from surefoot.run import Run
+from surefoot.types.errors import UsageError
 from surefoot.types.plan import StepStatus
 
 _COLOURS: Mapping[StepStatus, tuple[str, str]] = {
@@ -66,6 +70,17 @@ def picture(rows: Sequence[Row], needs: Mapping[str, Sequence[str]], title: str)
     drawn = [_Drawing(rows, needs, is_down=is_down) for is_down in (True, False)]
     best = min(drawn, key=lambda one: max(one.width, one.height))
     return best.svg(title)
+
+
+def write_picture(state: State, path: Path) -> None:
+    """The plan drawn, as a file. Raises `UsageError` where it cannot be written."""
+    planning = planning_of(state, "--svg")
+    needs = {name: record.step.dependencies for name, record in planning.steps.items()}
+    drawn = picture(rows_of(state, planning), needs, figures(state, planning, Run.of(state).status))
+    try:
+        path.write_text(drawn, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--svg {path}: cannot be written: {error.strerror}") from error
 
 
 class _Drawing:

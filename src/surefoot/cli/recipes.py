@@ -1,12 +1,4 @@
-"""What it takes to build a run's agent again, kept in a small file of the user's own.
-
-The journal holds what happened; it has no place for where the tools of a run came from. So `run` leaves a recipe, and
-`resume` and `fork` follow it where their options say nothing else. It holds no keys and no passwords. A run without
-one can still be resumed: its options then have to be given again.
-
-A recipe names files that are run and addresses that keys are sent to. So it is not beside the journal, where it could
-come with a folder from elsewhere, but in a folder that only this user writes.
-"""
+"""Which models and tools a run has, and a recipe that keeps it so that the run can be taken up again."""
 
 from __future__ import annotations
 
@@ -20,7 +12,11 @@ from urllib.parse import quote
 
 import orjson
 
-from surefoot.cli.passwords import without_password
+from surefoot.cli.lines import without_password
+from surefoot.cli.options import Options
+from surefoot.core.roles import ACTOR, ROLES, SOLO, THINKER
+from surefoot.core.state import State
+from surefoot.models.providers import PROVIDERS
 from surefoot.runtime.templates import Thinking
 from surefoot.types.errors import ConfigError, JournalError, UsageError
 
@@ -128,3 +124,125 @@ def recipe_of(journal: Path, run_id: str) -> Recipe | None:
     if relative := [name for name in (recipe.root, *recipe.tools, *recipe.mcp) if not Path(name).is_absolute()]:
         raise ConfigError("recipe", str(path), f"names {relative[0]!r}, which is no absolute path; remove it")
     return recipe
+
+
+MODEL_VARIABLE = "SUREFOOT_MODEL"
+
+_URL = ("http://", "https://")
+
+_GO_WITH: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "thinker": (("dual",), "name its only model with --model"),
+    "actor": (("dual",), "name its only model with --model"),
+    "thinking": (("mono", "dual"), "leave it out"),
+    "max_rounds": (("mono", "dual"), "limit it with --max-steps"),
+    "approve_plan": (("plan",), "leave it out"),
+    "review_plan": (("plan",), "leave it out"),
+    "max_replans": (("plan",), "leave it out"),
+    "max_parallel": (("plan",), "leave it out"),
+}
+"""Options that only some reasoners have a use for, and what to do with another one."""
+
+
+def chosen_model(given: str | None) -> str:
+    """The model: what was said, else the environment, else the embedded one."""
+    return given or os.environ.get(MODEL_VARIABLE) or "local"
+
+
+def chosen_reasoner(options: Options, earlier: Recipe | None, state: State) -> str:
+    """The reasoner of a run; one that has begun keeps its own, and its prompts.
+
+    Raises `UsageError` for another one, and for options that it has no use for.
+    """
+    before = state.reasoner if state.task else earlier.reasoner if earlier else ""
+    said = options.reasoner or ""
+    if before and said and said != before:
+        raise UsageError(
+            f"run {state.run_id} has the reasoner {before} and keeps it: leave --reasoner out, or start a new run"
+        )
+    reasoner = before or said or "react"
+    for name, (reasoners, remedy) in _GO_WITH.items():
+        if options.said(name) is not None and reasoner not in reasoners:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"{option} goes with --reasoner {' or '.join(reasoners)}, and this run has {reasoner}: {remedy}"
+            )
+    if before and options.thinking and options.thinking != (earlier.thinking if earlier else "auto"):
+        raise UsageError("a run keeps its prompts, and --thinking is part of them: leave it out, or start a new run")
+    return reasoner
+
+
+def chosen_models(options: Options, reasoner: str, earlier: Recipe | None, state: State) -> dict[str, Chosen]:
+    """The models by role. Raises `UsageError` where one, or its password, has to be named again."""
+    named = _named(options, reasoner)
+    is_fitting = earlier is not None and set(earlier.models) == set(named)
+    before = earlier.models if earlier and is_fitting else _models_in(state, named)
+    base_urls = _base_urls(options.base_url, {role: said or before[role].model for role, said in named.items()}, named)
+    models: dict[str, Chosen] = {}
+    for role, said in named.items():
+        # another model is seldom behind the same address; and an address of its own is part of a URL#model
+        kept = before[role] if said in (None, before[role].model) else Chosen(said)
+        base_url = base_urls.get(role)
+        if "model" in kept.withheld and not said:
+            told = f"give {_option(role)} again: {kept.model}"
+            raise UsageError(f"the user and password in the model's URL were not kept; {told}")
+        if "base_url" in kept.withheld and not base_url:
+            raise UsageError(f"the user and password in the URL were not kept; give --base-url again: {kept.base_url}")
+        models[role] = Chosen(said or kept.model, base_url or kept.base_url)
+    return models
+
+
+def _named(options: Options, reasoner: str) -> dict[str, str | None]:
+    """What was said about the model of each role."""
+    said = {
+        SOLO: options.model,
+        THINKER: options.thinker or options.model,
+        ACTOR: options.actor or options.model,
+    }
+    return {role: said[role] or None for role in ROLES[reasoner]}
+
+
+def _models_in(state: State, named: Mapping[str, str | None]) -> dict[str, Chosen]:
+    """The models that the journal names, else the default. One that came from elsewhere must not choose an address."""
+    models: dict[str, Chosen] = {}
+    for role, said in named.items():
+        model = state.speakers[role].model if role in state.speakers else ""
+        if model.lower().startswith(_URL) and not said:  # that is where a key would be sent
+            told = f"name its model again with {_option(role)} {without_password(model)}"
+            raise UsageError(f"there is no recipe of this run for this user; {told}")
+        models[role] = Chosen(chosen_model(model or None))
+    return models
+
+
+def _base_urls(given: str | None, models: Mapping[str, str], named: Mapping[str, str | None]) -> dict[str, str]:
+    """The base URL for the roles that it is meant for. Of a single model its adapter says when it has no use for it.
+
+    Raises `UsageError` when it is for none, or for two providers: one of them would be spoken to in the other's place.
+    """
+    if not given:
+        return {}
+    meant = [role for role in models if named[role]] or list(models)
+    if SOLO not in models:
+        meant = [role for role in meant if not _has_own_place(models[role])]
+    if not meant:
+        raise UsageError("--base-url is for neither model: local and URL#model have a place of their own; leave it out")
+    if len({keys for role in meant if (keys := _keys_of(models[role]))}) > 1:
+        told = " and ".join(f"{role} {without_password(models[role])}" for role in meant)
+        raise UsageError(
+            f"--base-url is one server's, and it would be for two providers: {told}; write one of them as"
+            " http://host:port/v1#model"
+        )
+    return dict.fromkeys(meant, given)
+
+
+def _keys_of(model: str) -> tuple[str, ...]:
+    """The key variables of its provider, which tell one provider from another; none for a name without one."""
+    provider = PROVIDERS.get(model.partition(":")[0])
+    return provider.keys if provider else ()
+
+
+def _has_own_place(model: str) -> bool:
+    return model == "local" or model.startswith("local:") or model.lower().startswith(_URL)
+
+
+def _option(role: str) -> str:
+    return "--model" if role == SOLO else f"--{role}"

@@ -17,7 +17,7 @@ from surefoot.agent import Agent, Run, attachment, new_run_id
 from surefoot.cli.driving import Work, conduct
 from surefoot.cli.finding import Found, find, state_of
 from surefoot.cli.lines import Line, visible
-from surefoot.cli.live import JsonLines, Progress, Showing, put, stderr
+from surefoot.cli.live import JsonLines, PlanProgress, Progress, Showing, put, stderr
 from surefoot.cli.options import (
     KEPT_BY_FORK,
     KEPT_BY_RESUME,
@@ -28,7 +28,6 @@ from surefoot.cli.options import (
     VerboseOption,
     takes_options,
 )
-from surefoot.cli.plan_live import PlanProgress
 from surefoot.cli.recipes import keep_recipe, recipe_of
 from surefoot.cli.review import word_on_plan
 from surefoot.cli.settings import SettingsOption, changed, config_in, guard_files, settings_path

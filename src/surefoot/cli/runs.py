@@ -15,13 +15,11 @@ import typer
 from surefoot.agent import Agent
 from surefoot.cli.exits import CODES, DONE, JOURNAL_TROUBLE
 from surefoot.cli.finding import Found, find
-from surefoot.cli.json_lines import json_line
-from surefoot.cli.lines import Line, visible
+from surefoot.cli.lines import Line, json_line, visible, without_password
 from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, CallArgument, JournalOption, JsonOption, RunArgument, Settled, VerboseOption
-from surefoot.cli.passwords import without_password
-from surefoot.cli.plan_show import LATEST, as_fold, as_of, history_text, write_picture
-from surefoot.cli.plan_show import shown as shown_plan
+from surefoot.cli.plan_svg import write_picture
+from surefoot.cli.plan_table import LATEST, as_fold, as_of, history_text, plan_shown
 from surefoot.cli.screen import Teller
 from surefoot.cli.setup import journal_hint, journal_path, opened, speaker
 from surefoot.cli.standing import READY, closing, ending_lines, header, listing
@@ -145,11 +143,11 @@ def _show_plan(found: Found, version: str, wanted: _Wanted, hint: str) -> None:
         print(json_line(as_fold(state, events)))
     elif version:
         at = "" if len(events) == len(found.records) else f"as of record {len(events) - 1}"
-        put(stdout(), shown_plan(state, events, stdout().width, at))
+        put(stdout(), plan_shown(state, events, stdout().width, at))
     else:
         console, run = stdout(), found.run
         put(console, [*header(state, run, _time(found.records[0].at), len(events)), Line("")])
-        put(console, [*shown_plan(state, events, console.width), *ending_lines(state), Line(""), *closing(run, hint)])
+        put(console, [*plan_shown(state, events, console.width), *ending_lines(state), Line(""), *closing(run, hint)])
     found.whole()
 
 

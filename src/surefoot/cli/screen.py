@@ -9,12 +9,10 @@ from typing import assert_never
 
 from rich.cells import cell_len
 
-from surefoot.cli.judged import grounds_lines, intent_line, question_lines, stage_lines, tree_lines
-from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, written
-from surefoot.cli.passwords import without_password
-from surefoot.cli.plan_rows import concerns_a_person, row_line, selection_line, settled_rows
-from surefoot.cli.planned import plan_lines
-from surefoot.cli.steps import step_lines
+from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, without_password, written
+from surefoot.cli.plan_lines import plan_lines, step_lines
+from surefoot.cli.plan_table import concerns_a_person, row_line, selection_line, settled_rows
+from surefoot.cli.why import grounds_lines, intent_line, question_lines, stage_lines, tree_lines
 from surefoot.core.fold import fold
 from surefoot.core.gate.judge import asked_of
 from surefoot.core.moves import next_moves

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
 
-from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, written
-from surefoot.cli.passwords import without_password
+from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, without_password, written
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.deliverable import PARTS
 from surefoot.core.plan.signing import PLAN

@@ -1,12 +1,12 @@
-"""What befalls a plan, as lines for a person."""
+"""What happens to a plan and its steps, as lines for a person."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
-from surefoot.cli.brief import brief_parameters
-from surefoot.cli.lines import Style, count
+from surefoot.cli.lines import Style, brief_parameters, count
 from surefoot.core.plan.edits import needs_planning
+from surefoot.core.state import State
 from surefoot.core.text import json_text
 from surefoot.types.events import ToolsShortlisted
 from surefoot.types.plan import PlanStep
@@ -23,6 +23,14 @@ from surefoot.types.plan_events import (
     StepReflected,
 )
 from surefoot.types.planning import Operation
+from surefoot.types.step_events import (
+    ReasoningStepCompleted,
+    ReasoningStepViolated,
+    StepEnded,
+    StepEvent,
+    StepSkipped,
+    StepStarted,
+)
 
 _SIGNED = {"approved": "signed", "rejected": "rejected", "revise": "sent back"}
 
@@ -111,3 +119,38 @@ def edit_told(operations: tuple[Operation, ...]) -> str:
 def _written(value: object) -> str:
     """A value; a text without marks around it, as references are read."""
     return value if isinstance(value, str) else json_text(value)
+
+
+def steps_of(state: State) -> tuple[PlanStep, ...]:
+    """The steps of the plan of a run, as it is now."""
+    if state.planning is not None:
+        return tuple(record.step for record in state.planning.steps.values())
+    return state.plan.steps if state.plan is not None else ()
+
+
+def step_lines(event: StepEvent, state: State) -> list[tuple[str, Style]]:
+    """The lines of one event. Of a step that went well its words are told, since later steps rest on them."""
+    steps = steps_of(state) or (PlanStep(event.step_id, tool_id="?"),)
+    step = next((one for one in steps if one.step_id == event.step_id), steps[0])
+    is_last = step is steps[-1]  # what it said is the answer, which is told at the end, once
+    match event:
+        case StepStarted():
+            goal = f": {step.instruction}" if step.instruction else ""
+            return [(f"step {step.step_id} ({step.kind}) {step.step_name}".rstrip() + goal, "head")]
+        case StepEnded(error=error, output=output):
+            if error is not None:
+                return [(f"✗ step {step.step_id} failed: {error.code}: {error.message}", "bad")]
+            return [(f"= {output}", "")] if output and not is_last else []
+        case StepSkipped(_, reason, by):
+            return [(f"step {step.step_id} skipped by {by}: {reason}", "dim")]
+        case ReasoningStepCompleted(_, output, tries, isolated, sources, trust):
+            how = f"{count(tries, 'try', 'tries')}{', out of fresh messages' if isolated else ''}"
+            rests = f"; rests on {', '.join(sources)} ({trust})" if sources else ""
+            lines: list[tuple[str, Style]] = [] if is_last else [(f"= {output}", "")]
+            return [*lines, (f"✓ step {step.step_id} completed without tools after {how}{rests}", "dim")]
+        case ReasoningStepViolated(_, attempt, reason, _, tools, after_untrusted):
+            called = f"{count(len(tools), 'call')} refused: {', '.join(dict.fromkeys(tools))}" if tools else reason
+            seen = "; untrusted text was in view" if after_untrusted and tools else ""
+            return [(f"! step {step.step_id} has no tools: try {attempt} is none ({called}){seen}", "warn")]
+        case _:
+            assert_never(event)

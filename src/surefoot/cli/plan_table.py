@@ -1,6 +1,6 @@
-"""A planned run as rows and lines: its steps in plan order, its figures, its edits. Pure; source: spec/planning.md, 16.
+"""A planned run as rows and lines, for people and machines: its steps in plan order, its figures, its edits.
 
-`show` prints them, the live table redraws them, the picture has the same words.
+`show` prints them, the live table redraws them, the picture has the same words. Source: spec/planning.md, 16.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from surefoot.cli.brief import brief_output, brief_parameters, one_line
-from surefoot.cli.lines import Line, Style, count, cut, in_columns, visible
-from surefoot.cli.planned import edit_line, plan_lines
+from surefoot.cli.lines import Line, Style, brief_output, brief_parameters, count, cut, in_columns, one_line, visible
+from surefoot.cli.plan_lines import edit_line, plan_lines
+from surefoot.cli.standing import READY, as_plain
 from surefoot.core.owners import open_calls, owner_of
 from surefoot.core.plan.dag import Planning, StepRecord
+from surefoot.core.plan.execution import execution_context
+from surefoot.core.plan.history import history
 from surefoot.core.plan.limits import turns_so_far
 from surefoot.core.plan.phase import phase_of, status_of
 from surefoot.core.state import Call, State
 from surefoot.run import Run
 from surefoot.types.decisions import Ask
+from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     CallJudged,
     DoubtSettled,
@@ -31,7 +34,7 @@ from surefoot.types.events import (
     ToolsSelected,
 )
 from surefoot.types.plan import StepExecutionResult, StepStatus
-from surefoot.types.plan_events import PlanEdited, PlanSigned
+from surefoot.types.plan_events import PlanEdited, PlanMade, PlanSigned
 from surefoot.types.planning import Add
 from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.step_events import OfStep, ReasoningStepViolated, StepStarted
@@ -160,13 +163,13 @@ def _outcome(state: State, record: StepRecord, status: StepStatus, answerable: M
         more = "" if status == "waiting" else " --outcome …"
         mine = (asked for asked, step_id in answerable.items() if step_id == record.step.step_id)
         commands = [f"surefoot approve {state.run_id} {one}{more}" for one in mine]
-        return "; ".join(commands) or _STANDING[status]
+        return "; ".join(commands) or _UNSETTLED[status]
     if record.result is None:
         return ""
     return result_in_short(record.result) if record.status in ("succeeded", "failed", "running") else ""
 
 
-_STANDING = {"waiting": "waits for a person", "in_doubt": "nobody knows whether it took effect"}
+_UNSETTLED = {"waiting": "waits for a person", "in_doubt": "nobody knows whether it took effect"}
 
 
 def result_in_short(result: StepExecutionResult) -> str:
@@ -273,3 +276,84 @@ def _refusals(planning: Planning) -> list[Line]:
     for one in planning.refusals:
         kinds.setdefault(one.kind, []).append(f"{one.what} {one.detail}".rstrip())
     return [Line(one_line(f"refused ({kind}): {', '.join(told)}"), "warn") for kind, told in kinds.items()]
+
+
+LATEST = "latest"
+
+
+def planning_of(state: State, option: str) -> Planning:
+    """The planning of a run. Raises `UsageError` for a run that has none."""
+    if state.planning is None:
+        raise UsageError(f"run {state.run_id} has the reasoner {state.reasoner}: {option} is for runs of `plan`")
+    return state.planning
+
+
+def as_of(events: Sequence[Event], version: str) -> Sequence[Event]:
+    """The events of a run up to the one that made a version of its plan: all of them for "latest".
+
+    Raises `UsageError` for a version that there never was.
+    """
+    if version == LATEST:
+        return events
+    made = [(at, _version(event)) for at, event in enumerate(events) if isinstance(event, PlanMade | PlanEdited)]
+    wanted = [at for at, number in made if version.lower() in (f"v{number}", f"{number}")]
+    if not wanted:
+        known = ", ".join(dict.fromkeys(f"v{number}" for _, number in made))
+        raise UsageError(f"there is no version {version!r} of the plan; there is {known or 'no plan yet'}")
+    return events[: wanted[-1] + 1]  # of a version that a person had made anew, the newest
+
+
+def _version(event: PlanMade | PlanEdited) -> int:
+    return event.plan.version if isinstance(event, PlanMade) else event.version
+
+
+def plan_shown(state: State, events: Sequence[Event], width: int, standing: str = "") -> list[Line]:
+    """The plan, as far as these events go; `standing` says how the run stands, where it is not as it was at an end."""
+    run = Run.of(state, events[-1] if events else None)
+    if not standing:
+        reason = f" ({run.reason})" if run.reason else ""
+        standing = READY if run.status == "ready" else f"{run.status.replace('_', ' ')}{reason}"
+        standing += f", {phase_of(state)}" if run.status == "interrupted" else ""
+    return plan_view(state, planning_of(state, "--plan"), standing, events, width)
+
+
+def as_fold(state: State, events: Sequence[Event]) -> Mapping[str, object]:
+    """A planned run for machines: the fold of its journal."""
+    planning, run = planning_of(state, "--json"), Run.of(state, events[-1])
+    context = execution_context(state, planning)
+    return {
+        "run": as_plain(run, state.reasoner),
+        "phase": phase_of(state),
+        "plan": planning.plan,
+        "steps": [_step_as_plain(state, planning.steps[name]) for name in planning.order],
+        "results": context.step_results,
+        "refusals": planning.refusals,
+        "edits": planning.edits,
+        "reflections": planning.reflections,
+        "evaluations": planning.evaluations,
+        "selections": [
+            {"mode": event.reason, "selection": event.selection}
+            for event in events
+            if isinstance(event, ToolsSelected) and event.selection is not None
+        ],
+        "stats": context.stats,
+        "completion_percent": planning.completion_percent,
+        "budget_left": context.budget_left,
+    }
+
+
+def _step_as_plain(state: State, record: StepRecord) -> Mapping[str, object]:
+    name = record.step.step_id
+    return {
+        "step": record.step,
+        "status": status_of(state, name),
+        "attempt": record.attempt,
+        "transient_retries": record.transient,
+        "result": record.result,
+        "reflected": record.reflected,
+    }
+
+
+def history_text(state: State) -> str:
+    """The history document, as reflections get it."""
+    return visible(history(state, planning_of(state, "--history")))
