@@ -280,7 +280,7 @@ async def test_a_call_that_cannot_be_undone_and_runs_out_of_time_is_in_doubt() -
     assert (run.status, run.reason) == ("paused", "in_doubt")
     assert [c.id for c in run.waiting] == ["1.0"]
     assert (await agent.resume(run.id)).status == "paused"  # going on settles nothing
-    with pytest.raises(UsageError, match="name"):
+    with pytest.raises(UsageError, match="say who decides"):
         await agent.settle(run.id, "1.0", "done", by=" ")
     with pytest.raises(UsageError, match="does not wait"):
         await agent.settle(run.id, "7.0", "done", by="Ada")
@@ -575,7 +575,7 @@ async def test_a_word_must_answer_what_the_call_waits_for() -> None:
         await agent.refuse(run.id, "1.0", by="Ada")
     with pytest.raises(UsageError, match="waits for in_doubt"):
         await agent.approve(run.id, "1.0", by="Ada")
-    with pytest.raises(UsageError, match="name"):
+    with pytest.raises(UsageError, match="say who decides"):
         await agent.cancel(run.id, by="")
 
 

@@ -10,7 +10,7 @@ from surefoot.run import Run
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.types.decisions import Allow, Ask, Deny
-from surefoot.types.errors import ConfigError
+from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.events import CallJudged, CallStarted, Event, IntentAnchored, ValuesEndorsed
 from surefoot.types.guard import GuardConfig
 
@@ -194,8 +194,10 @@ async def test_a_question_that_nobody_answers_in_time_is_a_no() -> None:
     agent = agent_of(house, *steps, store=store, config=config)
     run = await agent.run("Pay the bill in bill.txt, please.")
     await anyio.sleep(0.02)  # the time limit itself is what is tested
-    late = await agent.approve(run.id, run.waiting[0].id, by="Ada")
-    assert not late.waiting
+    with pytest.raises(UsageError, match="came too late, after `approval_timeout_s`, and is recorded as a no"):
+        await agent.approve(run.id, run.waiting[0].id, by="Ada")
+    with pytest.raises(UsageError, match="does not wait for a person"):
+        await agent.approve(run.id, run.waiting[0].id, by="Ada")
     done = await agent.resume(run.id)
     assert done.status == "completed"
     assert house.paid == []

@@ -250,9 +250,11 @@ class Agent:
     async def approve(self, run_id: str, call_id: str, *, by: str) -> Run:
         """Allow a call that waits for a person, exactly as it is, or sign the plan ("plan"). `by` is their name.
 
-        A question that has waited too long is refused in place of that (`GuardConfig.approval_timeout_s`).
+        Raises `UsageError` when the question has waited longer than `GuardConfig.approval_timeout_s`, which is a no.
         """
-        return await self._speak(run_id, call_id, by, "approval", lambda state, call: approval(state, call, by))
+        return await self._speak(
+            run_id, call_id, by, "approval", lambda state, call: approval(state, call, by), is_yes=True
+        )
 
     async def refuse(self, run_id: str, call_id: str, *, by: str, reason: str = "") -> Run:
         """Refuse a call that waits for a person; the model reads the reason. Of a plan, it asks for another."""
@@ -264,7 +266,7 @@ class Agent:
         Every open call is settled: as cancelled, or as in doubt where it was started and must not be repeated.
         """
         if not by.strip():
-            raise UsageError("a person's word needs their name: give `by`")
+            raise UsageError("say who decides this: give `by`")
         journal = await self._store.open(run_id)
         async with Opened(journal):
             state = fold(await journal.read())
@@ -306,10 +308,12 @@ class Agent:
         by: str,
         about: Literal["approval", "in_doubt"],
         word: Callable[[State, Call], Sequence[Event]],
+        *,
+        is_yes: bool = False,
     ) -> Run:
         """Put a person's word on record, if it answers what the call waits for."""
         if not by.strip():
-            raise UsageError("a person's word needs their name: give `by`")
+            raise UsageError("say who decides this: give `by`")
         journal = await self._store.open(run_id)
         async with Opened(journal) as opened:
             state = fold(await journal.read())
@@ -321,7 +325,13 @@ class Agent:
             )
             said = late if is_late else (*late, *owner.told(word(owner.state, call)))
             await journal.append(said, "written")
-            return opened.left(Run.of(fold(said, state), said[-1]))
+            run = opened.left(Run.of(fold(said, state), said[-1]))
+        if is_late and is_yes:
+            raise UsageError(
+                f"run {run_id}: the answer about call {call_id!r} came too late, after `approval_timeout_s`, and is "
+                "recorded as a no; resume the run: the model can ask for the call again"
+            )
+        return run
 
     async def _drive(
         self,

@@ -234,7 +234,7 @@ def test_a_journal_that_is_open_elsewhere_is_read_with_its_log(kept: Path) -> No
 
 def test_a_file_that_is_no_journal_is_told_also_where_it_is_only_read(tmp_path: Path) -> None:
     (tmp_path / "no.db").write_text("hello " * 200)
-    with pytest.raises(JournalError, match="this is no SQLite file"):
+    with pytest.raises(JournalError, match="it is not a SQLite file"):
         sqlite_file.connect_to_read(tmp_path / "no.db")
     (tmp_path / "empty.db").write_text("")
     with pytest.raises(JournalError, match="there is nothing in this file"):

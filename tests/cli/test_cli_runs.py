@@ -175,7 +175,9 @@ def test_a_journal_is_copied_proven_and_a_loss_is_accepted(surefoot: Command, fi
     assert surefoot("resume", finished, "--journal", "copy.db").code == 1
     assert surefoot("journal", "accept", "--by", "Ada", "--journal", "copy.db").code == 2
     accepted = surefoot("journal", "accept", "--all", "--by", "Ada", "--journal", "copy.db")
-    assert f"run {finished} goes on after 4 records" in accepted.out
+    assert f"run {finished} goes on after 4 records: surefoot resume {finished} --journal copy.db" in accepted.out
+    again = surefoot("journal", "accept", finished, "--by", "Ada", "--journal", "copy.db")
+    assert (again.code, "has lost nothing" in again.err) == (2, True)
     assert surefoot("journal", "verify", "--journal", "copy.db").code == 0
     assert surefoot("journal", "verify", "--journal", "none.db").code == 2
 

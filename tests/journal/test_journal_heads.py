@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ from journal_cases import REPLY, alter, connection_of, read_all, started, story,
 
 from surefoot.journal.heads import SLOT_BYTES, DamagedHead, Head, Heads, heads_of, key_of, name_of
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.journal.upkeep import accept, verify
+from surefoot.journal.upkeep import Accepted, accept, verify
 from surefoot.types.errors import JournalCorrupt, JournalError, RunBusy, UsageError
 from surefoot.types.events import CallStarted, Event, RunForked, RunResumed
 
@@ -51,7 +52,10 @@ async def test_a_run_that_lost_its_end_is_named_and_the_others_go_on(path: Path)
     await kept(path, "r1", "r2")
     alter(path, "DELETE FROM event WHERE run=1 AND seq>=4")
     store = SqliteJournal(path)
-    with pytest.raises(JournalCorrupt, match=r"run r1, record 4: .* those up to 5; .*`surefoot journal accept r1`"):
+    with pytest.raises(
+        JournalCorrupt,
+        match=r"run r1, record 4: .* those up to 5; .*`surefoot journal accept r1 --by NAME --journal .*runs\.db`",
+    ):
         await store.open("r1")
     events, wrong = await read_all(store, "r1")
     assert events == story("r1")[:4]
@@ -76,7 +80,7 @@ async def test_a_run_that_is_gone_is_named_and_its_id_is_not_given_again(path: P
     await write(store, "r3", story("r3"))
     await store.aclose()
     assert [fault.run_id for fault in verify(path)] == ["r2"], "the new run did not take its place"
-    assert await accept(path, "r2", "Ada") == 0
+    assert (await accept(path, "r2", "Ada")).records == 0
     assert verify(path) == []
     store = SqliteJournal(path)
     await write(store, "r2", story("r2"))
@@ -89,14 +93,14 @@ async def test_without_heads_no_run_is_believed_and_new_ones_can_be_made(path: P
     heads_of(path).unlink()
     assert [fault.run_id for fault in verify(path)] == ["r1", "r2"]
     store = SqliteJournal(path)
-    with pytest.raises(JournalCorrupt, match=r"runs\.db\.heads does not tell how long it was; .*accept r1`"):
+    with pytest.raises(JournalCorrupt, match=r"runs\.db\.heads does not tell how long it was; .*accept r1 --by"):
         await store.open("r1")
     assert await read_all(store, "r1") == (story("r1"), "")
     await write(store, "r3", story("r3"))
     await store.aclose()
-    assert await accept(path, "r1", "Ada") == 6
+    assert await accept(path, "r1", "Ada") == Accepted(6, has_ended=True)
     assert [fault.run_id for fault in verify(path)] == ["r2"]
-    assert (await opened(path, "r1"))[-1] == RunResumed("Ada")
+    assert await opened(path, "r1") == story("r1"), "what has ended stays as it ended"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +122,7 @@ async def test_a_head_that_is_damaged_or_anothers_is_named(path: Path, where: in
     assert told in wrong
     assert await (await store.open("r1")).read() == story("r1")
     await store.aclose()
-    assert await accept(path, "r2", "Ada") == 6
+    assert await accept(path, "r2", "Ada") == Accepted(6, has_ended=True)
     assert verify(path) == []
 
 
@@ -179,8 +183,47 @@ async def test_a_fork_has_a_head_before_it_has_records(path: Path) -> None:
     alter(path, "DELETE FROM event WHERE run=2")
     with pytest.raises(JournalCorrupt, match="run r2, record 3: the record is missing"):
         await opened(path, "r2")
-    assert await accept(path, "r2", "Ada") == 3
-    assert len(await opened(path, "r2")) == 4
+    assert await accept(path, "r2", "Ada") == Accepted(3, has_ended=False)
+    assert (await opened(path, "r2"))[3:] == [RunResumed("Ada")]
+
+
+async def test_what_lost_nothing_is_not_accepted(path: Path) -> None:
+    await kept(path, "r1")
+    store = SqliteJournal(path)
+    run = await store.open("r2", create=True)
+    await run.append([started("r2")], "synced")
+    await store.aclose()
+    for run_id in ("r1", "r2"):
+        with pytest.raises(UsageError, match=f"run {run_id} has lost nothing"):
+            await accept(path, run_id, "Ada")
+    assert await opened(path, "r2") == [started("r2")]
+
+
+async def test_forks_share_no_more_than_their_parent_has_left(path: Path) -> None:
+    store = SqliteJournal(path)
+    await write(store, "r1", story())
+    for run_id in ("r2", "r3"):
+        await store.fork("r1", 5, run_id)
+    run = await store.open("r3")
+    await run.append([RunForked("r3", "r1", 5)], "written")
+    await store.fork("r2", 5, "r4")
+    await store.aclose()
+    alter(path, "DELETE FROM event WHERE run=1 AND seq>=3")
+    assert [(fault.run_id, fault.is_lost) for fault in verify(path)] == [(f"r{n}", True) for n in (1, 2, 3, 4)]
+    assert await accept(path, "r4", "Ada") == Accepted(3, has_ended=False)
+    assert await accept(path, "r1", "Ada") == Accepted(3, has_ended=False)
+    store = SqliteJournal(path)
+    run = await store.open("r1")
+    await run.append([REPLY, REPLY, REPLY], "written")
+    await store.aclose()
+    with pytest.raises(JournalCorrupt, match="run r2, record 3: the record is missing"):  # not its parent's new one
+        await opened(path, "r2")
+    assert await accept(path, "r2", "Ada") == Accepted(3, has_ended=False)
+    for run_id in ("r2", "r4"):
+        assert await opened(path, run_id) == [*story()[:3], RunResumed("Ada")]
+    with pytest.raises(JournalError, match=r"shares with r1 only 3 are left, .* fork r1 anew"):
+        await accept(path, "r3", "Ada")
+    assert [fault.run_id for fault in verify(path)] == ["r3"]
 
 
 async def test_accepting_is_a_persons_word_about_a_run_that_nobody_drives(path: Path) -> None:
@@ -190,7 +233,7 @@ async def test_accepting_is_a_persons_word_about_a_run_that_nobody_drives(path: 
     with pytest.raises(RunBusy):
         await accept(path, "r1", "Ada")
     await store.aclose()
-    with pytest.raises(UsageError, match="name"):
+    with pytest.raises(UsageError, match="say whose decision"):
         await accept(path, "r1", " ")
     with pytest.raises(UsageError, match="none of that id is lost"):
         await accept(path, "r9", "Ada")
@@ -246,3 +289,24 @@ def test_a_head_comes_back_as_it_was(path: Path) -> None:
         heads.get(4)
     with closing(Heads(path.with_name("none.db"), may_write=False)) as heads:
         assert (len(heads), heads.get(1), list(heads.all())) == (0, None, [])
+
+
+async def test_heads_that_cannot_be_read_keep_nobody_from_reading(path: Path) -> None:
+    await kept(path, "r1")
+    heads_of(path).unlink()
+    heads_of(path).symlink_to(heads_of(path).name)  # a circle, which nobody can open
+    store = SqliteJournal(path, read_only=True)
+    assert await read_all(store, "r1") == (story("r1"), "")
+    await store.aclose()
+    (fault,) = verify(path)
+    assert "the length of the runs could not be checked" in fault.message
+    with pytest.raises(JournalError, match=r"runs\.db\.heads: .*; check the file, its folder and the disk"):
+        await accept(path, "r1", "Ada")
+
+
+@pytest.mark.skipif(not hasattr(os, "fchmod"), reason="modes are of POSIX")
+def test_heads_have_the_mode_of_their_journal(path: Path) -> None:
+    path.touch()
+    path.chmod(0o644)
+    with closing(Heads(path, may_write=True)):
+        assert heads_of(path).stat().st_mode & 0o777 == 0o644

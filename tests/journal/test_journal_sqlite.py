@@ -262,7 +262,7 @@ async def test_files_that_are_no_journal_of_ours(path: Path) -> None:
     with pytest.raises(JournalError, match="belongs to another program"):
         await SqliteJournal(path).runs()
     path.with_name("text.db").write_text("This is no database, but a text of some length. " * 99)
-    with pytest.raises(JournalError, match=r"text\.db: .*no SQLite file"):
+    with pytest.raises(JournalError, match=r"text\.db: .*not a SQLite file"):
         await SqliteJournal(path.with_name("text.db")).runs()
     with pytest.raises(JournalError, match="its folder must exist"):
         await SqliteJournal(path.parent / "none" / "runs.db").open("r1", create=True)

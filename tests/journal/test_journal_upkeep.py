@@ -100,6 +100,14 @@ async def test_a_journal_of_form_1_that_is_written_to_becomes_form_2(path: Path)
     assert [fault.run_id for fault in upkeep.verify(path)] == ["r3"]
 
 
+async def test_a_journal_of_form_1_is_whole_without_heads_and_so_is_its_copy(path: Path, tmp_path: Path) -> None:
+    await old(path)
+    assert upkeep.verify(path) == upkeep.backup(path, tmp_path / "copy.db") == []
+    assert [child.name for child in tmp_path.glob("copy*")] == ["copy.db"]
+    alter(path, "DELETE FROM event WHERE run=1 AND seq=4")
+    assert [fault.run_id for fault in upkeep.verify(path)] == ["r1"]
+
+
 async def test_a_damaged_run_of_form_1_stays_one_and_holds_up_no_other(path: Path) -> None:
     await old(path)
     alter(path, "DELETE FROM event WHERE run=1 AND seq=5")
@@ -159,6 +167,10 @@ async def test_a_backup_that_fails_leaves_nothing(path: Path, tmp_path: Path) ->
     with pytest.raises(JournalError):
         upkeep.backup(path, tmp_path / "copy.db")
     assert list(tmp_path.glob("copy*")) == []
+    (tmp_path / "copy.db").symlink_to("nowhere")
+    with pytest.raises(UsageError, match="is there already"):
+        upkeep.backup(path, tmp_path / "copy.db")
+    assert (tmp_path / "copy.db").is_symlink()
 
 
 async def test_records_that_cannot_be_folded_are_a_fault(path: Path) -> None:

@@ -12,12 +12,13 @@ from surefoot.cli.exits import DONE, JOURNAL_TROUBLE
 from surefoot.cli.lines import Line, count, visible
 from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, JournalOption
-from surefoot.cli.setup import journal_path, opened
+from surefoot.cli.setup import journal_hint, journal_path, opened
+from surefoot.journal.heads import heads_of
 from surefoot.journal.upkeep import RunFault
 from surefoot.journal.upkeep import accept as accepted
 from surefoot.journal.upkeep import backup as backed_up
 from surefoot.journal.upkeep import verify as verified
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import JournalError, UsageError
 
 app = typer.Typer(help="Keep a journal safe: copy it, prove it, decide about lost records.", no_args_is_help=True)
 
@@ -29,7 +30,9 @@ def backup(
 ) -> None:
     """Copy the journal to FILE, also while runs are driven, and prove the copy."""
     faults = backed_up(_there(journal), file.absolute())
-    put(stdout(), [Line(f"copied to {visible(str(file))} and {visible(file.name)}.heads; keep both")])
+    heads = heads_of(file)
+    both = f" and {visible(heads.name)}; keep both" if heads.exists() else ""
+    put(stdout(), [Line(f"copied to {visible(str(file))}{both}")])
     _tell(faults)
 
 
@@ -51,10 +54,23 @@ def accept(
     if bool(runs) == everything:
         raise UsageError("name the runs to accept, or --all")
     path = _there(journal)
+    failed = False
     for run_id in runs or [fault.run_id for fault in verified(path) if fault.is_lost]:
-        left = asyncio.run(accepted(path, run_id, by))
-        told = f"goes on after {count(left, 'record')}: surefoot resume {run_id}" if left else "is gone; its id is free"
+        try:
+            left = asyncio.run(accepted(path, run_id, by))
+        except (JournalError, UsageError) as error:
+            if not everything:
+                raise
+            failed = True
+            put(stdout(), [Line(visible(" ".join(str(error).split())), "bad")])
+            continue
+        told = "is gone; its id is free"
+        if left.has_ended:
+            told = f"stays as it ended, with {count(left.records, 'record')}"
+        elif left.records:
+            told = f"goes on after {count(left.records, 'record')}: surefoot resume {run_id}{journal_hint(journal)}"
         put(stdout(), [Line(f"run {visible(run_id)} {visible(told)}")])
+    raise typer.Exit(JOURNAL_TROUBLE if failed else DONE)
 
 
 def _there(journal: Path | None) -> Path:

@@ -17,6 +17,7 @@ from surefoot.cli.recipes import Recipe, chosen_models, chosen_reasoner, recipes
 from surefoot.cli.settings import SETTINGS_FILE
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import EMPTY, State
+from surefoot.journal.heads import heads_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.providers import resolve
 from surefoot.tools.builtin import builtin_tools
@@ -110,6 +111,9 @@ def opened(path: Path, *, make: bool = False, read_only: bool = False) -> Sqlite
             ) from error
     elif not path.exists():
         raise UsageError(f"there is no journal at {path}; `surefoot run` makes one, --journal names another")
+    heads = heads_of(path)
+    if read_only and heads.exists() and not os.access(heads, os.R_OK):
+        print(f"surefoot: {heads} cannot be read, so lost records go unnoticed", file=sys.stderr)
     return SqliteJournal(path, read_only=read_only)
 
 

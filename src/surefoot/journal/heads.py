@@ -16,6 +16,7 @@ writer, and slots need no lock.
 from __future__ import annotations
 
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from functools import cache
@@ -37,6 +38,7 @@ _body = Struct(f">{_KEY_BYTES}s8sQQ32s{_NAME_BYTES}s")
 _checked = Struct(f">I{_body.size}s")
 _BLANK = bytes(SLOT_BYTES)
 _NO_BOOT = bytes(8)
+_BINARY = getattr(os, "O_BINARY", 0)
 
 
 class Head(NamedTuple):
@@ -65,16 +67,25 @@ class DamagedHead(ValueError):
 
 
 class Heads:
-    """The heads file of a journal. Raises `OSError`; `DamagedHead` for a slot that cannot be believed."""
+    """The heads file of a journal, which has the mode of the journal file.
+
+    Who only reads goes without it where it is not there, or where it cannot be read (`unreadable` says why). Raises
+    `OSError`; `DamagedHead` for a slot that cannot be believed.
+    """
 
     def __init__(self, journal: Path, *, may_write: bool, boot: bytes = b"") -> None:
         self.path = heads_of(journal)
+        self.unreadable: OSError | None = None
         self._boot = boot or boot_now()
-        flags = (os.O_RDWR | os.O_CREAT if may_write else os.O_RDONLY) | getattr(os, "O_BINARY", 0)
+        self._file: int | None = None
         try:
-            self._file: int | None = os.open(self.path, flags, 0o600)  # closed in children, as Python has it
-        except FileNotFoundError:  # only where nothing may be written
-            self._file = None
+            self._file = (
+                _opened_to_write(self.path, journal) if may_write else os.open(self.path, os.O_RDONLY | _BINARY)
+            )
+        except OSError as error:  # whoever may read the journal reads it, if need be without this proof
+            if may_write:
+                raise
+            self.unreadable = None if isinstance(error, FileNotFoundError) else error
 
     def __len__(self) -> int:
         """How many slots there are, a cut one too."""
@@ -137,6 +148,16 @@ class Heads:
         except DamagedHead:
             return False
         return head is None or head.seq == 0
+
+
+def _opened_to_write(path: Path, journal: Path) -> int:
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+    except FileExistsError:
+        return os.open(path, os.O_RDWR | _BINARY)
+    if hasattr(os, "fchmod") and journal.exists():  # readers of the journal are to be able to prove what they read
+        os.fchmod(file, stat.S_IMODE(journal.stat().st_mode))
+    return file
 
 
 def heads_of(journal: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import time
@@ -63,9 +64,21 @@ _REMEDIES = {
     sqlite3.SQLITE_READONLY: "make the file and its folder writable",
     sqlite3.SQLITE_PERM: "make the file and its folder writable",
     sqlite3.SQLITE_CANTOPEN: "its folder must exist and be writable",
-    sqlite3.SQLITE_NOTADB: "this is no SQLite file; name another path, or move this file away",
+    sqlite3.SQLITE_NOTADB: "it is not a SQLite file; name another path, or move this file away",
     sqlite3.SQLITE_CORRUPT: "the file is damaged; keep a copy, and try SQLite's `.recover` on it",
     sqlite3.SQLITE_IOERR: "the disk reports an error; check it before going on",
+}
+
+_SYSTEM_REMEDIES = {
+    errno.ENOSPC: _REMEDIES[sqlite3.SQLITE_FULL],
+    errno.EDQUOT: _REMEDIES[sqlite3.SQLITE_FULL],
+    errno.EROFS: _REMEDIES[sqlite3.SQLITE_READONLY],
+    errno.EACCES: _REMEDIES[sqlite3.SQLITE_READONLY],
+    errno.EPERM: _REMEDIES[sqlite3.SQLITE_READONLY],
+    errno.ENOENT: _REMEDIES[sqlite3.SQLITE_CANTOPEN],
+    errno.ENOTDIR: _REMEDIES[sqlite3.SQLITE_CANTOPEN],
+    errno.EISDIR: "it is a folder; name a file",
+    errno.EIO: _REMEDIES[sqlite3.SQLITE_IOERR],
 }
 
 _LOG_REMEDY = (
@@ -81,7 +94,11 @@ def code_of(error: Exception) -> int:
 
 def file_error(path: Path, error: Exception) -> JournalError:
     """What went wrong, with which file, and what to do."""
-    remedy = _REMEDIES.get(code_of(error), "this is no journal that surefoot can read; name another path")
+    if isinstance(error, OSError):
+        file = "" if error.filename in (None, str(path)) else f"{error.filename}: "
+        remedy = _SYSTEM_REMEDIES.get(error.errno or 0, "check the file, its folder and the disk")
+        return JournalError(f"journal {path}: {file}{error.strerror or error}; {remedy}")
+    remedy = _REMEDIES.get(code_of(error), "surefoot cannot read it as a journal; name another path")
     return JournalError(f"journal {path}: {error}; {remedy}")
 
 
@@ -200,7 +217,7 @@ def _check_form(db: sqlite3.Connection, path: Path) -> None:
     if application != _APPLICATION:
         raise JournalError(f"journal {path}: this SQLite file belongs to another program; name another path")
     if not isinstance(form, int) or form < 1:
-        raise JournalError(f"journal {path}: their form is none that was; {_REMEDIES[sqlite3.SQLITE_CORRUPT]}")
+        raise JournalError(f"journal {path}: its tables have no known form; {_REMEDIES[sqlite3.SQLITE_CORRUPT]}")
     if form > FORMAT:
         raise JournalTooNew(f"journal {path}: its tables have form {form}, this surefoot knows {FORMAT}: upgrade it")
     db.execute("PRAGMA trusted_schema=OFF")  # a file may come from anywhere
@@ -235,7 +252,7 @@ def _use_wal(db: sqlite3.Connection, path: Path) -> None:
                 raise
             time.sleep(0.01)
     if mode != "wal":
-        raise JournalError(f"journal {path}: no write-ahead log is possible there; name a file on a local disk")
+        raise JournalError(f"journal {path}: a write-ahead log is not possible there; name a file on a local disk")
 
 
 def _pragma(db: sqlite3.Connection, name: str) -> object:

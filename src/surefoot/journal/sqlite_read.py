@@ -8,6 +8,7 @@ whatever a damaged file says.
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +25,9 @@ from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, U
 from surefoot.types.ports import Recorded
 from surefoot.types.summary import NO_RECORDS, RunSummary
 from surefoot.types.tools import Catalogue
+
+ACCEPT = "surefoot journal accept"
+"""The command of the remedy for lost records, by which such a fault is known."""
 
 _BEYOND = 2**62
 """More records than a run can have."""
@@ -107,7 +111,7 @@ class Reader:
     def check_not_lost(self, run_id: str) -> None:
         """Raise `JournalCorrupt` when a run of that id was here and is gone with all its records."""
         if (gone := self.lost().get(key_of(run_id))) is not None:
-            raise JournalCorrupt(run_id, 0, f"all of its {gone[1].seq} records are missing; {remedy_for(run_id)}")
+            raise JournalCorrupt(run_id, 0, f"all of its {gone[1].seq} records are missing; {self._remedy(run_id)}")
 
     def lost_run(self, run_id: str) -> tuple[int, Head]:
         """Number and head of a run that was here and is gone. Raises `UsageError` where there was none."""
@@ -154,7 +158,7 @@ class Reader:
         """Where the run ends now. Raises `JournalCorrupt` when that is too early."""
         tail, own = self.end(run_id), self.lineage(run_id)[-1]
         if tail.seq < own.least:
-            raise missing(run_id, tail.seq, own.least)
+            raise self._missing(run_id, tail.seq, own.least)
         return tail
 
     def end(self, run_id: str) -> Tail:
@@ -182,7 +186,7 @@ class Reader:
         head = self._head(row)
         if head is None and self._heads is not None and not self.is_empty(row):
             where = f"{self._heads.path} does not tell how long it was"
-            raise JournalCorrupt(run_id, self.tail(run_id).seq, f"{where}; {remedy_for(run_id)}")
+            raise JournalCorrupt(run_id, self.tail(run_id).seq, f"{where}; {self._remedy(run_id)}")
         self._check_head(segments, head)
         return head
 
@@ -281,10 +285,10 @@ class Reader:
             head = self._heads.get(row.number)
         except (DamagedHead, OSError) as error:
             where = f"what {self._heads.path} tells of its length is damaged"
-            raise JournalCorrupt(row.run_id, row.events, f"{where}: {error}; {remedy_for(row.run_id)}") from error
+            raise JournalCorrupt(row.run_id, row.events, f"{where}: {error}; {self._remedy(row.run_id)}") from error
         if head is not None and head.key != key_of(row.run_id):
             where = f"{self._heads.path} tells of another run, {head.name}, in its place"
-            raise JournalCorrupt(row.run_id, row.events, f"{where}; {remedy_for(row.run_id)}")
+            raise JournalCorrupt(row.run_id, row.events, f"{where}; {self._remedy(row.run_id)}")
         return head
 
     def _check_head(self, segments: Sequence[Segment], head: Head | None) -> None:
@@ -292,7 +296,7 @@ class Reader:
         if head is not None and head.seq and self._hash_before(segments, head.seq) not in (None, head.hash):
             run_id = segments[-1].run_id
             told = f"it is not the one that was written, as {heads_of(self._path)} tells"
-            raise JournalCorrupt(run_id, head.seq - 1, f"{told}; {remedy_for(run_id)}")
+            raise JournalCorrupt(run_id, head.seq - 1, f"{told}; {self._remedy(run_id)}")
 
     def _proven(self, segments: Sequence[Segment], since: int) -> Iterator[Recorded]:
         run = segments[-1]
@@ -316,7 +320,7 @@ class Reader:
                     raise file_error(self._path, error) from error
                 raise JournalCorrupt(run.run_id, expected, str(error)) from error
             if expected < segment.least:
-                raise missing(run.run_id, expected, segment.least)
+                raise self._missing(run.run_id, expected, segment.least)
 
     def _record(self, run_id: str, expected: int, previous: bytes, row: object) -> Recorded:
         match row:
@@ -380,13 +384,12 @@ class Reader:
         except FILE_ERRORS as error:
             raise file_error(self._path, error) from error
 
+    def _missing(self, run_id: str, record: int, least: int) -> JournalCorrupt:
+        """What is wrong with a run that ends too early."""
+        others = "" if least == record + 1 else f", as are those up to {least - 1}"
+        return JournalCorrupt(run_id, record, f"the record is missing{others}; {self._remedy(run_id)}")
 
-def missing(run_id: str, record: int, least: int) -> JournalCorrupt:
-    """What is wrong with a run that ends too early."""
-    lost = "the record is missing" if least == record + 1 else f"the record is missing, as are those up to {least - 1}"
-    return JournalCorrupt(run_id, record, f"{lost}; {remedy_for(run_id)}")
-
-
-def remedy_for(run_id: str) -> str:
-    """What a person can do about a run whose records, or the proof of them, are lost."""
-    return f"bring back the file with its log, or go on without them: `surefoot journal accept {run_id}`"
+    def _remedy(self, run_id: str) -> str:
+        """What a person can do about a run whose records, or the proof of them, are lost."""
+        command = f"{ACCEPT} {run_id} --by NAME --journal {shlex.quote(str(self._path))}"
+        return f"bring back the file with its log, or go on without them: `{command}`"

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from surefoot.core.fold import fold
@@ -16,11 +16,15 @@ from surefoot.journal.heads import Head, Heads, heads_of, key_of, name_of
 from surefoot.journal.lease import is_alive, owners_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.sqlite_file import FILE_ERRORS, connect, connect_for, file_error, form_of
-from surefoot.journal.sqlite_read import Reader
+from surefoot.journal.sqlite_read import ACCEPT, Reader, RunRow
 from surefoot.types.errors import JournalError, RunBusy, UsageError
-from surefoot.types.events import RunResumed
+from surefoot.types.events import RunEnded, RunResumed
 
 _ALL_RUNS = "SELECT number, run_id FROM run ORDER BY number"
+_CUT_FORKS = """
+WITH RECURSIVE fork(number) AS (
+    SELECT number FROM run WHERE parent=:number UNION SELECT run.number FROM run JOIN fork ON run.parent=fork.number
+) UPDATE run SET at=:end WHERE at>:end AND number IN (SELECT number FROM fork)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +41,16 @@ def verify(path: Path) -> list[RunFault]:
 
     Raises `JournalError` for a file that cannot be read at all.
     """
-    with _reading(path) as (db, reader):
+    with _reading(path) as (db, reader, heads):
         try:
             pages = [str(told) for (told,) in db.execute("PRAGMA quick_check")]
             ids = [str(run_id) for _, run_id in db.execute(_ALL_RUNS)]
         except FILE_ERRORS as error:
             raise file_error(path, error) from error
         found = [RunFault("", told) for told in pages if told != "ok"]
+        if heads.unreadable is not None:
+            told = f"{heads.path}: {heads.unreadable.strerror}; the length of the runs could not be checked"
+            found.append(RunFault("", told))
         found += [fault for run_id in ids if (fault := _fault(reader, run_id)) is not None]
         lost = [head.name for _, head in reader.lost().values()]
         return found + [RunFault(name, _told(reader, name), is_lost=True) for name in lost]
@@ -52,46 +59,59 @@ def verify(path: Path) -> list[RunFault]:
 def backup(path: Path, target: Path) -> list[RunFault]:
     """Copy the journal to a new file, as it is at one moment, also in use; gives what `verify` says of the copy.
 
-    The copy has heads of its own that fit; where the journal lacks records, so does the copy, and it says so. Raises
-    `UsageError` where there is something already, `JournalError` when it cannot be copied.
+    The copy has heads of its own that fit; where the journal lacks records, so does the copy, and it says so. A journal
+    of form 1 has none, and neither has its copy. Raises `UsageError` where there is something already, `JournalError`
+    when it cannot be copied.
     """
     beside = (target, heads_of(target), *(target.with_name(f"{target.name}{end}") for end in ("-wal", "-shm")))
-    if there := next((one for one in beside if one.exists()), None):
+    if there := next((one for one in beside if os.path.lexists(one)), None):
         raise UsageError(f"{there} is there already; name a file that is not")
-    with _reading(path) as (db, reader):
-        heads = reader.heads()  # before the copy is made, which then has at least what they tell of
+    with _reading(path) as (db, reader, heads):
+        if heads.unreadable is not None:
+            raise file_error(path, heads.unreadable)
+        before = reader.heads()  # before the copy is made, which then has at least what they tell of
+        is_ours = False
         try:
             os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o600))
+            is_ours = True
             with closing(sqlite3.connect(target, isolation_level=None)) as copy:
                 db.backup(copy)
                 if form_of(copy) > 1:
-                    _keep_heads(copy, target, heads)
+                    _keep_heads(copy, target, before)
             sync_file(target)
             sync_folder(target.parent)
         except (OSError, *FILE_ERRORS) as error:
-            for one in beside:
+            for one in beside if is_ours else ():
                 one.unlink(missing_ok=True)
             raise file_error(target, error) from error
     return verify(target)
 
 
-async def accept(path: Path, run_id: str, by: str) -> int:
-    """Let a run go on without records that are lost, or with nothing that proves its end; how many records it has.
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What came of a run whose loss was accepted: how many records it has, and whether it has ended with them."""
 
-    `by` is whose decision it is; it goes on record. Raises `JournalError` when what is left is damaged too, `RunBusy`
-    while somebody drives the run, `UsageError` for an unknown one.
+    records: int
+    has_ended: bool
+
+
+async def accept(path: Path, run_id: str, by: str) -> Accepted:
+    """Let a run go on without records that are lost, or with nothing that proves its end. One that has ended stays so.
+
+    `by` is whose decision it is; it goes on record where the run goes on. Raises `JournalError` when what is left is
+    damaged too, `RunBusy` while somebody drives the run, `UsageError` for an unknown one, and one that lost nothing.
     """
     if not by.strip():
-        raise UsageError("a person's word needs their name: give `by`")
+        raise UsageError("say whose decision this is: give `by`")
     left = _shortened(path, run_id)
-    store = SqliteJournal(path)
-    try:
-        if left:
+    if left.records and not left.has_ended:
+        store = SqliteJournal(path)
+        try:
             run = await store.open(run_id)
             await run.append([RunResumed(by)], "synced")
             await run.release()
-    finally:
-        await store.aclose()
+        finally:
+            await store.aclose()
     return left
 
 
@@ -103,7 +123,7 @@ def _fault(reader: Reader, run_id: str) -> RunFault | None:
     except JournalError as error:
         records, wrong = [], error
     if wrong is not None:
-        return RunFault(run_id, str(wrong), is_lost="surefoot journal accept" in str(wrong))
+        return RunFault(run_id, str(wrong), is_lost=ACCEPT in str(wrong))
     try:
         fold(record.event for record in records)
     except Exception as error:  # noqa: BLE001 - whatever it is, the records cannot be folded
@@ -133,10 +153,10 @@ def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head])
         heads.sync()
 
 
-def _shortened(path: Path, run_id: str) -> int:
-    """Have the file and its heads tell of what is there, as if no more had been; how many records that is."""
+def _shortened(path: Path, run_id: str) -> Accepted:
+    """Have the file and its heads tell of what is there, as if there had never been more."""
     path = path.resolve()
-    with closing(connect(path, make=False)) as db, closing(Heads(path, may_write=True)) as heads:
+    with closing(connect(path, make=False)) as db, closing(_heads_to_write(path)) as heads:
         db.execute("BEGIN IMMEDIATE")  # nobody takes the run up in between; closing gives it back
         known = Reader(db, path, heads)
         row = known.look_up(run_id)
@@ -144,24 +164,57 @@ def _shortened(path: Path, run_id: str) -> int:
             number, _ = known.lost_run(run_id)
             heads.put(number, Head(key_of(run_id), 0, genesis(run_id), 0, name_of(run_id)))
             heads.sync()
-            return 0
+            return Accepted(0, has_ended=False)
         if row.owner and is_alive(owners_of(path), row.owner):
             raise RunBusy(f"run {run_id} is being driven by another process; wait for it or end it")
+        if _fault(known, run_id) is None:
+            raise UsageError(f"run {run_id} has lost nothing, so there is nothing to accept")
+        _cut(db, path, row)
         left = Reader(db, path)
         seq, hash_ = left.end(run_id)
-        db.execute("UPDATE run SET events=min(events, ?) WHERE number=?", (seq, row.number))
-        _, wrong = left.load(run_id, 0)
+        records, wrong = left.load(run_id, 0)
         if wrong is not None:
             raise wrong
         heads.put(row.number, Head(key_of(run_id), seq, hash_, seq, name_of(run_id)))
         heads.sync()
         db.execute("COMMIT")
-        return seq
+        return Accepted(seq, has_ended=bool(records) and isinstance(records[-1].event, RunEnded))
+
+
+def _cut(db: sqlite3.Connection, path: Path, row: RunRow) -> None:
+    """Have the run, and all that were forked from it, share no more records than there are.
+
+    Else a fork would take what the run does from here on for records of its own past. Raises `JournalError` for a fork
+    whose own records stand behind the gap.
+    """
+    first, end = db.execute("SELECT min(seq), max(seq)+1 FROM event WHERE run=?", (row.number,)).fetchone()
+    if row.parent is not None:
+        shared = min(len(Reader(db, path).load(row.run_id, 0)[0]), row.at)
+        if first is not None and first > shared:
+            (parent,) = db.execute("SELECT run_id FROM run WHERE number=?", (row.parent,)).fetchone() or ("its parent",)
+            raise JournalError(
+                f"run {row.run_id}: of the records that it shares with {parent} only {shared} are left, and its own "
+                f"cannot go on without the rest; bring back the file with its log, or fork {parent} anew"
+            )
+        db.execute("UPDATE run SET at=? WHERE number=?", (shared, row.number))
+        row = replace(row, at=shared)
+    end = row.at if end is None else end
+    db.execute("UPDATE run SET events=min(events, ?) WHERE number=?", (end, row.number))
+    db.execute(_CUT_FORKS, {"number": row.number, "end": end})
+
+
+def _heads_to_write(path: Path) -> Heads:
+    try:
+        return Heads(path, may_write=True)
+    except OSError as error:
+        raise file_error(path, error) from error
 
 
 @contextmanager
-def _reading(path: Path) -> Generator[tuple[sqlite3.Connection, Reader]]:
+def _reading(path: Path) -> Generator[tuple[sqlite3.Connection, Reader, Heads]]:
+    """The file, its records, and its heads. A file of form 1 has none, so nothing of it is held against them."""
     path = path.resolve()
     db, _ = connect_for(path, read_only=True)
     with closing(db), closing(Heads(path, may_write=False)) as heads:
-        yield db, Reader(db, path, heads)
+        has_heads = form_of(db) > 1 and heads.unreadable is None
+        yield db, Reader(db, path, heads if has_heads else None), heads
