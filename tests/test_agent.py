@@ -763,6 +763,61 @@ async def test_a_run_that_is_cancelled_does_not_wait_for_a_stubborn_tool_for_eve
             await running
 
 
+TWICE_STOPPED = """
+import asyncio, contextlib, signal, sys
+from surefoot import Agent, LoopConfig, tool
+from surefoot.testing.models import ScriptedModel, calls
+
+@tool(effect="read")
+async def stubborn(n: int) -> str:
+    "Does not let itself be stopped."
+    print("at work", n, flush=True)
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+
+several = [("stubborn", {"n": n}) for n in range(int(sys.argv[1]))]
+agent = Agent(ScriptedModel([calls(*several)]), tools=[stubborn], config=LoopConfig(tool_grace_s=float(sys.argv[2])))
+
+async def main():
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    await agent.run("go")
+
+try:
+    asyncio.run(main())
+except (asyncio.CancelledError, KeyboardInterrupt):
+    print("stopped")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("how_many", "grace_s", "times"), [(1, 0.1, 1), (1, 1000, 2), (2, 0.1, 1), (2, 1000, 2)])
+def test_whoever_stops_a_run_twice_does_not_wait_for_a_stubborn_tool(
+    number: signal.Signals, how_many: int, grace_s: float, times: int
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", TWICE_STOPPED, str(how_many), str(grace_s)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert told_until(f"at work {how_many - 1}", process, process.stdout)
+        for _ in range(times):
+            process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):  # two signals at once are one
+                process.wait(timeout=0.3 if times == 2 else 20)
+        try:
+            out, err = process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert out == "stopped\n"
+    assert "stubborn did not stop" in err
+    assert "destroyed" not in err
+
+
 @pytest.mark.parametrize("effect", ["read", "write"])
 async def test_a_tool_that_blocks_the_loop_past_its_limit_is_named(
     effect: Any, caplog: pytest.LogCaptureFixture

@@ -239,7 +239,7 @@ class Agent:
     async def settle(self, run_id: str, call_id: str, outcome: Outcome, *, by: str, result: str = "") -> Run:
         """Say what became of a call in doubt: "done" (with `result`), "not_done" (it runs again), or "abandoned".
 
-        Raises `UsageError` for "not_done" while the call still runs in a thread of this process.
+        Raises `UsageError` for "not_done" while the call still runs in this process.
         """
         if len(result) > (most := self.config.tool_result_chars):
             raise UsageError(f"the result has {len(result)} characters; give at most {most}")

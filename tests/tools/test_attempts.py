@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future
 
 import pytest
@@ -13,9 +14,10 @@ import pytest
 from surefoot.agent import Agent
 from surefoot.journal.memory import MemoryJournal
 from surefoot.testing.models import Scripted, ScriptedModel, calls
-from surefoot.tools.attempts import Attempts, NotBegun
+from surefoot.tools.attempts import Attempts, NotBegun, awaited
 from surefoot.tools.calling import ToolFailed
 from surefoot.tools.function import FunctionTool, tool
+from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.ports import ToolCallContext
 from surefoot.types.tools import ToolResult
@@ -135,7 +137,7 @@ async def test_what_ended_or_never_began_does_not_run() -> None:
     never = Future[object]()
     never.cancel()
     with pytest.raises(NotBegun):
-        await attempts.awaited(never)
+        await awaited(never)
 
 
 async def test_a_sync_tool_that_sleeps_past_its_limit_and_then_pays_pays_once() -> None:
@@ -174,7 +176,7 @@ async def test_a_second_agent_neither_settles_nor_repeats_what_still_runs() -> N
     run = await agent(calls(("pay", {"amount": 5}))).run("pay 5")
     assert (run.status, run.reason) == ("paused", "in_doubt")
     other = agent("Paid.")
-    with pytest.raises(UsageError, match="still runs in a thread"):
+    with pytest.raises(UsageError, match="still runs in this process"):
         await other.settle(run.id, "1.0", "not_done", by="Ada")
     gate.set()
     await other.settle(run.id, "1.0", "done", by="Ada", result="paid")
@@ -202,3 +204,75 @@ async def test_a_call_that_still_runs_is_not_made_by_another_copy_of_its_tool(co
         await asyncio.sleep(0)  # lets it come to where it waits; no time passes
     gate.set()
     assert (await first, await second, paid) == (ToolResult("paid"), ToolResult("paid"), [5])
+
+
+class Stubborn:
+    """An async tool `pay` that goes on when it is cancelled, and pays once `gate` is set."""
+
+    def __init__(self, *, idempotent: bool = False, probe: Callable[..., object] | None = None) -> None:
+        self.gate, self.begun = asyncio.Event(), asyncio.Event()
+        self.paid: list[int] = []
+        self.pay = tool(self._pay, name="pay", timeout_s=5, idempotent=idempotent, probe=probe)
+
+    async def _pay(self, amount: int) -> str:
+        self.begun.set()
+        while not self.gate.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.gate.wait()
+        self.paid.append(amount)
+        return f"receipt {len(self.paid)}"
+
+    def agent(self, store: MemoryJournal, *steps: Scripted) -> Agent:
+        return Agent(ScriptedModel(steps), [self.pay], journal=store, config=LoopConfig(tool_grace_s=0.05))
+
+    async def left(self, store: MemoryJournal) -> str:
+        """Cancel a run in the middle of the call, which goes on; the run's id."""
+        running = asyncio.ensure_future(self.agent(store, calls(("pay", {"amount": 5}))).run("pay 5", run_id="r"))
+        async with asyncio.timeout(10):
+            await self.begun.wait()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        return "r"
+
+
+async def test_a_task_that_was_left_is_neither_settled_as_not_done_nor_made_again() -> None:
+    store, stubborn = MemoryJournal(), Stubborn()
+    run_id = await stubborn.left(store)
+    other = stubborn.agent(store, "Paid.")
+    assert (await other.resume(run_id)).reason == "in_doubt"
+    with pytest.raises(UsageError, match="still runs in this process"):
+        await other.settle(run_id, "1.0", "not_done", by="Ada")
+    stubborn.gate.set()
+    for _ in range(5):
+        await asyncio.sleep(0)  # lets it end; no time passes
+    assert (await other.settle(run_id, "1.0", "not_done", by="Ada")).status == "ready"
+    assert (await other.resume(run_id)).answer == "Paid."
+    assert stubborn.paid == [5, 5]  # the person said so, who was told that it had ended
+
+
+@pytest.mark.parametrize("is_probed", [False, True])
+async def test_a_rerun_or_probe_waits_for_the_task_that_was_left_and_pays_once(*, is_probed: bool) -> None:
+    asked: list[int] = []
+    store = MemoryJournal()
+    stubborn = Stubborn(probe=lambda amount: asked.append(amount)) if is_probed else Stubborn(idempotent=True)
+    run_id = await stubborn.left(store)
+    again = asyncio.ensure_future(stubborn.agent(store, "Paid.").resume(run_id))
+    for _ in range(20):
+        await asyncio.sleep(0)  # lets it come to where it waits; no time passes
+    stubborn.gate.set()
+    assert (await again).answer == "Paid."
+    assert (stubborn.paid, asked) == ([5], [])
+
+
+def test_a_task_that_was_left_ends_with_its_loop() -> None:
+    store = MemoryJournal()
+
+    async def scene() -> Agent:
+        stubborn = Stubborn()
+        await stubborn.left(store)
+        return stubborn.agent(store)
+
+    agent = asyncio.run(scene())
+    assert agent.resume_sync("r").reason == "in_doubt"
+    assert asyncio.run(agent.settle("r", "1.0", "not_done", by="Ada")).status == "ready"

@@ -19,6 +19,7 @@ from surefoot.core.text import clean
 from surefoot.core.trail import outcome
 from surefoot.runtime.deadline import Late, within
 from surefoot.runtime.line import Line
+from surefoot.tools.attempts import after_left
 from surefoot.tools.calling import as_exception, failure, is_stopping
 from surefoot.tools.function import FunctionTool
 from surefoot.tools.retried import retried
@@ -56,9 +57,11 @@ async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
 
     may_retry = _is_function(tool) and call.spec.may_repeat and not _is_planned(state)  # others know best themselves
     work: Callable[[], Awaitable[object]] = partial(retried, once, limit_s) if may_retry else once
+    key = context.idempotency_key
     try:
         with line:
-            result = await within(work, limit_s, state.config.tool_grace_s, call.name)
+            work = partial(after_left, key, work)
+            result = await within(work, limit_s, state.config.tool_grace_s, call.name, key)
     except TimeoutError as late:
         has_begun = not (_is_function(tool) and line.ended_waiting)  # of other tools nobody knows
         is_doubtful = has_begun and not call.spec.may_repeat
@@ -140,7 +143,7 @@ async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]
     context = _context(state, call, limit_s, line)
     try:
         with line:
-            asked = partial(tool.probe, _handed(call), context)
+            asked = partial(after_left, context.idempotency_key, partial(tool.probe, _handed(call), context))
             found = await within(asked, limit_s, state.config.tool_grace_s, f"the probe of {call.name}")
     except BaseException as error:  # a probe is the user's code: whatever it raises, it could not tell
         if is_stopping(error):

@@ -2,7 +2,8 @@
 
 The code runs in a task of its own, because one that swallows its cancellation would hold whoever awaits it for ever:
 the run, and whoever wants to stop that. Whatever is raised inside stays inside, since a task that ends with
-`KeyboardInterrupt` or `SystemExit` takes the whole loop along.
+`KeyboardInterrupt` or `SystemExit` takes the whole loop along. The loop does not know that task: `asyncio.run` cancels
+and awaits all that it knows before it ends, and here whoever awaits the work does so, for a limited time.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from surefoot.tools.attempts import goes_on
 from surefoot.tools.calling import Raised, is_stopping
 
 _LOG = logging.getLogger("surefoot")
@@ -24,15 +26,19 @@ class Late(TimeoutError):
         self.is_left = is_left
 
 
-async def within(work: Callable[[], Awaitable[object]], limit_s: float, grace_s: float, name: str) -> object:
+async def within(
+    work: Callable[[], Awaitable[object]], limit_s: float, grace_s: float, name: str, key: str = ""
+) -> object:
     """What the work gives; raises what it raises, and `Late` when it takes longer than `limit_s`.
 
     It is cancelled then, as when this task is, and has `grace_s` seconds to tidy up; a result that comes in that time
-    counts. One that had ended when this task was cancelled is given all the same. `name` is for the log.
+    counts. One that had ended when this task was cancelled is given all the same. Cancelled once more, this task leaves
+    the work at once. What is left counts as an attempt at the call of that `key`. `name` is for the log.
     """
     loop = asyncio.get_running_loop()
     made = _Made(loop.create_future())
-    task = asyncio.create_task(made.by(work))
+    task = asyncio.Task(made.by(work), loop=loop)
+    asyncio._unregister_task(task)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # told in "Extending asyncio"
     timer = loop.call_later(limit_s, made.stop, task, grace_s)
     try:
         outcome = await made.ended
@@ -40,14 +46,17 @@ async def within(work: Callable[[], Awaitable[object]], limit_s: float, grace_s:
         if made.outcome is _RUNNING:  # this task is cancelled, and the work with it
             made.ended = loop.create_future()
             made.stop(task, grace_s)
-            if await made.ended is _LEFT:
-                _leave(task, grace_s, name)
+            try:
+                await made.ended
+            finally:
+                if made.outcome in (_RUNNING, _LEFT):
+                    _leave(task, name, key)
             raise
         outcome = made.outcome
     finally:
         timer.cancel()
     if outcome is _LEFT:
-        _leave(task, grace_s, name)
+        _leave(task, name, key)
         raise Late(is_left=True)
     if outcome is _STOPPED:
         raise Late(is_left=False) if made.is_stopped else asyncio.CancelledError
@@ -70,7 +79,7 @@ class _Made:
         self.outcome: object = _RUNNING
         self.is_stopped = False
 
-    async def by(self, work: Callable[[], Awaitable[object]]) -> None:
+    async def by(self, work: Callable[[], Awaitable[object]]) -> object:
         outcome: object = _STOPPED
         try:
             outcome = await work()
@@ -80,8 +89,9 @@ class _Made:
             outcome = Raised(error)
         finally:
             self.over(outcome)
+        return outcome
 
-    def stop(self, task: asyncio.Task[None], grace_s: float) -> None:
+    def stop(self, task: asyncio.Task[object], grace_s: float) -> None:
         self.is_stopped = True
         task.cancel()
         task.get_loop().call_later(grace_s, self.over, _LEFT)
@@ -92,7 +102,8 @@ class _Made:
             self.ended.set_result(outcome)
 
 
-def _leave(task: asyncio.Task[None], grace_s: float, name: str) -> None:
-    """Wait for it no more, also not where the loop ends, which waits for all tasks that it knows."""
-    _LOG.warning("%s did not stop within %g s after it was cancelled: it is left running", name, grace_s)
-    asyncio._unregister_task(task)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # told in "Extending asyncio"
+def _leave(task: asyncio.Task[object], name: str, key: str) -> None:
+    _LOG.warning("%s did not stop when it was cancelled: it is left running", name)
+    task._log_destroy_pending = False  # noqa: SLF001  # pyright: ignore  # it may outlive its loop, as was just told
+    if key:
+        goes_on(key, task)

@@ -87,9 +87,9 @@ def _bound(call: Call) -> Grounds:
 
 
 def settled(state: State, call: Call, outcome: Outcome, by: str, result: str) -> tuple[Event, ...]:
-    """What a person says of a call in doubt. Raises `UsageError` for "not done" of one that still runs in a thread."""
+    """What a person says of a call in doubt. Raises `UsageError` for "not done" of one that still runs."""
     if outcome == "not_done" and is_running(call_key(state, call)):
-        raise UsageError(f"call {call.id!r} still runs in a thread of this process; settle it once that has ended")
+        raise UsageError(f"call {call.id!r} still runs in this process; settle it once it has ended")
     told = ToolResult(result, source=by, trust="trusted") if result else None
     return (DoubtSettled(call.id, outcome, by, told),)
 

@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, ParamSpec, TypeVar, overload
 
-from surefoot.tools.attempts import PROBE_OF, Attempts, NotBegun
+from surefoot.tools.attempts import PROBE_OF, Attempts, NotBegun, awaited
 from surefoot.tools.calling import called, called_within, failure, is_async
 from surefoot.tools.declared import Declared, Guarded, Planned
 from surefoot.tools.docstring import read_docstring
@@ -186,7 +186,7 @@ class FunctionTool(Generic[P, R]):
         """The result of an attempt at the same call that still runs; None when there is none."""
         while (attempt := self._attempts.running(context.idempotency_key)) is not None:
             try:
-                return _rendered(await self._attempts.awaited(attempt))
+                return _rendered(await awaited(attempt))
             except NotBegun:
                 continue
             except Exception as error:  # noqa: BLE001  # the edge, as in `call`
