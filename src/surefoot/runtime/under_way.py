@@ -39,6 +39,7 @@ class UnderWay:
         self._journal = journal
         self._hands = hands
         self._tasks = asyncio.TaskGroup()
+        self._making: set[asyncio.Task[None]] = set()
         self._waiting: list[tuple[WorldMove, State]] = []
         self._ended: asyncio.Queue[tuple[WorldMove, Sequence[Event]]] = asyncio.Queue()
 
@@ -50,6 +51,7 @@ class UnderWay:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
+            await self._stopped()
             await self._tasks.__aexit__(kind, error, trace)
         except BaseExceptionGroup as group:  # one hand failed; the others were cancelled and only echo it
             raise group.exceptions[0] from None
@@ -76,13 +78,27 @@ class UnderWay:
             ended = [(move, await self._hands.do(move, state))]
         else:
             for move, state in self._waiting:
-                self._tasks.create_task(self._make(move, state))
+                task = self._tasks.create_task(self._make(move, state))
+                self._making.add(task)
+                task.add_done_callback(self._making.discard)
             self._waiting.clear()
             ended = [await self._ended.get(), *self._all_ended()]
         events = await self._recorded(ended)
         if (task := asyncio.current_task()) is not None and task.cancelling():
             raise asyncio.CancelledError
         return events
+
+    async def _stopped(self) -> None:
+        """Cancel what is being made, and again when this task is: a task group passes on only the first time."""
+        is_again = False
+        while self._making:
+            for task in self._making:
+                if is_again or not task.cancelling():
+                    task.cancel()
+            try:
+                await asyncio.wait(self._making)
+            except asyncio.CancelledError:
+                is_again = True
 
     def _all_ended(self) -> list[tuple[WorldMove, Sequence[Event]]]:
         return [self._ended.get_nowait() for _ in range(self._ended.qsize())]
