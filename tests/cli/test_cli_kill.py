@@ -1,5 +1,7 @@
 """A run that dies or is interrupted in the middle of a tool call, in real processes."""
 
+import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -118,6 +120,34 @@ def test_sigterm_leaves_a_run_that_can_be_resumed(folder: Path) -> None:
         assert "Traceback" not in err
         chat.script += [says("It is set.")]
         assert ended(start(folder, "resume", run_id)).out == "It is set.\n"
+
+
+def test_sigterm_before_a_run_begins_says_so(folder: Path) -> None:
+    (folder / "slow.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(60)  # until the signal\n")
+    with chat_server() as chat:
+        process = start(folder, "run", "--model", chat.model, "--tools", "slow.py", "Do it.")
+        told_until("loading", process, process.stdout)
+        process.send_signal(signal.SIGTERM)
+        done = ended(process)
+    assert (done.code, done.err) == (143, "surefoot: terminated; no run was started or resumed\n")
+
+
+def test_sigterm_at_a_question_leaves_the_run_paused(folder: Path) -> None:
+    step = {"step_id": "s", "kind": "tool", "tool_id": "set_value", "dependencies": [], "parameters": {"text": "x"}}
+    ours, theirs = os.openpty()
+    with chat_server(says(json.dumps({"description": "one step", "steps": [step]}))) as chat:
+        given = ("--model", chat.model, "--tools", "tools.py", "--no-builtin", "--reasoner", "plan", "--review-plan")
+        with os.fdopen(theirs) as terminal:
+            process = start(folder, "run", *given, "Do it.", stdin=terminal)
+            told_until("is to be signed", process, process.stderr)
+            process.send_signal(signal.SIGTERM)
+            done = ended(process)
+        os.close(ours)
+    assert done.code == 143
+    assert "paused (approval)" in done.err
+    assert "surefoot approve" in done.err
+    assert "Traceback" not in done.err
+    assert not (folder / "effects.txt").exists()
 
 
 def test_the_process_does_not_wait_for_a_tool_that_cannot_be_stopped(folder: Path) -> None:

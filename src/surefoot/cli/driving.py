@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from surefoot.agent import Agent
-from surefoot.cli.exits import CODES, INTERRUPTED, TERMINATED
+from surefoot.cli.exits import CODES, INTERRUPTED, TERMINATED, Terminated
 from surefoot.cli.finding import state_of
 from surefoot.cli.live import Showing
 from surefoot.core.owners import open_calls
@@ -57,7 +57,7 @@ def conduct(
     except KeyboardInterrupt:  # from `asyncio.run`, once the task is cancelled and the journal released
         _leave_at_the_next_one(INTERRUPTED)
         return _interrupted(store, run_id, showing, hint, INTERRUPTED)
-    except asyncio.CancelledError:  # as above; nobody else cancels it
+    except (asyncio.CancelledError, Terminated):  # as above, nobody else cancels it; or nobody drove it just then
         _leave_at_the_next_one(TERMINATED)
         return _interrupted(store, run_id, showing, hint, TERMINATED)
     assert run is not None  # noqa: S101  # the first work was done

@@ -27,6 +27,11 @@ CODES: Mapping[Status, int] = {
 }
 """The exit code for how a run stands."""
 
+
+class Terminated(SystemExit):
+    """SIGTERM came while no run was driven. One that is driven is cancelled by it (`driving.py`)."""
+
+
 HELP = (
     "Exit codes: 0 completed · 3 completed with a reservation · 4 stopped · 5 failed · 6 paused, a person has to "
     "speak · 130 cancelled or interrupted · 143 terminated · 2 wrong usage or configuration · 1 the journal cannot be "

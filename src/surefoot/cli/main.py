@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import sys
 import threading
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
-from surefoot.cli.exits import INTERRUPTED, MISUSED, code_of
+from surefoot.cli.exits import INTERRUPTED, MISUSED, TERMINATED, Terminated, code_of
 from surefoot.cli.lines import without_password
 from surefoot.types.errors import SurefootError, extra_needed
 
@@ -25,10 +27,16 @@ GRACE_S = 5.0
 
 
 def process() -> None:
-    """`main` as all that this process does: it ends within `GRACE_S`, where Python would wait for a thread for ever."""
+    """`main` as all that this process does: it ends within `GRACE_S`, where Python would wait for a thread for ever.
+
+    SIGTERM ends it too, with a word on what that means for a run.
+    """
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         main()
     except SystemExit as end:
+        if signal.getsignal(signal.SIGTERM) is _terminated:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # all that is to be said was said
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
         leaving = threading.Timer(GRACE_S, _leave_threads, (code,))
         leaving.daemon = True
@@ -60,6 +68,13 @@ def main() -> None:
     except KeyboardInterrupt:
         print("surefoot: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
+    except Terminated:
+        print("surefoot: terminated; no run was started or resumed", file=sys.stderr)
+        raise
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise Terminated(TERMINATED)
 
 
 def _leave_threads(code: int) -> None:

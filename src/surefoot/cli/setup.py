@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Literal, cast, get_args
 
 from surefoot.agent import Agent
+from surefoot.cli.exits import Terminated
 from surefoot.cli.options import Mode, Options
 from surefoot.cli.recipes import Recipe, chosen_models, chosen_reasoner, recipes_folder
 from surefoot.cli.settings import SETTINGS_FILE
@@ -62,6 +63,8 @@ def _loaded(path: Path) -> ModuleType:
         sys.path.append(folder)
     try:
         spec.loader.exec_module(module)
+    except Terminated:
+        raise
     except (Exception, SystemExit) as error:  # the file is the user's own code and may raise anything
         where = f", line {line}" if (line := _line_of(error, path)) else ""
         raise UsageError(f"--tools {path}{where}: cannot be loaded: {type(error).__name__}: {error}") from error
