@@ -510,6 +510,31 @@ def test_run_sync_is_for_scripts() -> None:
     assert run.answer == "Together they have 171 points."
 
 
+@pytest.mark.parametrize("name", [None, "runs.db"])
+def test_one_agent_drives_in_one_thread_at_a_time(name: str | None, tmp_path: Path) -> None:
+    begun, gate = threading.Event(), threading.Event()
+
+    @tool(effect="read")
+    def waits() -> str:
+        """Waits."""
+        begun.set()
+        gate.wait(20)
+        return "waited"
+
+    journal = None if name is None else tmp_path / name
+    agent = Agent(ScriptedModel([calls(("waits", {})), "done", "done again"]), [waits], journal=journal)
+    runs: list[str] = []
+    first = threading.Thread(target=lambda: runs.append(agent.run_sync("go").answer))
+    first.start()
+    assert begun.wait(20)
+    with pytest.raises(UsageError, match="in another thread"):
+        agent.run_sync("go")
+    gate.set()
+    first.join(20)
+    assert runs == ["done"]
+    assert agent.run_sync("go").answer == "done again"
+
+
 async def test_a_probe_that_raises_leaves_the_call_to_a_person() -> None:
     paid: list[int] = []
 

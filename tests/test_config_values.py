@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from surefoot.agent import Agent
+from surefoot.reasoners import DualModelReasoner, MonoModelReasoner
+from surefoot.service import ModelService
+from surefoot.testing.models import ScriptedModel
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import ConfigError
 from surefoot.types.guard import GuardConfig
@@ -176,3 +180,13 @@ def test_json_of_another_shape_or_with_an_unknown_field_is_refused(
     for data in (None, 3, "x", [], [1], {"nope": 1}, {1: 2}, {None: None}):
         with pytest.raises(ConfigError):
             kind.from_json(data)
+
+
+@pytest.mark.parametrize("given", [None, {"repair": "strict"}, LoopConfig])
+def test_what_is_no_configuration_is_refused_where_it_is_given(given: Any) -> None:
+    model = ScriptedModel(["done"])
+    for made in (Agent, MonoModelReasoner, ModelService):
+        with pytest.raises(ConfigError, match="^config=.*: give a LoopConfig, or leave it out"):
+            made(model, config=given)
+    with pytest.raises(ConfigError, match=r"^config="):
+        DualModelReasoner(model, model, config=given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from surefoot.runtime.stages import stage_templates
 from surefoot.runtime.templates import Thinking, chosen_templates
 from surefoot.runtime.toolbox import bound_tools, known_of
 from surefoot.runtime.trajectories import Trajectories
-from surefoot.types.config import LoopConfig
+from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.endings import Cancelled, Completed
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
@@ -93,6 +94,7 @@ class Agent:
     mcp: McpGiven | Sequence[McpGiven] | McpServers | None = field(default=None, repr=False)
     max_concurrent_runs: int = 64
     _admission: Admission = field(init=False, repr=False)
+    _alone: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
     _cast: Cast = field(init=False, repr=False)
     _store: JournalStore = field(init=False, repr=False)
     _offers: Offers = field(init=False, repr=False)
@@ -104,6 +106,7 @@ class Agent:
     def __post_init__(self) -> None:
         if not isinstance(self.instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
             raise UsageError("instructions must be a text")
+        checked_config(self.config)
         if self.reasoner not in CHOICES:
             raise UsageError(f"there is no reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")
         if self.reasoner == "dual" and self.config.guard is not None and self.config.guard.speculate:
@@ -143,7 +146,7 @@ class Agent:
                 return opened.left(await self._drive(opened.journal, first, watch, stream=stream, offered=offered))
 
     def run_sync(self, task: str | Task, *, run_id: str = "", watch: Watch | None = None, stream: bool = False) -> Run:
-        """`run` for scripts. Must not be called where an event loop is running."""
+        """`run` for scripts. Must not be called where an event loop is running, nor in two threads at once."""
         return self._sync(self.run(task, run_id=run_id, watch=watch, stream=stream))
 
     async def stream(self, task: str | Task, *, run_id: str = "") -> AsyncIterator[Event | Signal | Run]:
@@ -297,9 +300,16 @@ class Agent:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(closing())
+            if self._alone.acquire(blocking=False):
+                try:
+                    return asyncio.run(closing())
+                finally:
+                    self._alone.release()
+            why = "this agent drives a run in another thread: make one for each, or await `run` on one event loop"
+        else:
+            why = "an event loop is running here: await `run` or `resume` in place of their `_sync` forms"
         work.close()
-        raise UsageError("an event loop is running here: await `run` or `resume` in place of their `_sync` forms")
+        raise UsageError(why)
 
     async def _speak(
         self,

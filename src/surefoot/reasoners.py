@@ -23,7 +23,7 @@ from surefoot.memory import ReasonerMemory, delivered, note_on, run_id_of
 from surefoot.run import Run
 from surefoot.runtime.templates import Thinking
 from surefoot.service import Functions, ModelService
-from surefoot.types.config import LoopConfig
+from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import JournalError, SurefootError, UsageError
 from surefoot.types.events import Task
 from surefoot.types.messages import ModelMessage, ModelSettings
@@ -221,7 +221,7 @@ class MonoModelReasoner(ModelReasoner):
             _model(model),
             tools,
             instructions,
-            replace(config, deliverable="required"),
+            replace(checked_config(config), deliverable="required"),
             _settings(model, settings),
             store,
             "mono",
@@ -264,7 +264,7 @@ class DualModelReasoner(ModelReasoner):
             {role: _model(model) for role, model in given.items()},
             tools,
             instructions,
-            replace(config, deliverable="required"),
+            replace(checked_config(config), deliverable="required"),
             {role: _settings(model, by_role.get(role)) for role, model in given.items()},
             store,
             "dual",

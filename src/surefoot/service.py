@@ -38,7 +38,7 @@ from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.think import MOST_TRAITS
 from surefoot.runtime.toolbox import bound_tools
 from surefoot.types.calls import FunctionCallResult
-from surefoot.types.config import LoopConfig
+from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused, UsageError
 from surefoot.types.events import (
     CallEnded,
@@ -90,7 +90,8 @@ class ModelService:
         call_mode: CallMode | Literal["auto"] = "auto",
     ) -> None:
         """Raises `UsageError` for what cannot work; nothing is sent or opened yet."""
-        if config.guard is not None and config.guard.mode != "off":
+        guard = checked_config(config).guard
+        if guard is not None and guard.mode != "off":
             raise UsageError("a guard judges by a user's words, and here is no task: give the guard to an `Agent`")
         resolved = resolve(model, settings=settings) if isinstance(model, str) else model
         self.settings = settings

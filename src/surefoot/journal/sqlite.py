@@ -134,7 +134,12 @@ class SqliteJournal:
         return file.reader.blob(digest)
 
     async def aclose(self) -> None:
-        """Write what is queued, give up the runs that are driven, and close; a later use opens the file again."""
+        """Write what is queued, give up the runs that are driven, and close; a later use opens the file again.
+
+        Does nothing while it is in use on another event loop: closing it is for whoever uses it.
+        """
+        if self._opened is not None and _is_elsewhere(self._opened):
+            return
         file, self._opened = self._opened, None
         if file is not None:
             await file.aclose()
@@ -158,11 +163,14 @@ class SqliteJournal:
             file = self._opened = _File(path, loop, read_only=self._read_only)
         if file.pid != os.getpid():
             raise UsageError("this journal was opened before the process was forked; make a new one in the child")
-        if file.loop is not loop:
-            if file.loop.is_running():
-                raise UsageError("this journal is in use on another event loop; make one for each loop")
-            file.loop = loop
+        if _is_elsewhere(file):
+            raise UsageError("this journal is in use on another event loop; make one for each loop")
+        file.loop = loop
         return file
+
+
+def _is_elsewhere(file: _File) -> bool:
+    return file.loop is not asyncio.get_running_loop() and file.loop.is_running()
 
 
 class SqliteRun:

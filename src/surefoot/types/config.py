@@ -181,3 +181,10 @@ TABLES: Mapping[str, type[Settings]] = {
     "conventions": ConventionsConfig,
 }
 """All configurations, by the name of their table in a settings file."""
+
+
+def checked_config(given: object) -> LoopConfig:
+    """The configuration that was given. Raises `ConfigError` for anything else, also for None."""
+    if not isinstance(given, LoopConfig):
+        raise ConfigError("config", given, "give a LoopConfig, or leave it out for the default")
+    return given
