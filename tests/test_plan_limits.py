@@ -815,7 +815,7 @@ async def test_a_question_outlives_a_limit(limit: str, approvals: Any) -> None: 
     @tool(effect="read")
     async def look(q: str) -> str:
         """Look."""
-        if limit == "deadline_s" and len(looked) == 1:
+        if (limit, approvals) == ("deadline_s", "queue") and len(looked) == 1:
             looked.append("")
             await asyncio.Event().wait()  # until the deadline has passed
         looked.append(q)

@@ -467,22 +467,26 @@ async def test_violations_in_a_reasoning_step_fail_it() -> None:
     assert (error.cls, error.code) == ("violation", "reasoning_violations")
 
 
-async def test_an_approval_holds_up_its_own_step_alone() -> None:
+@pytest.mark.parametrize("approvals", ["pause", "queue"])
+@pytest.mark.parametrize("at_once", [1, 3])
+async def test_a_question_holds_up_all_that_is_new_or_its_own_step_alone(approvals: Any, at_once: int) -> None:
     world = World()
     steps = plan(
         step("a", "send", to="eve@far.org", text="hi"), step("b", "look", q="x"), step("c", "find", ["b"], q="y")
     )
-    agent = world.agent(script(steps), config=configured(GuardConfig(), answer="off", max_parallel=1))
+    guard = GuardConfig(approvals=approvals)
+    agent = world.agent(script(steps), config=configured(guard, answer="off", max_parallel=at_once))
     run = await agent.run("send hi to everybody", run_id="r")
     assert (run.status, run.reason) == ("paused", "approval")
-    assert world.ran == ["look x", "find y False"]
+    others = ["look x", "find y False"]
+    assert world.ran == ([] if approvals == "pause" else others)
     (asked,) = run.waiting
     with pytest.raises(UsageError):
         await agent.settle("r", asked.id, "done", by="Ada")
     await agent.approve("r", asked.id, by="Ada")
     run = await agent.resume("r")
     assert run.status == "completed"
-    assert world.ran[-1] == "send eve@far.org hi"
+    assert sorted(world.ran) == sorted([*others, "send eve@far.org hi"])
 
 
 async def test_a_plan_with_as_many_open_questions_as_may_be_pauses_and_loses_no_step() -> None:
@@ -490,7 +494,7 @@ async def test_a_plan_with_as_many_open_questions_as_may_be_pauses_and_loses_no_
     names = ("ann", "bob", "cy", "dee", "eve")
     letters = (step(name, "send", to=f"{name}@far.org", text="hi") for name in names)
     steps = plan(*letters, step("late", "look", q="x"))
-    config = configured(GuardConfig(max_asks=2), answer="off", max_parallel=1)
+    config = configured(GuardConfig(max_asks=2, approvals="queue"), answer="off", max_parallel=1)
     agent = world.agent(script(steps), config=config)
     run = await agent.run("send hi to everybody", run_id="r")
     asked: list[int] = []

@@ -35,6 +35,7 @@ from surefoot.core.gate.judge import (
     digest_mismatch,
     failed_before,
     has_asked_enough,
+    is_paused,
     is_unheard,
     judge,
     no_call_after_the_time,
@@ -236,7 +237,7 @@ def _interrupted(still_open: list[Call], under_way: frozenset[Move]) -> list[Cal
 
 def _side_by_side(state: State, calls: tuple[Call, ...], waiting: list[Call], running: int) -> tuple[Act, ...]:
     """The calls to start now. Reads go side by side; as soon as one has an effect, all go one after another."""
-    if not waiting or _is_paused(state):
+    if not waiting or is_paused(state):
         return ()
     if all(c.spec is not None and c.spec.effect == "read" for c in calls if c.fault is None):
         free = max(0, _most_at_once(state) - running)
@@ -244,13 +245,6 @@ def _side_by_side(state: State, calls: tuple[Call, ...], waiting: list[Call], ru
     if running or not isinstance(waiting[0].decision, Allow):
         return ()
     return (Act(waiting[0].id),)
-
-
-def _is_paused(state: State) -> bool:
-    """Whether a question of the gate holds up everything else: what has started ends, nothing new begins."""
-    if state.gate is None or state.gate.known.config.approvals != "pause":
-        return False
-    return any(c.is_open and isinstance(c.decision, Ask) for c in state.calls)
 
 
 def _most_at_once(state: State) -> int:

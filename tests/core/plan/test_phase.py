@@ -141,7 +141,8 @@ def test_a_plan_is_signed_before_it_runs() -> None:
 
 def test_a_step_waits_for_a_person_while_the_run_goes_on() -> None:
     rule = Rule("asks", When(tool="send"), "ask", "looked at first")
-    run, events = ran(plan(step("a", "send", to="Bob"), step("b", "look", at="x")), guard=GuardConfig(rules=(rule,)))
+    guard = GuardConfig(rules=(rule,), approvals="queue")
+    run, events = ran(plan(step("a", "send", to="Bob"), step("b", "look", at="x")), guard=guard)
     assert (run.status, run.reason) == ("paused", "approval")
     last = states(events)[-1]
     assert (status_of(last, "a"), status_of(last, "b")) == ("waiting", "succeeded")

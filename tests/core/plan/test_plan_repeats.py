@@ -320,7 +320,8 @@ async def test_a_call_that_waits_for_a_person_cannot_be_rewritten() -> None:
     first = plan(step("s", "send", to="eve@x.org", text="hi"), step("b", "look", q="bad"))
     before = {**step("n", "look", q="z"), "insert_before": "s", "target_parameters": {"to": "bob@x.org"}}
     after = {**step("n", "look", q="z"), "insert_after": "s"}
-    agent = world.agent(first, GIVE_UP, suggested(before), suggested(after), guard=GuardConfig(), max_parallel=4)
+    guard = GuardConfig(approvals="queue")
+    agent = world.agent(first, GIVE_UP, suggested(before), suggested(after), guard=guard, max_parallel=4)
     run = await agent.run("send hi to everybody and look", run_id="r")
     assert [dict(call.arguments) for call in run.waiting] == [{"to": "eve@x.org", "text": "hi"}]
     planning = await world.planning()

@@ -237,9 +237,19 @@ def _in_mode(gate: GateRecord, said: Judged) -> Judged:
 def has_asked_enough(state: State) -> bool:
     """Whether as many questions are open as a person is given at once: nothing begins until one is answered."""
     most = state.gate.known.config.max_asks if state.gate is not None else 0
+    return 0 < most <= _questions(state)
+
+
+def is_paused(state: State) -> bool:
+    """Whether a question of the gate holds up everything else: what has started ends, nothing new begins."""
+    return state.gate is not None and state.gate.known.config.approvals == "pause" and _questions(state) > 0
+
+
+def _questions(state: State) -> int:
+    """How many calls wait for a person, those of all steps among them."""
     steps = state.planning.children.values() if state.planning is not None else ()
     calls = (call for owner in (state, *steps) for call in owner.calls)
-    return 0 < most <= sum(call.is_open and isinstance(call.decision, Ask) for call in calls)
+    return sum(call.is_open and isinstance(call.decision, Ask) for call in calls)
 
 
 def refused_since(state: State, call: Call) -> Decision:

@@ -5,7 +5,7 @@ tools are to be chosen, or a plan    → a shortlist; a proposal; what stands in
 a person has to sign the plan        → stand still
 a limit of the run is reached        → what is in flight ends; then the run
 a step may be tried no more          → that is put on record (core/plan/iterating.py); what follows, once it can
-a step runs                          → what it asks for itself
+a step runs                          → what it asks for itself; while a question holds all up, nothing new of it
 the run is to be thought about       → what is in flight ends (R7); then an overall reflection
 a step has failed                    → too often in one way (R5): the run is thought about; else its reflection
 a step is to be tried again          → wait (R4), or start it
@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from surefoot.core.gate.judge import is_paused
 from surefoot.core.given_up import given_up
 from surefoot.core.plan.child import with_whole
 from surefoot.core.plan.choosing import all_selected, offered_names
@@ -46,6 +47,7 @@ from surefoot.types.moves import (
     Evaluate,
     Judge,
     Move,
+    Probe,
     Propose,
     Shortlist,
     StepMove,
@@ -92,9 +94,8 @@ def _failure_name(kind: str) -> str:
 def _planned(state: State, planning: Planning) -> Moves:
     """Tools are to be chosen, or a plan is to be made."""
     if planning.phase in ("selecting", "reselecting"):
-        if not offered_names(state) and planning.phase == "reselecting":
-            return (TellPlan((all_selected(state, planning),)),)
-        if len(offered_names(state)) < planning.config.select_all_below:
+        offered = len(offered_names(state))
+        if offered < planning.config.select_all_below or (not offered and planning.phase == "reselecting"):
             return (TellPlan((all_selected(state, planning),)),)
     followed = after_all_tries(state, planning, "")
     if isinstance(followed, Failed):
@@ -133,6 +134,7 @@ class _Running:
                 self.busy.setdefault(move.step_id, []).append(move)
         self.started: list[Move] = []
         self.stalled: list[str] = []
+        self.is_paused = is_paused(state)
         self.limit = ""
         self.is_unanswered = False
         self.broken: Failed | None = None
@@ -249,11 +251,11 @@ class _Running:
         return len(asking((*self.under_way, *self.started)) | fresh)
 
     def _is_held_up(self, name: str, move: StepMove) -> bool:
-        """Whether a call has to wait because its tool runs one call at a time."""
-        if not isinstance(move, Act):
-            return False
-        call = self.planning.children[name].call(move.call_id)
-        if call is None or call.spec is None or not call.spec.exclusive:
+        """Whether a move has to wait: a question stops all that is new, and some tools run one call at a time."""
+        call = self.planning.children[name].call(move.call_id) if isinstance(move, Act | Probe) else None
+        if self.is_paused and name != ANSWER and not (call and call.attempts):
+            return True
+        if not isinstance(move, Act) or not (call and call.spec and call.spec.exclusive):
             return False
         acting = (one for one in (*self.under_way, *self.started) if isinstance(one, Within))
         return any(isinstance(one.move, Act) and self._tool_of(one) == call.name for one in acting)
@@ -268,7 +270,7 @@ class _Running:
         planning = self.planning
         if not self._is_quiet():
             return tuple(self.started)
-        if self._in_doubt():
+        if self._in_doubt() or self.is_paused:
             return ()
         followed = after_all_tries(self.state, planning, "")
         if isinstance(followed, Failed):
@@ -302,7 +304,7 @@ class _Running:
         name = record.step.step_id
         if record.times_failed_so >= planning.config.same_error_limit:
             return (TellPlan(same_error(record)),)
-        if any(isinstance(move, Propose) for move in self.under_way):
+        if self.is_paused or any(isinstance(move, Propose) for move in self.under_way):
             return ()
         followed = after_all_tries(self.state, planning, name)
         if isinstance(followed, tuple):
@@ -317,7 +319,7 @@ class _Running:
         """The steps that start now, as far as there is room; or that fail before any call is made."""
         planning = self.planning
         starting: list[Event] = []
-        if self.limit:
+        if self.limit or self.is_paused:
             return starting
         running = sum(name not in (*self.stalled, ANSWER) for name in planning.children)
         reflected = [name for name in planning.queue if name not in asked_about(self.state)]
