@@ -186,7 +186,7 @@ def test_json_of_another_shape_or_with_an_unknown_field_is_refused(
 def test_what_is_no_configuration_is_refused_where_it_is_given(given: Any) -> None:
     model = ScriptedModel(["done"])
     for made in (Agent, MonoModelReasoner, ModelService):
-        with pytest.raises(ConfigError, match="^config=.*: give a LoopConfig, or leave it out"):
+        with pytest.raises(ConfigError, match=r"^config=.*: give a LoopConfig, or leave it out"):
             made(model, config=given)
     with pytest.raises(ConfigError, match=r"^config="):
         DualModelReasoner(model, model, config=given)

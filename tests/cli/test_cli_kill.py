@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_world import ChatServer, calls, chat_server, ended, says, start, texts, wait_until
+from cli_world import ChatServer, Json, calls, chat_server, ended, says, start, texts, wait_until
 
 from processes import told_until
 
@@ -133,7 +133,13 @@ def test_sigterm_before_a_run_begins_says_so(folder: Path) -> None:
 
 
 def test_sigterm_at_a_question_leaves_the_run_paused(folder: Path) -> None:
-    step = {"step_id": "s", "kind": "tool", "tool_id": "set_value", "dependencies": [], "parameters": {"text": "x"}}
+    step: Json = {
+        "step_id": "s",
+        "kind": "tool",
+        "tool_id": "set_value",
+        "dependencies": [],
+        "parameters": {"text": "x"},
+    }
     ours, theirs = os.openpty()
     with chat_server(says(json.dumps({"description": "one step", "steps": [step]}))) as chat:
         given = ("--model", chat.model, "--tools", "tools.py", "--no-builtin", "--reasoner", "plan", "--review-plan")

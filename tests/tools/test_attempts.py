@@ -254,8 +254,12 @@ async def test_a_task_that_was_left_is_neither_settled_as_not_done_nor_made_agai
 @pytest.mark.parametrize("is_probed", [False, True])
 async def test_a_rerun_or_probe_waits_for_the_task_that_was_left_and_pays_once(*, is_probed: bool) -> None:
     asked: list[int] = []
+
+    def was_paid(amount: int) -> None:
+        asked.append(amount)
+
     store = MemoryJournal()
-    stubborn = Stubborn(probe=lambda amount: asked.append(amount)) if is_probed else Stubborn(idempotent=True)
+    stubborn = Stubborn(probe=was_paid) if is_probed else Stubborn(idempotent=True)
     run_id = await stubborn.left(store)
     again = asyncio.ensure_future(stubborn.agent(store, "Paid.").resume(run_id))
     for _ in range(20):

@@ -104,6 +104,6 @@ class _Made:
 
 def _leave(task: asyncio.Task[object], name: str, key: str) -> None:
     _LOG.warning("%s did not stop when it was cancelled: it is left running", name)
-    task._log_destroy_pending = False  # noqa: SLF001  # pyright: ignore  # it may outlive its loop, as was just told
+    task._log_destroy_pending = False  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage, reportUnknownMemberType]  # it may outlive its loop
     if key:
         goes_on(key, task)

@@ -1,9 +1,9 @@
 """The calls that still run in this process, in threads or in tasks that were left, by function and key of the call.
 
-A thread cannot be stopped, nor can a task that swallows its cancellation: when the call ran out of time or was cancelled
-it goes on, and may take effect much later. Whoever asks about that call, or makes it again, is given the end of the
-first attempt. A second one beside it could pay twice, and a probe asked meanwhile would say "not done" of something
-that is about to be done.
+A thread cannot be stopped, nor can a task that swallows its cancellation: when its call ran out of time or was
+cancelled it goes on, and may take effect much later. Whoever asks about that call, or makes it again, is given the end
+of the first attempt. A second one beside it could pay twice, and a probe asked meanwhile would say "not done" of
+something that is about to be done.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def goes_on(key: str, task: asyncio.Task[object]) -> None:
 
 
 async def after_left(key: str, work: Callable[[], Awaitable[object]]) -> object:
-    """What a task gives that was left with the call of that key, once it ends; what `work` gives where there is none."""
-    if (attempt := _running(_ANY, key)) is not None:
+    """What a task gives in the end that was left with the call of that key; without one, what `work` gives."""
+    if _RUNNING and (attempt := _running(_ANY, key)) is not None:
         with contextlib.suppress(NotBegun):
             return await awaited(attempt)
     return await work()
