@@ -90,8 +90,7 @@ class ModelService:
         call_mode: CallMode | Literal["auto"] = "auto",
     ) -> None:
         """Raises `UsageError` for what cannot work; nothing is sent or opened yet."""
-        guard = checked_config(config).guard
-        if guard is not None and guard.mode != "off":
+        if (guard := checked_config(config).guard) is not None and guard.mode != "off":
             raise UsageError("a guard judges by a user's words, and here is no task: give the guard to an `Agent`")
         resolved = resolve(model, settings=settings) if isinstance(model, str) else model
         self.settings = settings

@@ -134,14 +134,9 @@ class SqliteJournal:
         return file.reader.blob(digest)
 
     async def aclose(self) -> None:
-        """Write what is queued, give up the runs that are driven, and close; a later use opens the file again.
-
-        Does nothing while it is in use on another event loop: closing it is for whoever uses it.
-        """
-        if self._opened is not None and _is_elsewhere(self._opened):
-            return
-        file, self._opened = self._opened, None
-        if file is not None:
+        """Write what is queued, give up what is driven, and close, unless another loop uses it. A later use reopens it."""
+        if (file := self._opened) and (file.loop is asyncio.get_running_loop() or not file.loop.is_running()):
+            self._opened = None
             await file.aclose()
 
     async def _change(self, file: _File, changed: asyncio.Event, version: int) -> None:
@@ -163,14 +158,11 @@ class SqliteJournal:
             file = self._opened = _File(path, loop, read_only=self._read_only)
         if file.pid != os.getpid():
             raise UsageError("this journal was opened before the process was forked; make a new one in the child")
-        if _is_elsewhere(file):
-            raise UsageError("this journal is in use on another event loop; make one for each loop")
-        file.loop = loop
+        if file.loop is not loop:
+            if file.loop.is_running():
+                raise UsageError("this journal is in use on another event loop; make one for each loop")
+            file.loop = loop
         return file
-
-
-def _is_elsewhere(file: _File) -> bool:
-    return file.loop is not asyncio.get_running_loop() and file.loop.is_running()
 
 
 class SqliteRun:
