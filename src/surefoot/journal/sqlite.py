@@ -134,7 +134,7 @@ class SqliteJournal:
         return file.reader.blob(digest)
 
     async def aclose(self) -> None:
-        """Write what is queued, give up what is driven, and close, unless another loop uses it. A later use reopens it."""
+        """Write what is queued, give up what is driven, and close, unless another loop uses it; a use reopens it."""
         if (file := self._opened) and (file.loop is asyncio.get_running_loop() or not file.loop.is_running()):
             self._opened = None
             await file.aclose()
