@@ -38,7 +38,6 @@ from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.endings import Cancelled, Completed
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
-    Attachment,
     Event,
     InStep,
     Outcome,
@@ -153,7 +152,9 @@ class Agent:
         """Events and signals as they happen; the `Run` comes last. Closing the iterator leaves the run resumable."""
         seen: asyncio.Queue[Event | Signal | Run] = asyncio.Queue()
         running = asyncio.ensure_future(self.run(task, run_id=run_id, watch=seen.put_nowait, stream=True))
-        running.add_done_callback(lambda done: seen.put_nowait(done.result()) if not _went_wrong(done) else None)
+        running.add_done_callback(
+            lambda done: None if done.cancelled() or done.exception() else seen.put_nowait(done.result())
+        )
         getting = asyncio.ensure_future(seen.get())
         try:
             while True:
@@ -305,7 +306,7 @@ class Agent:
                     return asyncio.run(closing())
                 finally:
                     self._alone.release()
-            why = "this agent drives a run in another thread: make one for each, or await `run` on one event loop"
+            why = "this agent drives a run in another thread: make one for each, or await `run` on one loop"
         else:
             why = "an event loop is running here: await `run` or `resume` in place of their `_sync` forms"
         work.close()
@@ -337,10 +338,8 @@ class Agent:
             await journal.append(said, "written")
             run = opened.left(Run.of(fold(said, state), said[-1]))
         if is_late and is_yes:
-            raise UsageError(
-                f"run {run_id}: the answer about call {call_id!r} came too late, after `approval_timeout_s`, and is "
-                "recorded as a no; resume the run: the model can ask for the call again"
-            )
+            told = f"run {run_id}: the answer about call {call_id!r} came too late, after `approval_timeout_s`"
+            raise UsageError(f"{told}, and is recorded as a no; resume the run: the model can ask for the call again")
         return run
 
     async def _drive(
@@ -388,15 +387,6 @@ def _other_models(changes: Mapping[str, Speaker], state: State) -> list[str]:
 def new_run_id() -> str:
     """A new name for a run: 12 letters and digits."""
     return uuid.uuid4().hex[:12]
-
-
-def attachment(path: Path) -> Attachment:
-    """A text file as something that comes with a task."""
-    return Attachment(path.name, path.read_text(encoding="utf-8", errors="replace"))
-
-
-def _went_wrong(done: asyncio.Future[Run]) -> bool:
-    return done.cancelled() or done.exception() is not None
 
 
 def store_of(journal: JournalStore | str | Path | None) -> JournalStore:

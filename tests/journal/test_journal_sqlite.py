@@ -318,13 +318,6 @@ async def test_a_store_belongs_to_one_running_event_loop(journal: SqliteJournal)
         await asyncio.to_thread(lambda: asyncio.run(other_loop(journal)))
 
 
-async def test_a_store_is_not_closed_from_another_event_loop_while_it_is_in_use(journal: SqliteJournal) -> None:
-    run = await journal.open("r1", create=True)
-    await asyncio.to_thread(lambda: asyncio.run(journal.aclose()))
-    await run.append([CallStarted("c1")], "written")
-    assert len(await run.read()) == 1
-
-
 async def other_loop(journal: SqliteJournal) -> None:
     await journal.runs()
 

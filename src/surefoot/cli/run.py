@@ -13,7 +13,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from surefoot.agent import Agent, Run, attachment, new_run_id
+from surefoot.agent import Agent, Run, new_run_id
 from surefoot.cli.driving import Work, conduct
 from surefoot.cli.finding import Found, find, state_of
 from surefoot.cli.lines import Line, visible
@@ -224,7 +224,7 @@ def _stdin() -> str:
 def _attached(path: Path) -> Attachment:
     try:
         if path.is_file():
-            return attachment(path)
+            return Attachment(path.name, path.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:
         raise UsageError(f"--attach {path}: cannot be read: {error.strerror}") from error
     raise UsageError(f"--attach {path}: there is no such file")

@@ -134,9 +134,9 @@ class SqliteJournal:
         return file.reader.blob(digest)
 
     async def aclose(self) -> None:
-        """Write what is queued, give up what is driven, and close, unless another loop uses it; a use reopens it."""
-        if (file := self._opened) and (file.loop is asyncio.get_running_loop() or not file.loop.is_running()):
-            self._opened = None
+        """Write what is queued, give up the runs that are driven, and close; a later use opens the file again."""
+        file, self._opened = self._opened, None
+        if file is not None:
             await file.aclose()
 
     async def _change(self, file: _File, changed: asyncio.Event, version: int) -> None:
