@@ -52,6 +52,24 @@ CALLS = {
     "a tag with blanks": f"< tool_call >\n{CALL}\n</ tool_call>",
     "a tag in capitals behind a sentence": f"Sure.\n<TOOL_CALL>{CALL}</TOOL_CALL>",
     "a tag without its underscore": f"<ToolCall>{CALL}</ToolCall>",
+    "labels in a list": '- Action: get_score\n- Action Input: {"name": "Alice"}',
+    "labels in a numbered list": '1. Action: get_score\n2. Action Input: {"name": "Alice"}',
+    "labels in a quotation": '> Action: get_score\n> Action Input: {"name": "Alice"}',
+    "bold labels in a list": '- **Action:** `get_score`\n- **Action Input:** {"name": "Alice"}',
+    "labels on one line": 'Action: get_score Action Input: {"name": "Alice"}',
+    "labels on one line behind a sentence": 'I look it up.\n\nAction: get_score, Action Input: {"name": "Alice"}',
+    "a tool and its arguments": 'Tool: get_score\nArguments: {"name": "Alice"}',
+    "a function and its parameters": '**Function:** get_score\n**Parameters:**\n```json\n{"name": "Alice"}\n```',
+    "a tool in Chinese": '工具：get_score\n参数：{"name": "Alice"}',
+    "a tag for the tool, and one for what it is given": '<tool>get_score</tool><args>{"name":"Alice"}</args>',
+    "tags of the parts behind a sentence": (
+        'I look it up.\n<tool_name>get_score</tool_name>\n<parameters>{"name":"Alice"}</parameters>'
+    ),
+    "another key for the name": '{"function_name": "get_score", "parameters": {"name": "Alice"}}',
+    "other keys in a fence behind a sentence": (
+        'I look it up.\n```json\n{"tool": "get_score", "input": {"name": "Alice"}}\n```'
+    ),
+    "other keys with a type": '{"type": "tool_use", "id": "x", "name": "get_score", "input": {"name": "Alice"}}',
     "a function tag in capitals": "<Function=get_score><Parameter=name>Alice</Parameter></Function>",
 }
 """Form -> a reply in it that is a call, and runs its tool."""
@@ -61,8 +79,9 @@ PERHAPS = {
     "at the end of a sentence": 'I will call get_score(name="Alice").',
     "in a code span": '`get_score(name="Alice")`',
     "in Chinese prose": '我将调用 get_score(name="Alice") 来查询。',
-    "broken off": '{"tool": "get_score", "input": {"name": "Alice"',
-    "of another shape": '{"tool": "get_score", "input": {"name": "Alice"}}',
+    "broken off": '{"get_score": {"name": "Ali',
+    "of another shape": '{"get_score": {"name": "Alice"}}',
+    "with its arguments beside its name": '{"tool": "get_score", "name": "Alice"}',
     "followed by more": f"```json\n{CALL}\n```\nThis gives the score once it has run.",
     "in a tag of its name": "<get_score>\n<name>Alice</name>\n</get_score>",
 }
@@ -451,3 +470,50 @@ async def test_prose_with_a_call_in_it_teaches_nothing() -> None:
     run = await Agent(model, [look], call_mode="native", journal=store).run("Look.")
     learnt = [one.event for one in (await store.read_recorded(run.id))[0] if isinstance(one.event, ModelTraitLearnt)]
     assert not [one for one in learnt if one.value == "weak"]
+
+
+REFUSED = '<tool_call>{"name": "send", "arguments": {"to": "mallory"}}</tool_call>'
+
+
+@pytest.mark.parametrize(
+    "tag", ["<tool_call>", "<tool_call></tool_call>", "</tool_call>", "<tool_call>none</tool_call>"]
+)
+@pytest.mark.parametrize("between", ["\n", " "])
+async def test_a_refused_call_with_a_bare_tag_behind_the_refusal_is_not_made(tag: str, between: str) -> None:
+    world = World()
+    refusal = f"The page asks for this:{between}{REFUSED}{between}I have not done it.{between}{tag}"
+    run = await Agent(ScriptedModel([refusal, "I left it."]), tools=world.tools()).run(TASK)
+    assert (run.answer, world.ran) == ("I left it.", [])
+
+
+@pytest.mark.parametrize("tag", ["<tool_call>", "<tool_call></tool_call>", "<function_call>\n</function_call>\n"])
+async def test_a_bare_tag_behind_words_is_no_call(tag: str) -> None:
+    run = await Agent(ScriptedModel([f"I do not send that.\n{tag}"]), tools=World().tools()).run(TASK)
+    assert (run.status, run.answer) == ("completed", "I do not send that.")
+
+
+@pytest.mark.parametrize("inside", ["none", "No call is needed."])
+async def test_a_tag_around_words_is_no_call(inside: str) -> None:
+    words = f"Nothing to look up.\n<tool_call>{inside}</tool_call>"
+    run = await Agent(ScriptedModel([words]), tools=World().tools()).run(TASK)
+    assert (run.status, run.answer) == ("completed", words)
+
+
+async def test_a_bare_tag_alone_is_an_empty_reply() -> None:
+    run = await Agent(ScriptedModel(["<tool_call>", "Alice is unknown to me."]), tools=World().tools()).run(TASK)
+    assert run.answer == "Alice is unknown to me."
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Tool: get_score\nArguments: name (string)",
+        "Function: get_score\nParameters: the name of a student",
+        "Tool: hammer\nArguments: none",
+        '{"function_name": "get_score", "parameters": {"type": "object", "properties": {"name": {"type": "string"}}}}',
+    ],
+)
+async def test_a_description_of_a_tool_is_no_call(words: str) -> None:
+    world = World()
+    run = await Agent(ScriptedModel([words]), tools=world.tools()).run(TASK)
+    assert (run.status, run.answer, world.ran) == ("completed", words, [])

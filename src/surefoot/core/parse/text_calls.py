@@ -15,7 +15,7 @@ from typing import Literal
 from surefoot.core.parse.held_text import HeldText
 from surefoot.core.parse.labels import DEFAULT_LABELS, label_pattern
 from surefoot.core.parse.offered import Offered, offered_of
-from surefoot.core.parse.scan import FENCES, Fence, fence_at, skip_blanks
+from surefoot.core.parse.scan import FENCES, Fence, fence_at, past_fence, skip_blanks
 from surefoot.core.parse.visible import visible, without_leaked_tokens
 from surefoot.types.reply import Parsed, ReplyWarning
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -26,6 +26,13 @@ Read = Callable[[str, str], Parsed]
 _MOST_CHARS = 200_000
 """Characters of a block behind words that is still read as a call."""
 
+_MOST_CHARS_OF_BROKEN = 50_000
+"""Characters at the end of a text in which a call that cannot be read is looked for."""
+
+_ACTIONS = r"(?:action|(?:tool|function)(?:[ _]?name)?|(?:调用)?工具)"
+_INPUTS = r"(?:(?:action|tool|function)[ _])?(?:input|arguments|args|parameters|params|kwargs)|参数"
+"""Words that name a tool, and what it is given, as labels, tags and keys: any of these goes with any of those."""
+
 _MARKERLESS = frozenset({"llama3_json", "pythonic", "fenced_json", "react"})
 _LATER_STEPS: frozenset[ReplyWarning] = frozenset(
     {"hallucinated_observation", "extra_actions_dropped", "final_dropped"}
@@ -35,7 +42,7 @@ _LABEL = label_pattern(DEFAULT_LABELS)
 _FENCE = re.compile(FENCES, re.MULTILINE)
 _CALL_TAG = re.compile(r"<\s*+(?P<end>/?)\s*+(?P<kind>tool|function)[\s_-]*+calls?\s*+>", re.IGNORECASE)
 _PART_TAG = re.compile(r"<\s*+(?P<end>/?)\s*+(?P<kind>function|parameter)\s*+(?P<sign>=\s*+|>)", re.IGNORECASE)
-_ANY_TAG = re.compile(r"</?\s*+[\w|=-]{1,60}+\s*+>")
+_ANY_TAG = re.compile(r"</?\s*+[\w|｜▁=-]{1,60}+\s*+>")
 _WRAPPED = re.compile(r"""\{\s*+["'][^"'\n]{1,40}+["']\s*+:\s*+(?P<inner>[\[{].*[\]}])\s*+\}""", re.DOTALL)
 _BETWEEN = re.compile(r"\)[ \t]*+[;\n]\s*+(?=[^\W\d][\w.]*+\s*+\()")
 _WORD = re.compile(r"\w")
@@ -52,7 +59,7 @@ class TextCall:
     """A call of `tool` in a text, or what looks like one: then `parsed` is None.
 
     `standing`: it is all of the text; it ends the text, on lines of its own; or words stand around it. `is_announced`:
-    the words right before it say that it is going to be made.
+    the words right before it say that it is going to be made. `is_followed`: words stand behind a call that decodes.
     """
 
     tool: str
@@ -60,6 +67,7 @@ class TextCall:
     standing: Literal["alone", "last", "inside"]
     parsed: Parsed | None = None
     is_announced: bool = False
+    is_followed: bool = False
 
 
 def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> TextCall | None:
@@ -71,13 +79,14 @@ def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> 
     if not names and not (offered.tools and _has_both_labels(text)):
         return None
     spelled = "|".join(map(_spelled, sorted(names, key=len, reverse=True)))
+    forms = _forms(spelled) if names else ()
     blocks = [("", text)]
     if names:
         blocks += [block for block in _blocks(text, spelled) if len(block[1]) <= _MOST_CHARS]
     held = HeldText(reply)
     among: TextCall | None = None
     for before, body in blocks:
-        found = _decoded(before, body, read, offered, held)
+        found = _decoded(before, _canonical(body, forms), read, offered, held)
         if found is not None and found.parsed is not None and found.standing != "inside":
             content = before + ("" if found.parsed.content == body else found.parsed.content or "")
             return replace(found, parsed=replace(found.parsed, content=content if content.strip() else None, used=-1))
@@ -112,21 +121,19 @@ def _is_fenced(text: str, at: int) -> bool:
 
 def _last_fence(text: str) -> Fence | None:
     """The code fence that the text ends with."""
-    at = 0
+    at, last = 0, -1
     while (step := _FENCE.search(text, at)) is not None:
-        fence = fence_at(text, skip_blanks(text, step.start())) if step["fence"] else None
-        at = max(step.end(), fence.end if fence is not None else 0)
-        if fence is not None and not text[fence.end :].strip():
-            return fence
-    return None
+        last = skip_blanks(text, step.start()) if step["fence"] else -1
+        at = past_fence(text, step)
+    fence = fence_at(text, last) if last >= 0 else None
+    return fence if fence is not None and skip_blanks(text, fence.end) == len(text) else None
 
 
 def _decoded(before: str, body: str, read: Read, offered: Offered, held: HeldText) -> TextCall | None:
     """The call that a block is, or holds."""
-    canonical = _PART_TAG.sub(_canonical, _CALL_TAG.sub(_canonical, body))
-    parsed = read(canonical, "react")
-    if tool := _tool_of(parsed, offered, held, canonical):
-        return _placed(before, canonical, parsed, tool)
+    parsed = read(body, "react")
+    if tool := _tool_of(parsed, offered, held, body):
+        return _placed(before, body, parsed, tool)
     whole = body.strip()
     wrapped = _WRAPPED.fullmatch(whole)
     listed = f"[{_BETWEEN.sub('), ', whole.rstrip('; '))}]" if whole.endswith((")", ";")) else ""
@@ -139,7 +146,38 @@ def _decoded(before: str, body: str, read: Read, offered: Offered, held: HeldTex
     return None
 
 
-def _canonical(tag: re.Match[str]) -> str:
+def _forms(spelled: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """A word that names one of the tools beside one for its arguments, each with the form that is read in its place.
+
+    Labels in a list, a quotation or bold, or both on one line; labels in other words, of a JSON object; tags; keys.
+    """
+    bullet, name = r"^[ \t]*+(?:(?:[-+>*•]|\d++[.)])[ \t]++)*[*_]*+", rf"[`\"'\[]*+(?P<name>{spelled})[`\"'\]]*+"
+    colon = r"[ \t*_]*+[:：][ \t*_]*+"
+    behind = rf"[*_]*+(?:[ \t,;]++|[ \t]*+\n\s*+(?:{bullet})?)"
+    labels = r"Action: \g<name>\nAction Input: "
+    ids = r"""(?P<ids>(?:["'](?:type|id)["']\s*+:\s*+["'][^"'\n]{0,100}+["']\s*+,\s*+){0,2}+)"""
+    key = rf"""["'](?!action["'][^,]{{0,200}}+,\s*+["']action_input)(?:name|{_ACTIONS})["']"""  # not that of a step
+    rows = (
+        (rf"{bullet}(?:action|行动){colon}{name}{behind}(?:action input|行动输入){colon}", labels),
+        (rf"{bullet}(?:action|行动){colon}{name}[ \t*_]*+$", r"Action: \g<name>"),
+        (rf"{bullet}{_ACTIONS}{colon}{name}{behind}(?:{_INPUTS}){colon}(?=\s*+(?:```\w*+\s*+)?\{{)", labels),
+        (rf"<{_ACTIONS}>\s*+{name}\s*+</\w++>\s*+<(?:{_INPUTS})>", f"\n{labels}"),
+        (
+            rf"""\{{\s*+{ids}{key}\s*+:\s*+["'](?P<name>{spelled})["']\s*+,\s*+["'](?:{_INPUTS})["']\s*+:""",
+            r'{\g<ids>"name": "\g<name>", "parameters":',
+        ),
+    )
+    return tuple((re.compile(pattern, re.MULTILINE | re.IGNORECASE), form) for pattern, form in rows)
+
+
+def _canonical(text: str, forms: Sequence[tuple[re.Pattern[str], str]]) -> str:
+    text = _PART_TAG.sub(_plain_tag, _CALL_TAG.sub(_plain_tag, text))
+    for pattern, form in forms:
+        text = pattern.sub(form, text)
+    return text
+
+
+def _plain_tag(tag: re.Match[str]) -> str:
     sign = tag.groupdict().get("sign")
     return f"<{tag['end']}{tag['kind'].lower()}{'_call>' if sign is None else sign.strip()}"
 
@@ -181,14 +219,17 @@ def _placed(before: str, body: str, parsed: Parsed, tool: str) -> TextCall:
         return TextCall(tool, call, "inside", parsed, _ANNOUNCED.search(line) is not None)
     is_labelled = parsed.format == "react" and not body.lstrip().startswith(content.lstrip())  # as its thought
     is_alone = not _WORD.search(before if is_labelled else ahead)
-    return TextCall(tool, call, "alone" if is_alone else "last", parsed)
+    is_followed = bool(parsed.errors) or "trailing_text" in parsed.warnings
+    is_followed = is_followed or _WORD.search(_ANY_TAG.sub("", body[end:])) is not None
+    return TextCall(tool, call, "alone" if is_alone else "last", parsed, is_followed=is_followed)
 
 
 def _undecoded(text: str, blocks: Sequence[tuple[str, str]], spelled: str, offered: Offered) -> TextCall | None:
     """What looks like a call and decodes to none."""
     opened = rf"(?<![\w.-])(?:\w++\.)?(?:{spelled})\("
     form = rf"{opened}{_FIRST_ARGUMENT}|{_OBJECT.format(spelled)}|{_TAGS.format(spelled)}|{_BARE.format(spelled)}"
-    held = re.search(rf"{form}|<(?:{spelled})\s*+/?>", text, re.IGNORECASE)
+    anywhere = re.compile(rf"{form}|<(?:{spelled})\s*+/?>", re.IGNORECASE)
+    held = anywhere.search(text, max(0, len(text) - _MOST_CHARS_OF_BROKEN))
     line = text.rfind("\n", 0, held.start()) + 1 if held is not None else 0
     own = [] if _is_fenced(text, line) else [(text[:line], text[line:])]
     for before, body in (*blocks, *own):
@@ -210,9 +251,10 @@ _LEAD = (
 """What may stand before a form on its line: bullets, quotes, a label, what a result is given to."""
 _ITEM = re.compile(r"\s*+(?:[-*+•>]|\d++[.)])\s")
 _FIRST_ARGUMENT = r"""\s*+(?:[^\W\d]\w*+\s*+=(?!=)|["'\d\[{-])"""
+_NOT_DECLARED = r"""(?![\s\S]{{0,400}}?["']type["']\s*+:\s*+["'](?:object|dict)["'])"""
 _OBJECT = (
-    r"""\{{[^{{}}]{{0,200}}?["'](?:{0})["'](?![\s\S]{{0,400}}?["']type["']\s*+:\s*+["'](?:object|dict)["'])"""
-    r"""(?=[\s\S]{{0,400}}?["'](?:arguments|args|parameters|params|kwargs|input|action_input|tool_input)["']\s*+:)"""
+    rf"""(?:\{{{{[^{{{{}}}}]{{{{0,200}}}}?["'](?:{{0}})["'](?=[\s\S]{{{{0,400}}}}?["'](?:{_INPUTS})["']\s*+:)"""
+    rf"""|\{{{{\s*+["']{_ACTIONS}["']\s*+:\s*+["'](?:{{0}})["']\s*+[,}}}}]){_NOT_DECLARED}"""
 )
 _TAGS = r"<\s*+(?:/?\s*+(?:tool|function)[\s_-]*+calls?|function\s*+=|invoke)\b[\s\S]{{0,200}}?\b(?:{0})\b"
 _BARE = r"""(?<![\w.-])(?:\w++\.)?(?:{0})["'`:\s]{{0,8}}\{{\s*+["'}}]"""
@@ -226,5 +268,5 @@ def _named(form: re.Match[str], spelled: str, offered: Offered) -> str:
 
 def _ends_in_form(body: str) -> bool:
     """Whether no words follow the last bracket of a text, or that bracket is still open."""
-    *_, last = re.finditer(r"[()\[\]{}<>]", body)
-    return last.group() in "([{<" or _WORD.search(body, last.end()) is None
+    last = max(map(body.rfind, "()[]{}<>"))
+    return body[last] in "([{<" or _WORD.search(body, last + 1) is None

@@ -14,6 +14,7 @@ from typing import Literal
 from surefoot.core.parse.deliverable import DELIVERABLE
 from surefoot.core.parse.held_text import texts_of
 from surefoot.core.parse.labels import DEFAULT_LABELS, label_pattern
+from surefoot.core.parse.step_object import is_no_action
 from surefoot.core.parse.text_calls import TextCall, text_call
 from surefoot.core.parse.visible import visible
 from surefoot.core.running import guidance, tools_now
@@ -56,7 +57,7 @@ def read_words(
         call = text_call(words, tools if tools.tools else tools_now(state), read)
     if call is None:
         is_caller = state.speakers[think.role].calls_natively and think.want != "reasoning"
-        is_call = has_calls and not is_caller and not _is_quoted(parsed, message)
+        is_call = has_calls and not is_caller and not _is_quoted(parsed, message) and not _is_bare(parsed, message)
         return parsed if is_call else _answer(message, parsed, read)
     made = called_or_asked(state, think, message, call, "native")
     if made is not None and (made.error is None or made.errors or think.want == "any"):
@@ -71,16 +72,16 @@ def called_or_asked(
     if call is None or (dialect != "native" and call.standing == "inside" and not call.is_announced):
         return None
     source = _quoted(state, call)
-    if call.parsed is not None and not source and _counts(state, think, call, message):
+    if call.parsed is not None and not source and _counts(state, think, call):
         return replace(call.parsed, warnings=call.parsed.warnings | {"leaked"})
     if _only_speaks(state, think.role, call, source):
         return None
     return Parsed(content=visible(message.content).text, error=_asked_about(call, source), format=dialect)
 
 
-def _counts(state: State, think: Think, call: TextCall, message: ModelMessage) -> bool:
+def _counts(state: State, think: Think, call: TextCall) -> bool:
     """Whether a call in the model's own words is made: it stands for itself, and the model has no other way to call."""
-    if call.standing == "inside" or (call.standing == "last" and _may_be_talk(state, call, message)):
+    if call.standing == "inside" or (call.standing == "last" and _may_be_talk(state, call)):
         return False
     if think.want == "reasoning":  # refused there by name, however it is written
         return True
@@ -89,7 +90,7 @@ def _counts(state: State, think: Think, call: TextCall, message: ModelMessage) -
     return not state.speakers[think.role].calls_natively or _was_asked(state, think.role) == "just now"
 
 
-def _may_be_talk(state: State, call: TextCall, message: ModelMessage) -> bool:
+def _may_be_talk(state: State, call: TextCall) -> bool:
     """Whether a call that does more than read may be an example, a report or a refusal: words stand beside it.
 
     Words before a form with a mark are as usual as none, so there only what follows counts.
@@ -98,7 +99,7 @@ def _may_be_talk(state: State, call: TextCall, message: ModelMessage) -> bool:
     specs = [state.tools.get(one.name) for one in parsed.calls]
     if not any(spec is not None and spec.effect != "read" for spec in specs):
         return False
-    return parsed.format in _WITHOUT_MARK or visible(message.content).text.rstrip()[-1:] not in _ENDS_OF_CALLS
+    return parsed.format in _WITHOUT_MARK or call.is_followed
 
 
 def _only_speaks(state: State, role: str, call: TextCall, source: Source) -> bool:
@@ -186,6 +187,13 @@ def _answer(message: ModelMessage, parsed: Parsed, read: Callable[..., Parsed]) 
     if parsed.calls or parsed.errors:
         parsed = Parsed(content=visible(message.content).text, format="native")
     content = parsed.content or ""
+    lines = content.split("\n")
+    while lines and (_BARE_TAGS.fullmatch(lines[-1]) or not lines[-1].strip()):
+        lines.pop()
+    if any(map(str.strip, content.split("\n")[len(lines) :])):  # tags, not only blank lines
+        content = "\n".join(lines)
+        empty = None if content else Fault("empty", "nothing stands in the tag of a call")
+        parsed = Parsed(content=content or None, error=empty, warnings=parsed.warnings, format="native")
     if DELIVERABLE in content or _ANSWER.search(content) is None:
         return parsed
     step = read(content, "react")
@@ -203,6 +211,16 @@ def _answer(message: ModelMessage, parsed: Parsed, read: Callable[..., Parsed]) 
 
 _ANSWER = re.compile("answer|答案", re.IGNORECASE)
 _LABEL = label_pattern(DEFAULT_LABELS)
+
+
+_BARE_TAGS = re.compile(r"(?:\s*+</?(?:tool|function)_call>)++\s*+", re.IGNORECASE)
+
+
+def _is_bare(parsed: Parsed, message: ModelMessage) -> bool:
+    """Whether nothing that can be read as a call follows the marker of one, as where a refusal ends in `<tool_call>`."""
+    behind = visible(message.content).text[len(parsed.content or "") :]
+    is_named = any(one.name and not is_no_action(one.name) for one in (*parsed.calls, *parsed.errors))
+    return bool(parsed.content) and not is_named and "{" not in behind and "(" not in behind
 
 
 def _is_quoted(parsed: Parsed, message: ModelMessage) -> bool:
