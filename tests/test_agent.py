@@ -1087,3 +1087,26 @@ async def test_an_answer_of_nothing_in_a_held_form_is_asked_for_again() -> None:
     assert (run.status, run.answer) == ("completed", "In 1987.")
     assert "answer" in model.requests[1].messages[-1].content
     assert [str(request.schema).count("'minLength': 12") for request in model.requests] == [0, 1]
+
+
+async def test_the_verdicts_on_many_calls_of_one_reply_let_others_have_their_turn() -> None:
+    turns, before_the_first = 0, 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    @tool(effect="read")
+    async def look(place: int) -> str:
+        """Look there."""
+        nonlocal before_the_first
+        before_the_first = before_the_first or turns
+        return f"nothing at {place}"
+
+    model = ScriptedModel([calls(*[("look", {"place": place}) for place in range(100)]), "Nothing."])
+    beside = asyncio.ensure_future(others())
+    await Agent(model, tools=[look]).run("Look everywhere.")
+    beside.cancel()
+    assert before_the_first > 100

@@ -118,7 +118,11 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         again = [c for c in interrupted if c.may_run_again]
         allowed = Allow()
         checks = (profile,) if state.gate is None else (profile, digest_mismatch, refused_since)
-        for call in (*again, *(c for c in still_open if c.is_waiting and c.decision is not None)):
+        decided = (*again, *[c for c in still_open if c.decision is not None and c.is_waiting])
+        if state.gate is None and len(decided) > 1:  # the profile asks for the name alone: one call of each will do
+            named = {c.name: c.id for c in reversed(decided)}
+            decided = tuple([c for c in decided if named[c.name] == c.id])
+        for call in decided:
             for check in checks:
                 if (refusal := check(state, call)) != allowed:
                     return (Judge(call.id, refusal, check.__name__),)

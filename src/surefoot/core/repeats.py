@@ -75,8 +75,9 @@ def answered_by(state: State, call: Call) -> str:
 
 def is_unsure(state: State, still_open: Sequence[Call], call: Call) -> bool:
     """Whether a call before it in the reply, still open, may answer it, or change what it would be answered with."""
-    before, key = list(takewhile(lambda one: one.id != call.id, still_open)), call.key
-    if any(one.name == call.name and one.key == key for one in before):
+    before = list(takewhile(lambda one: one.id != call.id, still_open))
+    alike = [one for one in before if one.name == call.name and one.arguments == call.arguments]
+    if alike and any(one.key == call.key for one in alike):  # as JSON, where 1 and true differ
         return True
     return any(one.has_effect for one in before) and bool(answered_by(state, call))
 

@@ -69,6 +69,8 @@ class UnderWay:
             if isinstance(move, WorldMove):
                 self.moves |= {move}
                 self._waiting.append((move, state))
+        if not self.moves:  # a reply may hold a thousand calls, and each verdict is a turn of the loop
+            await asyncio.sleep(0)
         return state
 
     async def next_events(self) -> Sequence[Event]:

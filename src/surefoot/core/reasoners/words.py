@@ -217,7 +217,7 @@ _BARE_TAGS = re.compile(r"(?:\s*+</?(?:tool|function)_call>)++\s*+", re.IGNORECA
 
 
 def _is_bare(parsed: Parsed, message: ModelMessage) -> bool:
-    """Whether nothing that can be read as a call follows the marker of one, as where a refusal ends in `<tool_call>`."""
+    """Whether nothing readable follows the marker of a call, as where a refusal ends in `<tool_call>`."""
     behind = visible(message.content).text[len(parsed.content or "") :]
     is_named = any(one.name and not is_no_action(one.name) for one in (*parsed.calls, *parsed.errors))
     return bool(parsed.content) and not is_named and "{" not in behind and "(" not in behind
