@@ -116,15 +116,12 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     if still_open := [c for c in calls if c.is_open]:
         interrupted = _interrupted(still_open, under_way)
         again = [c for c in interrupted if c.may_run_again]
-        allowed = Allow()
         checks = (profile,) if state.gate is None else (profile, digest_mismatch, refused_since)
         decided = (*again, *[c for c in still_open if c.decision is not None and c.is_waiting])
-        if state.gate is None and len(decided) > 1:  # the profile asks for the name alone: one call of each will do
-            named = {c.name: c.id for c in reversed(decided)}
-            decided = tuple([c for c in decided if named[c.name] == c.id])
+        named = {c.name: c.id for c in reversed(decided)} if state.gate is None else {}  # the profile asks for no more
         for call in decided:
-            for check in checks:
-                if (refusal := check(state, call)) != allowed:
+            for check in checks if named.get(call.name, call.id) == call.id else ():
+                if (refusal := check(state, call)) != Allow():
                     return (Judge(call.id, refusal, check.__name__),)
         if again:
             return tuple(Act(c.id) for c in again)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, cast, get_args
 import orjson
 
 from surefoot.core.budget import seconds_left
+from surefoot.core.parse.deliverable import parts_of
 from surefoot.core.parse.stream import DisplayFilter
 from surefoot.core.reasoners.table import REASONERS, read
-from surefoot.core.state import State, subset
+from surefoot.core.replied import outcome_of
+from surefoot.core.state import Outcome, State, subset
 from surefoot.core.step_schema import ANSWER, MAX_BRANCHES, name_schema
 from surefoot.core.text import clean
-from surefoot.core.view import form_of
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
 from surefoot.types.events import Event, ModelFailed, ModelReplied, ModelTraitLearnt
 from surefoot.types.messages import (
@@ -31,6 +32,7 @@ from surefoot.types.messages import (
 )
 from surefoot.types.moves import Think
 from surefoot.types.ports import Model
+from surefoot.types.reply import Parsed
 
 if TYPE_CHECKING:
     from surefoot.runtime.hands import LiveHands
@@ -41,8 +43,7 @@ async def think(hands: LiveHands, move: Think, state: State) -> Sequence[Event]:
     reasoner, speaker, part = REASONERS[state.reasoner], state.speakers[move.role], hands.cast.parts[move.role]
     deadline_s = seconds_left(state, last=move.want == "answer")
     request = replace(reasoner.view(state, move), settings=part.settings, stream=hands.stream, deadline_s=deadline_s)
-    has_labels = form_of(state, move.role) in ("text", "schema")
-    display = _Display(hands.tell, has_labels=has_labels) if hands.stream and hands.watch else None
+    display = _Display(hands.tell) if hands.stream and hands.watch else None
     try:
         async with asyncio.timeout(deadline_s) if deadline_s is not None else nullcontext():
             message, requests = await _asked(part.model, request, display.emit if display else None)
@@ -60,10 +61,11 @@ async def think(hands: LiveHands, move: Think, state: State) -> Sequence[Event]:
     except Exception as broken:  # noqa: BLE001  # an adapter may be anybody's code: what it raises ends the run by name
         error = ModelError(f"the adapter of {speaker.model} broke: {type(broken).__name__}: {broken}")
         return (_failed(hands, move, error),)
-    if display:
-        display.finish()
     parsed = read(state, move, message)
-    return (ModelReplied(move.step, message, parsed, speaker.mode, move.want, move.role, hands.elapsed_s, requests),)
+    replied = ModelReplied(move.step, message, parsed, speaker.mode, move.want, move.role, hands.elapsed_s, requests)
+    if display:
+        display.finish(parsed, outcome_of(state, replied))
+    return (replied,)
 
 
 MOST_TRAITS = 30
@@ -137,29 +139,44 @@ def _writable(message: ModelMessage) -> ModelMessage:
 
 
 class _Display:
-    """What of a reply is shown while it streams: what may still become a call, a label or reasoning is held back."""
+    """What of a reply is shown: while it streams, what cannot become a call; in the end, exactly its visible words."""
 
-    def __init__(self, tell: Emit, *, has_labels: bool) -> None:
-        self._filter = DisplayFilter() if has_labels else DisplayFilter(None)
+    def __init__(self, tell: Emit) -> None:
+        self._filter = DisplayFilter()
         self._tell = tell
+        self._shown: list[str] = []
 
     def emit(self, signal: ModelSignal) -> None:
         """Take a signal of the model, and pass on what may be shown now."""
         match signal:
             case TextDelta(text):
-                self._show(*self._filter.feed(text))
+                visible, reasoning = self._filter.feed(text)
+                if reasoning:
+                    self._tell(ReasoningDelta(reasoning))
+                if visible:
+                    self._show(visible)
             case Reset():
                 self._filter.reset()
+                self._shown.clear()
                 self._tell(signal)
             case _:
                 self._tell(signal)
 
-    def finish(self) -> None:
-        """The reply is whole: show what was held back."""
-        self._show(*self._filter.finish())
+    def finish(self, parsed: Parsed, outcome: Outcome) -> None:
+        """The reply is whole and read: show what is left of its words, or all of them anew if others were shown."""
+        shown = "".join(self._shown)
+        words = parsed.final if parsed.final is not None else parsed.content or ""
+        words = words.strip() if outcome in ("answer", "cut", "calls", "instruction") else ""
+        if parsed.format == "tags" and parsed.final is not None:
+            words = parts_of(words).output.strip()
+        if outcome == "calls" and parsed.format in ("react", "schema"):  # the words are a thought
+            words = shown if words.startswith(shown) else ""
+        if not words.startswith(shown):
+            self._tell(Reset("the reply, read as a whole, says something else"))
+            shown = ""
+        if rest := words[len(shown) :]:
+            self._tell(TextDelta(rest))
 
-    def _show(self, visible: str, reasoning: str) -> None:
-        if reasoning:
-            self._tell(ReasoningDelta(reasoning))
-        if visible:
-            self._tell(TextDelta(visible))
+    def _show(self, text: str) -> None:
+        self._shown.append(text)
+        self._tell(TextDelta(text))

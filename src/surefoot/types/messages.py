@@ -188,7 +188,7 @@ class CallPreview:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The reply broke off and is asked for again: forget what was shown of it."""
+    """The reply broke off and comes anew, or says something else once it is whole: forget what was shown of it."""
 
     reason: str
 

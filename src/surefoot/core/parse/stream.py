@@ -1,9 +1,7 @@
-"""What of a reply may be shown while it still streams: a state machine over text, no matter how it is cut into chunks.
+"""What of a reply may be shown while it still streams: what may become a call is held back by line.
 
-Calls, labels and reasoning tags are never shown; reasoning is handed out apart. Text whose end could still become one
-of these is held back until it cannot. Every decision is made about one place of the text, from the text before it and
-from enough of what follows, never from where a chunk ends; so any cutting shows the same. Nothing is ever run from
-here: the complete reply is parsed once. Source: spec/react.md, section 11.
+A line is shown once its beginning says that it is none of a call. From the first sign of one the rest of the reply is
+held back; whoever shows it compares with what the reply, read as a whole, says. Source: spec/react.md, section 11.
 """
 
 from __future__ import annotations
@@ -11,232 +9,145 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from surefoot.core.parse.labels import DEFAULT_LABELS, Labels, label_pattern
-from surefoot.core.parse.stream_signs import MOST_HELD_CHARS, fence_sign, label_sign, marker_sign, reasoning_end
+from surefoot.core.parse.deliverable import DELIVERABLE
+from surefoot.core.parse.marks import MARKERS, RESULT
+from surefoot.core.parse.visible import END_TOKENS, REASONING_TAGS, TURN_TOKENS
 
-_Mode = Literal["text", "thought", "reasoning", "hidden", "header"]
+_MOST_HELD = 64
+"""Characters of a line's beginning, or from a bracket on, that are waited for before they are shown."""
 
-_SPECIAL = re.compile(r"[<\[\n]")
-_PLAIN = re.compile(r"[^<\[\n]++")
-_CHANNEL = re.compile(r"<\|channel\|>\s*+(?P<name>[a-z]*+)")
-_RECIPIENT = re.compile(r"\bto=\S")
-_MESSAGE = "<|message|>"
-_PYTHON_END = "<|python_end|>"
+_LEAD = r"[ \t]*+(?:(?:[-+>•#]++|\d++[.)])[ \t]++)*[*_#` \t]*+"
+_LABEL = re.compile(
+    rf"{_LEAD}(?:(?P<thought>thought|思考)|final[ \t_]*answer|最终答案)[ \t*_]*+[:：][ \t*_]*+", re.IGNORECASE
+)
+_OPENS = re.compile(
+    rf"{_LEAD}(?:[{{\[]|[\w.\\]++\(|(?:(?:action|tool|function)(?:[ \t_]*(?:name|input|args|arguments))?|observation"
+    r"|行动|行动输入|观察|(?:调用)?工具)[ \t*_]*+[:：]|[\w.`*]++\s*+\n\s*+\{)",
+    re.IGNORECASE,
+)
+_BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)++")
+_FENCE = re.compile(r"[ \t]*+(?P<run>`{3,}+|~{3,}+)[^\n]{0,200}+(?:\n\s*+)?")
+_REASONING = re.compile(rf"<(?P<close>/?)(?P<name>{'|'.join(REASONING_TAGS)})(?:\s[^<>]{{0,200}}+)?>", re.IGNORECASE)
+_MARKS = "|".join(map(re.escape, (*MARKERS, RESULT, DELIVERABLE, *END_TOKENS, *TURN_TOKENS)))
+_CALL = re.compile(
+    rf"{_MARKS}|<[|｜]|<\s*+/?\s*+(?:tool|function|invoke|action)[\s\w-]*+[>=]|[{{\[]\s*+[\"'{{\[]", re.IGNORECASE
+)
+_SIGN = re.compile(r"[<\[{\n]")
 
 
 class DisplayFilter:
-    """Feed it the text of a reply as it comes; it gives back what may be shown now.
+    """Feed it the text of a reply as it comes; it gives back the text and the reasoning that may be shown now.
 
-    With `labels` (text modes) the labels of a step work too: a thought goes to the reasoning, an action hides what
-    follows, a final answer is text. With None (native mode) only markers and reasoning tags do.
+    A thought and what stands in reasoning tags is reasoning. Blanks are shown with what follows them, so that what is
+    shown never begins or ends in any. What depends on the chunks is only when something is shown.
     """
 
-    def __init__(self, labels: Labels | None = DEFAULT_LABELS) -> None:
-        self._labels = labels
-        self._pattern = label_pattern(labels) if labels is not None else None
+    def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
         """Forget everything: the reply begins again."""
-        self._mode: _Mode = "text"
-        self._held = ""
-        self._text: list[str] = []
-        self._thought: list[str] = []
-        self._line_start = True
-        self._fence = ""
-        self._skip: str | None = None  # signs to leave out before the next one that is shown; "" is all white space
-        self._last = ""
-        self._closes = ""
-        self._before: _Mode = "text"
-        self._thought_seen = self._answer_seen = self._harmony = self._begun = False
-        self._plain = False
+        self._held = self._closing = self._fence = ""
+        self._at = 0
+        self._blank: list[str] = []
+        self._mode: Literal["text", "thought", "held"] = "text"
+        self._at_line = self._skips = True
 
     def feed(self, chunk: str) -> tuple[str, str]:
         """The text and the reasoning to show now."""
-        if self._plain and _SPECIAL.search(chunk) is None:
-            self._last = chunk[-1:] or self._last
-            return chunk, ""
         self._held += chunk
-        return self._run(final=False)
+        text: list[str] = []
+        thought: list[str] = []
+        while self._at < len(self._held) and self._mode != "held":
+            is_thought = bool(self._closing) or self._mode == "thought"
+            piece = self._piece()
+            if piece is None:
+                break
+            if is_thought:
+                thought.append(piece)
+            elif piece:
+                text += self._trimmed(piece)
+        self._held, self._at = "" if self._mode == "held" else self._held[self._at :], 0
+        return "".join(text), "".join(thought)
 
-    def finish(self) -> tuple[str, str]:
-        """What was held back, once the reply is complete."""
-        return self._run(final=True)
+    def _trimmed(self, piece: str) -> list[str]:
+        """The piece without the blanks at its end, which wait, and with those before it."""
+        piece = piece.lstrip() if self._skips else piece
+        kept = piece.rstrip()
+        if not kept:
+            self._blank.append(piece)
+            return []
+        blank, self._blank, self._skips = self._blank, [piece[len(kept) :]], False
+        return [*blank, kept]
 
-    def _run(self, *, final: bool) -> tuple[str, str]:
-        while self._held and self._step(final=final):
-            pass
-        shown, thought = "".join(self._text), "".join(self._thought)
-        self._text.clear()
-        self._thought.clear()
-        self._plain = self._mode == "text" and not (
-            self._held or self._line_start or self._fence or self._harmony or self._skip is not None
-        )
-        return shown, thought
-
-    def _step(self, *, final: bool) -> bool:
-        """Deal with the next piece of what is held; False if more text is needed first."""
-        if self._skip is not None:
-            self._held = self._held.lstrip(self._skip or None)
-            if not self._held:
-                return False
-            self._skip = None
-        match self._mode:
-            case "hidden":
-                return self._hidden()
-            case "header":
-                return self._header(final=final)
-            case "reasoning":
-                return self._reasoning(final=final)
-            case "text" | "thought":
-                return self._shown(final=final)
-
-    def _take(self, size: int, *, show: bool = True) -> bool:
-        """Step over the first signs of what is held, and show them unless told otherwise."""
-        piece, self._held = self._held[:size], self._held[size:]
-        if show and piece:
-            (self._text if self._mode == "text" else self._thought).append(piece)
-            if self._mode != "reasoning":
-                self._last = piece[-1]
-        return True
-
-    def _shown(self, *, final: bool) -> bool:
-        held = self._held
-        if self._line_start:
-            decided = self._line(final=final)
-            if decided is not None:
-                return decided
-            self._line_start = False
-        plain = _PLAIN.match(held)
-        if plain is not None:
-            self._begun = self._begun or not plain.group().isspace()
-            return self._take(plain.end())
-        if held[0] == "\n":
-            self._line_start = True
-            return self._take(1)
-        self._begun = True
-        if self._fence:
-            return self._take(1)
-        sign = marker_sign(held, final=final)
-        if sign is None:
-            return self._take(1)
-        match sign.kind:
-            case "wait":
-                return False
-            case "call":
-                self._mode = "hidden"
-            case "header":
-                self._harmony = True
-                self._mode = "header"
-            case "reasoning":
-                self._before, self._mode, self._closes = self._mode, "reasoning", sign.name
-                self._take(sign.size, show=False)
-            case "dropped":
-                self._take(sign.size, show=False)
-            case "closing":
-                self._take(sign.size, show=False)
-                self._after_block()
-            case _:
-                return self._take(1)
-        return True
-
-    def _line(self, *, final: bool) -> bool | None:
-        """What the line that begins here is: None if it is only text; False if that is still open."""
-        held = self._held
-        fence = fence_sign(held, self._fence, final=final)
-        if fence is not None and fence.kind == "wait":
-            return False
-        if fence is not None:
-            if self._fence:
-                self._fence = ""
-            elif self._begun:  # a fence around the whole reply hides nothing in it
-                self._fence = fence.name
-            self._begun = True
-            self._line_start = False
-            return self._take(fence.size)
-        if self._fence or self._pattern is None or self._labels is None:
+    def _piece(self) -> str | None:
+        """The next piece of what is held, "" for one that is not shown; None if more is needed to say what it is."""
+        if self._closing:
+            return self._reasoning()
+        if self._at_line:
+            return self._line()
+        held, at = self._held, self._at
+        sign = _SIGN.search(held, at)
+        if sign is None or sign.start() > at:
+            return self._taken(sign.start() if sign is not None else len(held))
+        self._at_line = sign.group() == "\n"
+        if self._at_line or self._fence:
+            return self._taken(at + 1)
+        if not self._is_known(at):
             return None
-        label = label_sign(held, self._labels, self._pattern, final=final)
-        if label is None:
-            return None
-        if label.kind == "wait":
-            return False
-        match label.name:
-            case "thought":
-                self._mode, self._thought_seen = "thought", True
-            case "action" | "input":
-                self._mode = "hidden"
-            case "answer":
-                self._mode, self._answer_seen = "text", True
-            case "bare_answer" if self._thought_seen:
-                self._mode, self._answer_seen = "text", True
-            case "question" if self._answer_seen:
-                self._mode = "hidden"
-            case _:
-                return None
-        self._line_start = False
-        self._begun = True
-        self._skip = " \t*_" if label.decorated else " \t"
-        return self._take(label.size, show=False)
-
-    def _after_block(self) -> None:
-        """Behind reasoning: blanks that it leaves are not shown."""
-        self._line_start = self._last in ("", "\n")
-        if self._last.isspace() or not self._last:
-            self._skip = ""
-
-    def _reasoning(self, *, final: bool) -> bool:
-        plain = self._held.find("<")
-        if plain:
-            return self._take(len(self._held) if plain < 0 else plain)
-        sign = reasoning_end(self._held, self._closes, final=final)
-        if sign is None:
-            return self._take(1)
-        if sign.kind == "wait":
-            return False
-        if sign.kind == "header":
-            self._mode = "header"
-            return True
-        self._take(sign.size, show=False)
-        self._mode = self._before
-        self._after_block()
-        return True
-
-    def _hidden(self) -> bool:
-        """Leave out what follows a call; only `<|python_end|>` and the next message of harmony end that."""
-        held = self._held
-        ends = ("<|channel|>", "<|start|>assistant") if self._harmony else (_PYTHON_END,)
-        place = min((at for end in ends if (at := held.find(end)) >= 0), default=-1)
-        if place >= 0:
-            self._held = held[place:]
-            if self._harmony:
-                self._mode = "header"
-            else:
-                self._mode = "text"
-                self._take(len(_PYTHON_END), show=False)
-            return True
-        longest = max(map(len, ends)) - 1
-        tail = held.rfind("<", max(0, len(held) - longest))
-        self._held = held[tail:] if tail >= 0 and any(end.startswith(held[tail:]) for end in ends) else ""
-        return False
-
-    def _header(self, *, final: bool) -> bool:
-        """The head of a harmony message decides about its body."""
-        at = self._held.find(_MESSAGE, 0, MOST_HELD_CHARS)
-        if at < 0:
-            if len(self._held) >= MOST_HELD_CHARS:
-                self._mode = "hidden"
-                return self._take(1, show=False)
-            if final:
-                self._held = ""
-            return False
-        head = self._held[:at]
-        channel = _CHANNEL.search(head)
-        self._take(at + len(_MESSAGE), show=False)
-        name = channel["name"] if channel else "final"
-        if name == "analysis":
-            self._before, self._mode, self._closes = "text", "reasoning", ""
+        tag = _REASONING.match(held, at)
+        if tag is not None and not tag["close"]:
+            self._closing = f"</{tag['name']}".lower()
+            self._skips = self._skips or any(self._blank)
+            self._at = tag.end()
+        elif tag is not None or _CALL.match(held, at) is not None:
+            self._mode = "held"
         else:
-            self._mode = "hidden" if _RECIPIENT.search(head) and name != "final" else "text"
-        self._line_start = True
-        return True
+            return self._taken(at + 1)
+        return ""
+
+    def _is_known(self, at: int) -> bool:
+        """Whether enough stands from there on, or all of its line."""
+        return len(self._held) - at >= _MOST_HELD or self._held.find("\n", at) >= 0
+
+    def _line(self) -> str | None:
+        """The beginning of a line: a label is stepped over, and what may open a call ends what is shown."""
+        held, at = self._held, self._at
+        if (blank := _BLANK_LINES.match(held, at)) is not None:
+            return self._taken(blank.end())
+        fence = _FENCE.match(held, at)
+        start = fence.end() if fence is not None and not self._fence else at
+        if not self._is_known(start):
+            return None
+        self._at_line = False
+        if self._fence:
+            if fence is not None and fence["run"].startswith(self._fence):
+                self._fence = ""
+        elif _OPENS.match(held, start) is not None or _CALL.match(held, start) is not None:
+            self._mode = "held"
+        elif fence is not None:
+            self._fence = fence["run"]
+            return self._taken(start)
+        elif (label := _LABEL.match(held, at)) is not None:
+            self._mode, self._skips, self._blank = "thought" if label["thought"] else "text", True, []
+            self._at = label.end()
+        return ""
+
+    def _reasoning(self) -> str | None:
+        """What stands inside a reasoning tag, up to where the tag that closes it may begin."""
+        held, at = self._held, self._at
+        tag = held.find("<", at)
+        if tag != at:
+            return self._taken(tag if tag >= 0 else len(held))
+        begun = held[at : at + len(self._closing)].lower()
+        end = held.find(">", at, at + _MOST_HELD)
+        if begun == self._closing and end >= 0:
+            self._closing, self._at, self._at_line = "", end + 1, self._skips
+            return ""
+        if end < 0 and len(held) - at < _MOST_HELD and self._closing.startswith(begun):
+            return None
+        return self._taken(at + 1)
+
+    def _taken(self, end: int) -> str:
+        piece, self._at = self._held[self._at : end], end
+        return piece

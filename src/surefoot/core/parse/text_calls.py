@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Literal
 
 from surefoot.core.parse.held_text import HeldText
@@ -86,7 +87,9 @@ def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> 
     held = HeldText(reply)
     among: TextCall | None = None
     for before, body in blocks:
-        found = _decoded(before, _canonical(body, forms), read, offered, held)
+        found = _decoded(
+            before, reduce(lambda text, form: form[0].sub(form[1], text), forms, body), read, offered, held
+        )
         if found is not None and found.parsed is not None and found.standing != "inside":
             content = before + ("" if found.parsed.content == body else found.parsed.content or "")
             return replace(found, parsed=replace(found.parsed, content=content if content.strip() else None, used=-1))
@@ -146,7 +149,7 @@ def _decoded(before: str, body: str, read: Read, offered: Offered, held: HeldTex
     return None
 
 
-def _forms(spelled: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+def _forms(spelled: str) -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]:
     """A word that names one of the tools beside one for its arguments, each with the form that is read in its place.
 
     Labels in a list, a quotation or bold, or both on one line; labels in other words, of a JSON object; tags; keys.
@@ -167,14 +170,8 @@ def _forms(spelled: str) -> tuple[tuple[re.Pattern[str], str], ...]:
             r'{\g<ids>"name": "\g<name>", "parameters":',
         ),
     )
-    return tuple((re.compile(pattern, re.MULTILINE | re.IGNORECASE), form) for pattern, form in rows)
-
-
-def _canonical(text: str, forms: Sequence[tuple[re.Pattern[str], str]]) -> str:
-    text = _PART_TAG.sub(_plain_tag, _CALL_TAG.sub(_plain_tag, text))
-    for pattern, form in forms:
-        text = pattern.sub(form, text)
-    return text
+    found = ((re.compile(pattern, re.MULTILINE | re.IGNORECASE), form) for pattern, form in rows)
+    return ((_CALL_TAG, _plain_tag), (_PART_TAG, _plain_tag), *found)
 
 
 def _plain_tag(tag: re.Match[str]) -> str:
