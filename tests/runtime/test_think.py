@@ -31,7 +31,7 @@ class Chunks(FunctionModel):
         self._left = list(replies)
         super().__init__(lambda _: "", modes=modes)
 
-    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:  # noqa: ARG002  # as declared
         """The next reply."""
         chunks = self._left.pop(0) if len(self._left) > 1 else self._left[0]
         for chunk in chunks:

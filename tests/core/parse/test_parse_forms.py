@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from test_parse_properties import assert_linear
-from test_parse_stream import shown
 from tools_for_parsing import ADD, NOW, SEARCH, TOOLS, calls, kind, tool
 
 from surefoot.core.parse.reply import parse
@@ -331,8 +330,6 @@ def test_tokens_that_begin_a_turn_stand_before_no_call_and_no_answer(turn: str, 
         assert parsed.used in (-1, len(turn + text))
     words = parse(f"{turn}It is 5.<|im_end|>", TOOLS)
     assert (words.content, words.warnings) == ("It is 5.", {"special_tokens_removed"})
-    for chunks in ([turn, "It is 5."], list(turn + "It is 5."), [turn + "It is 5."]):
-        assert shown(chunks)[0].strip() == "It is 5."
 
 
 @pytest.mark.parametrize(
