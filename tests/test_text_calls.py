@@ -517,3 +517,17 @@ async def test_a_description_of_a_tool_is_no_call(words: str) -> None:
     world = World()
     run = await Agent(ScriptedModel([words]), tools=world.tools()).run(TASK)
     assert (run.status, run.answer, world.ran) == ("completed", words, [])
+
+
+async def test_a_call_that_is_only_announced_is_asked_about_with_its_tool_and_form() -> None:
+    model = ScriptedModel(["It is 90. Then I'll run get_score(name='Bob') next.", "It is 90."])
+    run = await Agent(model, tools=World().tools()).run(TASK)
+    told = model.requests[1].messages[-1].content
+    assert run.answer == "It is 90."
+    for part in (
+        'a call of "get_score"',
+        "name: string",
+        '{"name": "TOOL", "arguments": {…}}',
+        "without announcing one",
+    ):
+        assert part in told

@@ -162,7 +162,7 @@ _MESSAGES: dict[FaultKind, Callable[[Fault, Offered], list[str]]] = {
     "text_call": _with_parameters(
         "What looks like a call{of} stands in the words of your reply, and nothing was run",
         'A call may also be {"name": "TOOL", "arguments": {…}} and nothing else.',
-        "If you only write about it, give your answer again.",
+        "If you mean none, give your answer without announcing one.",
     ),
     "conflict": _said("The reply held more than one step; nothing was run", "Write one step per reply."),
 }
