@@ -57,7 +57,7 @@ from surefoot.core.running import choosing_now, tools_now
 from surefoot.core.state import Call, State
 from surefoot.core.touched import unread_directory
 from surefoot.core.tracked import RULE, config_of
-from surefoot.types.decisions import Allow, Ask, Deny
+from surefoot.types.decisions import ALLOWED, Allow, Ask, Deny
 from surefoot.types.endings import Completed, CompletedPartial, Stopped
 from surefoot.types.events import (
     CallJudged,
@@ -121,7 +121,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         named = {c.name: c.id for c in reversed(decided)} if state.gate is None else {}  # the profile asks for no more
         for call in decided:
             for check in checks if named.get(call.name, call.id) == call.id else ():
-                if (refusal := check(state, call)) != Allow():
+                if (refusal := check(state, call)) != ALLOWED:
                     return (Judge(call.id, refusal, check.__name__),)
         if again:
             return tuple(Act(c.id) for c in again)
@@ -137,7 +137,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
                 return () if move in under_way else (move,)
         waiting = [c for c in still_open if c.is_waiting]
         begins = [c for c in waiting if not isinstance(c.decision, Ask)]  # a question is not lost to the time
-        if begins and (late := no_call_after_the_time(state, begins[0])) != Allow():
+        if begins and (late := no_call_after_the_time(state, begins[0])) != ALLOWED:
             return (Judge(begins[0].id, late, no_call_after_the_time.__name__),)
         return _side_by_side(state, calls, waiting, len(still_open) - len(waiting))
     if state.planning is not None and state.planning.has_begun:
@@ -216,12 +216,12 @@ def _verdict(state: State, call: Call) -> Judge | Reuse | JudgeCall:
     if state.turn is not None and state.turn.role == PREFETCH:
         decision, rule, grounds = judge(state, call)  # nobody is asked before a run has begun
         return Judge(call.id, Deny(NEEDS_APPROVAL) if isinstance(decision, Ask) else decision, rule, grounds)
-    if reasoning_step(state, call) != Allow():
+    if reasoning_step(state, call) != ALLOWED:
         return Judge(call.id, *judge(state, call))
-    if (sign := stuck(state, call)) != Allow():
+    if (sign := stuck(state, call)) != ALLOWED:
         decision, rule, grounds = judge(state, call)
         return Judge(call.id, decision, rule, grounds) if isinstance(decision, Deny) else Judge(call.id, sign, RULE)
-    may_run = tools_now(state).get(call.name) is not None and failed_before(state, call) == Allow()
+    may_run = tools_now(state).get(call.name) is not None and failed_before(state, call) == ALLOWED
     if may_run and (known := answered_by(state, call)):
         return Reuse(call.id, known)
     return JudgeCall(call.id) if is_unheard(state, call) else Judge(call.id, *judge(state, call))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from surefoot.core.plan.child import with_whole
 from surefoot.core.plan.schedule import in_step
 from surefoot.core.state import Call, State
+from surefoot.types.dataclass import dataclass
 from surefoot.types.events import Event
 
 

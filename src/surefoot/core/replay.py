@@ -10,7 +10,6 @@ cancellation, with the calls that it settled, where somebody ended it: whatever 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from surefoot.core.fold import PROBE, fold
 from surefoot.core.moves import announce, next_moves
@@ -18,6 +17,7 @@ from surefoot.core.plan.child import with_whole
 from surefoot.core.plan.schedule import in_step
 from surefoot.core.reasoners.table import read
 from surefoot.core.state import EMPTY, State
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.endings import Cancelled
 from surefoot.types.events import (
     CallEnded,

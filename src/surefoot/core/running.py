@@ -39,6 +39,7 @@ MOST_INPUTS_CHARS = 100_000
 """Characters of all inputs together, where no window is known."""
 
 _NO_TOOLS = Catalogue()
+_NOT_BEGUN = Choosing()
 
 
 def tools_now(state: State) -> Catalogue:
@@ -72,7 +73,7 @@ def place_of(state: State) -> str:
 def choosing_now(state: State) -> Choosing:
     """How far the choice between ways to go on has come in the running step."""
     kept = state.gate.choosing.get(place_of(state)) if state.gate is not None else None
-    return kept if kept is not None else Choosing()
+    return kept or _NOT_BEGUN
 
 
 def _of_step(state: State) -> str:

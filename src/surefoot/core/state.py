@@ -8,7 +8,7 @@ no model is asked while a call of its last reply is open; so older turns never c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, NamedTuple, TypeVar
 
 from surefoot.core.gate.record import GateRecord
@@ -17,9 +17,10 @@ from surefoot.core.plan.dag import Planning
 from surefoot.core.plan.record import PlanRecord
 from surefoot.core.stuck import NO_STEPS, Steps
 from surefoot.core.text import json_text
-from surefoot.core.trail import NO_TRAIL, Trail
+from surefoot.core.trail import NO_TRAIL, Trail, call_digest
 from surefoot.core.window import NO_FIT, Fit, message_tokens
 from surefoot.types.config import LoopConfig
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
 from surefoot.types.events import (
@@ -118,6 +119,11 @@ class Call:
     def key(self) -> str:
         """What makes two calls the same: the tool, and the arguments whatever their order."""
         return f"{self.name}\0{json_text(self.arguments, sort_keys=True)}"
+
+    @cached_property
+    def asked(self) -> bytes:
+        """The same for the trail, where the form of accents and numbers does not matter either; `changed` keeps it."""
+        return call_digest(self.name, self.arguments)
 
     @property
     def has_effect(self) -> bool:

@@ -8,11 +8,10 @@ spec/primitives.md, 2.1 and 2.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
 from surefoot.core.history import Lookup
 from surefoot.core.similar import likeness, normal
 from surefoot.core.trail import NO_TRAIL, Entry, SeenCall, Trail, add, digest, given, repeated, shown, standing, turn
+from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.progress import CONTINUE, StepDecision, StepIterationConfig
 
 _LEAST_PERIOD_OF_FAILURES = 2

@@ -18,7 +18,6 @@ from surefoot.core.trail import (
     SeenCall,
     Trail,
     blocked,
-    call_digest,
     progress_note,
     proposed,
     round_ended,
@@ -50,7 +49,7 @@ def config_of(state: State) -> StepIterationConfig:
 
 def step_of(call: Call) -> str:
     """The step that a call is, in a run without a plan: its tool, and what tells its arguments from others."""
-    return f"{call.name[:_LONGEST_NAME]}-{call_digest(call.name, call.arguments).hex()[:_DIGITS]}"
+    return f"{call.name[:_LONGEST_NAME]}-{call.asked.hex()[:_DIGITS]}"
 
 
 def with_reply(state: State, made: Turn) -> State:
@@ -117,7 +116,7 @@ def with_result(state: State, call: Call, result: ToolResult) -> State:
         config_of(state),
         step_id,
         result.content,
-        call=call_digest(call.name, call.arguments),
+        call=call.asked,
         infrastructure=result.infrastructure,
         number=state.seen - 1,
     )
@@ -177,7 +176,7 @@ def verdict(state: State, call: Call) -> StepDecision:
             return sign
     if not state.trail.entries:
         return CONTINUE
-    return proposed(state.trail, config, [call_digest(c.name, c.arguments) for c in state.calls if c.fault is None])
+    return proposed(state.trail, config, [c.asked for c in state.calls if c.fault is None])
 
 
 def _without_failures(state: State) -> Lookup[str, Known]:
@@ -196,6 +195,7 @@ def _seen(call: Call, result: ToolResult) -> SeenCall:
         ok=not result.is_error,
         result="" if call.rule == RULE else result.content,  # that refusal counts, and so never reads the same
         polling=call.spec is not None and call.spec.polling,
+        asked=call.asked,
         whole="told" if call.is_told_once else result.outcome or result.blob,  # that it was not made is news
     )
 

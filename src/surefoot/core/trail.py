@@ -22,13 +22,13 @@ a block when it asks for the calls that would come next. Source: spec/primitives
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import cast
 from unicodedata import normalize
 
 from surefoot.core.similar import masked
 from surefoot.core.text import json_text
+from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.progress import CONTINUE, StepDecision, StepIterationConfig, Verdict
 
 _LONGEST_MASKED = 64 * 1024
@@ -124,10 +124,17 @@ def outcome(result: str) -> bytes:
 
 
 def seen(
-    name: str, arguments: object, *, ok: bool, result: str, polling: bool = False, whole: str | None = None
+    name: str,
+    arguments: object,
+    *,
+    ok: bool,
+    result: str,
+    polling: bool = False,
+    whole: str | None = None,
+    asked: bytes = b"",
 ) -> SeenCall:
     """A call that has ended. `whole` is a digest of its whole result, where `result` is only a part of that."""
-    return SeenCall(name, call_digest(name, arguments), ok, "" if whole else result, whole or "", polling)
+    return SeenCall(name, asked or call_digest(name, arguments), ok, "" if whole else result, whole or "", polling)
 
 
 def proposal(calls: Iterable[bytes]) -> bytes:

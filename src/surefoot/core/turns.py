@@ -6,6 +6,7 @@ A turn is rendered once in each form and level of folding, and kept. Source: spe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import orjson
 
@@ -15,7 +16,7 @@ from surefoot.core.parse.faults import tell_warnings
 from surefoot.core.privilege import handle, is_withheld
 from surefoot.core.roles import ACTOR, THINKER
 from surefoot.core.running import goal_of
-from surefoot.core.state import Call, Rendered, State, Turn, changed
+from surefoot.core.state import Call, Rendered, State, Turn
 from surefoot.core.text import json_text
 from surefoot.core.told import LONGEST_ARGUMENT, digest, frame_of, observed, plain, shortened, tagged, told
 from surefoot.types.decisions import Deny
@@ -120,7 +121,7 @@ def _as_text(state: State, turn: Turn, form: Form, level: int) -> tuple[ModelMes
 
 def _with_short_arguments(call: Call) -> Call:
     short = shortened(call.arguments)
-    return call if short is call.arguments else changed(call, arguments=short)
+    return call if short is call.arguments else replace(call, arguments=short)
 
 
 def _reminder(state: State, turn: Turn) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import orjson
 
-from surefoot.core.context import Show, fitted, window_of
+from surefoot.core.context import Show, fitted
 from surefoot.core.gate.perception import NO_FRAME, Frame, in_brackets
 from surefoot.core.history import History
 from surefoot.core.notes import Form, ask_for, form_in
@@ -110,8 +110,6 @@ def _settled(state: State, role: str, show: Show, places: range) -> History[Mode
 def fit_for(state: State, think: Think, show: Show, droppable: int) -> Fit:
     """How much of the turns the role is shown in its next request. `droppable`: turns that may be left out."""
     role = think.role
-    if window_of(state, role) is None:
-        return state.speakers[role].fit
     system, first = head(state, role)
     form = form_of(state, role)
     before = sum(map(message_tokens, (*_before_the_task(state, role), first)))

@@ -7,9 +7,9 @@ that for the last request, the estimate is stretched by as much; what it counts 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 
 from surefoot.core.text import json_text
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.messages import ModelMessage, Usage
 from surefoot.types.tools import Catalogue
 

@@ -26,8 +26,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
-FAR_TOO_LONG_PAGES = 16_384
-"""64 MiB of log: from here on a checkpoint may hold writers up."""
+FAR_TOO_LONG_PAGES = 65_536
+"""64 MiB of log, where a page has 1 KiB: from here on a checkpoint may hold writers up."""
 
 
 class SharedSync:

@@ -24,6 +24,9 @@ _APPLICATION = 0x53554645
 
 _BUSY_TIMEOUT_S = 5.0
 
+PAGE_BYTES = 1024
+"""Of a new file. A step appends about 2 KB in few places, and each place writes its whole page to the log."""
+
 _TABLES = """
 CREATE TABLE run (
     number INTEGER PRIMARY KEY,
@@ -115,6 +118,7 @@ def connect(path: Path, *, make: bool = True) -> sqlite3.Connection:
         # any thread, one at a time: a synchronous caller may run one event loop after the other on different threads
         db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
         if make and _is_empty(db):
+            db.execute(f"PRAGMA page_size={PAGE_BYTES}")  # counts before there is anything in the file
             _use_wal(db, path)  # cannot be done inside a transaction
             _make(db)
         _prepare(db, path)

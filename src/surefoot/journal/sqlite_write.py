@@ -21,7 +21,7 @@ from typing import NamedTuple
 from surefoot.journal.codec import encode_summary
 from surefoot.journal.durable import SharedSync, checkpoint, sync_file, sync_folder
 from surefoot.journal.heads import Head, Heads
-from surefoot.journal.sqlite_file import FILE_ERRORS, file_error
+from surefoot.journal.sqlite_file import FILE_ERRORS, PAGE_BYTES, file_error
 from surefoot.types.errors import JournalError, RunBusy
 from surefoot.types.summary import RunSummary
 
@@ -46,10 +46,9 @@ class Note(NamedTuple):
 SUMMARY_LAG = 32
 """How many records what is kept of a driven run may be behind; whoever lists it reads them."""
 
-CHECKPOINT_PAGES = 2_000
+CHECKPOINT_PAGES = 8_000
 """About 8 MiB of log."""
 
-_PAGE_BYTES = 4096
 _INSERT_EVENT = "INSERT INTO event (run, seq, at, version, body, hash) VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_SUMMARY = "INSERT OR REPLACE INTO summary (run, body) VALUES (?, ?)"
 _INSERT_BLOB = "INSERT OR IGNORE INTO blob (digest, data, run, seq) VALUES (?, ?, ?, ?)"
@@ -238,7 +237,7 @@ class Writer:
     def _count(self, events: Sequence[EventRow], blobs: Collection[BlobRow]) -> None:
         """Start a checkpoint when the log has grown long. The estimate of its growth is from measured commits."""
         size = sum(len(row[4]) for row in events) + sum(len(row[1]) for row in blobs)
-        self._pages += 2 + len(events) // 4 + size // _PAGE_BYTES
+        self._pages += 2 + len(events) + size // PAGE_BYTES
         if self._pages > CHECKPOINT_PAGES and (self._checkpoint is None or self._checkpoint.done()):
             self._pages = 0
             self._checkpoint = self._threads.submit(checkpoint, self._path)

@@ -9,7 +9,6 @@ messages are marked for the provider's prompt cache; what stands before a mark i
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
@@ -17,6 +16,7 @@ from surefoot.models.forms import Forms, check_extra, kept_fields, stops_of
 from surefoot.models.history import arguments_text, with_opaque, without_calls
 from surefoot.models.json_edge import Json, text, write
 from surefoot.models.step_schemas import closed
+from surefoot.types.dataclass import dataclass
 from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings, Traits
 from surefoot.types.tools import Catalogue
 

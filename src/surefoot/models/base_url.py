@@ -1,9 +1,9 @@
 """A server's address as a user writes it: where requests go, what may be shown of it, and the key written into it."""
 
 import ipaddress
-from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ConfigError
 
 

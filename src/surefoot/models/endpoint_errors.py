@@ -3,11 +3,11 @@
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from surefoot.models.json_edge import Json, items, mapping, read, text
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ModelError, ModelRefused, ModelUnreachable, TraitRefused
 
 _SHOWN_CHARS = 400

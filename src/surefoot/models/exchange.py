@@ -1,7 +1,8 @@
 """What passes between a wire and its HTTP client: limits going in, rejections coming out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from surefoot.types.dataclass import dataclass
 
 OnChunk = Callable[[bytes], bool]
 """Takes bytes of a stream as they come; true when no more are wanted."""

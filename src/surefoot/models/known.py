@@ -1,9 +1,9 @@
 """What is known of models before the first request; all else is learnt. Source: spec/react.md, section 2."""
 
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from surefoot.types.dataclass import dataclass
 from surefoot.types.messages import Traits
 
 

@@ -6,13 +6,13 @@ section 2) is left out or said differently here, and nowhere else.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 from surefoot.models.forms import Forms, check_extra, kept_fields, stops_of
 from surefoot.models.history import arguments_text, is_same_model
 from surefoot.models.json_edge import Json, write
 from surefoot.models.step_schemas import is_strict
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings, Traits
 from surefoot.types.tools import Catalogue
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
@@ -17,6 +16,7 @@ from surefoot.models.openai_responses import OpenAIResponses
 from surefoot.models.retry import Retried
 from surefoot.models.weights import QWEN_CODER
 from surefoot.models.wire import Wire
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.errors import ConfigError, SurefootError, UsageError
 from surefoot.types.messages import ModelSettings
 from surefoot.types.ports import Model

@@ -7,10 +7,10 @@ section 2.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from surefoot.models.json_edge import Json, mapping
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import TraitRefused
 from surefoot.types.messages import Traits
 

@@ -3,11 +3,11 @@
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
 from surefoot.models.json_edge import mapping, read, text, write
+from surefoot.types.dataclass import dataclass, field, replace
 
 EXPIRES_S = 30 * 86_400.0
 _VERSION = 1

@@ -5,13 +5,13 @@ is a join of bytes. Nothing is stored at the provider: reasoning travels encrypt
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from surefoot.models.forms import Forms, check_extra, kept_fields
 from surefoot.models.history import arguments_text, with_opaque
 from surefoot.models.json_edge import Json, write
 from surefoot.models.step_schemas import is_strict
+from surefoot.types.dataclass import dataclass
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.tools import Catalogue
 

@@ -15,13 +15,13 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import aiohttp
 
 from surefoot.models.weights import Weights
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ModelError
 
 OnBytes = Callable[[int], None]

@@ -7,10 +7,10 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ModelError
 
 FILE_VARIABLE = "SUREFOOT_MODEL_FILE"

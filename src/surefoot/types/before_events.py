@@ -5,9 +5,9 @@ Source: spec/primitives.md, sections 3.9, 4.5 and 6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from surefoot.types.dataclass import dataclass
 from surefoot.types.prehydration import PreHydrationItem, Reference
 from surefoot.types.reply import ParsedCall
 

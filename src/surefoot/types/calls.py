@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.reply import FaultKind
 from surefoot.types.tools import Trust
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from surefoot.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,6 +12,9 @@ class Allow:
     """The call may run."""
 
     kind: Literal["allow"] = "allow"
+
+
+ALLOWED = Allow()
 
 
 @dataclass(frozen=True, slots=True)

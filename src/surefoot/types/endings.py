@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from surefoot.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

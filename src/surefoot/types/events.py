@@ -9,11 +9,11 @@ start by whoever made the move, so that the core needs no clock.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
 from surefoot.types.before_events import ConventionsRead, PreHydrationComplete, ReferencesFound
 from surefoot.types.config import LoopConfig
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
 from surefoot.types.errors import ModelFailureKind

@@ -6,9 +6,9 @@ Source: spec/guard.md, section 3.1. All of it is frozen and JSON-able.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.errors import ConfigError
 from surefoot.types.origins import Origin, Role, ValueKind
 from surefoot.types.rules import Rule, StandingRule

@@ -5,9 +5,9 @@ Source: spec/guard.md, sections 3 and 6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from surefoot.types.dataclass import dataclass
 from surefoot.types.guard import CommitmentDecision, HypothesisTree
 from surefoot.types.messages import Usage
 

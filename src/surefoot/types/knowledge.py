@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal, get_args
 
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.errors import ConfigError, SurefootError
 from surefoot.types.settings import Settings, is_whole, or_none, row, setting, share, tuple_of, whole
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.tools import Catalogue
 
 Role = Literal["system", "user", "assistant", "tool"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from surefoot.types.dataclass import dataclass
 from surefoot.types.decisions import Decision
 from surefoot.types.endings import Ending
 from surefoot.types.events import Event, Want

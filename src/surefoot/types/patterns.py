@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ConfigError
 
 LONGEST_PATTERN = 1_000

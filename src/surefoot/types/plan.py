@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.errors import UsageError
 from surefoot.types.settings import is_number, is_whole
 from surefoot.types.tools import Trust

@@ -5,9 +5,9 @@ These are events of a run (`types/events.py`). Source: spec/planning.md, section
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from surefoot.types.dataclass import dataclass
 from surefoot.types.messages import ModelMessage
 from surefoot.types.planning import Operation, Plan, ProposalKind
 from surefoot.types.reflection import Cause, EvaluationResult, ReflectionResult, ReplanningStrategy, StepReflection

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.plan import RESERVED, PlanStep
 from surefoot.types.settings import Settings, above_zero, choice, or_none, seconds, setting, text, tuple_of, whole
 from surefoot.types.tools import Trust

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.events import Event
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ToolProgress, Traits
 from surefoot.types.summary import RunSummary, Standing

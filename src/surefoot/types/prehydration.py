@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, cast
 
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.errors import ConfigError
 from surefoot.types.patterns import ReferencePattern
 from surefoot.types.settings import (

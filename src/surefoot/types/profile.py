@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ConfigError
 from surefoot.types.settings import (
     Settings,

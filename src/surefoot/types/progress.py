@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, cast
 
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ConfigError
 from surefoot.types.settings import Settings, flag, setting, share, whole
 

@@ -6,9 +6,9 @@ All of these are read from what a model proposes; pure code accepts them whole o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import PlanStep, StepExecutionResult
 from surefoot.types.planning import Plan
 

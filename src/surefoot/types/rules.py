@@ -6,10 +6,10 @@ Source: spec/guard.md, sections 4.9 and 4.10.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from datetime import date
 from typing import Literal, cast, get_args
 
+from surefoot.types.dataclass import dataclass, fields
 from surefoot.types.errors import ConfigError
 from surefoot.types.origins import Origin, Role
 from surefoot.types.settings import is_number, is_whole

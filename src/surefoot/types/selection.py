@@ -5,8 +5,9 @@ The names are those of seed 004.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from surefoot.types.dataclass import dataclass
 
 SelectionMode = Literal["given", "all", "predictive", "corrective"]
 """By the developer · a catalogue too small to choose from · by the task · by what has happened."""

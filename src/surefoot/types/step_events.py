@@ -5,9 +5,9 @@ Source: spec/guard.md, sections 2 and 6; spec/planning.md, section 3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import StepError
 from surefoot.types.tools import Trust
 

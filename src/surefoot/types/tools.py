@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeVar, cast
+
+from surefoot.types.dataclass import dataclass, field
 
 T = TypeVar("T")
 

@@ -8,12 +8,12 @@ words. What does not is dropped and counted. Source: spec/guard.md, section 3.2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
 from surefoot.core.gate.forms import holds, normal_text
 from surefoot.core.gate.record import BY_MODEL
 from surefoot.core.gate.words import unnegated
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.guard import (
     AbstractSketch,
     AbstractStep,

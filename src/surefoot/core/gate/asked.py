@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from surefoot.core.gate.known import Known
 from surefoot.core.gate.limits import Started
 from surefoot.core.gate.origins import traced
 from surefoot.core.gate.sinks import Aimed
+from surefoot.types.dataclass import dataclass
 from surefoot.types.guard import Evidence
 from surefoot.types.tools import Effect, ToolSpec
 

@@ -6,9 +6,9 @@ Source: spec/guard.md, section 3.4.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from surefoot.core.text import json_text
+from surefoot.types.dataclass import dataclass
 from surefoot.types.guard import CommitmentDecision, HypothesisBranch, HypothesisTree, Rejection
 
 RUN = "run"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, cast
 
 from surefoot.core.gate.actions import PEOPLE, is_money_name, of_name_word
 from surefoot.core.gate.name_words import LINK_WORDS, RUN_WORDS
 from surefoot.core.gate.roles import role_of_name
 from surefoot.core.gate.stems import stem, stems, words_of_name
+from surefoot.types.dataclass import dataclass
 from surefoot.types.tools import Effect, ToolSpec
 
 _LINKS = stems(LINK_WORDS)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from surefoot.core.gate import lexicon
 from surefoot.core.gate.forms import normal_text
 from surefoot.core.gate.late import Late
 from surefoot.core.gate.stems import stems
 from surefoot.core.gate.values import hard_tokens
+from surefoot.types.dataclass import dataclass
 from surefoot.types.guard import Entity, EntityKind
 
 LEAST_NAME = 3

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from surefoot.core.gate import lexicon
 from surefoot.core.gate.actions import (
@@ -27,6 +26,7 @@ from surefoot.core.gate.entities import Named
 from surefoot.core.gate.forms import number
 from surefoot.core.gate.late import Late
 from surefoot.core.gate.stems import stem, stems
+from surefoot.types.dataclass import dataclass
 from surefoot.types.guard import Condition, ConstraintType, EntityKind, SecurityConstraint
 from surefoot.types.tools import Effect
 

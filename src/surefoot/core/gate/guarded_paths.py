@@ -13,7 +13,7 @@ from surefoot.core.gate.effects import guess
 from surefoot.core.gate.forms import normal_text
 from surefoot.core.gate.roles import leaves, name_of, role_of_name
 from surefoot.core.state import Call, State
-from surefoot.types.decisions import Allow, Ask, Decision, Deny
+from surefoot.types.decisions import ALLOWED, Ask, Decision, Deny
 from surefoot.types.tools import ToolSpec
 
 _OURS = "file_write"
@@ -42,10 +42,10 @@ def guarded_path(_state: State, call: Call) -> Decision:
     """A file that others run or obey is written with a person's approval alone."""
     spec = call.spec
     if spec is None or spec.effect == "read" or not (spec.is_foreign or spec.name == _OURS):
-        return Allow()
+        return ALLOWED
     found = next((path for path in _paths(spec, call) if is_guarded(path)), None)
     if found is None or (not spec.declared and guess(spec, "all").effect == "read"):
-        return Allow()
+        return ALLOWED
     if spec.name == _OURS and is_guarded(found, _HISTORY):
         return Deny("refused: folders of version control are not written by tools. Use another path.")
     return Ask(f"it writes {found[:200]!r}, which others run or obey later")

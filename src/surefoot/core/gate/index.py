@@ -8,13 +8,13 @@ of it is masked. Source: spec/guard.md, section 4.5.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import cast
 
 import orjson
 
 from surefoot.core.gate.forms import holds, normal_text
 from surefoot.core.gate.values import hard_tokens, kind_of, norm_of
+from surefoot.types.dataclass import dataclass, field
 
 LONGEST_ATOM = 128
 """Characters up to which a field is a value of its own; what is longer is running text."""

@@ -21,7 +21,7 @@ from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
 from surefoot.core.tracked import verdict
 from surefoot.core.trail import REMEDY
-from surefoot.types.decisions import Allow, Ask, Decision, Deny
+from surefoot.types.decisions import ALLOWED, Ask, Decision, Deny
 from surefoot.types.guard import NO_GROUNDS, Grounds
 from surefoot.types.prehydration import TIMED_OUT
 from surefoot.types.tools import ToolSpec
@@ -40,7 +40,7 @@ REASONING_STEP = "reasoning_step"
 def reasoning_step(state: State, call: Call) -> Decision:
     """In a step of a plan that is for words alone no call runs, whatever else allows it (spec/guard.md, section 2)."""
     if state.plan is None or state.turn is None or not state.plan.is_reasoning(state.turn.step_id):
-        return Allow()
+        return ALLOWED
     return Deny(
         f"This step is for thinking only, so the call to `{call.name or 'a tool'}` was not run. Write the step's "
         "conclusion in your own words from what is already known. If something is missing, name it; a later step can "
@@ -51,21 +51,21 @@ def reasoning_step(state: State, call: Call) -> Decision:
 def profile(state: State, call: Call) -> Decision:
     """A tool that is not offered does not run, even if the model knows its name (spec/primitives.md, section 1.6)."""
     if state.turn is not None and state.turn.role == PREFETCH:
-        return Allow()  # the operator has named it for that, and it only reads
+        return ALLOWED  # the operator has named it for that, and it only reads
     offered = tools_now(state)
-    return Allow() if offered.get(call.name) else Deny(refusal(call.name, offered.names))
+    return ALLOWED if offered.get(call.name) else Deny(refusal(call.name, offered.names))
 
 
 def no_finish_before_results(state: State, call: Call) -> Decision:
     """A finish tool beside other calls is not accepted: results come first. Source: spec/react.md, section 7.4."""
     if call.spec is None or not call.spec.finish:
-        return Allow()
+        return ALLOWED
     if not answer_of_finish(call.arguments).strip():
         return Deny("not accepted: the answer is empty")
     others = [other for other in state.calls if other.id != call.id]
     if state.config.finish_with_reads and all(o.spec and o.spec.effect == "read" and not o.spec.finish for o in others):
-        return Allow()
-    return Deny("not accepted: results first") if others else Allow()
+        return ALLOWED
+    return Deny("not accepted: results first") if others else ALLOWED
 
 
 def answer_of_finish(arguments: Mapping[str, object]) -> str:
@@ -80,7 +80,7 @@ def stuck(state: State, call: Call) -> Decision:
     """A call that has come to its limit, or goes on in a circle, does not run."""
     sign = verdict(state, call)
     if sign.decision not in ("block", "stop"):
-        return Allow()
+        return ALLOWED
     return Deny(f"refused: {sign.reason}. {REMEDY}")
 
 
@@ -92,13 +92,13 @@ def no_call_after_the_time(state: State, _call: Call) -> Decision:
     is_prefetch = state.turn is not None and state.turn.role == PREFETCH
     if is_prefetch and found and config and state.elapsed_s + _CLOCK_S >= found.elapsed_s + config.timeout:
         return Deny(TIMED_OUT)
-    return Allow()
+    return ALLOWED
 
 
 def failed_before(state: State, call: Call) -> Decision:
     """A call that has failed, or has had its effect, in another step or attempt is not made again (planning, 8)."""
     if not state.barred or call_fingerprint(call.name, call.arguments, call.spec) not in state.barred:
-        return Allow()
+        return ALLOWED
     told = "refused: this very call was made before in this run, in vain or with its effect"
     return Deny(f"{told}. Use other arguments or another tool, or say that it is done")
 
@@ -107,7 +107,7 @@ def unanchored_step(state: State, _call: Call) -> Decision:
     """A step that goes beyond the user's words, proposed after untrusted text was read, asks first (planning, 13)."""
     step = state.running_step
     if step is None or not step.unanchored:
-        return Allow()
+        return ALLOWED
     return Ask("this step was planned after untrusted text had been read, and goes beyond what the user asked for")
 
 
@@ -115,7 +115,7 @@ def stricter_effect(state: State, call: Call) -> Decision:
     """A tool that does more by now than when the run began was meant, or approved, as what it was then."""
     was = state.redeclared.get(call.name)
     if was is None or call.spec is None:
-        return Allow()
+        return ALLOWED
     declared = f"a {was}" if was == "read" else repr(was)
     return Ask(f"{call.name} was declared as {declared} when the run began, is now {call.spec.effect!r}")
 
@@ -144,7 +144,7 @@ def judge(
 
     In a dry run nothing is decided, and the word of a model is left to when the call is made.
     """
-    strictest: Decision = Allow()
+    strictest: Decision = ALLOWED
     rule = ""
     for policy in policies:
         decision = policy(state, call)
@@ -162,7 +162,7 @@ def judge(
     gate = replace(state.gate, known=_known(state, state.gate), started=_begun(state, state.gate, call))
     said = judged(gate.known, call.spec, call.arguments, gate.started)
     first = strictest, rule
-    if isinstance(strictest, Ask) and said[0] == Allow():
+    if isinstance(strictest, Ask) and said[0] == ALLOWED:
         said = strictest, rule, said[2]
     elif isinstance(strictest, Ask) and isinstance(said[0], Ask):
         also = replace(said[2], also=(rule, *said[2].also))
@@ -170,7 +170,7 @@ def judge(
     if not is_dry and not isinstance(said[0], Deny) and _is_for_the_judge(state, gate, call, call.spec):
         said = tightened(gate, gate.judgements.get(call.id), said)
     decision, rule, grounds = _in_mode(gate, said)
-    if decision == Allow() and first[1] in _WITHOUT_GUARD:
+    if decision == ALLOWED and first[1] in _WITHOUT_GUARD:
         decision, rule = first
     if isinstance(decision, Ask):
         grounds = gate.asking(call.spec, call.arguments, grounds)
@@ -215,7 +215,7 @@ def _known(state: State, gate: GateRecord) -> Known:
 def _begun(state: State, gate: GateRecord, call: Call) -> tuple[Started, ...]:
     """What was started beside a call, and what of this reply may run and comes first: limits count them all."""
     known = {one.call_id for one in gate.started}
-    first = (c for c in state.calls if c.is_waiting and c.decision == Allow() and c.id not in known)
+    first = (c for c in state.calls if c.is_waiting and c.decision == ALLOWED and c.id not in known)
     others = (one for one in gate.started if one.call_id != call.id)  # an attempt of its own counts once
     return (*others, *(gate.begun(c.id, c.spec, c.arguments, c.digest) for c in first if c.spec))
 
@@ -225,7 +225,7 @@ def _in_mode(gate: GateRecord, said: Judged) -> Judged:
     decision, rule, grounds = said
     config = gate.known.config
     if config.mode == "observe":
-        return Allow(), "", replace(grounds, would_be="" if decision == Allow() else f"{decision.kind}: {rule}")
+        return ALLOWED, "", replace(grounds, would_be="" if decision == ALLOWED else f"{decision.kind}: {rule}")
     if isinstance(decision, Ask):
         if grounds.digest in gate.refused:
             return Deny("refused: a person has already said no to exactly this"), rule, grounds
@@ -255,16 +255,16 @@ def _questions(state: State) -> int:
 def refused_since(state: State, call: Call) -> Decision:
     """What a person allowed is judged once more before it starts: a limit may have been reached since."""
     if state.gate is None or call.spec is None or call.rule != "person" or state.gate.known.config.mode != "enforce":
-        return Allow()
+        return ALLOWED
     others = [one for one in state.gate.started if one.call_id != call.id]  # an attempt of its own counts once
     decision, _, _ = judged(_known(state, state.gate), call.spec, call.arguments, others)
-    return decision if isinstance(decision, Deny) else Allow()
+    return decision if isinstance(decision, Deny) else ALLOWED
 
 
 def digest_mismatch(state: State, call: Call) -> Decision:
     """What was judged is what runs: arguments that have changed since are refused (spec/guard.md, section 4.2)."""
     if state.gate is None or call.spec is None or not call.digest:
-        return Allow()
+        return ALLOWED
     if digest_of(call.spec, call.arguments) == call.digest:
-        return Allow()
+        return ALLOWED
     return Deny("refused: the arguments have changed since the call was judged")

@@ -7,10 +7,10 @@ values of one run only. Source: spec/guard.md, sections 4.6 and 4.11.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from surefoot.core.gate.index import NO_FIELDS, Atom, Fields, ValueIndex
 from surefoot.core.gate.values import dates_of, hard_tokens, norm_of
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.guard import Entity, GuardConfig, IntentAnchor, Role
 from surefoot.types.rules import StepKind
 from surefoot.types.tools import ToolSpec

@@ -6,7 +6,6 @@ An allow never lifts a forbid, and no reading of a text lifts either. Source: sp
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -15,6 +14,7 @@ from surefoot.core.gate.forms import holds, normal_text
 from surefoot.core.gate.money import Sum, currencies_in, sums_of
 from surefoot.core.gate.roles import leaves, role_of
 from surefoot.core.gate.values import norm_of
+from surefoot.types.dataclass import dataclass
 from surefoot.types.guard import Condition, Evidence, Role, SecurityConstraint
 from surefoot.types.tools import Effect, ToolSpec
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from surefoot.core.gate import name_words
 from surefoot.core.gate.forms import number
 from surefoot.core.gate.late import Late
 from surefoot.core.gate.stems import stems, words_of_name
+from surefoot.types.dataclass import dataclass
 from surefoot.types.guard import Role
 
 _COUNTS = stems(name_words.QUANTITY_WORDS)

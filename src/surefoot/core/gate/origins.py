@@ -7,7 +7,6 @@ a field of a record that the user named, or by a person's yes. Source: spec/guar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from surefoot.core.gate import lexicon
@@ -19,6 +18,7 @@ from surefoot.core.gate.late import Late
 from surefoot.core.gate.lookalike import is_twin
 from surefoot.core.gate.roles import SENSITIVE, role_of
 from surefoot.core.gate.values import dates_of, kind_of, norm_of
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.guard import Evidence, Origin, Role, ValueKind
 from surefoot.types.tools import ToolSpec
 

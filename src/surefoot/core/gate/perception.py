@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
 from surefoot.core.gate.late import Late
+from surefoot.types.dataclass import dataclass
 
 VERSION = 1
 """Of the sanitiser; what an earlier one found in a text says nothing about this one."""

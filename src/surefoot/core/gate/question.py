@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.forms import host_of
 from surefoot.core.gate.late import Late
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.guard import Evidence, Grounds
 from surefoot.types.tools import ToolSpec
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 from surefoot.core.gate.choosing import Choosing
 from surefoot.core.gate.effects import guess
@@ -14,6 +13,7 @@ from surefoot.core.gate.question import refused_before
 from surefoot.core.gate.roles import leaves, name_of, role_of
 from surefoot.core.gate.sources import Shown, set_of
 from surefoot.core.gate.values import norm_of
+from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.guard import Grounds, Role
 from surefoot.types.guard_events import JudgementMade
 from surefoot.types.tools import ToolSpec

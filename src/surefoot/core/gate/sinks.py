@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from surefoot.core.gate import lexicon, name_words
 from surefoot.core.gate.effects import Guess, guess
@@ -18,6 +17,7 @@ from surefoot.core.gate.origins import GOOD, Leaf, evidence_of, is_of_user, twin
 from surefoot.core.gate.roles import is_sensitive, leaves, name_of, role_of_name
 from surefoot.core.gate.stems import stem, stems, words_of_name
 from surefoot.core.gate.values import MOST_TOKENS, hard_tokens
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.guard import Evidence
 from surefoot.types.tools import ToolSpec
 

@@ -7,7 +7,6 @@ Source: spec/guard.md, section 3.9.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import get_args
 
 from surefoot.core.gate.anchoring import constraints_schema, sketch_schema
@@ -21,6 +20,7 @@ from surefoot.core.gate.sinks import aimed
 from surefoot.core.state import Call
 from surefoot.core.text import json_text
 from surefoot.core.told import attribute, plain
+from surefoot.types.dataclass import dataclass
 from surefoot.types.tools import Catalogue, Effect, ToolResult, ToolSpec
 
 CONSTRAINTS, SKETCH, SANITISE, JUDGE = "guard/constraints", "guard/sketch", "guard/sanitise", "guard/judge"

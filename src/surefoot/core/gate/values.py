@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from surefoot.core.gate.forms import SCALE, email, host_of, normal_text, number, trimmed, url
 from surefoot.core.gate.late import Late
+from surefoot.types.dataclass import dataclass
 from surefoot.types.guard import ValueKind
 
 MOST_TOKENS = 5_000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 from surefoot.core.parse.drafts import NO_ARGUMENTS, NO_WARNINGS, Draft, Reading
 from surefoot.core.parse.json_ladder import Rules, Value, read
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, same_json
 from surefoot.core.parse.scan import Seeker, inside_fence, skip_blanks
+from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 
 ARGUMENT_KEYS = ("args", "arguments", "parameters")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from textwrap import dedent
+
+from surefoot.types.dataclass import dataclass
 
 DELIVERABLE = "<deliverable>"
 DELIVERABLE_END = "</deliverable>"

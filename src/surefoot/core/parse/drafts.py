@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
 from surefoot.core.parse.json_ladder import Rules
 from surefoot.core.parse.json_lossless import NEVER, Closing
 from surefoot.core.parse.labels import DEFAULT_LABELS, Labels
 from surefoot.core.parse.offered import Offered
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.reply import Fault, ReplyWarning
 
 Repairing = Literal["strict", "lossless"]

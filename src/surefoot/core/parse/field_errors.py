@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from surefoot.core.parse.schema import type_name
+from surefoot.types.dataclass import dataclass
 
 _MOST_TOLD = 300
 

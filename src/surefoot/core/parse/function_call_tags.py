@@ -5,13 +5,12 @@ Source: spec/reasoners.md, sections 3 and 5. Nothing inside a deliverable or beh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from surefoot.core.parse.deliverable import DELIVERABLE, DELIVERABLE_END, body_of, opens_at
 from surefoot.core.parse.drafts import Draft, Found, Reading
 from surefoot.core.parse.marks import FUNCTION_CALL, FUNCTION_CALL_END, RESULT, Walk, past_deliverable
 from surefoot.core.parse.scan import MOST_CALLS
 from surefoot.core.parse.tag_bodies import BodyReader, Tag
+from surefoot.types.dataclass import dataclass
 from surefoot.types.reply import Fault, ReplyWarning
 
 _TAG = Tag(FUNCTION_CALL, FUNCTION_CALL_END, payloads=True)

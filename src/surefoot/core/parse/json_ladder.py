@@ -7,12 +7,11 @@ nothing that was cut off is completed. Source: spec/react.md, section 8.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from surefoot.core.parse.json_lossless import NEVER, PAYLOAD_START, Closing, Repair
 from surefoot.core.parse.json_lossless import decode as decode_lossless
 from surefoot.core.parse.json_strict import NotJsonError
 from surefoot.core.parse.json_strict import decode as decode_strict
+from surefoot.types.dataclass import dataclass
 
 _STRICT_MAY: frozenset[Repair] = frozenset({"braces", "payload_quotes"})
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from string import punctuation
 from typing import Literal
 
 from surefoot.core.parse.json_strict import MOST_NESTED, NotJsonError, merge_pairs, too_deep
+from surefoot.types.dataclass import dataclass
 
 Repair = Literal[
     "braces", "comment", "comma", "quotes", "key", "literal", "control", "bracket", "payload_quotes", "escape"

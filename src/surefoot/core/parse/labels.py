@@ -6,11 +6,11 @@ Source: spec/react.md, sections 3, 6 and 11.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from surefoot.core.parse.scan import FENCES
+from surefoot.types.dataclass import dataclass
 
 LabelKind = Literal["thought", "action", "input", "observation", "answer", "bare_answer", "question"]
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from surefoot.core.parse.deliverable import DELIVERABLE, DELIVERABLE_END, opens_at
 from surefoot.core.parse.json_ladder import value_end
 from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, Seeker, past_fence, skip_blanks
+from surefoot.types.dataclass import dataclass
 
 FamilyName = Literal[
     "hermes", "qwen3_xml", "glm45", "mistral", "llama3_json", "pythonic", "deepseek_v3", "deepseek_v31",

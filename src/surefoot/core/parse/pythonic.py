@@ -7,7 +7,6 @@ offered tools are: else every line of code would be one. Source: spec/react.md, 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 
 from surefoot.core.parse.bare_json import read_python_tag
 from surefoot.core.parse.drafts import Draft, Found, Reading
@@ -16,6 +15,7 @@ from surefoot.core.parse.json_strict import NotJsonError, as_list
 from surefoot.core.parse.offered import without_escapes
 from surefoot.core.parse.python_literals import LiteralReader, NotLiteralError, skim
 from surefoot.core.parse.scan import MOST_CALLS, skip_blanks
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, ReplyWarning
 
 START, END = "<|python_start|>", "<|python_end|>"

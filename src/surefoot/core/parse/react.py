@@ -7,7 +7,6 @@ once, and what a label opens is read before the walk goes on behind it. Source: 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 
 from surefoot.core.parse.arguments import TRAILING, draft_of, fault_kind, where
 from surefoot.core.parse.drafts import Draft, Found, Reading
@@ -18,6 +17,7 @@ from surefoot.core.parse.offered import takes_nothing
 from surefoot.core.parse.react_input import Given, bind, read_input
 from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, fence_at, past_fence, skip_blanks
 from surefoot.core.parse.step_object import found_of, is_no_action, step_of, steps_follow
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 
 _MOST_LABELS = 5_000

@@ -6,7 +6,6 @@ Source: spec/react.md, section 6.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from surefoot.core.parse.arguments import REPAIRED, TRAILING, arguments_of, fault_kind, where
 from surefoot.core.parse.drafts import NO_WARNINGS, Draft, Reading
@@ -16,6 +15,7 @@ from surefoot.core.parse.offered import lone_list_parameter, sole_parameter, tak
 from surefoot.core.parse.scan import Fence, fence_at, skip_blanks
 from surefoot.core.parse.schema import is_open, properties_of, types_of
 from surefoot.core.parse.text_values import typed
+from surefoot.types.dataclass import dataclass
 from surefoot.types.reply import Fault, ReplyWarning
 from surefoot.types.tools import ToolSpec
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from surefoot.types.dataclass import dataclass
 
 FENCES = (
     r"(?P<inline>(?<!`)`{3,}+[^`\n]++`{3,}+)"

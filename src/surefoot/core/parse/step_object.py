@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from surefoot.core.parse.arguments import REPAIRED, fault_kind, where
 from surefoot.core.parse.drafts import NO_WARNINGS, Draft, Found, Reading
@@ -14,6 +13,7 @@ from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.labels import is_answer_name
 from surefoot.core.parse.react_input import Given, bind
 from surefoot.core.parse.scan import fence_at, skip_blanks
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, ReplyWarning
 
 _NO_ACTION = re.compile(

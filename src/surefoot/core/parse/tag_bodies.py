@@ -7,13 +7,12 @@ it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from surefoot.core.parse.arguments import NEXT_CALL, drafts_of, faulty_body
 from surefoot.core.parse.drafts import Draft, Reading
 from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError
 from surefoot.core.parse.scan import MOST_CALLS, Seeker, inside_fence, skip_blanks
+from surefoot.types.dataclass import dataclass
 from surefoot.types.reply import Fault, ReplyWarning
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
 
@@ -18,6 +17,7 @@ from surefoot.core.parse.labels import DEFAULT_LABELS, label_pattern
 from surefoot.core.parse.offered import Offered, offered_of
 from surefoot.core.parse.scan import FENCES, Fence, fence_at, past_fence, skip_blanks
 from surefoot.core.parse.visible import visible, without_leaked_tokens
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Parsed, ReplyWarning
 from surefoot.types.tools import Catalogue, ToolSpec
 

@@ -14,7 +14,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import cast
 
@@ -24,6 +23,7 @@ from surefoot.core.parse.field_errors import FieldError, Place, field_errors, pa
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, decode, same_json
 from surefoot.core.parse.prepare import MOST_PARTS, OF_A_VALUE, Prepared, library, parts_of
 from surefoot.core.parse.schema import Schema, properties_of, resolve, type_name, types_of
+from surefoot.types.dataclass import dataclass, replace
 
 MOST_ERRORS = 20
 _MOST_ROUNDS = 40

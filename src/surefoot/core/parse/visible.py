@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from surefoot.core.parse.json_ladder import value_end
 from surefoot.core.parse.scan import MOST_BRACKETS, Seeker, skip_blanks
+from surefoot.types.dataclass import dataclass, replace
 
 REASONING_TAGS = ("think", "thinking", "reasoning", "deep_thinking", "shallow_thinking")
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from surefoot.core.fingerprint import call_fingerprint, fingerprint
 from surefoot.core.similar import normal
 from surefoot.types.config import LoopConfig
+from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.plan import PlanStep, StepError, StepExecutionResult, StepStatus
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected, StepReflected
 from surefoot.types.planning import Plan, PlanConfig, ProposalKind

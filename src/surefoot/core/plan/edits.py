@@ -8,11 +8,11 @@ Source: spec/planning.md, section 7, R9 to R14.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import assert_never
 
 from surefoot.core.plan.dag import Planning, StepRecord, laid_out
 from surefoot.core.plan.references import references_in
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.plan import PlanStep
 from surefoot.types.planning import (
     Add,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 
 from surefoot.core.plan.dag import Planning, StepRecord
@@ -20,6 +19,7 @@ from surefoot.core.plan.wording import guidance_text, strategy_words
 from surefoot.core.state import State
 from surefoot.core.text import json_text
 from surefoot.core.told import attribute
+from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import StepExecutionResult
 from surefoot.types.plan_events import StepReflected
 from surefoot.types.reflection import OverallReflectionGuidance

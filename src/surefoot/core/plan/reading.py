@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeGuard, TypeVar, cast, get_args
 
 from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import UsageError
 from surefoot.types.plan import RESERVED, PlanStep, StepKind
 from surefoot.types.planning import ProposalKind

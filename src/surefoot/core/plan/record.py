@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.plan import WITHOUT_TOOLS, PlanStep, StepExecutionResult
 from surefoot.types.tools import Trust
 

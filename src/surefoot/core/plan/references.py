@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import orjson
 
 from surefoot.core.text import json_text
+from surefoot.types.dataclass import dataclass
 from surefoot.types.tools import ToolResult
 
 _REFERENCE = re.compile(r"\{\{\s*(\??)([A-Za-z0-9_-]+)((?:\.[^.{}\s]+)*)\s*\}\}")

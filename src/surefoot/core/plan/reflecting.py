@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
@@ -32,6 +31,7 @@ from surefoot.core.plan.reading import (
 from surefoot.core.plan.references import references_in
 from surefoot.core.state import State
 from surefoot.core.text import json_text
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.plan_events import PlanEdited, ProposalRefused, RunReflected, StepReflected
 from surefoot.types.reflection import (
     AddRemediationSteps,

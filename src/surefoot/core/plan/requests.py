@@ -7,7 +7,6 @@ Source: spec/planning.md, section 9.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import assert_never, cast
 
 from surefoot.core.plan.arguments import resolve_step
@@ -23,6 +22,7 @@ from surefoot.core.state import State, subset
 from surefoot.core.step_schema import required_only
 from surefoot.core.text import json_text
 from surefoot.core.told import attribute, plain
+from surefoot.types.dataclass import dataclass
 from surefoot.types.events import Task
 from surefoot.types.plan import PlanStep
 from surefoot.types.planning import ProposalKind

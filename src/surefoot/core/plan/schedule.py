@@ -20,7 +20,6 @@ Nothing here polls: it is asked after each event. Source: spec/planning.md, sect
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from surefoot.core.gate.judge import is_paused
@@ -38,6 +37,7 @@ from surefoot.core.plan.telling import answer_without
 from surefoot.core.repeats import is_made_beside
 from surefoot.core.state import State
 from surefoot.core.tracked import config_of
+from surefoot.types.dataclass import dataclass
 from surefoot.types.decisions import Ask
 from surefoot.types.endings import Failed, Stopped
 from surefoot.types.events import Event, InStep

@@ -9,7 +9,6 @@ ends an object that the example goes on with, a small model is driven off its pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast, get_args
 
 from surefoot.core.plan.choosing import offered_names
@@ -18,6 +17,7 @@ from surefoot.core.roles import PLANNER, SOLO
 from surefoot.core.state import State
 from surefoot.core.text import json_text
 from surefoot.core.view import REQUIRED_ONLY
+from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import NON_EMPTY, StepKind
 from surefoot.types.planning import ProposalKind
 from surefoot.types.reflection import AddRemediationSteps, ProblemClass, RootCause

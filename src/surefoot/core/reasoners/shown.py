@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from surefoot.core.context import Show
+from surefoot.core.context import Show, window_of
 from surefoot.core.reasoners.dual_view import actor_turns, thinker_turns, undroppable
 from surefoot.core.roles import ACTOR, SOLO, THINKER
 from surefoot.core.state import State
@@ -23,6 +23,8 @@ def request(state: State, think: Think, schema: Mapping[str, object] | None = No
 
 def fit_of(state: State, think: Think) -> Fit:
     """How much of the turns a role is shown in its next request; the same for the same state."""
+    if window_of(state, think.role) is None:
+        return state.speakers[think.role].fit
     return fit_for(state, think, _SHOWN[think.role](state), droppable(state, think.role))
 
 

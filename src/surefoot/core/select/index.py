@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import cast
 
 from surefoot.core.select.synonyms import SYNONYMS
 from surefoot.core.select.tokens import read
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.tools import Catalogue, ToolSpec
 
 _LENGTH_COUNTS = 0.9

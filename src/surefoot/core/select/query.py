@@ -11,10 +11,10 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from surefoot.core.select.index import Index, Postings
 from surefoot.core.select.tokens import clauses, content_words, plain, words
+from surefoot.types.dataclass import dataclass
 
 MOST_CHARS = 20_000
 """Characters of a task that are looked at."""
