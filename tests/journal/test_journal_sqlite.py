@@ -304,6 +304,16 @@ async def test_a_written_append_is_in_the_file(journal: SqliteJournal, path: Pat
     assert count(path) == 3
 
 
+async def test_a_step_takes_few_bytes_of_the_log(journal: SqliteJournal, path: Path) -> None:
+    run, log = await journal.open("r", create=True), path.with_name(f"{path.name}-wal")
+    await run.append([started("r")], "written")
+    before, steps = log.stat().st_size, 50
+    for step in range(steps):
+        await run.append([REPLY, CallStarted(f"{step}.0")], "written")
+        await run.append([CallEnded(f"{step}.0", ToolResult("found " * 10))], "written")
+    assert (log.stat().st_size - before) / steps < 12_000
+
+
 def count(path: Path) -> int:
     db = sqlite3.connect(path)
     try:
