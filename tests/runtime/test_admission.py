@@ -10,6 +10,7 @@ import pytest
 from surefoot.agent import Agent
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
+from surefoot.runtime.admission import MOST_INSIDE
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.tools.function import tool
 from surefoot.types.config import LoopConfig
@@ -163,6 +164,36 @@ async def test_many_runs_begin_one_in_each_turn_of_the_loop() -> None:
     for each in running:
         each.cancel()
     await asyncio.wait(running, timeout=LIMIT_S)
+
+
+async def test_runs_inside_of_a_run_begin_one_in_each_turn_and_so_many_at_once() -> None:
+    model = Held()
+
+    async def reply(request: ModelRequest) -> Scripted:
+        if request.messages[0].content != "outer":
+            return await model.reply(request)
+        return calls(("ask_many", {})) if len(request.messages) == 1 else "done"
+
+    @tool(effect="read")
+    async def ask_many() -> int:
+        """Ask many others."""
+        return len(await asyncio.gather(*started(agent, *map(str, range(MOST_INSIDE + 50)))))
+
+    agent = Agent(FunctionModel(reply), [ask_many], max_concurrent_runs=1)
+    outer = asyncio.create_task(agent.run("outer"))
+    most = before = 0
+    async with asyncio.timeout(LIMIT_S):
+        while before < MOST_INSIDE:
+            await asyncio.sleep(0)
+            most, before = max(most, len(model.came) - before), len(model.came)
+        await turns()
+        assert (most <= 2, len(model.came)) == (True, MOST_INSIDE)
+        while not outer.done():  # each that has come is let go
+            for task in model.came:
+                model.gates[task].set()
+            await asyncio.sleep(0)
+    assert (await outer).status == "completed"
+    assert len(model.came) == MOST_INSIDE + 50
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, True, "2", None])

@@ -15,10 +15,8 @@ from dataclasses import dataclass, field
 from surefoot.types.errors import ConfigError
 from surefoot.types.settings import is_whole
 
-
-@dataclass(slots=True)
-class _Place:
-    is_held: bool = True
+MOST_INSIDE = 100
+"""How many runs one run carries inside of it at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +25,27 @@ class _Door:
 
     free: asyncio.Semaphore
     first: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class _Doors:
+    """Places, as many on each event loop."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._of: dict[asyncio.AbstractEventLoop, _Door] = {}
+
+    def here(self) -> _Door:
+        loop = asyncio.get_running_loop()
+        if loop not in self._of:
+            self._of = {each: door for each, door in self._of.items() if not each.is_closed()}
+            self._of[loop] = _Door(asyncio.Semaphore(self._most))
+        return self._of[loop]
+
+
+@dataclass(slots=True)
+class _Place:
+    is_held: bool = True
+    inside: _Doors = field(default_factory=lambda: _Doors(MOST_INSIDE))
 
 
 _PLACE: ContextVar[_Place | None] = ContextVar("surefoot_place", default=None)
@@ -39,17 +58,16 @@ class Admission:
     def __init__(self, most: int) -> None:
         if not is_whole(most, 1):
             raise ConfigError("max_concurrent_runs", most, "give a whole number of at least 1")
-        self._most = most
-        self._doors: dict[asyncio.AbstractEventLoop, _Door] = {}
+        self._doors = _Doors(most)
 
     @asynccontextmanager
     async def place(self) -> AsyncGenerator[None]:
-        """Wait for a place, and hold it. A run inside of a run uses the outer one's, or both could wait for ever."""
+        """Wait for a place, and hold it.
+
+        A run inside of a run stands on the outer one's, or both could wait for ever: each place has places of its own.
+        """
         outer = _PLACE.get()
-        if outer is not None and outer.is_held:
-            yield
-            return
-        door = self._door()
+        door = (outer.inside if outer is not None and outer.is_held else self._doors).here()
         async with door.first:
             await asyncio.sleep(0)  # one run a turn of the loop, also while there are places for all
             await door.free.acquire()
@@ -61,10 +79,3 @@ class Admission:
             place.is_held = False  # what a tool has left behind is inside of no run any more
             _PLACE.reset(token)
             door.free.release()
-
-    def _door(self) -> _Door:
-        loop = asyncio.get_running_loop()
-        if loop not in self._doors:
-            self._doors = {each: door for each, door in self._doors.items() if not each.is_closed()}
-            self._doors[loop] = _Door(asyncio.Semaphore(self._most))
-        return self._doors[loop]
