@@ -29,6 +29,7 @@ class Slotted:
 class Open:
     one: float
     many: tuple[int, ...] = ()
+    table: dict[str, int] = field(default_factory=dict[str, int], hash=False)
 
 
 @dataclass(frozen=True, slots=True)

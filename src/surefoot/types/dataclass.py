@@ -35,7 +35,7 @@ def _frozen(cls: Any, slots: bool) -> type:
     given = {
         "__init__": _init(cls, slots),
         "__eq__": _equal(_values(tuple(one.name for one in each if one.compare))),
-        "__hash__": _hash(_values(tuple(one.name for one in each if one.compare))),
+        "__hash__": _hash(_values(tuple(one.name for one in each if (one.compare if one.hash is None else one.hash)))),
         "__repr__": _repr,
         "__setattr__": _refused,
         "__delattr__": _refused,
