@@ -16,8 +16,7 @@ from collections.abc import Callable
 from itertools import product
 
 from surefoot.core.select.index import Described, index_of
-from surefoot.core.select.query import ranked
-from surefoot.core.select.shortlist import shortlist, sub_queries
+from surefoot.core.select.shortlist import ranked, shortlist, sub_queries
 
 TOOLS = 7_000
 VERBS = ("get", "list", "create", "delete", "update", "search", "send", "convert", "calculate", "check")

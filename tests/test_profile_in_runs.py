@@ -8,7 +8,7 @@ import pytest
 
 from surefoot import Agent, LoopConfig, MemoryJournal, tool
 from surefoot.core.replay import replay
-from surefoot.core.select.verified import digest_of_tool
+from surefoot.core.select.profile import digest_of_tool
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import CallJudged, Event, ToolsSelected

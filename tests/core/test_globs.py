@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.select.globs import matched
+from surefoot.core.select.profile import matched
 
 LONG = 2_000
 

@@ -6,9 +6,7 @@ from typing import Literal
 
 import pytest
 
-from surefoot.core.select.profile import MOST_COMPARED, apply, refusal
-from surefoot.core.select.registration import register
-from surefoot.core.select.verified import digest_of_tool
+from surefoot.core.select.profile import MOST_COMPARED, apply, digest_of_tool, refusal, register
 from surefoot.testing.kinds_profile import symbiont_tool_profile
 from surefoot.types.errors import ConfigError
 from surefoot.types.profile import ProfileReport, ToolProfile

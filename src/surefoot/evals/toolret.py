@@ -25,7 +25,7 @@ from typing import TypeVar, cast
 import orjson
 
 from surefoot.core.select.index import Described, Index, index_of
-from surefoot.core.select.query import CANDIDATES, Hit, blended, meanings, ranked
+from surefoot.core.select.shortlist import CANDIDATES, Hit, blended, meanings, ranked
 from surefoot.models.encoder import LocalEncoder
 from surefoot.types.errors import ConfigError, SurefootError
 from surefoot.types.ports import Encoder

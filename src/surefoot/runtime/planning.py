@@ -18,7 +18,7 @@ from surefoot.core.plan.execution import execution_context
 from surefoot.core.plan.requests import prompt_for
 from surefoot.core.plan.shortlisting import index_of, queries_of, shortlisted
 from surefoot.core.roles import PLANNER, SOLO
-from surefoot.core.select.query import CANDIDATES, Hit, blended, meanings, ranked
+from surefoot.core.select.shortlist import CANDIDATES, Hit, blended, meanings, ranked
 from surefoot.core.state import State
 from surefoot.core.text import clean
 from surefoot.core.view import REQUIRED_ONLY

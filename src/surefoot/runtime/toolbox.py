@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from surefoot.core.pager import READ_RESULT, pager_spec
-from surefoot.core.select.registration import canonical
+from surefoot.core.select.profile import canonical
 from surefoot.tools.function import FunctionTool
 from surefoot.tools.function import tool as as_tool
 from surefoot.types.config import LoopConfig

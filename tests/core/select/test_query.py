@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot.core.select.index import Described, Index, index_of
-from surefoot.core.select.query import Hit, asked, blended, meanings, named, ranked
+from surefoot.core.select.shortlist import Hit, asked, blended, meanings, named, ranked
 
 TOOLS = [
     Described("get_weather", "get_weather", "Current weather and temperature of a city", "weather"),

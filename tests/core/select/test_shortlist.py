@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot.core.select.index import Described, index_of
-from surefoot.core.select.query import ranked
-from surefoot.core.select.shortlist import BEST, NEAR, category_of, shortlist, sub_queries
+from surefoot.core.select.shortlist import BEST, NEAR, category_of, ranked, shortlist, sub_queries
 
 MAIL = [Described(f"mail_{at}", f"mail_{at}", f"Send an email letter {'x' * at}", "mail") for at in range(1, 31)]
 OTHERS = [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.select.stemming import stem
+from surefoot.core.select.terms import stem
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.select.tokens import MOST_CLAUSES, clauses, content_words, plain, read, words
+from surefoot.core.select.terms import MOST_CLAUSES, clauses, content_words, plain, read, words
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot.core.select.index import Described, described, index_of, index_of_catalogue
-from surefoot.core.select.query import ranked
+from surefoot.core.select.shortlist import ranked
 from surefoot.types.tools import Catalogue, ToolSpec
 
 WORDS = st.sampled_from(["weather", "city", "file", "Read", "sendMail", "flight", "book", "天气查询", "price", "stock"])

@@ -14,7 +14,7 @@ from surefoot.core.gate.forms import normal_text
 from surefoot.core.gate.roles import Path, leaves
 from surefoot.core.gate.values import hard_tokens, kind_of, norm_of
 from surefoot.core.pins import pin_of
-from surefoot.core.select.globs import matched
+from surefoot.core.select.profile import matched
 from surefoot.types.guard import Evidence
 from surefoot.types.rules import Rule, StandingRule, Value, ValueTest
 

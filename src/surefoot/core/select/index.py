@@ -13,16 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
-from surefoot.core.select.synonyms import SYNONYMS
-from surefoot.core.select.tokens import read
-from surefoot.types.dataclass import dataclass, field
+from surefoot.core.select.terms import read, synonyms
 from surefoot.types.tools import Catalogue, ToolSpec
 
 _LENGTH_COUNTS = 0.9
 """`b`: how much of a tool's length counts against it."""
 _SYNONYM = 0.3
 _UNIT = 10
-_NAME, _DESCRIPTION, _PARAMETERS, _CATEGORY, _SERVER, _SERVER_DESCRIPTION = 15, 10, 2, 3, 5, 2
+_TEXTS = {"name": 15, "description": 10, "parameters": 2, "category": 3, "server": 5, "server_description": 2}
 """What a word of each text counts, in tenths."""
 
 Postings = Mapping[int, float]
@@ -44,14 +42,7 @@ class Described:
     @property
     def texts(self) -> tuple[tuple[int, str], ...]:
         """Each text with the weight of its words in tenths."""
-        return (
-            (_NAME, self.name),
-            (_DESCRIPTION, self.description),
-            (_PARAMETERS, self.parameters),
-            (_CATEGORY, self.category),
-            (_SERVER, self.server),
-            (_SERVER_DESCRIPTION, self.server_description),
-        )
+        return tuple((weight, getattr(self, name)) for name, weight in _TEXTS.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +72,7 @@ class Index:
         """The index with one more tool, behind the others; one of the same id gives way."""
         before = self.without(tool.id)
         place = max(before.rows, default=-1) + 1
-        row = row_of(tool)
+        row = _row(tool)
         counts = dict(before.counts)
         for word, count in row.counts.items():
             counts[word] = {**counts.get(word, {}), place: count}
@@ -117,32 +108,27 @@ class Index:
         """What a word says of each tool that holds it."""
         found = self._weights.get(word)
         if found is None:
-            found = self._weights[word] = self._weighed(self.counts.get(word, {}))
+            counts = self.counts.get(word, {})
+            idf = math.log(1 + (len(self.rows) - len(counts) + 0.5) / (len(counts) + 0.5))
+            fixed = _UNIT * (1 - _LENGTH_COUNTS)
+            by_length = _UNIT * _LENGTH_COUNTS * len(self.rows) / max(self.length, 1)
+            rows = self.rows
+            found = {place: idf * c / (c + fixed + by_length * rows[place].length) for place, c in counts.items()}
+            self._weights[word] = found
         return found
 
     def asked(self, word: str) -> Postings:
         """What a word of a task says of each tool that holds it, or a synonym of it, which counts less."""
         found = self._asked.get(word)
         if found is None:
-            others = [other for other in SYNONYMS.get(word, ()) if other in self.counts]
             found = self.weights(word)
-            if others:
-                sums = dict(found)
+            if others := [other for other in synonyms().get(word, ()) if other in self.counts]:
+                found = dict(found)
                 for other in others:
                     for place, weight in self.weights(other).items():
-                        sums[place] = sums.get(place, 0.0) + _SYNONYM * weight
-                found = sums
+                        found[place] = found.get(place, 0.0) + _SYNONYM * weight
             self._asked[word] = found
         return found
-
-    def _weighed(self, counts: Mapping[int, int]) -> Postings:
-        if not counts:
-            return {}
-        found, tools = len(counts), len(self.rows)
-        idf = math.log(1 + (tools - found + 0.5) / (found + 0.5))
-        fixed, by_length = _UNIT * (1 - _LENGTH_COUNTS), _UNIT * _LENGTH_COUNTS * tools / self.length
-        rows = self.rows
-        return {place: idf * c / (c + fixed + by_length * rows[place].length) for place, c in counts.items()}
 
 
 def index_of(tools: Iterable[Described]) -> Index:
@@ -152,7 +138,7 @@ def index_of(tools: Iterable[Described]) -> Index:
     counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
     named: dict[str, tuple[int, ...]] = {}
     for place, tool in enumerate(kept.values()):
-        row = rows[place] = row_of(tool)
+        row = rows[place] = _row(tool)
         for word, count in row.counts.items():
             counts[word][place] = count
         for name in {tool.id, tool.name}:
@@ -167,17 +153,14 @@ def index_of_catalogue(catalogue: Catalogue) -> Index:
 
 def described(tool: ToolSpec) -> Described:
     """What retrieval knows of a tool: its name is its id."""
-    told = " ".join(_told(tool.parameters))
-    return Described(tool.name, tool.name, tool.description, tool.category, tool.server, "", told)
+    parameters = " ".join(_property_texts(tool.parameters))
+    return Described(tool.name, tool.name, tool.description, tool.category, tool.server, parameters=parameters)
 
 
-def row_of(tool: Described) -> Row:
-    """A tool's words, counted."""
+def _row(tool: Described) -> Row:
     counts: dict[str, int] = {}
     length = 0
     for weight, text in tool.texts:
-        if not text:
-            continue
         found, long = read(text)
         length += weight * long
         for word in found:
@@ -185,7 +168,7 @@ def row_of(tool: Described) -> Row:
     return Row(tool, counts, max(length, 1))
 
 
-def _told(schema: object, depth: int = 4) -> Iterator[str]:
+def _property_texts(schema: object, depth: int = 4) -> Iterator[str]:
     """Names and descriptions of the properties of a schema, also of those inside, down to a depth."""
     if not isinstance(schema, Mapping) or not depth:
         return
@@ -194,8 +177,8 @@ def _told(schema: object, depth: int = 4) -> Iterator[str]:
     if isinstance(properties, Mapping):
         for name, inner in cast("Mapping[str, object]", properties).items():
             yield name
-            told = cast("Mapping[str, object]", inner).get("description") if isinstance(inner, Mapping) else None
-            if isinstance(told, str):
-                yield told
-            yield from _told(cast("object", inner), depth - 1)
-    yield from _told(node.get("items"), depth - 1)
+            description = cast("Mapping[str, object]", inner).get("description") if isinstance(inner, Mapping) else None
+            if isinstance(description, str):
+                yield description
+            yield from _property_texts(cast("object", inner), depth - 1)
+    yield from _property_texts(node.get("items"), depth - 1)

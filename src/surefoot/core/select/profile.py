@@ -1,25 +1,58 @@
 """What a profile makes of a catalogue: what a run may see, what fell out where, and what the operator should hear.
 
-Pure: the same tools and settings give the same report. Source: spec/primitives.md, sections 1.1, 1.5 and 1.6.
+A name can be made to pass for another: by characters that show nothing or steer how others are shown, by letters of
+another script, by another form of the same characters. Such a tool is dropped before any pattern is asked. The same
+tools and settings give the same report. Source: spec/primitives.md, section 1; one script: Unicode Technical
+Standard 39, section 5.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
+from functools import lru_cache
+from hashlib import sha256
+from itertools import groupby
 
-from surefoot.core.select.globs import matched
-from surefoot.core.select.registration import MOST_SHOWN_CHARS, canonical, register, shown
-from surefoot.core.select.verified import CHANGED, UNTRUSTED, unverified
+from surefoot.core.text import json_text
 from surefoot.types.errors import ConfigError
 from surefoot.types.profile import Dropped, ProfileReport, ProfileStage, ToolProfile
 from surefoot.types.tools import Catalogue, ToolSpec
 
-MOST_NAMED = 5
-MOST_NEAREST = 3
 MOST_COMPARED = 500
+"""Visible names that a refused call is compared with, so that a refusal costs some milliseconds at most."""
+_MOST_NAMED, _MOST_NEAREST, _NEARNESS = 5, 3, 0.5
+_MOST_SHOWN_CHARS = 60
+_MOST_MARKS_IN_A_ROW = 30
+"""The most combining marks in a row, as in Unicode's Stream-Safe Text Format (Standard Annex 15, section 13)."""
 
-_NEARNESS = 0.5
+_SHOWS_NOTHING = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0").union(
+    map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
+)
+"""Letters and marks that are counted as printable and show nothing: fillers, joiners, variation selectors."""
+
+_SYSTEMS: dict[str, frozenset[str]] = {
+    "CJK": frozenset({"Chinese", "Japanese", "Korean"}),
+    "IDEOGRAPHIC": frozenset({"Chinese", "Japanese", "Korean"}),
+    "BOPOMOFO": frozenset({"Chinese"}),
+    "HIRAGANA": frozenset({"Japanese"}),
+    "KATAKANA": frozenset({"Japanese"}),
+    "KATAKANA-HIRAGANA": frozenset({"Japanese"}),
+    "HANGUL": frozenset({"Korean"}),
+}
+"""First word of a letter's name in Unicode -> the ways of writing that it belongs to, where these are not that word.
+
+Ways of writing that use several scripts count as one, as Unicode counts them.
+"""
+
+_CLAIM = "[verified]"
+"""What a description says when its author holds the tool for verified."""
+_CLAIM_COUNTS_FOR = {"local": ("local",), "all": ("local", "remote"), "none": ()}
+_CHANGED = "the tool has changed since it was pinned"
+_UNTRUSTED = "its description claims [verified], which does not count for its origin"
 
 Reasons = Mapping[str, str]
 """Name of a tool -> why a stage drops it."""
@@ -41,65 +74,129 @@ def apply(
     """
     registered, unregistered = register(tools.tools if isinstance(tools, Catalogue) else tools)
     names = [tool.name for tool in registered]
-    matches = _matches((*profile.include, *profile.exclude), names)
-    doubts = unverified(registered, profile, verified)
-    stages: tuple[tuple[ProfileStage, Reasons], ...] = (
-        ("include", _not_included(names, profile, matches)),
-        ("exclude", _excluded(profile, matches)),
-        ("verified", doubts if profile.require_verified else {}),
-    )
+    forms = {pattern: canonical(pattern) for pattern in (*profile.include, *profile.exclude)}
+    of_form = matched(set(forms.values()), names)
+    matches = {pattern: of_form[form] for pattern, form in forms.items()}
+    doubts = _unverified(registered, profile, verified)
+
+    included = frozenset[str]().union(*(matches[pattern] for pattern in profile.include))
+    not_included = [name for name in names if name not in included] if profile.include else []
+    excluded: dict[str, str] = {}
+    for pattern in sorted(profile.exclude, reverse=True):  # the first in the alphabet is named, in whatever order
+        excluded.update(dict.fromkeys(matches[pattern], f"exclude pattern {_shown(pattern)} matches it"))
+
     left = names
-    dropped = [*unregistered]
+    dropped: list[Dropped] = [*unregistered]
+    stages: tuple[tuple[ProfileStage, Reasons | None], ...] = (
+        ("include", dict.fromkeys(not_included, "no include pattern matches it")),
+        ("exclude", excluded),
+        ("verified", doubts if profile.require_verified else {}),
+        ("cap", None),  # it counts those that are left
+    )
     for stage, reasons in stages:
-        left = _drop(left, stage, reasons, dropped)
-    left = _drop(left, "cap", _over_the_cap(left, profile), dropped)
+        if why := _over_the_cap(left, profile) if reasons is None else reasons:
+            dropped.extend([(name, stage, why[name]) for name in left if name in why])
+            left = [name for name in left if name not in why]
     warnings = (
-        *_of_patterns(profile, matches, names),
+        *_pattern_warnings(profile, matches, names),
         *_missed_by_case(profile, left),
-        *_of_verification(doubts),
-        *_of_what_is_left(left, resolvers, any_tool=bool(registered or unregistered)),
+        *_tool_warnings(doubts, left, resolvers, any_tool=bool(registered or unregistered)),
     )
     return ProfileReport(tuple(left), tuple(dropped), warnings)
 
 
 def refusal(name: str, visible: Sequence[str]) -> str:
-    """What the model reads when it calls a tool that is not visible: that it did not run, and which names are near.
-
-    Only the first 500 visible names are compared, so that a refusal costs some milliseconds at most.
-    """
-    by_cut = {candidate[:MOST_SHOWN_CHARS]: candidate for candidate in visible[:MOST_COMPARED]}
-    near = get_close_matches(name[:MOST_SHOWN_CHARS], list(by_cut), n=MOST_NEAREST, cutoff=_NEARNESS)
+    """What the model reads when it calls a tool that is not visible: that it did not run, and which names are near."""
+    by_cut = {candidate[:_MOST_SHOWN_CHARS]: candidate for candidate in visible[:MOST_COMPARED]}
+    near = get_close_matches(name[:_MOST_SHOWN_CHARS], list(by_cut), n=_MOST_NEAREST, cutoff=_NEARNESS)
     if near:
-        return f"refused: not in profile; the nearest visible names are {_named(by_cut[cut] for cut in near)}"
+        return f"refused: not in profile; the nearest visible names are {_listed(by_cut[cut] for cut in near)}"
     return "refused: not in profile" if visible else "refused: not in profile; no tool is visible"
 
 
-def _drop(names: list[str], stage: ProfileStage, reasons: Reasons, dropped: list[Dropped]) -> list[str]:
-    """The names that a stage leaves; the others go to `dropped`."""
-    if not reasons:
-        return names
-    dropped.extend([(name, stage, reasons[name]) for name in names if name in reasons])
-    return [name for name in names if name not in reasons]
+def register(tools: Sequence[ToolSpec]) -> tuple[tuple[ToolSpec, ...], tuple[Dropped, ...]]:
+    """The tools that may be registered, their names in NFC, and those that may not, under the names they came with.
+
+    Both in the order given. Raises `ConfigError` when a local tool has a name that another tool already has: that is a
+    mistake in the program, or somebody else's tool in the place of ours.
+    """
+    names = [tool.name for tool in tools]
+    text = "".join(names)
+    if text.isascii() and text.isprintable() and " " not in text and len({*names, ""}) == len(names) + 1:
+        return tuple(tools), ()  # in NFC and of one script, as it mostly is, and that is soon asked
+    kept: dict[str, ToolSpec] = {}
+    dropped: list[Dropped] = []
+    for tool in tools:
+        name = canonical(tool.name)
+        fault = _fault(name)
+        if not fault and name in kept:
+            if tool.origin == "local":
+                raise ConfigError("tools", tool.name, "another tool already has this name; give one of them another")
+            fault = "another tool already has this name"
+        if fault:
+            dropped.append((tool.name, "registration", fault))
+        else:
+            kept[name] = tool if name == tool.name else replace(tool, name=name)
+    return tuple(kept.values()), tuple(dropped)
 
 
-def _matches(patterns: Iterable[str], names: Sequence[str]) -> dict[str, frozenset[str]]:
-    forms = {pattern: canonical(pattern) for pattern in patterns}
-    found = matched(set(forms.values()), names)
-    return {pattern: found[form] for pattern, form in forms.items()}
+def canonical(text: str) -> str:
+    """A name or a pattern in NFC. Too many combining marks in a row become one sign that no name may have.
+
+    Ordering such marks takes time that grows with the square of their number, and anybody may choose a name.
+    """
+    if text.isascii():
+        return text
+    if any(map(unicodedata.combining, text)):  # soon asked, and mostly none is
+        for is_mark, run in groupby(text, lambda character: unicodedata.combining(character) != 0):
+            if is_mark and sum(1 for _ in run) > _MOST_MARKS_IN_A_ROW:
+                return "\0"
+    return unicodedata.normalize("NFC", text)
 
 
-def _not_included(names: Sequence[str], profile: ToolProfile, matches: Mapping[str, frozenset[str]]) -> Reasons:
-    if not profile.include:
-        return {}
-    included = frozenset[str]().union(*(matches[pattern] for pattern in profile.include))
-    return dict.fromkeys([name for name in names if name not in included], "no include pattern matches it")
+def matched(patterns: Iterable[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
+    """For each pattern the names that it matches: `*` is any run of characters, `?` exactly one, all else is itself.
+
+    Not `fnmatch`, which knows classes and goes by the case rules of the system. The pattern "" matches none. Names and
+    patterns are compared by code points: bring both into the same form of Unicode first. Costs about O(name) each where
+    a pattern has no `?`, at most O(name × pattern): no piece between two stars is tried at a second place, since the
+    first place where it fits leaves the most room for what follows.
+    """
+    known = tuple(dict.fromkeys(names))
+    found: dict[str, frozenset[str]] = {}
+    for pattern in patterns:
+        first, *inner = ("".join("." if sign == "?" else re.escape(sign) for sign in p) for p in pattern.split("*"))
+        between = "".join(f"(?>.*?{piece})" for piece in inner[:-1] if piece)
+        expression = re.compile(f"{first}{between}{f'.*{inner[-1]}' if inner else ''}", re.DOTALL)
+        found[pattern] = frozenset(name for name in known if pattern and expression.fullmatch(name))
+    return found
 
 
-def _excluded(profile: ToolProfile, matches: Mapping[str, frozenset[str]]) -> Reasons:
-    reasons: dict[str, str] = {}
-    for pattern in sorted(profile.exclude, reverse=True):  # the first in the alphabet is named, in whatever order
-        reasons.update(dict.fromkeys(matches[pattern], f"exclude pattern {shown(pattern)} matches it"))
-    return reasons
+def digest_of_tool(tool: ToolSpec) -> str:
+    """What pins a tool: "sha256:" and the SHA-256 in hex over its name (in NFC), description and parameters."""
+    text = json_text([canonical(tool.name), tool.description, dict(tool.parameters)], sort_keys=True)
+    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def _unverified(tools: Sequence[ToolSpec], profile: ToolProfile, verified: Collection[str]) -> dict[str, str]:
+    """Of registered tools those that are not verified, by name, and why.
+
+    A digest of the profile that no longer holds outweighs a mark and a claim: what was looked at is not what is here.
+    """
+    marked = frozenset(map(canonical, verified))
+    digests = {canonical(name): digest for name, digest in profile.digests.items()}
+    doubts: dict[str, str] = {}
+    for tool in tools:
+        if tool.name in digests:
+            if digests[tool.name] != digest_of_tool(tool):
+                doubts[tool.name] = _CHANGED
+        elif tool.verified or tool.name in marked:
+            continue
+        elif _CLAIM not in tool.description:
+            doubts[tool.name] = "nothing verifies the tool"
+        elif tool.origin not in _CLAIM_COUNTS_FOR[profile.trust_description]:
+            doubts[tool.name] = _UNTRUSTED
+    return doubts
 
 
 def _over_the_cap(names: Sequence[str], profile: ToolProfile) -> Reasons:
@@ -108,26 +205,49 @@ def _over_the_cap(names: Sequence[str], profile: ToolProfile) -> Reasons:
     wanted = frozenset(map(canonical, profile.pinned))
     pinned = [name for name in names if name in wanted]
     if len(pinned) > profile.max_tools:
-        raise ConfigError(
-            "max_tools", profile.max_tools, f"give at least {len(pinned)}, or pin fewer of {_named(pinned)}"
-        )
+        fewer = f"give at least {len(pinned)}, or pin fewer of {_listed(pinned)}"
+        raise ConfigError("max_tools", profile.max_tools, fewer)
     others = [name for name in names if name not in wanted]
     return dict.fromkeys(others[profile.max_tools - len(pinned) :], f"it is beyond max_tools={profile.max_tools}")
 
 
-def _of_patterns(profile: ToolProfile, matches: Mapping[str, frozenset[str]], names: Sequence[str]) -> Iterable[str]:
+def _fault(name: str) -> str:
+    """Why a name in NFC may not be registered; "" when it may."""
+    if not name:
+        return "the name is empty"
+    if not name.isprintable() or " " in name or not (name.isascii() or _SHOWS_NOTHING.isdisjoint(name)):
+        return "the name holds white space, or a character that shows nothing or steers how others are shown"
+    scripts = set(map(_script, name)).difference(("",))
+    systems = [_SYSTEMS.get(script, frozenset({script})) for script in scripts]
+    if not name.isascii() and systems and not systems[0].intersection(*systems):
+        return "the letters of the name come from more than one script"
+    return ""
+
+
+@lru_cache(4096)
+def _script(character: str) -> str:
+    """The first word of a letter's name: its script; "" for other characters.
+
+    Letters that are named otherwise count as scripts of their own.
+    """
+    return unicodedata.name(character, character).partition(" ")[0] if character.isalpha() else ""
+
+
+def _pattern_warnings(
+    profile: ToolProfile, matches: Mapping[str, frozenset[str]], names: Sequence[str]
+) -> Iterator[str]:
     for field, patterns in (("include", profile.include), ("exclude", profile.exclude)):
         for pattern in sorted(set(patterns)):
             if not matches[pattern]:
                 literal = "; [ and { stand for themselves" if "[" in pattern or "{" in pattern else ""
-                yield f"{field} pattern {shown(pattern)} matched no tool{literal}"
+                yield f"{field} pattern {_shown(pattern)} matched no tool{literal}"
     known = frozenset(names)
     for name in sorted({*profile.pinned, *profile.digests}):
         if canonical(name) not in known:
-            yield f"pinned name {shown(name)} matched no tool"
+            yield f"pinned name {_shown(name)} matched no tool"
 
 
-def _missed_by_case(profile: ToolProfile, visible: Sequence[str]) -> Iterable[str]:
+def _missed_by_case(profile: ToolProfile, visible: Sequence[str]) -> Iterator[str]:
     forms = {pattern: canonical(pattern).casefold() for pattern in sorted(set(profile.exclude))}
     text = "".join((*visible, *forms))
     if text.casefold() == text:  # soon asked, and mostly so: case cannot be what is missed
@@ -138,30 +258,32 @@ def _missed_by_case(profile: ToolProfile, visible: Sequence[str]) -> Iterable[st
     of_all = matched({form for pattern, form in forms.items() if form != pattern}, folds.values())
     for pattern, form in forms.items():
         found = of_all.get(form, of_changed[form])
-        missed = sorted(name for name, fold in folds.items() if fold in found) if found else []
-        if missed:
-            yield f"exclude pattern {shown(pattern)} misses {_named(missed)} only by case"
+        if missed := sorted(name for name, fold in folds.items() if fold in found):
+            yield f"exclude pattern {_shown(pattern)} misses {_listed(missed)} only by case"
 
 
-def _of_verification(doubts: Reasons) -> Iterable[str]:
-    changed = [name for name, why in doubts.items() if why == CHANGED]
-    if changed:
-        yield f"not verified, because changed since pinned: {_named(changed)}"
-    untrusted = [name for name, why in doubts.items() if why == UNTRUSTED]
-    if untrusted:
-        yield f"[verified] in the description was not trusted: {_named(untrusted)}"
-
-
-def _of_what_is_left(visible: Sequence[str], resolvers: Collection[str], *, any_tool: bool) -> Iterable[str]:
+def _tool_warnings(
+    doubts: Reasons, visible: Sequence[str], resolvers: Collection[str], *, any_tool: bool
+) -> Iterator[str]:
+    for doubt, warning in (
+        (_CHANGED, "not verified, because changed since pinned"),
+        (_UNTRUSTED, "[verified] in the description was not trusted"),
+    ):
+        if doubtful := [name for name, why in doubts.items() if why == doubt]:
+            yield f"{warning}: {_listed(doubtful)}"
     if any_tool and not visible:
         yield "no tool is visible"
-    hidden = sorted({canonical(name) for name in resolvers}.difference(visible))
-    if hidden:
-        yield f"prefetch calls tools that the model does not see: {_named(hidden)}"
+    if hidden := sorted({canonical(name) for name in resolvers}.difference(visible)):
+        yield f"prefetch calls tools that the model does not see: {_listed(hidden)}"
 
 
-def _named(names: Iterable[str]) -> str:
+def _shown(text: str) -> str:
+    """A name or a pattern in quotes, on one line, escaped and cut."""
+    return repr(f"{text[:_MOST_SHOWN_CHARS]}…" if len(text) > _MOST_SHOWN_CHARS else text)
+
+
+def _listed(names: Iterable[str]) -> str:
     """The first few names, and how many more there are."""
-    all_ = list(names)
-    more = f" and {len(all_) - MOST_NAMED} more" if len(all_) > MOST_NAMED else ""
-    return ", ".join(map(shown, all_[:MOST_NAMED])) + more
+    every = list(names)
+    more = f" and {len(every) - _MOST_NAMED} more" if len(every) > _MOST_NAMED else ""
+    return ", ".join(map(_shown, every[:_MOST_NAMED])) + more
