@@ -22,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 
 from surefoot.core.select.profile import apply
-from surefoot.knowledge.conventions import Sources, retrieve
+from surefoot.knowledge.bridge import Sources, retrieve
 from surefoot.knowledge.directories import Directories
 from surefoot.knowledge.prefetch.references import extract
 from surefoot.knowledge.store import KnowledgeStore

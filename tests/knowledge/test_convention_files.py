@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from surefoot.knowledge.bridge import KnowledgeBridge
-from surefoot.knowledge.files import FilesRead, files_message
+from surefoot.knowledge.directories import FilesRead, files_message
 from surefoot.types.errors import ConfigError
 from surefoot.types.knowledge import ConventionsConfig
 

@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.knowledge.prefetch.code import MOST_MARKS
 from surefoot.knowledge.prefetch.files import MOST_QUESTIONS, MOST_QUOTED, file_key
-from surefoot.knowledge.prefetch.patterns import CustomMatches
-from surefoot.knowledge.prefetch.references import extract
-from surefoot.knowledge.prefetch.spans import MOST_SPANS, Span
-from surefoot.types.prehydration import PreHydrationConfig, Reference
+from surefoot.knowledge.prefetch.references import MOST_MARKS, extract
+from surefoot.knowledge.prefetch.urls import MOST_SPANS
+from surefoot.types.patterns import ReferencePattern
+from surefoot.types.prehydration import PreHydrationConfig
 
 CONFIG = PreHydrationConfig(path_style="posix")
 MANY = PreHydrationConfig(path_style="posix", max_references=1000)
@@ -25,84 +24,48 @@ def values(text: str, kind: str, config: PreHydrationConfig = CONFIG) -> list[st
     return [value for _, value in found]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("(see https://e.org/a_(b)).", ["https://e.org/a_(b)"]),
-        ("[x](https://e.com/y) and **https://e.com/z**", ["https://e.com/y", "https://e.com/z"]),
-        ("'https://e.com/a'b", ["https://e.com/a"]),
-        ("https://e.com/it's", ["https://e.com/it's"]),
-        ("https://a.com,https://b.com;HTTP://c.com", ["https://a.com", "https://b.com", "HTTP://c.com"]),
-        ("https://e.com/a,b;c", ["https://e.com/a,b;c"]),
-        ("看https://e.com/a（好）", ["https://e.com/a"]),
-        ("“https://e.com/a”", ["https://e.com/a"]),
-        ("http://[fd00::1]:8080/x]", ["http://[fd00::1]:8080/x"]),
-        ("https://user:pw@e.com/x", ["https://user:pw@e.com/x"]),
-        ("http://localhost:3000", ["http://localhost:3000"]),
-        ("http://例え.jp/a", ["http://例え.jp/a"]),
-        ("https://e.com/\x07bell", ["https://e.com/"]),
-        ("https://a.org" + ")." * 3, ["https://a.org"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("(see https://e.org/a_(b)).", ["https://e.org/a_(b)"]),
+    ("[x](https://e.com/y) and **https://e.com/z**", ["https://e.com/y", "https://e.com/z"]),
+    ("'https://e.com/a'b", ["https://e.com/a"]), ("https://e.com/it's", ["https://e.com/it's"]),
+    ("https://a.com,https://b.com;HTTP://c.com", ["https://a.com", "https://b.com", "HTTP://c.com"]),
+    ("https://e.com/a,b;c", ["https://e.com/a,b;c"]), ("看https://e.com/a（好）", ["https://e.com/a"]),
+    ("“https://e.com/a”", ["https://e.com/a"]), ("http://[fd00::1]:8080/x]", ["http://[fd00::1]:8080/x"]),
+    ("https://user:pw@e.com/x", ["https://user:pw@e.com/x"]), ("http://localhost:3000", ["http://localhost:3000"]),
+    ("http://例え.jp/a", ["http://例え.jp/a"]), ("https://e.com/\x07bell", ["https://e.com/"]),
+    ("https://a.org" + ")." * 3, ["https://a.org"]),
+])  # fmt: skip
 def test_a_url_goes_on_to_what_ends_it_and_leaves_the_sentence_its_signs(text: str, expected: list[str]) -> None:
     assert values(text, "url") == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "https:// x",
-        "http://)",
-        "http://:80/",
-        "http://@",
-        "https://___",
-        "http://[zz]/",
-        "xhttp://e.com",
-        "1http://e.com",
-        "svn+http://e.com",
-        "ftp://e.com",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "https:// x", "http://)", "http://:80/", "http://@", "https://___", "http://[zz]/", "xhttp://e.com",
+    "1http://e.com", "svn+http://e.com", "ftp://e.com",
+])  # fmt: skip
 def test_without_a_host_or_with_another_scheme_it_is_no_url(text: str) -> None:
     assert refs(text) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("./a.rs, ../b.py; ~/c.toml: /d/e.txt ~joe/f.md!", ["./a.rs", "../b.py", "~/c.toml", "/d/e.txt", "~joe/f.md"]),
-        ('`./a.rs` "./b.rs" (./c.rs) [./d.rs] {./e.rs} <./f.rs>', [f"./{x}.rs" for x in "abcdef"]),
-        ("请看./a.md，还有/b/c.md。", ["./a.md", "/b/c.md"]),
-        ("config=./a.toml", ["./a.toml"]),
-        (".env.local", [".env.local"]),
-        ("./.env", ["./.env"]),
-        ("./größe-v1.2.tar.gz", ["./größe-v1.2.tar.gz"]),
-        ('"./a b.txt" and `./c d.md`', ["./a b.txt", "./c d.md"]),
-        ("“./报告 终稿.docx” 「./数据.csv」", ["./报告 终稿.docx", "./数据.csv"]),
-        ('"./a.md and ./b.md"', ["./a.md", "./b.md"]),
-        ("./a.rs...", ["./a.rs"]),
-        ("./2.5", ["./2.5"]),
-        ("./a.md和/etc/b.md", ["./a.md", "/etc/b.md"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("./a.rs, ../b.py; ~/c.toml: /d/e.txt ~joe/f.md!", ["./a.rs", "../b.py", "~/c.toml", "/d/e.txt", "~joe/f.md"]),
+    ('`./a.rs` "./b.rs" (./c.rs) [./d.rs] {./e.rs} <./f.rs>', [f"./{x}.rs" for x in "abcdef"]),
+    ("请看./a.md，还有/b/c.md。", ["./a.md", "/b/c.md"]), ("config=./a.toml", ["./a.toml"]),
+    (".env.local", [".env.local"]), ("./.env", ["./.env"]), ("./größe-v1.2.tar.gz", ["./größe-v1.2.tar.gz"]),
+    ('"./a b.txt" and `./c d.md`', ["./a b.txt", "./c d.md"]),
+    ("“./报告 终稿.docx” 「./数据.csv」", ["./报告 终稿.docx", "./数据.csv"]),
+    ('"./a.md and ./b.md"', ["./a.md", "./b.md"]),
+    ("./a.rs...", ["./a.rs"]), ("./2.5", ["./2.5"]), ("./a.md和/etc/b.md", ["./a.md", "/etc/b.md"]),
+])  # fmt: skip
 def test_a_file_begins_like_a_path_and_ends_in_an_extension(text: str, expected: list[str]) -> None:
     assert values(text, "file") == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "./Makefile /usr/bin/env",
-        "/2.0 ~1.2.3 .5 ...x v1.2.3 a/b.c //x.y",
-        "a@b.com",
-        "./dir.d/",
-        "./a.toolongextension1",
-        "./文/a.md /文档/a.md ./文件.md 报告.tar.gz",
-        "x./a.md",
-        r"C:\x.y .\x.y ..\x.y \\host\share\x.y",
-        "src/x.py README.md",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "./Makefile /usr/bin/env", "/2.0 ~1.2.3 .5 ...x v1.2.3 a/b.c //x.y", "a@b.com", "./dir.d/",
+    "./a.toolongextension1", "./文/a.md /文档/a.md ./文件.md 报告.tar.gz", "x./a.md",
+    r"C:\x.y .\x.y ..\x.y \\host\share\x.y", "src/x.py README.md",
+])  # fmt: skip
 def test_what_is_no_path_is_no_file(text: str) -> None:
     assert refs(text) == []
 
@@ -146,23 +109,15 @@ def test_existing_files_count_without_a_prefix_and_few_questions_are_asked() -> 
     assert (len(asked), cut.scan_truncated) == (MOST_QUESTIONS, True)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("fix #42, (#43) [#44]: GH-45 octo/re.po#46.", ["#42", "#43", "#44", "GH-45", "octo/re.po#46"]),
-        ("#1234567 #12345678", ["#1234567"]),
-        ("colour #123456", []),
-        ("fixes #123456, Issue: #234567, octo/repo#345678", ["#123456", "#234567", "octo/repo#345678"]),
-        ("prefix #123456", []),
-        ("abc#41 #43abc &#44 ##45 #4.5 a.#46 /#47 -#48 #49_", []),
-        ("ends here #7.", ["#7"]),
-        ("```c\n#1 define\n```\n`#2` ``a ` #3``\n~~~\n#4\n~~~\nfix #7", ["#7"]),
-        ("a ` alone and #5\n\nanother ` alone", ["#5"]),
-        ("````\n```\n#1\n```\n````\n#2", ["#2"]),
-        ("```\n#1 never closed", []),
-        ("#４２", []),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("fix #42, (#43) [#44]: GH-45 octo/re.po#46.", ["#42", "#43", "#44", "GH-45", "octo/re.po#46"]),
+    ("#1234567 #12345678", ["#1234567"]), ("colour #123456", []),
+    ("fixes #123456, Issue: #234567, octo/repo#345678", ["#123456", "#234567", "octo/repo#345678"]),
+    ("prefix #123456", []), ("abc#41 #43abc &#44 ##45 #4.5 a.#46 /#47 -#48 #49_", []), ("ends here #7.", ["#7"]),
+    ("```c\n#1 define\n```\n`#2` ``a ` #3``\n~~~\n#4\n~~~\nfix #7", ["#7"]),
+    ("a ` alone and #5\n\nanother ` alone", ["#5"]), ("````\n```\n#1\n```\n````\n#2", ["#2"]),
+    ("```\n#1 never closed", []), ("#４２", []),
+])  # fmt: skip
 def test_an_issue_is_a_number_that_stands_alone_outside_code(text: str, expected: list[str]) -> None:
     assert values(text, "issue") == expected
 
@@ -178,25 +133,21 @@ def test_the_leftmost_wins_and_a_stretch_is_claimed_once() -> None:
     assert refs("https://e.com/./a.md#42 then ./b.md") == [("url", "https://e.com/./a.md#42"), ("file", "./b.md")]
 
 
-def test_a_custom_match_wins_at_equal_length_and_loses_to_a_longer_one() -> None:
-    def with_custom(text: str, *spans: Span) -> list[str]:
-        return [ref.type for ref in extract([text], CONFIG, custom=CustomMatches((spans,))).references]
+@pytest.mark.parametrize(("text", "patterns", "expected"), [
+    ("#42", r"#4\d,#42", ["p0"]), ("PR #42", "PR", ["pr"]), ("x PR #42", "x P", ["p0", "issue"]),
+])  # fmt: skip
+def test_a_custom_match_wins_at_equal_length_and_loses_to_a_longer_one(
+    text: str, patterns: str, expected: list[str]
+) -> None:
+    given = tuple(ReferencePattern(f"p{at}", pattern) for at, pattern in enumerate(patterns.split(",")))
+    found = extract([text], PreHydrationConfig(path_style="posix", custom_patterns=given)).references
+    assert [ref.type for ref in found] == expected
 
-    assert with_custom("#42", Span(0, 3, "b", "#42", "#42", 1), Span(0, 3, "a", "#42", "#42", 0)) == ["a"]
-    assert with_custom("PR #42", Span(0, 2, "a", "PR", "PR", 0)) == ["pr"]
-    assert with_custom("x PR #42", Span(0, 3, "a", "x P", "x P", 0)) == ["a", "issue"]
 
-
-@pytest.mark.parametrize(
-    ("text", "first"),
-    [
-        ("HTTPS://E.com:443 https://e.com/ https://e.com/#x", "HTTPS://E.com:443"),
-        ("./a/../b.md ./b.md", "./a/../b.md"),
-        ("#007 GH-7 #7", "#007"),
-        ("PR #5, pr#5, pull request #5", "PR #5"),
-        ("Octo/Repo#7 octo/repo#7", "Octo/Repo#7"),
-    ],
-)
+@pytest.mark.parametrize(("text", "first"), [
+    ("HTTPS://E.com:443 https://e.com/ https://e.com/#x", "HTTPS://E.com:443"), ("./a/../b.md ./b.md", "./a/../b.md"),
+    ("#007 GH-7 #7", "#007"), ("PR #5, pr#5, pull request #5", "PR #5"), ("Octo/Repo#7 octo/repo#7", "Octo/Repo#7"),
+])  # fmt: skip
 def test_the_same_thing_counts_once_in_its_first_spelling(text: str, first: str) -> None:
     assert [value for _, value in refs(text)] == [first]
 
@@ -226,13 +177,6 @@ def test_text_beyond_the_limit_is_not_read_and_no_word_is_cut_in_two() -> None:
     assert [ref.value for ref in found.references] == ["#1"]
     assert found.scan_truncated
     assert not extract(["#1"], config).scan_truncated
-
-
-def test_a_failed_pattern_is_a_reference_beyond_the_caps_with_its_refusal() -> None:
-    custom = CustomMatches(((),), (("x", "a|a", "too long"),))
-    found = extract(["#1 #2"], PreHydrationConfig(max_references=1), custom=custom)
-    assert found.references[1] == Reference("x", "a|a", refusal="too long")
-    assert found.dropped == 1
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from surefoot.knowledge.prefetch.resolvers import NO_TOOL, Lookup, lookups, planned, refusal, told
+from surefoot.knowledge.prefetch.resolvers import NO_TOOL, Lookup, lookups, planned, refusal
 from surefoot.tools.builtin import builtin_tools
-from surefoot.types.decisions import Ask, Deny
 from surefoot.types.errors import ConfigError
 from surefoot.types.prehydration import PreHydrationConfig, Reference, Resolver
 from surefoot.types.tools import Catalogue, Effect, ToolSpec
@@ -30,21 +29,15 @@ def argument(parameters: Mapping[str, object], ref_type: str = "url", named: str
     return lookups(config, Catalogue((tool,)))[ref_type].argument
 
 
-@pytest.mark.parametrize(
-    ("parameters", "ref_type", "named", "expected"),
-    [
-        (schema("where", where=TEXT, depth=NUMBER), "url", None, "where"),
-        (schema("", url=TEXT, input=TEXT), "url", None, "url"),
-        (schema("", path=TEXT, input=TEXT), "file", None, "path"),
-        (schema("", url=TEXT, input=TEXT), "jira", None, "input"),
-        (schema("", key=TEXT, other=TEXT), "jira", "key", "key"),
-        (schema("key", key=TEXT), "jira", None, "key"),
-        ({**schema("a", a={"$ref": "#/$defs/A"}), "$defs": {"A": TEXT}}, "jira", None, "a"),
-        (schema("a", a={"anyOf": [TEXT, NUMBER]}), "jira", None, "a"),
-        ({"type": "object"}, "url", None, "url"),
-        ({"type": "object"}, "jira", None, "input"),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "ref_type", "named", "expected"), [
+    (schema("where", where=TEXT, depth=NUMBER), "url", None, "where"),
+    (schema("", url=TEXT, input=TEXT), "url", None, "url"), (schema("", path=TEXT, input=TEXT), "file", None, "path"),
+    (schema("", url=TEXT, input=TEXT), "jira", None, "input"),
+    (schema("", key=TEXT, other=TEXT), "jira", "key", "key"), (schema("key", key=TEXT), "jira", None, "key"),
+    ({**schema("a", a={"$ref": "#/$defs/A"}), "$defs": {"A": TEXT}}, "jira", None, "a"),
+    (schema("a", a={"anyOf": [TEXT, NUMBER]}), "jira", None, "a"), ({"type": "object"}, "url", None, "url"),
+    ({"type": "object"}, "jira", None, "input"),
+])  # fmt: skip
 def test_the_value_goes_into_the_argument_that_fits(
     parameters: Mapping[str, object], ref_type: str, named: str | None, expected: str
 ) -> None:
@@ -56,17 +49,11 @@ def test_what_the_runtime_fills_is_neither_needed_nor_given() -> None:
     assert argument(parameters, "file", injected=("context",)) == "path"
 
 
-@pytest.mark.parametrize(
-    ("parameters", "ref_type", "named"),
-    [
-        (schema("a b", a=TEXT, b=TEXT), "jira", None),
-        (schema("a n", a=TEXT, n=NUMBER), "jira", "a"),
-        (schema("", key=TEXT), "jira", None),
-        (schema("n", n=NUMBER), "jira", None),
-        (schema("", key=TEXT), "jira", "kye"),
-        (schema("", n=NUMBER), "jira", "n"),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "ref_type", "named"), [
+    (schema("a b", a=TEXT, b=TEXT), "jira", None), (schema("a n", a=TEXT, n=NUMBER), "jira", "a"),
+    (schema("", key=TEXT), "jira", None), (schema("n", n=NUMBER), "jira", None),
+    (schema("", key=TEXT), "jira", "kye"), (schema("", n=NUMBER), "jira", "n"),
+])  # fmt: skip
 def test_a_tool_without_a_place_for_the_value_is_refused(
     parameters: Mapping[str, object], ref_type: str, named: str | None
 ) -> None:
@@ -96,19 +83,14 @@ def test_the_default_is_what_the_catalogue_has(tmp_path: str) -> None:
 MADE = {"url": Lookup("web_fetch", "url"), "file": Lookup("file_read", "path")}
 
 
-@pytest.mark.parametrize(
-    ("ref", "why"),
-    [
-        (Reference("issue", "#1"), NO_TOOL),
-        (Reference("url", "https://user:pw@e.com/"), "user name"),
-        (Reference("url", "https://user@e.com/"), "user name"),
-        (Reference("url", "https://e.com/\u202egnp.exe"), "bidirectional"),
-        (Reference("file", "./a\u061cb.md"), "bidirectional"),
-        (Reference("url", "https://e.com/" + "a" * 2048), "2048"),
-        (Reference("file", r"\\host\share\x.y"), "another machine"),
-        (Reference("url", "https://e.com/", refusal="because"), "because"),
-    ],
-)
+@pytest.mark.parametrize(("ref", "why"), [
+    (Reference("issue", "#1"), NO_TOOL), (Reference("url", "https://user:pw@e.com/"), "user name"),
+    (Reference("url", "https://user@e.com/"), "user name"),
+    (Reference("url", "https://e.com/\u202egnp.exe"), "bidirectional"),
+    (Reference("file", "./a\u061cb.md"), "bidirectional"), (Reference("url", "https://e.com/" + "a" * 2048), "2048"),
+    (Reference("file", r"\\host\share\x.y"), "another machine"),
+    (Reference("url", "https://e.com/", refusal="because"), "because"),
+])  # fmt: skip
 def test_some_references_are_refused_before_any_call(ref: Reference, why: str) -> None:
     assert why in refusal(ref, MADE)
     assert planned([ref], MADE) == ()
@@ -125,8 +107,3 @@ def test_calls_are_named_by_the_place_of_their_reference() -> None:
         ("prehydrate_2", "file_read", {"path": "./a.md"}),
     ]
     assert planned([Reference("file", "./a.md")], MADE, prefix="prehydrate_1_")[0].call_id == "prehydrate_1_0"
-
-
-def test_prefetch_waits_for_nobody() -> None:
-    assert told(Ask("may I?")) == "needs approval"
-    assert told(Deny("no web")) == "denied by policy: no web"

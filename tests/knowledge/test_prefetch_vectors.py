@@ -49,24 +49,12 @@ def test_a_configuration_that_is_refused_is_told() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://169.254.169.254/latest/meta-data/",
-        "http://10.0.0.5/",
-        "http://192.168.1.1/",
-        "http://172.16.0.1/",
-        "http://[fd00::1]/",
-        "http://localhost:3000",
-        "http://2130706433/",
-        "http://127.1/",
-        "http://localhost./",
-        "http://[::ffff:10.0.0.5]/",
-        "http://metadata.google.internal/",
-        "https://user:secret@e.com/x",
-        "https://e.com/\u202egnp.exe",
-    ],
-)
+@pytest.mark.parametrize("url", [
+    "http://169.254.169.254/latest/meta-data/", "http://10.0.0.5/", "http://192.168.1.1/", "http://172.16.0.1/",
+    "http://[fd00::1]/", "http://localhost:3000", "http://2130706433/", "http://127.1/", "http://localhost./",
+    "http://[::ffff:10.0.0.5]/", "http://metadata.google.internal/", "https://user:secret@e.com/x",
+    "https://e.com/\u202egnp.exe",
+])  # fmt: skip
 async def test_no_hostile_url_is_resolved(url: str) -> None:
     async def resolve(host: str, port: int) -> Sequence[str]:
         raise AssertionError(f"{host}:{port} was looked up")

@@ -1,4 +1,8 @@
-"""What is known about a workspace, for an agent and for the person who runs it."""
+"""What is known about a workspace, and which conventions hold in a directory: the nearest first, each said once.
+
+The levels are the directory, all above it up to the root, and last what holds for a language wherever it is written.
+Source: spec/primitives.md, section 4; seed 001, directory-scoped conventions.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,44 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
-from surefoot.knowledge.conventions import Sources, retrieve
-from surefoot.knowledge.directories import Directories
-from surefoot.knowledge.files import FilesRead, read_files
-from surefoot.knowledge.languages import stored_language
-from surefoot.knowledge.store import KnowledgeStore
-from surefoot.types.errors import UsageError
-from surefoot.types.knowledge import ROOT, ConventionResult, ConventionsConfig, Knowledge, checked_limit
+from surefoot.knowledge.directories import (
+    Directories,
+    FilesRead,
+    language_named,
+    levels,
+    plain,
+    read_files,
+    shown_text,
+    stored_language,
+)
+from surefoot.knowledge.store import KnowledgeStore, Match, content_key, matching
+from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.knowledge import (
+    ROOT,
+    ConventionFile,
+    ConventionResult,
+    ConventionsConfig,
+    Knowledge,
+    KnowledgeError,
+    checked_limit,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 OPERATOR = "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where conventions are looked for. `store` None: files only."""
+
+    config: ConventionsConfig
+    directories: Directories
+    store: KnowledgeStore | None
 
 
 class KnowledgeBridge:
@@ -45,7 +72,7 @@ class KnowledgeBridge:
         return self._sources.store is not None
 
     async def retrieve_scoped_conventions(self, directory: str, query: str, limit: int = 5) -> ConventionResult:
-        """Conventions for a directory, nearest first: see `conventions.retrieve`. `limit` is 1 to 50."""
+        """Conventions for a directory, nearest first: see `retrieve`. `limit` is 1 to 50."""
         return await self._in_thread(retrieve, self._sources, directory, query, limit)
 
     async def recall(self, query: str, limit: int = 5) -> tuple[Knowledge, ...]:
@@ -108,3 +135,57 @@ class KnowledgeBridge:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "surefoot-knowledge")
         return await asyncio.wrap_future(self._thread.submit(do, *args, **keywords))
+
+
+def retrieve(sources: Sources, directory: str, query: str, limit: int) -> ConventionResult:
+    """Conventions for a directory and a language or topic. Blocks.
+
+    A query that names a language (by name, alias or file extension, or as entries of the store do) finds what is for
+    that or no language; any other must have a word in the text. At each level its file comes first, then entries of the
+    store by confidence. Of two that say the same the nearer counts. Raises `ConfigError` for what cannot be meant; a
+    source that fails is told in `errors`.
+    """
+    checked_limit(limit)
+    if not query.strip():
+        raise ConfigError("query", query, "give a language or a topic")
+    scopes = levels(sources.directories.scope_of(directory))
+    read = read_files(sources.directories, sources.config, scopes[0])
+    errors = list(read.errors)
+    found: list[Match] = []
+    language = language_named(query)
+    if sources.store is not None:
+        try:
+            if language is None and sources.store.knows_language(plain(query)):
+                language = plain(query)
+            if language is None:
+                found = sources.store.on_topic(scopes, query)
+            else:
+                found = sources.store.of_language(scopes, language)
+        except KnowledgeError as error:
+            errors.append(str(error))
+    files = read.files
+    if language is None:
+        files = [files[at] for at in sorted(matching([f"{file.path} {file.text}" for file in files], query))]
+    placed = [*((scopes.index(file.scope), file) for file in files), *((match.level, match) for match in found)]
+    kept: dict[bytes, ConventionFile | Match] = {}
+    for _, one in sorted(placed, key=lambda pair: pair[0]):  # in the order given inside a level
+        kept.setdefault(_key(one) if isinstance(one, ConventionFile) else one.key, one)
+    chosen = list(kept.values())
+    shown, more = chosen[:limit], max(len(chosen) - limit, 0)
+    loaded: dict[int, Knowledge] = {}
+    if sources.store is not None:
+        try:
+            loaded = sources.store.load([one.number for one in shown if isinstance(one, Match)])
+        except KnowledgeError as error:
+            errors.append(str(error))
+    items = [_of_file(one) if isinstance(one, ConventionFile) else loaded.get(one.number) for one in shown]
+    return ConventionResult(tuple(item for item in items if item is not None), more, tuple(errors))
+
+
+def _key(file: ConventionFile) -> bytes:
+    """What it says; of one that was cut nobody knows, so only its copies are the same."""
+    return file.digest.encode() if file.is_cut else content_key(file.text)
+
+
+def _of_file(file: ConventionFile) -> Knowledge:
+    return Knowledge(shown_text(file).strip(), type="Pattern", confidence=1.0, scope=file.scope, source=file.path)

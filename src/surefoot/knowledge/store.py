@@ -1,7 +1,9 @@
 """Facts in one SQLite file: kept once, found by their words or by the place that they hold for.
 
 All methods block and may be called from one thread at a time; `bridge.py` does so from a thread of its own. Several
-processes may use one file. Source: spec/primitives.md, 4.3 and 4.4.
+processes may use one file. The index breaks text at white space and punctuation and takes off English endings. Chinese,
+Japanese and Korean have no white space, so a run of theirs is written as overlapping pairs, with its last character
+once more: then a single character is found as the beginning of a pair. Source: spec/primitives.md, 4.3 and 4.4.
 
 Ranking costs about half a microsecond an entry, and more for each word. So when more than `most_ranked` entries match,
 the rarer words of the query are ranked; what holds none of them follows if there is room. When no word is rare, entries
@@ -12,8 +14,10 @@ besides the time.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -22,8 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.core.text import clean
-from surefoot.knowledge.store_file import connect, told, transaction
-from surefoot.knowledge.words import all_of, any_of, asked, content_key, indexed
+from surefoot.knowledge.database import TOKENIZER, connect, reported, transaction
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.knowledge import Knowledge, KnowledgeError
 
@@ -39,6 +42,11 @@ It is more than can be asked for: those that are left are counted up to about he
 """
 MOST_ON_TOPIC = 1_000
 """Conventions of one level on a topic that are compared by confidence, the oldest."""
+
+MAX_WORDS = 32
+"""Words of a query that count."""
+
+_RUN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff]+")
 
 _MOST_MARKS = 500
 """Entries that one statement loads; SQLite's own limit is somewhat higher."""
@@ -107,8 +115,9 @@ class KnowledgeStore:
         found: dict[int, Knowledge] = {}
         if not numbers:
             return found
-        with told(self._path):
-            for row in self._db().execute(_loaded(len(numbers)), tuple(numbers)):
+        statement = f"SELECT {_COLUMNS} FROM entry WHERE id IN ({', '.join('?' * len(numbers))})"  # noqa: S608  # our own names
+        with reported(self._path):
+            for row in self._db().execute(statement, tuple(numbers)):
                 values: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))  # of the types that the table declares
                 values["id"] = str(values["id"])
                 try:
@@ -122,14 +131,14 @@ class KnowledgeStore:
         """Entries that hold a word of the query, best first by `bm25`, ties by id; verified or not."""
         if not (words := asked(query)):
             return ()
-        with told(self._path):
+        with reported(self._path):
             numbers = self._found(words, limit)
         found = self.load(numbers)
         return tuple(found[number] for number in numbers if number in found)
 
     def knows_language(self, language: str) -> bool:
         """Whether a verified entry is for that language."""
-        with told(self._path):
+        with reported(self._path):
             one = "SELECT 1 FROM entry WHERE language=? AND verified=1 LIMIT 1"
             return self._db().execute(one, (language,)).fetchone() is not None
 
@@ -148,7 +157,7 @@ class KnowledgeStore:
         """Verified entries at these scopes, and for any language alone, that hold a word of the query; as above."""
         if not (words := asked(query)):
             return []
-        expression = any_of(words, "content")
+        expression = _content(words)
         places = (*(_place(scope, "") for scope in scopes), _place("", "any"))
         values: list[object] = []
         for at, place in enumerate(places):
@@ -160,7 +169,8 @@ class KnowledgeStore:
         if not by.strip():
             raise UsageError("knowledge is verified by a person; give the name")
         db = self._db()
-        number = int(entry_id) if _is_id(entry_id) else 0
+        is_id = entry_id.isascii() and entry_id.isdigit() and len(entry_id) < 19  # noqa: PLR2004  # what SQLite's integers hold
+        number = int(entry_id) if is_id else 0
         if (known := self.load([number]).get(number)) is None:
             raise UsageError(f"there is no entry {entry_id!r} in the knowledge store {self._path}; a search shows ids")
         row = _row(known, by)
@@ -194,25 +204,21 @@ class KnowledgeStore:
         return number
 
     def _found(self, words: Sequence[str], limit: int) -> list[int]:
-        everything = any_of(words, "content")
+        everything = _content(words)
         if self._count(everything) <= self._most_ranked:
             return self._numbers(_RANKED, everything, limit)
-        if telling := self._telling(words):
-            first = self._numbers(_RANKED, any_of(telling, "content"), limit)
-        else:
-            first = self._numbers(_FIRST, all_of(words, "content"), limit)
-        return list(dict.fromkeys((*first, *self._numbers(_FIRST, everything, limit))))[:limit]
-
-    def _telling(self, words: Sequence[str]) -> list[str]:
-        """The rarest words, as many as can be ranked together; the others stand in too many entries."""
         left = self._most_ranked
-        telling: list[str] = []
-        for count, word in sorted((self._count(any_of([word], "content")), word) for word in words):
+        telling: list[str] = []  # the rarest words, as many as can be ranked; the others stand in too many entries
+        for count, word in sorted((self._count(_content([word])), word) for word in words):
             left -= count
             if left < 0:
                 break
             telling += [word] if count else []
-        return telling
+        if telling:
+            first = self._numbers(_RANKED, _content(telling), limit)
+        else:
+            first = self._numbers(_FIRST, _content(words, "AND"), limit)
+        return list(dict.fromkeys((*first, *self._numbers(_FIRST, everything, limit))))[:limit]
 
     def _count(self, expression: str) -> int:
         """How many entries match, counted up to one more than can be ranked."""
@@ -225,7 +231,7 @@ class KnowledgeStore:
         """What a statement of so many parts gives, nearest first. SQLite runs a part when its rows are asked for."""
         rows: list[tuple[int, float, int, bytes]] = []
         keys: set[bytes] = set()
-        with told(self._path), closing(self._db().execute(" UNION ALL ".join([part] * parts), values)) as found:
+        with reported(self._path), closing(self._db().execute(" UNION ALL ".join([part] * parts), values)) as found:
             for row in found:
                 if len(keys) >= MOST_MATCHES and row[0] != rows[-1][0]:
                     break
@@ -233,11 +239,56 @@ class KnowledgeStore:
                 keys.add(row[-1])
                 if part is _TOPIC and len(keys) >= MOST_MATCHES and rows[-MOST_MATCHES][0] == row[0]:
                     break  # `sqlite3` steps one row ahead: that is of this level still, so the next is not begun
-        return [Match(level, number, key) for level, _, number, key in sorted(rows, key=_order)]
+        return [
+            Match(level, number, key)
+            for level, _, number, key in sorted(rows, key=lambda row: (row[0], -row[1], row[2]))
+        ]
 
 
-def _loaded(count: int) -> str:
-    return f"SELECT {_COLUMNS} FROM entry WHERE id IN ({', '.join('?' * count)})"  # noqa: S608  # our own names
+def indexed(text: str) -> str:
+    """A text as it goes into the index."""
+    return _RUN.sub(lambda run: f" {' '.join([*_pairs(run[0]), run[0][-1]])} ", _normal(text))
+
+
+def asked(query: str) -> tuple[str, ...]:
+    """The words of a query, each quoted for FTS5 so that nothing in it is syntax; at most `MAX_WORDS`, each once."""
+    spaced = _RUN.sub(lambda run: f" {' '.join(_pairs(run[0]) or [run[0]])} ", _normal(query))
+    words = (word for word in spaced.split() if any(map(str.isalnum, word)))
+
+    def quoted(word: str) -> str:
+        whole = '"' + word.replace('"', '""') + '"'
+        return f"{whole} *" if len(word) == 1 and _RUN.match(word) else whole
+
+    return tuple(map(quoted, dict.fromkeys(words)))[:MAX_WORDS]
+
+
+def matching(texts: Sequence[str], query: str) -> set[int]:
+    """Which texts hold a word of the query, by the index's own rules."""
+    if not (words := asked(query)):
+        return set()
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute(f"CREATE VIRTUAL TABLE one USING fts5(content, tokenize='{TOKENIZER}')")
+        db.executemany("INSERT INTO one (rowid, content) VALUES (?, ?)", enumerate(map(indexed, texts)))
+        rows = db.execute("SELECT rowid FROM one WHERE one MATCH ?", (_content(words),))
+        return {at for (at,) in rows}
+
+
+def content_key(text: str) -> bytes:
+    """The same for texts that say the same: NFC, white space collapsed, case kept."""
+    return sha256(" ".join(unicodedata.normalize("NFC", clean(text)).split()).encode()).digest()[:16]
+
+
+def _normal(text: str) -> str:
+    return unicodedata.normalize("NFC", clean(text)).replace("\0", " ")
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[at : at + 2] for at in range(len(run) - 1)]
+
+
+def _content(words: Iterable[str], operator: str = "OR") -> str:
+    """An FTS5 expression: one or all of these quoted words stand in a content."""
+    return f"content : ({f' {operator} '.join(words)})"
 
 
 def _row(entry: Knowledge, by: str) -> dict[str, object]:
@@ -263,12 +314,3 @@ def _place(scope: str, language: str) -> str:
     if not scope:
         return "anylanguage" if language else ""
     return f"at{sha256(scope.encode()).hexdigest()[:16]}"
-
-
-def _order(row: tuple[int, float, int, bytes]) -> tuple[int, float, int]:
-    level, confidence, one, _ = row
-    return level, -confidence, one
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19  # noqa: PLR2004  # what SQLite's integers hold

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, cast
 
-from surefoot.core.select.profile import apply
-from surefoot.core.select.profile import canonical
+from surefoot.core.select.profile import apply, canonical
 from surefoot.types.errors import ConfigError
 from surefoot.types.profile import ToolProfile
 from surefoot.types.tools import ToolSpec

@@ -25,9 +25,10 @@ _REPEAT = re.compile(r"[*+?]|\{(?!\})(\d*)(,?)(\d*)\}")
 class ReferencePattern:
     """What is a reference of type `ref_type`: each whole match of `pattern`, or its group `value` if there is one.
 
-    Python `re` syntax, at most `LONGEST_PATTERN` characters, without references back to a group and without an
-    unbounded repeat inside a repeated group (`(a+)+`); else `ConfigError` with the place. That leaves patterns that
-    take very long on some texts, so whoever runs one bounds its time. Source: spec/primitives.md, 3.3.
+    Python `re` syntax, at most `LONGEST_PATTERN` characters, without references back to a group, without an unbounded
+    repeat inside a repeated group (`(a+)+`), and without a choice inside a group that is repeated without bound
+    (`(a|a)+`, `(a?)+`); else `ConfigError` with the place. That leaves patterns that take long on some texts: nothing
+    interrupts a single match, so they are for the operator alone to write. Source: spec/primitives.md, 3.3.
     """
 
     ref_type: str
@@ -72,8 +73,8 @@ def _check(pattern: str) -> None:
         raise ConfigError(
             "pattern",
             pattern,
-            f"the repeated group that ends at character {at} holds a repeat without bound, which can take for ever; "
-            "give the inner repeat a bound, such as {1,40}, or take one of the two away",
+            f"the repeated group that ends at character {at} holds a choice or another repeat without bound, which can "
+            "take for ever; give one of the two repeats a bound, such as {1,40}, or take it away",
         )
 
 
@@ -84,41 +85,47 @@ def _signs(pattern: str) -> Iterator[tuple[int, str]]:
 
 
 def _nested_repeat(pattern: str) -> int | None:
-    """The place where a group ends that is repeated and holds a repeat without bound; None when there is none."""
-    open_groups: list[bool] = []  # whether each holds such a repeat
+    """Where a repeated group ends that can match one text in very many ways; None when there is none.
+
+    That is one which holds a repeat without bound, or which is repeated without bound and holds a choice: `|`, or
+    something that comes a varying number of times.
+    """
+    held: list[int] = []  # the most that varies in each open group: 0, 1 for a choice, or `_UNBOUNDED`
     skip_to = 0
     for at, sign in _signs(pattern):
         if at < skip_to:
             continue
         if sign.startswith("(") and not sign.endswith(")"):
-            open_groups.append(False)
-        elif sign == ")" and open_groups:
-            holds = open_groups.pop()
+            held.append(0)
+        elif sign == ")" and held:
+            inner = held.pop()
             repeat = _repeat_at(pattern, at + 1)
-            if repeat is not None and holds and repeat[0] > 1:
+            if repeat is not None and ((inner == _UNBOUNDED and repeat[1] > 1) or (inner and repeat[1] == _UNBOUNDED)):
                 return at
-            if open_groups:
-                open_groups[-1] |= holds
+            if held:
+                held[-1] = max(held[-1], inner)
         elif (repeat := _repeat_at(pattern, at)) is not None:
-            skip_to = repeat[1]
-            if open_groups and repeat[0] == _UNBOUNDED:
-                open_groups[-1] = True
+            least, most, skip_to = repeat
+            if held and least != most:
+                held[-1] = max(held[-1], _UNBOUNDED if most == _UNBOUNDED else 1)
+        elif sign == "|" and held:
+            held[-1] = max(held[-1], 1)
     return None
 
 
 _UNBOUNDED = 1 << 32
 
 
-def _repeat_at(pattern: str, at: int) -> tuple[int, int] | None:
-    """How often the sign before `at` may come at most, and where the repeat ends; None when `at` begins no repeat."""
-    found = _REPEAT.match(pattern, at)
-    if found is None:
+def _repeat_at(pattern: str, at: int) -> tuple[int, int, int] | None:
+    """How often at least and at most the sign before `at` comes, and where that ends; None for no repeat."""
+    if (found := _REPEAT.match(pattern, at)) is None:
         return None
-    match found.group()[0]:
+    match found[0][0]:
         case "?":
-            return 1, found.end()
-        case "*" | "+":
-            return _UNBOUNDED, found.end()
+            return 0, 1, found.end()
+        case "*" | "+" as sign:
+            return int(sign == "+"), _UNBOUNDED, found.end()
         case _:
             least, comma, most = found.groups()
-            return int(most) if most else _UNBOUNDED if comma else int(least), found.end()
+            lower = int(least or 0)
+            return lower, int(most) if most else _UNBOUNDED if comma else lower, found.end()

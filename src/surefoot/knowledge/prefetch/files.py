@@ -11,8 +11,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from surefoot.knowledge.prefetch.code import Code
-from surefoot.knowledge.prefetch.spans import CJK, LONGEST_REFERENCE, MOST_SPANS, Found, Span
+from surefoot.knowledge.prefetch.urls import CJK, LONGEST_REFERENCE, MOST_SPANS, Code, Found, Span
 from surefoot.types.prehydration import PathStyle
 
 FILE = "file"

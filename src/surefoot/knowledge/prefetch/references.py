@@ -1,26 +1,58 @@
 """What a task refers to: urls, files, issues, pull requests, and what the operator's patterns name.
 
-Pure and linear in the text. The leftmost reference wins, at one place the longest, at equal length a custom pattern;
-what is claimed is claimed once. Source: spec/primitives.md, 3.2 to 3.4.
+Pure and linear in the text, but for the operator's patterns. The leftmost reference wins, at one place the longest, at
+equal length a custom pattern; what is claimed is claimed once. Source: spec/primitives.md, 3.2 to 3.4.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
+import time
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain, islice
 
-from surefoot.knowledge.prefetch.code import Code, code_parts
 from surefoot.knowledge.prefetch.files import existing, file_key, files
-from surefoot.knowledge.prefetch.numbers import ISSUE, PR, issues, pulls
-from surefoot.knowledge.prefetch.patterns import CustomMatches
-from surefoot.knowledge.prefetch.spans import Span
-from surefoot.knowledge.prefetch.urls import url_key, urls
-from surefoot.types.prehydration import PathStyle, PreHydrationConfig, Reference
+from surefoot.knowledge.prefetch.urls import MOST_SPANS, Code, Found, Span, url_key, urls
+from surefoot.types.patterns import ReferencePattern
+from surefoot.types.prehydration import PreHydrationConfig, Reference
 
-NOTHING_CUSTOM = CustomMatches()
+MOST_MARKS = 30_000
+"""Runs of back-ticks and the like that are looked at; a text is read no further than to the last of them."""
+LIMIT_S = 0.25
+"""Seconds that all custom patterns of a task have together; looked at after each match."""
 _LONGEST_TAIL = 4_096
+
+# Each way begins with a character of its own, which makes the search fast.
+_MARK = re.compile(
+    r"`(?:(?P<fence>`{2,}+(?=[^`\n]*+(?:\n|\Z)))|(?P<run>`*+))"
+    r"|\n(?:(?P<blank>[ \t\r]*+(?=\n))|[ \t]*+(?P<tildes>~{3,}+))"
+)
+_HEAD = re.compile(r"[ \t]*+(?P<tildes>~{3,}+)")
+_CLOSING = re.compile(r"\n[ \t]*+(?P<run>`{3,}+|~{3,}+)[ \t\r]*+(?=\n|\Z)")
+
+ISSUE, PR = "issue", "pr"
+
+_DIGITS = r"([0-9]{1,7}+)(?![A-Za-z0-9_]|\.[0-9])"
+_BARE = re.compile(rf"#(?<![A-Za-z0-9_/#&.\-]#){_DIGITS}")
+_GH = re.compile(rf"GH-(?<![A-Za-z0-9_/#&.\-]GH-){_DIGITS}")
+_QUALIFIED = re.compile(rf"/(?<=[A-Za-z0-9]/)([A-Za-z0-9_.\-]{{1,100}}+)#{_DIGITS}")
+_OWNER = re.compile(r"(?<![A-Za-z0-9_/#&.\-@:~+%])[A-Za-z0-9][A-Za-z0-9\-]{0,38}\Z")
+_LONGEST_OWNER = 41
+_PULL = re.compile(
+    r"[pP](?<![A-Za-z0-9_][pP])(?:[rR]|[uU][lL][lL]\s{1,8}+[rR][eE][qQ][uU][eE][sS][tT])\s{0,8}+"
+    rf"#{_DIGITS}"
+)
+_COLOUR = 6
+"""So many digits are a colour, unless a word says that they are an issue."""
+_SAYS_ISSUE = (
+    *("issue", "issues", "fix", "fixes", "fixed", "fixing", "close", "closes", "closed", "closing"),
+    *("resolve", "resolves", "resolved", "resolving"),
+)
+_LONGEST_WORD = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,40 +64,54 @@ class Extraction:
     scan_truncated: bool = False
 
 
-def scanned(texts: Sequence[str], config: PreHydrationConfig) -> tuple[tuple[str, ...], bool]:
-    """The part of the texts that is read, and whether that is less than all. No word is cut in two.
+@dataclass(slots=True)
+class CustomMatches:
+    """What custom patterns matched, by text; those that were not through in time; `cut`: there was more."""
 
-    Custom patterns are to be run on exactly these texts.
+    by_text: tuple[list[Span], ...]
+    late: list[ReferencePattern] = field(default_factory=list[ReferencePattern])
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CodeParts:
+    """The code of a text, in order; `limit` is where it was read to, and `cut` that there is more."""
+
+    parts: tuple[Code, ...]
+    limit: int
+    cut: bool
+
+
+async def references_in(
+    texts: Sequence[str], config: PreHydrationConfig, *, exists: Callable[[str], bool] | None = None
+) -> Extraction:
+    """What `extract` finds, in a thread: long texts take up to some 200 ms a million characters.
+
+    `exists` runs in that thread. With custom patterns, which have a time limit, the result can differ from one time to
+    the next, and belongs into the journal.
     """
-    left = config.max_input_chars
-    parts: list[str] = []
-    for text in texts:
-        part = text if len(text) <= left else _whole_words(text, left)
-        parts.append(part)
-        left -= len(part)
-        if len(part) < len(text):
-            return tuple(parts), True
-    return tuple(parts), False
+    return await asyncio.to_thread(extract, texts, config, exists=exists)
 
 
 def extract(
     texts: Sequence[str],
     config: PreHydrationConfig,
     *,
-    custom: CustomMatches = NOTHING_CUSTOM,
     exists: Callable[[str], bool] | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Extraction:
     """What the user's messages refer to, each once; `texts` are their words, never results of tools.
 
-    `custom` is what the custom patterns matched in `scanned(texts, config)`; a pattern that took too long comes as a
-    reference with a refusal, after the caps. `exists` tells whether a path is in the workspace.
+    A custom pattern that took too long comes as a reference with a refusal, after the caps. `exists` tells whether a
+    path is in the workspace.
     """
     if config.max_references == 0:
         return Extraction()
-    parts, truncated = scanned(texts, config)
+    parts, truncated = _read_part(texts, config.max_input_chars)
+    custom = custom_matches(config.custom_patterns, parts, clock)
     unique: dict[tuple[str, object], Span] = {}
     for index, text in enumerate(parts):
-        spans, cut = _spans(text, config, custom, index, exists)
+        spans, cut = _spans(text, config, custom.by_text[index], exists)
         truncated = truncated or cut
         for span in spans:
             unique.setdefault((span.type, span.key), span)
@@ -76,25 +122,83 @@ def extract(
         counts[span.type] += 1
         if len(kept) < config.max_references:
             kept.append(span)
-    late = tuple(Reference(ref_type, value, refusal=why) for ref_type, value, why in custom.failed)
+    why = f"Custom patterns took longer than {LIMIT_S * 1000:.0f} ms"
+    late = tuple(Reference(pattern.ref_type, pattern.pattern, refusal=why) for pattern in custom.late)
     found = tuple(Reference(span.type, span.value, span.lines, span.column) for span in kept)
     return Extraction((*found, *late), len(unique) - len(kept), truncated or custom.cut)
 
 
+def custom_matches(
+    patterns: Sequence[ReferencePattern], texts: Sequence[str], clock: Callable[[], float]
+) -> CustomMatches:
+    """The matches of each pattern in each text; of a pattern with a group `value` the value is that group.
+
+    Patterns run in their order; those that were through when the time was over count, all others are late. One match
+    cannot be interrupted: `ReferencePattern` refuses what may take for ever, and what still takes long is up to the
+    operator who wrote it.
+    """
+    until = clock() + LIMIT_S
+    matches = CustomMatches(tuple([] for _ in texts))
+    for rank, pattern in enumerate(patterns):
+        compiled = re.compile(pattern.pattern)
+        group = "value" if "value" in compiled.groupindex else 0
+        found: list[tuple[int, Span]] = []
+        for index, text in enumerate(texts):
+            for match in compiled.finditer(text):
+                if clock() > until or len(found) == MOST_SPANS:
+                    break
+                if value := match[group]:
+                    found.append((index, Span(*match.span(), pattern.ref_type, value, value, rank)))
+        if clock() > until:
+            matches.late.extend(patterns[rank:])
+            break
+        matches.cut |= len(found) == MOST_SPANS
+        for index, span in found:
+            matches.by_text[index].append(span)
+    return matches
+
+
+def _read_part(texts: Sequence[str], most: int) -> tuple[list[str], bool]:
+    """The first `most` characters of the texts, and whether that is less than all. No word is cut in two."""
+    parts: list[str] = []
+    for text in texts:
+        at = min(most, len(text))
+        if at < len(text) and at and not text[at].isspace():
+            least = max(0, at - _LONGEST_TAIL)
+            while at > least and not text[at - 1].isspace():
+                at -= 1
+        parts.append(text[:at])
+        most -= at
+        if at < len(text):
+            return parts, True
+    return parts, False
+
+
 def _spans(
-    text: str, config: PreHydrationConfig, custom: CustomMatches, index: int, exists: Callable[[str], bool] | None
+    text: str, config: PreHydrationConfig, custom: Sequence[Span], exists: Callable[[str], bool] | None
 ) -> tuple[Sequence[Span], bool]:
     """The references of one text, none over another, and whether a part of the text was not read."""
     code = code_parts(text)
     text = text[: code.limit]
     found = (urls(text), files(text, config.path_style, code.parts), issues(text), pulls(text))
-    spans = [span for each in found for span in each.spans]
-    spans = list(_outside_code(sorted(spans, key=_place), code.parts))
-    spans += (span for span in _custom(custom, index, config.path_style) if span.end <= code.limit)
+    spans = list(_outside_code(sorted((span for each in found for span in each.spans), key=_place), code.parts))
+    for span in custom:
+        if span.end <= code.limit:  # a value of a built-in type is the same as the built-in one
+            key = span.key
+            if span.type == "url" and "://" in span.value:
+                key = url_key(span.value)
+            elif span.type == "file":
+                key = file_key(span.value, config.path_style)
+            spans.append(span._replace(key=key))
     claimed = _claimed(spans)
     cut = code.cut or any(each.cut for each in found)
     if exists is not None:
-        bare = existing(text, config.path_style, _Free(claimed).is_free, exists)
+        starts, ends = [span.start for span in claimed], [span.end for span in claimed]
+
+        def is_free(start: int, end: int) -> bool:
+            return bisect_right(ends, start) == bisect_left(starts, end)
+
+        bare = existing(text, config.path_style, is_free, exists)
         claimed, cut = _claimed([*claimed, *bare.spans]), cut or bare.cut
     return claimed, cut
 
@@ -124,40 +228,89 @@ def _outside_code(spans: Sequence[Span], code: Sequence[Code]) -> Iterator[Span]
         yield span
 
 
-def _custom(custom: CustomMatches, index: int, style: PathStyle) -> list[Span]:
-    """Custom matches of one text as spans; a value of a built-in type is the same as the built-in one."""
-    if index >= len(custom.by_text):
-        return []
-    return [span._replace(key=_key(span, style)) for span in custom.by_text[index]]
+def issues(text: str) -> Found:
+    """`#7`, `GH-7` and `owner/repo#7`, in order of kind and then of place."""
+    spans: list[Span] = []
+    for match in chain(_BARE.finditer(text), _GH.finditer(text), _QUALIFIED.finditer(text)):
+        start, end = match.span()
+        repository = ""
+        if match.re is _QUALIFIED:
+            owner = _OWNER.search(text[max(0, start - _LONGEST_OWNER) : start])
+            if owner is None:
+                continue
+            start -= len(owner[0])
+            repository = f"{owner[0]}/{match[1]}".casefold()
+        elif match.re is _BARE and len(match[1]) == _COLOUR and not _is_called_issue(text, start):
+            continue
+        if len(spans) == MOST_SPANS:
+            return Found(spans, cut=True)
+        spans.append(Span(start, end, ISSUE, text[start:end], (repository, int(match[match.re.groups]))))
+    return Found(spans)
 
 
-def _key(span: Span, style: PathStyle) -> object:
-    match span.type:
-        case "url" if "://" in span.value:
-            return url_key(span.value)
-        case "file":
-            return file_key(span.value, style)
-        case _:
-            return span.key
+def pulls(text: str) -> Found:
+    """`PR #7` and `pull request #7`, in order."""
+    found = [
+        Span(*match.span(), PR, match[0], ("", int(match[1]))) for match in islice(_PULL.finditer(text), MOST_SPANS + 1)
+    ]
+    return Found(found[:MOST_SPANS], cut=len(found) > MOST_SPANS)
 
 
-class _Free:
-    """Which stretches no span has claimed."""
-
-    def __init__(self, claimed: Sequence[Span]) -> None:
-        self._starts = [span.start for span in claimed]
-        self._ends = [span.end for span in claimed]
-
-    def is_free(self, start: int, end: int) -> bool:
-        """Whether nothing between `start` and `end` is claimed."""
-        return bisect_right(self._ends, start) == bisect_left(self._starts, end)
+def _is_called_issue(text: str, at: int) -> bool:
+    before = text[max(0, at - _LONGEST_WORD) : at].rstrip(" \t\r\n:([")
+    if not before[-1:].isalpha() or not (before := before.lower()).endswith(_SAYS_ISSUE):  # a text may be all colours
+        return False
+    word = max((word for word in _SAYS_ISSUE if before.endswith(word)), key=len)
+    return not before[: -len(word)][-1:].isalpha()
 
 
-def _whole_words(text: str, most: int) -> str:
-    """The first `most` characters, less the word at their end if it goes on."""
-    if most == 0 or text[most].isspace():
-        return text[:most]
-    at = most
-    while at > max(0, most - _LONGEST_TAIL) and not text[at - 1].isspace():
-        at -= 1
-    return text[:at]
+def code_parts(text: str) -> CodeParts:
+    """Blocks between fences, and spans between two equal runs of back-ticks in one paragraph.
+
+    A fence of back-ticks is one that nothing of its kind follows on its line; one that is never closed goes on to the
+    end of the text.
+    """
+    marks: list[tuple[str, int, int]] = []
+    mark = _HEAD.match(text) or _MARK.search(text)
+    while mark is not None:
+        if len(marks) == MOST_MARKS:
+            return CodeParts(tuple(_paired(marks)), marks[-1][2], cut=True)
+        kind, start, at = str(mark.lastgroup), mark.start(), mark.end()
+        if kind in ("fence", "tildes"):
+            run = mark["tildes"] or text[start:at]
+            kind, at = "block", _past_block(text, run, at)
+        marks.append((kind, start, at))
+        mark = _MARK.search(text, at)
+    return CodeParts(tuple(_paired(marks)), len(text), cut=False)
+
+
+def _past_block(text: str, run: str, at: int) -> int:
+    """Where the text goes on behind a block whose opening run ends at `at`."""
+    while (closing := _CLOSING.search(text, at)) is not None:
+        at = closing.end()
+        if closing["run"].startswith(run):
+            return at
+    return len(text)
+
+
+def _paired(marks: list[tuple[str, int, int]]) -> Iterator[Code]:
+    """Marks as code. A run closes with the next one of its length before a blank line; without one it is text."""
+    following: dict[int, int] = {}  # place in `marks` -> the next run of its length in the paragraph
+    last: dict[int, int] = {}
+    for place in range(len(marks) - 1, -1, -1):
+        kind, start, end = marks[place]
+        if kind == "run":
+            if end - start in last:
+                following[place] = last[end - start]
+            last[end - start] = place
+        else:
+            last.clear()
+    place = 0
+    while place < len(marks):
+        kind, start, end = marks[place]
+        if kind == "block":
+            yield Code(start, end)
+        elif place in following:
+            place = following[place]
+            yield Code(start, marks[place][2], end, marks[place][1])
+        place += 1

@@ -12,14 +12,10 @@ from dataclasses import dataclass, replace
 from surefoot.core.parse.schema import is_open, properties_of, required_of, types_of
 from surefoot.core.parse.validate import validate
 from surefoot.knowledge.prefetch.files import is_network_path
-from surefoot.knowledge.prefetch.spans import LONGEST_REFERENCE
-from surefoot.knowledge.prefetch.urls import has_user_info, without_secrets
-from surefoot.types.decisions import Ask, Deny
+from surefoot.knowledge.prefetch.urls import LONGEST_REFERENCE, has_user_info, without_secrets
 from surefoot.types.errors import ConfigError
 from surefoot.types.prehydration import (
     BUILT_IN_RESOLVERS,
-    NEEDS_APPROVAL,
-    TIMED_OUT,
     PreHydrationConfig,
     Reference,
     Resolver,
@@ -27,9 +23,6 @@ from surefoot.types.prehydration import (
 from surefoot.types.tools import Catalogue, ToolSpec
 
 NO_TOOL = "No resolution tool configured"
-NO_RESULT = "Resolution returned no correlated result"
-NOT_TEXT = "not text"
-EXHAUSTED = "Token budget exhausted"
 
 _BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _USUAL_ARGUMENT = {"url": "url", "file": "path"}
@@ -96,18 +89,13 @@ def refusal(ref: Reference, made: Lookups) -> str:
 
 def examined(references: Sequence[Reference], made: Lookups, catalogue: Catalogue) -> tuple[Reference, ...]:
     """The references as they are kept: one that is refused, also by its tool's schema, says why, not its secrets."""
-    return tuple(
-        replace(ref, value=without_secrets(ref.value), refusal=why)
-        if (why := refusal(ref, made) or _fault(ref, made[ref.type], catalogue))
-        else ref
-        for ref in references
-    )
-
-
-def _fault(ref: Reference, lookup: Lookup, catalogue: Catalogue) -> str:
-    spec = catalogue.get(lookup.tool)
-    errors = validate({lookup.argument: ref.value}, spec.parameters).errors if spec else ()
-    return f"refused: {'; '.join(f'{error.path}: {error.message}' for error in errors)}" if errors else ""
+    kept: list[Reference] = []
+    for ref in references:
+        if not (why := refusal(ref, made)) and (spec := catalogue.get(made[ref.type].tool)):
+            errors = validate({made[ref.type].argument: ref.value}, spec.parameters).errors
+            why = f"refused: {'; '.join(f'{error.path}: {error.message}' for error in errors)}" if errors else ""
+        kept.append(replace(ref, value=without_secrets(ref.value), refusal=why) if why else ref)
+    return tuple(kept)
 
 
 def planned(references: Sequence[Reference], made: Lookups, *, prefix: str = "prehydrate_") -> tuple[PlannedCall, ...]:
@@ -123,17 +111,6 @@ def planned(references: Sequence[Reference], made: Lookups, *, prefix: str = "pr
     )
 
 
-def told(decision: Ask | Deny) -> str:
-    """What the gate's word means for a reference: pre-hydration never waits for a person."""
-    match decision:
-        case Ask():
-            return NEEDS_APPROVAL
-        case Deny(reason) if reason in (TIMED_OUT, NEEDS_APPROVAL):
-            return reason
-        case Deny(reason):
-            return f"denied by policy: {reason}"
-
-
 def _lookup(ref_type: str, resolver: Resolver, spec: ToolSpec | None, catalogue: Catalogue) -> Lookup:
     field = f"resolution_tools.{ref_type}"
     if spec is None:
@@ -143,8 +120,23 @@ def _lookup(ref_type: str, resolver: Resolver, spec: ToolSpec | None, catalogue:
         raise ConfigError(
             field, spec.name, f'its effect is "{spec.effect}"; only a tool with effect="read" may resolve references'
         )
-    for argument in _candidates(ref_type, resolver, spec):
-        if _fits(spec, argument):
+    properties, schema = properties_of(spec.parameters), spec.parameters
+    needed = [name for name in required_of(schema) if name not in spec.injected]
+
+    def takes_text(name: str) -> bool:
+        types = types_of(properties[name], schema)
+        return not types or "string" in types
+
+    def fits(name: str) -> bool:
+        """Whether a text under that name is all that the tool needs."""
+        if name in spec.injected or any(other != name for other in needed):
+            return False
+        return takes_text(name) if name in properties else is_open(schema)
+
+    texts = [name for name in needed if name in properties and takes_text(name)]
+    usual = (*(texts if len(texts) == 1 else ()), _USUAL_ARGUMENT.get(ref_type, _LAST_ARGUMENT), _LAST_ARGUMENT)
+    for argument in usual if resolver.argument is None else (resolver.argument,):
+        if fits(argument):
             return Lookup(spec.name, argument)
     wanted = f"{resolver.argument} as its text argument" if resolver.argument else "one argument for the value"
     raise ConfigError(
@@ -152,31 +144,3 @@ def _lookup(ref_type: str, resolver: Resolver, spec: ToolSpec | None, catalogue:
         spec.name,
         f"it cannot be called with {wanted} and nothing else; name the tool's text argument in Resolver",
     )
-
-
-def _candidates(ref_type: str, resolver: Resolver, spec: ToolSpec) -> tuple[str, ...]:
-    """The arguments that may take the value, the best first."""
-    if resolver.argument is not None:
-        return (resolver.argument,)
-    properties = properties_of(spec.parameters)
-    texts = [name for name in _needed(spec) if name in properties and _takes_text(spec, name)]
-    usual = [_USUAL_ARGUMENT[ref_type]] if ref_type in _USUAL_ARGUMENT else []
-    return (*(texts if len(texts) == 1 else ()), *usual, _LAST_ARGUMENT)
-
-
-def _needed(spec: ToolSpec) -> tuple[str, ...]:
-    return tuple(name for name in required_of(spec.parameters) if name not in spec.injected)
-
-
-def _takes_text(spec: ToolSpec, name: str) -> bool:
-    types = types_of(properties_of(spec.parameters)[name], spec.parameters)
-    return not types or "string" in types
-
-
-def _fits(spec: ToolSpec, argument: str) -> bool:
-    """Whether a text under that name is all that the tool needs."""
-    if argument in spec.injected or any(name != argument for name in _needed(spec)):
-        return False
-    if argument in properties_of(spec.parameters):
-        return _takes_text(spec, argument)
-    return is_open(spec.parameters)

@@ -1,11 +1,32 @@
-"""Which stretches of a text are urls. Source: spec/primitives.md, 3.2; linear in the text."""
+"""Stretches of a text that are references, and those of them that are urls; what may be shown of these.
+
+Linear in the text. Source: spec/primitives.md, 3.2.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote
 
-from surefoot.knowledge.prefetch.spans import CJK_PUNCTUATION, MOST_SPANS, Found, Span
+MOST_SPANS = 5_000
+"""Stretches of one type that are read in one text; nobody means more, and each costs time."""
+
+LONGEST_REFERENCE = 2_048
+"""Characters of a value that is resolved."""
+
+CJK = (
+    "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe10-\ufe1f\ufe30-\ufe4f\uff00-\uffef"
+    "\U0001b000-\U0001b16f\U00020000-\U0003ffff"
+)
+"""Ideographs, kana, hangul, and the punctuation and full-width forms used with them; for a character class."""
+CJK_PUNCTUATION = (
+    "\u2014\u2018-\u201f\u2026\u3000-\u3004\u3008-\u3020\u3030\u303d\u30fb\ufe10-\ufe1f\ufe30-\ufe4f"
+    "\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+)
+"""What ends a url: full-width and CJK punctuation, with the quotes, dashes and dots of Chinese text."""
 
 URL = "url"
 
@@ -22,21 +43,46 @@ _REST = re.compile(rf"(?:[^{_END}\],;]++|{_NEXT})*+")
 _REST_IN_QUOTES = re.compile(rf"(?:[^{_END}\],;']++|{_NEXT})*+")
 _TRAILING = frozenset(".,;:!?'\"*_~")
 _SECRET_NAMES = (
-    "token",
-    "key",
-    "sig",
-    "password",
-    "passwd",
-    "pwd",
-    "secret",
-    "oauth",
-    "authoriz",
-    "credential",
-    "session",
+    *("token", "key", "sig", "password", "passwd", "pwd", "secret", "oauth", "authoriz", "credential", "session"),
 )
 """Parts of names whose values are not shown; more than the spec names."""
 _PART = re.compile(r"([?&;#])")
 _HIDDEN = "***"
+
+
+class Span(NamedTuple):
+    """The text from `start` up to `end` is a reference; `value` is what it refers to. Two of one `key` are the same.
+
+    `rank` settles who comes first at one place and equal length: a custom pattern by its place in the list, then the
+    built-in ones. A named tuple, since hostile text makes tens of thousands of them.
+    """
+
+    start: int
+    end: int
+    type: str
+    value: str
+    key: object
+    rank: int = 1 << 16
+    lines: tuple[int, int] | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Spans of one type in order; `cut`: there were more than are read."""
+
+    spans: Sequence[Span] = ()
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A stretch of code with its marks; `inner` to `inner_end` is what stands between them. A block has no inner."""
+
+    start: int
+    end: int
+    inner: int = 0
+    inner_end: int = 0
 
 
 def urls(text: str) -> Found:
@@ -49,25 +95,16 @@ def urls(text: str) -> Found:
         start = beginning.start()
         rest = (_REST_IN_QUOTES if text[start - 1 : start] == "'" else _REST).match(text, beginning.end())
         at = beginning.end() if rest is None else rest.end()
-        end = _trimmed(text, start, at)
+        end = at  # less the punctuation of the sentence around it
+        opened, closed = text.count("(", start, end), text.count(")", start, end)
+        while end > start and (text[end - 1] in _TRAILING or (text[end - 1] == ")" and closed > opened)):
+            end -= 1
+            closed -= text[end] == ")"
         if end < beginning.end():  # nothing of the host is left
             continue
         value = text[start:end]
         spans.append(Span(start, end, URL, value, url_key(value)))
     return Found(spans)
-
-
-def _trimmed(text: str, start: int, end: int) -> int:
-    """The end of a url without the punctuation of the sentence around it."""
-    opened, closed = text.count("(", start, end), text.count(")", start, end)
-    while end > start:
-        sign = text[end - 1]
-        if sign == ")" and closed > opened:
-            closed -= 1
-        elif sign not in _TRAILING:
-            break
-        end -= 1
-    return end
 
 
 def url_key(value: str) -> str:
@@ -108,10 +145,8 @@ def without_secrets(value: str) -> str:
         user, at, _ = authority.rpartition("@")
         value = f"{scheme}{mark}{_HIDDEN if at else ''}{rest[len(user) :]}"
     first, *parts = _PART.split(value)
-    return first + "".join(part if at % 2 == 0 else _hidden(part) for at, part in enumerate(parts))
-
-
-def _hidden(part: str) -> str:
-    name, equals, _ = part.partition("=")
-    told = unquote(name).casefold()
-    return f"{name}={_HIDDEN}" if equals and any(word in told for word in _SECRET_NAMES) else part
+    for at, part in enumerate(parts):
+        name, equals, _ = part.partition("=")
+        if equals and any(word in unquote(name).casefold() for word in _SECRET_NAMES):
+            parts[at] = f"{name}={_HIDDEN}"
+    return first + "".join(parts)

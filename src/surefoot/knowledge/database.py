@@ -12,10 +12,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from surefoot.knowledge.words import TOKENIZER
-from surefoot.types.errors import SurefootError
 from surefoot.types.knowledge import KnowledgeError
 
+TOKENIZER = "porter unicode61 remove_diacritics 2"
 FORM = 1
 """The form of the tables."""
 
@@ -56,26 +55,26 @@ _REMEDIES = {
     sqlite3.SQLITE_READONLY: "make the file and its folder writable",
     sqlite3.SQLITE_PERM: "make the file and its folder writable",
     sqlite3.SQLITE_CANTOPEN: "its folder must exist and be writable",
-    sqlite3.SQLITE_NOTADB: "this is no SQLite file; name another path, or move this file away",
+    sqlite3.SQLITE_NOTADB: "not an SQLite file; name another path, or move this file away",
     sqlite3.SQLITE_CORRUPT: "the file is damaged; keep a copy, and try SQLite's `.recover` on it",
     sqlite3.SQLITE_IOERR: "the disk reports an error; check it before going on",
 }
 
 
 @contextmanager
-def told(path: Path) -> Generator[None]:
+def reported(path: Path) -> Generator[None]:
     """Whatever SQLite raises, as a `KnowledgeError` that names the file and the remedy."""
     try:
         yield
     except (sqlite3.Error, UnicodeError) as error:  # the second when SQLite's message quotes damaged text
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        remedy = _REMEDIES.get(code, "this is no knowledge store that surefoot can use; name another path")
+        remedy = _REMEDIES.get(code, "not a knowledge store that surefoot can use; name another path")
         raise KnowledgeError(f"knowledge store {path}: {error}; {remedy}") from error
 
 
 def connect(path: Path) -> sqlite3.Connection:
     """The store of that path, made if there is none; its folder must exist. Raises `KnowledgeError`."""
-    with told(path):
+    with reported(path):
         # any thread, one at a time: whoever closes it need not be the one who worked with it
         db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
         try:
@@ -89,7 +88,7 @@ def connect(path: Path) -> sqlite3.Connection:
 @contextmanager
 def transaction(db: sqlite3.Connection, path: Path) -> Generator[None]:
     """All or nothing. Raises `KnowledgeError`."""
-    with told(path):
+    with reported(path):
         db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -100,36 +99,23 @@ def transaction(db: sqlite3.Connection, path: Path) -> Generator[None]:
 
 
 def _prepare(db: sqlite3.Connection, path: Path) -> None:
+    def is_empty() -> bool:
+        return db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+
     db.execute("PRAGMA trusted_schema=OFF")  # a file may come from anywhere
-    if _is_empty(db):
+    if is_empty():
         db.execute("PRAGMA journal_mode=WAL")  # cannot be done inside a transaction
         with transaction(db, path):
-            if _is_empty(db):  # still: another process may have been first
-                _make(db)
-    application, form = _pragma(db, "application_id"), _pragma(db, "user_version")
+            if is_empty():  # still: another process may have been first
+                for statement in _TABLES.split(";\n"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id={_APPLICATION}")
+                db.execute(f"PRAGMA user_version={FORM}")
+    (application,), (form,) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
     if application != _APPLICATION:
-        raise _foreign(path, "this SQLite file belongs to another program; name another path")
+        raise KnowledgeError(f"knowledge store {path}: this SQLite file belongs to another program; name another path")
     if form != FORM:
-        raise _foreign(path, f"its tables have form {form}, this surefoot knows {FORM}: use the one that made it")
+        known = f"its tables have form {form}, this surefoot knows {FORM}: use the one that made it"
+        raise KnowledgeError(f"knowledge store {path}: {known}")
     db.execute("PRAGMA synchronous=NORMAL")
     db.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
-
-
-def _make(db: sqlite3.Connection) -> None:
-    for statement in _TABLES.split(";\n"):
-        db.execute(statement)
-    db.execute(f"PRAGMA application_id={_APPLICATION}")
-    db.execute(f"PRAGMA user_version={FORM}")
-
-
-def _foreign(path: Path, message: str) -> SurefootError:
-    return KnowledgeError(f"knowledge store {path}: {message}")
-
-
-def _is_empty(db: sqlite3.Connection) -> bool:
-    return db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
-
-
-def _pragma(db: sqlite3.Connection, name: str) -> object:
-    row: tuple[object, ...] = db.execute(f"PRAGMA {name}").fetchone()
-    return row[0]

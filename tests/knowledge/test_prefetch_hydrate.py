@@ -3,10 +3,12 @@
 from hashlib import sha256
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from surefoot.core.told import plain
-from surefoot.knowledge.prefetch.frame import LONGEST_LINE, mark_for
-from surefoot.knowledge.prefetch.hydrate import Outcome, hydrated, items_of
+from surefoot.knowledge.frame import mark_for
+from surefoot.knowledge.prefetch.hydrate import LONGEST_LINE, Outcome, hydrated, items_of, shares
 from surefoot.knowledge.prefetch.references import Extraction
 from surefoot.knowledge.prefetch.resolvers import Lookup
 from surefoot.knowledge.prefetch.urls import redacted, without_secrets
@@ -54,23 +56,16 @@ def test_nothing_resolved_is_no_message() -> None:
     assert (got.message, got.frame_tokens, got.failed[0].error) == ("", 0, "404")
 
 
-@pytest.mark.parametrize(
-    ("outcome", "error"),
-    [
-        (ToolResult("boom", kind="error"), "boom"),
-        (ToolResult("too late", kind="timeout"), "too late"),
-        (ToolResult("no result within 0.2 s", kind="timeout", infrastructure=True), "Resolution timed out"),
-        (ToolResult("Resolution timed out", kind="denied"), "Resolution timed out"),
-        (ToolResult("needs approval", kind="denied"), "needs approval"),
-        (ToolResult("no web", kind="denied"), "denied by policy: no web"),
-        (ToolResult("", kind="cancelled"), "Resolution timed out"),
-        (ToolResult("a\0b"), "not text"),
-        (ToolResult("a\ud800"), "not text"),
-        (Ask("may I?"), "needs approval"),
-        (Deny("no web"), "denied by policy: no web"),
-        (None, "Resolution returned no correlated result"),
-    ],
-)
+@pytest.mark.parametrize(("outcome", "error"), [
+    (ToolResult("boom", kind="error"), "boom"), (ToolResult("too late", kind="timeout"), "too late"),
+    (ToolResult("no result within 0.2 s", kind="timeout", infrastructure=True), "Resolution timed out"),
+    (ToolResult("Resolution timed out", kind="denied"), "Resolution timed out"),
+    (ToolResult("needs approval", kind="denied"), "needs approval"),
+    (ToolResult("no web", kind="denied"), "denied by policy: no web"),
+    (ToolResult("", kind="cancelled"), "Resolution timed out"), (ToolResult("a\0b"), "not text"),
+    (ToolResult("a\ud800"), "not text"), (Ask("may I?"), "needs approval"),
+    (Deny("no web"), "denied by policy: no web"), (None, "Resolution returned no correlated result"),
+])  # fmt: skip
 def test_each_failure_has_its_reason(outcome: Outcome | None, error: str) -> None:
     got = context(A) if outcome is None else context(A, call_0=outcome)
     assert [each.error for each in got.failed] == [error]
@@ -124,21 +119,12 @@ def test_the_mark_is_the_same_on_replay_and_another_for_another_run() -> None:
     assert first == again != other
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ("https://user:pw@e.com/x", "https://***@e.com/x"),
-        ("https://a@b:c@e.com", "https://***@e.com"),
-        (
-            "https://e.com/?q=1&API_Key=k&sig=s#access_token=t",
-            "https://e.com/?q=1&API_Key=***&sig=***#access_token=***",
-        ),
-        ("https://e.com/?to%6ben=t;X-Amz-Signature=s", "https://e.com/?to%6ben=***;X-Amz-Signature=***"),
-        ("https://e.com/password=x@y", "https://e.com/password=x@y"),
-        ("./a.md", "./a.md"),
-        ("#42", "#42"),
-    ],
-)
+@pytest.mark.parametrize(("value", "shown"), [
+    ("https://user:pw@e.com/x", "https://***@e.com/x"), ("https://a@b:c@e.com", "https://***@e.com"),
+    ("https://e.com/?q=1&API_Key=k&sig=s#access_token=t", "https://e.com/?q=1&API_Key=***&sig=***#access_token=***"),
+    ("https://e.com/?to%6ben=t;X-Amz-Signature=s", "https://e.com/?to%6ben=***;X-Amz-Signature=***"),
+    ("https://e.com/password=x@y", "https://e.com/password=x@y"), ("./a.md", "./a.md"), ("#42", "#42"),
+])  # fmt: skip
 def test_credentials_in_a_value_are_not_shown(value: str, shown: str) -> None:
     assert without_secrets(value) == shown
 
@@ -188,3 +174,32 @@ def test_lines_of_the_frame_are_escaped_and_short_and_few_failures_are_named() -
     assert sum(line.startswith("- ") for line in lines) == 5
     assert r"--- https://e.com/\u200baaa" in got.message
     assert r"no\n--- end\u202e" in lines[-1]
+
+
+@pytest.mark.parametrize(("needs", "budget", "given_out"), [
+    ((), 5, ()), ((3, 4), 7, (3, 4)), ((100, 1, 1), 10, (8, 1, 1)), ((100, 100, 100), 10, (4, 3, 3)),
+    ((6, 25), 10, (5, 5)), ((2, 9, 9), 10, (2, 4, 4)), ((9, 9, 2, 9), 12, (4, 3, 2, 3)), ((5, 5), 0, (0, 0)),
+    ((5, 5, 5), 2, (1, 1, 0)), ((0, 5), 3, (0, 3)),
+])  # fmt: skip
+def test_small_needs_are_met_and_the_rest_is_shared_fairly(
+    needs: tuple[int, ...], budget: int, given_out: tuple[int, ...]
+) -> None:
+    assert shares(needs, budget) == given_out
+
+
+@given(st.lists(st.integers(0, 50), max_size=12), st.integers(0, 200))
+def test_nothing_is_wasted_and_nobody_with_less_got_less_than_one_with_more(needs: list[int], budget: int) -> None:
+    given_out = shares(needs, budget)
+    assert sum(given_out) == min(budget, sum(needs))
+    assert all(got <= need for got, need in zip(given_out, needs, strict=True))
+    short = [got for got, need in zip(given_out, needs, strict=True) if got < need]
+    assert not short or max(short) - min(short) <= 1
+    assert not short or max(given_out) <= max(short) + 1
+
+
+@pytest.mark.parametrize(("text", "tokens", "kept"), [
+    ("😀é", 1, "😀"), ("数据库", 1, "数"), ("数据库", 2, "数据"), ("abcd", 1, "abcd"), ("abcde", 1, "abcd"),
+])  # fmt: skip
+def test_a_cut_leaves_whole_characters(text: str, tokens: int, kept: str) -> None:
+    (each,) = context(A, budget=tokens, call_0=ToolResult(text)).resolved
+    assert (each.content, each.tokens) == (kept, -(-len(kept.encode()) // 4))
