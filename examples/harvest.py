@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot import tool
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.call import ToolFailed
 
 Rows = list[dict[str, Any]]  # cells are numbers or texts
 

@@ -23,7 +23,7 @@ from surefoot import Agent, LoopConfig, MemoryJournal, SqliteJournal, tool
 from surefoot.core.gate import judge
 from surefoot.core.parse.reply import parse
 from surefoot.testing.models import Scripted, ScriptedModel, calls
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.call import ToolFailed
 from surefoot.types.guard import GuardConfig
 from surefoot.types.ports import Tool
 

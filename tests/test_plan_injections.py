@@ -16,7 +16,7 @@ import pytest
 from surefoot import Agent, LoopConfig, tool
 from surefoot.run import Run
 from surefoot.testing.models import ScriptedModel
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.call import ToolFailed
 from surefoot.types.events import CallStarted, Event, InStep, Task
 from surefoot.types.guard import GuardConfig
 from surefoot.types.plan import PlanStep

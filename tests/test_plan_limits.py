@@ -18,7 +18,7 @@ from surefoot.core.plan.dag import Planning
 from surefoot.core.replay import replay
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.call import ToolFailed
 from surefoot.types.events import CallEnded, Event, InStep, StepLimitReached
 from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchCommitted

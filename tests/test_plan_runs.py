@@ -19,7 +19,7 @@ from surefoot.core.plan.dag import Planning
 from surefoot.core.replay import replay
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
-from surefoot.tools.calling import OutcomeUnknown, ToolFailed
+from surefoot.tools.call import OutcomeUnknown, ToolFailed
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallEnded, Event, InStep, Task, ToolsSelected
 from surefoot.types.guard import GuardConfig

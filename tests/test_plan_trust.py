@@ -17,7 +17,7 @@ from surefoot.core.replay import replay
 from surefoot.core.state import State
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
-from surefoot.tools.calling import OutcomeUnknown
+from surefoot.tools.call import OutcomeUnknown
 from surefoot.types.events import Event, Task
 from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from surefoot.service import ModelService
     from surefoot.tools.builtin import builtin_tools
     from surefoot.tools.function import tool
-    from surefoot.tools.services import Inject
+    from surefoot.tools.signature import Inject
     from surefoot.types.calls import FunctionCallResult
     from surefoot.types.config import Budget, LoopConfig
     from surefoot.types.errors import (
@@ -38,7 +38,7 @@ _HOMES = {
     "ConfigError": "types.errors",
     "DualModelReasoner": "reasoners",
     "FunctionCallResult": "types.calls",
-    "Inject": "tools.services",
+    "Inject": "tools.signature",
     "JournalError": "types.errors",
     "LoopConfig": "types.config",
     "MemoryJournal": "journal.memory",

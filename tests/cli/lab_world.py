@@ -13,7 +13,7 @@ import csv
 from pathlib import Path
 
 from surefoot import tool
-from surefoot.tools.calling import OutcomeUnknown, ToolFailed
+from surefoot.tools.call import OutcomeUnknown, ToolFailed
 
 
 @tool(effect="read")

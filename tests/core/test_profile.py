@@ -74,17 +74,10 @@ def test_more_pinned_tools_than_the_cap_lets_through_is_an_error() -> None:
     assert apply(specs("shell", "a"), profile).visible == ("shell",)  # only those that are left count
 
 
-@pytest.mark.parametrize(
-    ("trust", "origin", "counts"),
-    [
-        ("local", "local", True),
-        ("local", "remote", False),
-        ("all", "remote", True),
-        ("all", "local", True),
-        ("none", "local", False),
-        ("none", "remote", False),
-    ],
-)
+@pytest.mark.parametrize(("trust", "origin", "counts"), [
+    ("local", "local", True), ("local", "remote", False), ("all", "remote", True), ("all", "local", True),
+    ("none", "local", False), ("none", "remote", False),
+])  # fmt: skip
 def test_the_own_word_of_a_tool_counts_only_for_trusted_origins(
     trust: Literal["local", "all", "none"], origin: Origin, counts: bool
 ) -> None:
@@ -236,23 +229,13 @@ def test_a_refused_call_is_told_the_nearest_names_that_it_may_use() -> None:
     assert len(told) < 200
 
 
-@pytest.mark.parametrize(
-    ("value", "field"),
-    [
-        ({"includes": ["a"]}, "includes"),
-        ({"include": None}, "include"),
-        ({"exclude": "a*"}, "exclude"),
-        ({"pinned": [1]}, "pinned"),
-        ({"max_tools": -1}, "max_tools"),
-        ({"max_tools": True}, "max_tools"),
-        ({"max_tools": 1.0}, "max_tools"),
-        ({"require_verified": "yes"}, "require_verified"),
-        ({"trust_description": "remote"}, "trust_description"),
-        ({"trust_description": None}, "trust_description"),
-        (["a"], "ToolProfile"),
-        (None, "ToolProfile"),
-    ],
-)
+@pytest.mark.parametrize(("value", "field"), [
+    ({"includes": ["a"]}, "includes"), ({"include": None}, "include"), ({"exclude": "a*"}, "exclude"),
+    ({"pinned": [1]}, "pinned"), ({"max_tools": -1}, "max_tools"), ({"max_tools": True}, "max_tools"),
+    ({"max_tools": 1.0}, "max_tools"), ({"require_verified": "yes"}, "require_verified"),
+    ({"trust_description": "remote"}, "trust_description"), ({"trust_description": None}, "trust_description"),
+    (["a"], "ToolProfile"), (None, "ToolProfile"),
+])  # fmt: skip
 def test_a_profile_that_cannot_be_meant_is_an_error_that_names_field_and_value(value: object, field: str) -> None:
     with pytest.raises(ConfigError) as told:
         ToolProfile.from_json(value)

@@ -34,33 +34,21 @@ def test_no_tools_is_not_the_default() -> None:
     assert PreHydrationConfig(resolution_tools={}).to_json() == {"resolution_tools": {}}
 
 
-@pytest.mark.parametrize(
-    ("data", "field"),
-    [
-        ({"custom_pattern": []}, "custom_pattern"),
-        ({"custom_patterns": None}, "custom_patterns"),
-        ({"custom_patterns": "ab"}, "custom_patterns"),
-        ({"custom_patterns": [{"ref_type": "x"}]}, "custom_patterns"),
-        ({"custom_patterns": [{"ref_type": "x", "pattern": "a", "flags": "i"}]}, "custom_patterns.flags"),
-        ({"custom_patterns": [{"ref_type": "x", "pattern": "a"}] * (MOST_PATTERNS + 1)}, "custom_patterns"),
-        ({"resolution_tools": None}, "resolution_tools"),
-        ({"resolution_tools": ["web_fetch"]}, "resolution_tools"),
-        ({"resolution_tools": {"url": None}}, "resolution_tools.url"),
-        ({"resolution_tools": {"url": ""}}, "resolution_tools.url"),
-        ({"resolution_tools": {"url": {"tool": "a", "arg": "b"}}}, "resolution_tools.arg"),
-        ({"resolution_tools": {"url": {"tool": "a", "argument": 3}}}, "argument"),
-        ({"timeout": 0}, "timeout"),
-        ({"timeout": True}, "timeout"),
-        ({"reference_timeout": float("nan")}, "reference_timeout"),
-        ({"max_references": -1}, "max_references"),
-        ({"max_references": 1.5}, "max_references"),
-        ({"max_context_tokens": None}, "max_context_tokens"),
-        ({"max_concurrency": 0}, "max_concurrency"),
-        ({"max_per_type": -1}, "max_per_type"),
-        ({"path_style": "vms"}, "path_style"),
-        ([], "PreHydrationConfig"),
-    ],
-)
+@pytest.mark.parametrize(("data", "field"), [
+    ({"custom_pattern": []}, "custom_pattern"), ({"custom_patterns": None}, "custom_patterns"),
+    ({"custom_patterns": "ab"}, "custom_patterns"), ({"custom_patterns": [{"ref_type": "x"}]}, "custom_patterns"),
+    ({"custom_patterns": [{"ref_type": "x", "pattern": "a", "flags": "i"}]}, "custom_patterns.flags"),
+    ({"custom_patterns": [{"ref_type": "x", "pattern": "a"}] * (MOST_PATTERNS + 1)}, "custom_patterns"),
+    ({"resolution_tools": None}, "resolution_tools"), ({"resolution_tools": ["web_fetch"]}, "resolution_tools"),
+    ({"resolution_tools": {"url": None}}, "resolution_tools.url"),
+    ({"resolution_tools": {"url": ""}}, "resolution_tools.url"),
+    ({"resolution_tools": {"url": {"tool": "a", "arg": "b"}}}, "resolution_tools.arg"),
+    ({"resolution_tools": {"url": {"tool": "a", "argument": 3}}}, "argument"), ({"timeout": 0}, "timeout"),
+    ({"timeout": True}, "timeout"), ({"reference_timeout": float("nan")}, "reference_timeout"),
+    ({"max_references": -1}, "max_references"), ({"max_references": 1.5}, "max_references"),
+    ({"max_context_tokens": None}, "max_context_tokens"), ({"max_concurrency": 0}, "max_concurrency"),
+    ({"max_per_type": -1}, "max_per_type"), ({"path_style": "vms"}, "path_style"), ([], "PreHydrationConfig"),
+])  # fmt: skip
 def test_a_value_that_cannot_be_meant_is_refused_by_name(data: object, field: str) -> None:
     with pytest.raises(ConfigError) as refused:
         PreHydrationConfig.from_json(data)

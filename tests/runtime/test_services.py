@@ -20,7 +20,7 @@ from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.line import Line
 from surefoot.runtime.services import RunServices, checked_services, is_factory
 from surefoot.testing.models import ScriptedModel, calls
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import tool
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError

@@ -8,89 +8,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.tools.arithmetic import arithmetic_tool, calculate
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.call import ToolFailed
 
 
-@pytest.mark.parametrize(
-    ("expression", "value"),
-    [
-        ("0.1 + 0.2", "0.3"),
-        ("81 + 92", "173"),
-        ("1/3", "0.333333333333333"),
-        ("1/3 + 1/3 + 1/3", "1"),
-        ("2**100", str(2**100)),
-        ("2**-2", "0.25"),
-        ("10^3", "1000"),
-        ("-2**2", "-4"),
-        ("7 // 2", "3"),
-        ("-7 % 3", "2"),
-        ("100 * 1.1**3", "133.1"),
-        ("3 × 4 ÷ 5 − 1", "1.4"),
-        ("（１＋２）＊３", "9"),
-        ("3x4", "12"),
-        ("0x10", "16"),
-        ("3² + √(16)", "13"),
-        ("1,234,567 + 1", "1234568"),
-        ("max(1,234)", "234"),
-        ("sum([1, 2, 3])", "6"),
-        ("mean(1, 2)", "1.5"),
-        ("round(2.5)", "3"),
-        ("round(-2.5)", "-3"),
-        ("round(2.675, 2)", "2.68"),
-        ("round(1234, -2)", "1200"),
-        ("sqrt(0.25)", "0.5"),
-        ("2 ** 0.5", "1.4142135623731"),
-        ("gcd(12, 18) + lcm(4, 6)", "18"),
-        ("factorial(5)", "120"),
-        ("log(8, 2)", "3"),
-        ("sin(pi / 2)", "1"),
-        ("19 * 3 = ?", "57"),
-        ("1e-20", "0.00000000000000000001"),
-        ("12.50 * 2", "25"),
-        ("(-1) ** (10**100)", "1"),
-        ("+".join(["1"] * 500), "500"),
-    ],
-)
+@pytest.mark.parametrize(("expression", "value"), [
+    ("0.1 + 0.2", "0.3"), ("81 + 92", "173"), ("1/3", "0.333333333333333"), ("1/3 + 1/3 + 1/3", "1"),
+    ("2**100", str(2**100)), ("2**-2", "0.25"), ("10^3", "1000"), ("-2**2", "-4"), ("7 // 2", "3"), ("-7 % 3", "2"),
+    ("100 * 1.1**3", "133.1"), ("3 × 4 ÷ 5 − 1", "1.4"), ("3x4", "12"), ("0x10", "16"), ("3^2 + sqrt(16)", "13"),
+    ("1,234,567 + 1", "1234568"), ("max(1,234)", "234"), ("sum([1, 2, 3])", "6"), ("mean(1, 2)", "1.5"),
+    ("round(2.5)", "3"), ("round(-2.5)", "-3"), ("round(2.675, 2)", "2.68"), ("round(1234, -2)", "1200"),
+    ("sqrt(0.25)", "0.5"), ("2 ** 0.5", "1.4142135623731"), ("gcd(12, 18) + lcm(4, 6)", "18"),
+    ("factorial(5)", "120"), ("log(8, 2)", "3"), ("sin(pi / 2)", "1"), ("19 * 3 = ?", "57"),
+    ("1e-20", "0.00000000000000000001"), ("12.50 * 2", "25"), ("(-1) ** (10**100)", "1"),
+    ("+".join(["1"] * 500), "500"),
+])  # fmt: skip
 def test_values(expression: str, value: str) -> None:
     assert calculate(expression) == value
 
 
-@pytest.mark.parametrize(
-    ("expression", "words"),
-    [
-        ("1/0", "divides by zero"),
-        ("0 ** -1", "divides by zero"),
-        ("9**9**9", "power is too large"),
-        ("2**100000", "power is too large"),
-        ("10**3000 * 10**3000", "too large"),
-        ("factorial(100000)", "too large"),
-        ("1e999999999", "too large"),
-        ("exp(1000)", "too large"),
-        ("sqrt(-1)", "no value"),
-        ("(-8) ** (1/3)", "negative"),
-        ("x + 1", "x is not a number"),
-        ("f(1)", "f is not a function"),
-        ("sqrt()", "does not take 0"),
-        ("gcd(1.5, 2)", "whole number"),
-        ("__import__('os').system('x')", "only numbers"),
-        ("(1).__class__", "only numbers"),
-        ("[x for x in (1,)]", "only numbers"),
-        ("lambda: 1", "only numbers"),
-        ("True", "only numbers"),
-        ("1j", "only numbers"),
-        ("'a' * 3", "only numbers"),
-        ("1 if 2 else 3", "only numbers"),
-        ("1 < 2", "only numbers"),
-        ("3 & 1", "only + - *"),
-        ("5 €", "'€'"),
-        ("1 +", "cannot be read"),
-        ("", "cannot be read"),
-        ("007", "cannot be read"),
-        ("(" * 300 + ")" * 300, "The expression cannot be"),
-        ("-" * 999 + "1", "nested too deeply"),
-        ("1" * 1001, "too long"),
-    ],
-)
+@pytest.mark.parametrize(("expression", "words"), [
+    ("1/0", "divides by zero"), ("0 ** -1", "divides by zero"), ("9**9**9", "power is too large"),
+    ("2**100000", "power is too large"), ("10**3000 * 10**3000", "too large"), ("factorial(100000)", "too large"),
+    ("1e999999999", "too large"), ("exp(1000)", "too large"), ("sqrt(-1)", "no value"), ("(-8) ** (1/3)", "negative"),
+    ("x + 1", "x is not a known number"), ("f(1)", "f is not a known function"), ("sqrt()", "does not take 0"),
+    ("gcd(1.5, 2)", "whole number"), ("__import__('os').system('x')", "only numbers"),
+    ("(1).__class__", "only numbers"), ("[x for x in (1,)]", "only numbers"), ("lambda: 1", "only numbers"),
+    ("True", "only numbers"), ("1j", "only numbers"), ("'a' * 3", "only numbers"), ("1 if 2 else 3", "only numbers"),
+    ("1 < 2", "only numbers"), ("3 & 1", "only + - *"), ("5 €", "'€'. Write it with ASCII signs."),
+    ("（１＋２）＊３", "'（'"), ("√4", "'√'"), ("1 +", "cannot be read"), ("", "cannot be read"),
+    ("007", "cannot be read"), ("(" * 300 + ")" * 300, "The expression cannot be"),
+    ("-" * 999 + "1", "nested too deeply"), ("1" * 1001, "too long"),
+])  # fmt: skip
 def test_refusals_are_words(expression: str, words: str) -> None:
     with pytest.raises(ToolFailed) as caught:
         calculate(expression)

@@ -5,8 +5,8 @@ import zlib
 
 import pytest
 
-from surefoot.tools.body import MAX_BYTES, MAX_WIRE_BYTES, Body, read_body, text_of_body
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.call import ToolFailed
+from surefoot.tools.page import MAX_BYTES, MAX_WIRE_BYTES, Body, read_body, text_of_body
 
 pytestmark = pytest.mark.anyio
 
@@ -31,19 +31,12 @@ def raw_deflate(data: bytes) -> bytes:
 TEXT = b"some text, some more text. " * 20
 
 
-@pytest.mark.parametrize(
-    ("encoding", "data"),
-    [
-        ("", TEXT),
-        ("identity", TEXT),
-        ("gzip", gzip.compress(TEXT, mtime=0)),
-        ("GZIP", gzip.compress(TEXT, mtime=0)),
-        ("gzip", gzip.compress(TEXT[:50], mtime=0) + gzip.compress(TEXT[50:], mtime=0)),
-        ("gzip", gzip.compress(TEXT, mtime=0) + b"\0\0garbage"),
-        ("deflate", zlib.compress(TEXT)),
-        ("deflate", raw_deflate(TEXT)),
-    ],
-)
+@pytest.mark.parametrize(("encoding", "data"), [
+    ("", TEXT), ("identity", TEXT), ("gzip", gzip.compress(TEXT, mtime=0)), ("GZIP", gzip.compress(TEXT, mtime=0)),
+    ("gzip", gzip.compress(TEXT[:50], mtime=0) + gzip.compress(TEXT[50:], mtime=0)),
+    ("gzip", gzip.compress(TEXT, mtime=0) + b"\0\0garbage"), ("deflate", zlib.compress(TEXT)),
+    ("deflate", raw_deflate(TEXT)),
+])  # fmt: skip
 @pytest.mark.parametrize("size", [1, 7, 100_000])
 async def test_each_encoding(encoding: str, data: bytes, size: int) -> None:
     assert await read_body(Pieces(data, size), encoding) == Body(TEXT, is_cut=False)
@@ -76,40 +69,25 @@ async def test_a_long_answer_is_cut() -> None:
     assert not whole.is_cut
 
 
-@pytest.mark.parametrize(
-    ("kind", "data", "text"),
-    [
-        ("text/plain", "é中".encode(), "é中"),
-        ("", "é中".encode(), "é中"),
-        ("text/plain; charset=latin-1", "é“".encode("cp1252"), "é“"),
-        ("text/plain; charset=GB2312", "朱镕基".encode("gbk"), "朱镕基"),
-        ("text/plain; charset=utf-16", "é".encode("utf-16"), "é"),
-        ("text/plain; charset=ascii", b"\xef\xbb\xbfmark", "mark"),
-        ("text/html", '<meta charset="gbk"><p>中'.encode("gbk"), "中"),
-        ("text/html; charset=utf-8", b"<p>a</p><p>b", "a\n\nb"),
-        ("application/json", b'{"a": "<p>"}', '{"a": "<p>"}'),
-        ("application/ld+json; charset=utf-8", b"{}", "{}"),
-        ("", b"<!doctype html><p>x", "x"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "data", "text"), [
+    ("text/plain", "é中".encode(), "é中"), ("", "é中".encode(), "é中"),
+    ("text/plain; charset=latin-1", "é“".encode("cp1252"), "é“"),
+    ("text/plain; charset=GB2312", "朱镕基".encode("gbk"), "朱镕基"),
+    ("text/plain; charset=utf-16", "é".encode("utf-16"), "é"),
+    ("text/plain; charset=ascii", b"\xef\xbb\xbfmark", "mark"),
+    ("text/html", '<meta charset="gbk"><p>中'.encode("gbk"), "中"),
+    ("text/html; charset=utf-8", b"<p>a</p><p>b", "a\n\nb"), ("application/json", b'{"a": "<p>"}', '{"a": "<p>"}'),
+    ("application/ld+json; charset=utf-8", b"{}", "{}"), ("", b"<!doctype html><p>x", "x"),
+])  # fmt: skip
 def test_text_in_its_charset(kind: str, data: bytes, text: str) -> None:
     assert text_of_body(Body(data, is_cut=False), kind) == text
 
 
-@pytest.mark.parametrize(
-    ("kind", "data"),
-    [
-        ("image/png", b"x"),
-        ("application/octet-stream", b"x"),
-        ("application/pdf", b"x"),
-        ("text/plain", b"a\0b"),
-        ("text/plain", b"\xff\xfa"),
-        ("text/plain; charset=klingon", b"x"),
-        ("text/plain; charset=punycode", b"x"),
-        ("text/plain; charset=unicode_escape", b"x"),
-        ("text/plain; charset=hex", b"61"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "data"), [
+    ("image/png", b"x"), ("application/octet-stream", b"x"), ("application/pdf", b"x"), ("text/plain", b"a\0b"),
+    ("text/plain", b"\xff\xfa"), ("text/plain; charset=klingon", b"x"), ("text/plain; charset=punycode", b"x"),
+    ("text/plain; charset=unicode_escape", b"x"), ("text/plain; charset=hex", b"61"),
+])  # fmt: skip
 def test_what_is_no_text_is_refused(kind: str, data: bytes) -> None:
     with pytest.raises(ToolFailed, match="not text"):
         text_of_body(Body(data, is_cut=False), kind)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from surefoot.tools.clock import date_time_tool
+from surefoot.tools.builtin import date_time_tool
 from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio

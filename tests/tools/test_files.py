@@ -9,10 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.call import ToolFailed
 from surefoot.tools.files import file_tools
-from surefoot.tools.folder import opened
-from surefoot.tools.workspace import MAX_READ_BYTES, Workspace
+from surefoot.tools.workspace import MAX_READ_BYTES, Workspace, opened
 from surefoot.types.errors import ConfigError
 from surefoot.types.ports import Tool
 from surefoot.types.tools import ToolResult
@@ -211,10 +210,9 @@ class TestEscapes:
         with pytest.raises(ConfigError, match="root"):
             Workspace(root / "nowhere")
 
-    @pytest.mark.parametrize(
-        "path",
-        [".env", ".ENV.local", "src/.env", "a.pem", "b.KEY", "id_rsa", "id_rsa.pub", ".netrc", ".ssh/config", ".aws/x"],
-    )
+    @pytest.mark.parametrize("path", [
+        ".env", ".ENV.local", "src/.env", "a.pem", "b.KEY", "id_rsa", "id_rsa.pub", ".netrc", ".ssh/config", ".aws/x",
+    ])  # fmt: skip
     async def test_names_that_hold_secrets_are_refused(self, files: Files, root: Path, path: str) -> None:
         (root / path).parent.mkdir(exist_ok=True)
         (root / path).write_text("password swordfish")

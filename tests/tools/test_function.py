@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, cast
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from surefoot.tools.calling import OutcomeUnknown, ToolFailed
+from surefoot.tools.call import OutcomeUnknown, ToolFailed
 from surefoot.tools.function import FunctionTool, tool
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.ports import Tool, ToolCallContext
@@ -214,16 +214,10 @@ class TestSignatures:
         assert tool(shop, name="shop").spec.description == "Ask the shop."
         assert tool(functools.partial(shop.price, tax=0.2)).spec.name == "price"
 
-    @pytest.mark.parametrize(
-        "annotation",
-        [
-            ToolCallContext,
-            "ToolCallContext",
-            "ToolCallContext | None",
-            ToolCallContext | None,
-            Annotated[ToolCallContext, "why"],
-        ],
-    )
+    @pytest.mark.parametrize("annotation", [
+        ToolCallContext, "ToolCallContext", "ToolCallContext | None", ToolCallContext | None,
+        Annotated[ToolCallContext, "why"],
+    ])  # fmt: skip
     async def test_the_context_is_hidden_and_filled(self, annotation: object, call: Call) -> None:
         def who(x: int, ctx: Any) -> str:  # Any: the annotation is the case
             return f"{x} {ctx.idempotency_key}"
@@ -296,15 +290,12 @@ class TestSchemas:
         assert "default" not in property_of(take, "c")
         assert property_of(take, "d") == {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}
 
-    @pytest.mark.parametrize(
-        "doc",
-        [
-            "Say it.\n\nLoudly.\n\nArgs:\n    x: what to\n        say\n\nReturns:\n    nothing",
-            "Say it.\n\nLoudly.\n\nParameters\n----------\nx : str\n    what to\n    say\n",
-            "Say it.\n\nLoudly.\n\n:param x: what to say\n:returns: nothing",
-            "Say it.\n\nLoudly.\n\n@param x: what to say",
-        ],
-    )
+    @pytest.mark.parametrize("doc", [
+        "Say it.\n\nLoudly.\n\nArgs:\n    x: what to\n        say\n\nReturns:\n    nothing",
+        "Say it.\n\nLoudly.\n\nParameters\n----------\nx : str\n    what to\n    say\n",
+        "Say it.\n\nLoudly.\n\n:param x: what to say\n:returns: nothing",
+        "Say it.\n\nLoudly.\n\n@param x: what to say",
+    ])  # fmt: skip
     def test_docstrings_of_each_style(self, doc: str) -> None:
         def say(x: str) -> None: ...
 

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from surefoot import Agent, LoopConfig, MemoryJournal
 from surefoot.testing.models import ScriptedModel
-from surefoot.tools.calling import LONGEST_ERROR
+from surefoot.tools.call import LONGEST_ERROR
 from surefoot.tools.github import MOST_CHARS, github_tools
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import PreHydrationComplete
@@ -136,27 +136,20 @@ async def test_an_issue_that_is_a_pull_request_says_so(hub: Hub, call: Call) -> 
     assert "It is a pull request.\nState: open, draft" in told
 
 
-@pytest.mark.parametrize(
-    ("reference", "path"),
-    [
-        *((text, "acme/logs/issues/7") for text in ("7", "#7", " #7 ", "GH-7", "007", "PR#7")),
-        *((text, "acme/logs/issues/7") for text in ("pr \t#7", "Pull  Request\n#7", "PR\u00a0#7", "PR 7")),
-        ("Other-1/some.repo_x#7", "Other-1/some.repo_x/issues/7"),
-        ("other/...#7", "other/.../issues/7"),
-    ],
-)
+@pytest.mark.parametrize(("reference", "path"), [
+    *((text, "acme/logs/issues/7") for text in ("7", "#7", " #7 ", "GH-7", "007", "PR#7")),
+    *((text, "acme/logs/issues/7") for text in ("pr \t#7", "Pull  Request\n#7", "PR\u00a0#7", "PR 7")),
+    ("Other-1/some.repo_x#7", "Other-1/some.repo_x/issues/7"), ("other/...#7", "other/.../issues/7"),
+])  # fmt: skip
 async def test_a_reference_is_taken_as_extraction_writes_it(hub: Hub, call: Call, reference: str, path: str) -> None:
     assert (await call(tools(hub)[0], number=reference)).is_error
     assert hub.paths == [f"/repos/{path}"]
 
 
-@pytest.mark.parametrize(
-    "reference",
-    [
-        *("", "#", "seven", "-7", "7.5", "12345678", "٧", "#7#8", "acme#7", "a/b/c#7", "../x#7", "a/..#7", "a/.#7"),
-        *("a/b?x#7", "a b/c#7", "https://github.com/acme/logs/issues/7", "7\n8", "a%2Fb/c#7", "x" * 5_000),
-    ],
-)
+@pytest.mark.parametrize("reference", [
+    *("", "#", "seven", "-7", "7.5", "12345678", "٧", "#7#8", "acme#7", "a/b/c#7", "../x#7", "a/..#7", "a/.#7"),
+    *("a/b?x#7", "a b/c#7", "https://github.com/acme/logs/issues/7", "7\n8", "a%2Fb/c#7", "x" * 5_000),
+])  # fmt: skip
 async def test_what_is_no_reference_is_refused_before_any_request(hub: Hub, call: Call, reference: str) -> None:
     result = await call(tools(hub)[0], number=reference)
     assert (result.kind, result.infrastructure) == ("error", False)
@@ -220,15 +213,12 @@ class TestFailures:
         said = web.json_response({"message": "You have exceeded a secondary rate limit."}, status=403)
         assert "ask again in a minute" in (await self.failed(hub, call, said))[0]
 
-    @pytest.mark.parametrize(
-        ("status", "token", "told"),
-        [
-            (401, TOKEN, "127.0.0.1 does not accept the token for issue acme/logs#3."),
-            (401, "", "The issue acme/logs#3 may not be read without a token."),
-            (403, TOKEN, "The issue acme/logs#3 may not be read with this token."),
-            (410, TOKEN, "There is no issue acme/logs#3, or it may not be read with this token."),
-        ],
-    )
+    @pytest.mark.parametrize(("status", "token", "told"), [
+        (401, TOKEN, "127.0.0.1 does not accept the token for issue acme/logs#3."),
+        (401, "", "The issue acme/logs#3 may not be read without a token."),
+        (403, TOKEN, "The issue acme/logs#3 may not be read with this token."),
+        (410, TOKEN, "There is no issue acme/logs#3, or it may not be read with this token."),
+    ])  # fmt: skip
     async def test_a_refusal_is_no_rate_limit(self, hub: Hub, call: Call, status: int, token: str, told: str) -> None:
         headers = {"X-RateLimit-Remaining": "41", "X-RateLimit-Reset": "1714557600"}
         assert await self.failed(hub, call, web.Response(status=status, headers=headers), token) == (told, False)

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from typing_extensions import TypeAliasType
 
 from surefoot.tools.function import FunctionTool, tool
-from surefoot.tools.services import Inject
+from surefoot.tools.signature import Inject
 from surefoot.types.errors import UsageError
 from surefoot.types.messages import ToolProgress
 from surefoot.types.ports import ServiceKey, ToolCallContext
@@ -135,15 +135,10 @@ class TestForms:
         assert made.spec.injected == ("db",)
         assert await made.call({"label": 1}, given({Db: DB})) == ToolResult("1 db")
 
-    @pytest.mark.parametrize(
-        "annotation",
-        [
-            Annotated[Db, Inject("archive")],
-            "Annotated[Db, Inject('archive')]",
-            "Annotated[Db, Inject('archive')] | None",
-            Annotated[Db | None, "old ones", Inject("archive")],
-        ],
-    )
+    @pytest.mark.parametrize("annotation", [
+        Annotated[Db, Inject("archive")], "Annotated[Db, Inject('archive')]",
+        "Annotated[Db, Inject('archive')] | None", Annotated[Db | None, "old ones", Inject("archive")],
+    ])  # fmt: skip
     async def test_a_name_chooses_among_two_of_one_type(self, annotation: object, given: Provide) -> None:
         services: Mapping[ServiceKey, object] = {(Db, "archive"): Db("archive"), Db: DB}
         made = asking(annotation).bound(services.keys())
@@ -209,10 +204,9 @@ class TestForms:
 
 
 class TestOptional:
-    @pytest.mark.parametrize(
-        "annotation",
-        [Db | None, "Optional[Db]", "Annotated[Db, Inject('archive')] | None", Annotated[Db | None, "why"]],
-    )
+    @pytest.mark.parametrize("annotation", [
+        Db | None, "Optional[Db]", "Annotated[Db, Inject('archive')] | None", Annotated[Db | None, "why"],
+    ])  # fmt: skip
     async def test_one_that_is_not_registered_is_none(self, annotation: object, context: ToolCallContext) -> None:
         for services in (frozenset[ServiceKey](), frozenset[ServiceKey]({Cache})):
             made = asking(annotation).bound(services)
@@ -228,31 +222,20 @@ class TestOptional:
 
 
 class TestBinding:
-    @pytest.mark.parametrize(
-        ("annotation", "known", "why"),
-        [
-            (Db, set[ServiceKey](), "services"),
-            (Db, {Cache}, "services"),
-            (list[Db], {Db}, "holds the service Db"),
-            ("dict[str, Db]", {Db}, "holds the service Db"),
-            (list[Db] | None, {Db}, "holds the service Db"),
-            (tuple[int, dict[str, list[Db | None]]], {Db}, "holds the service Db"),
-            (Callable[[Db], int], {Db}, "holds the service Db"),
-            (list[Settings], {Settings}, "holds the service Settings"),
-            (list[Db], {FakeDb}, "holds the service FakeDb"),
-            (list[Annotated[Db, Inject("a")]], {(Db, "a")}, r"holds the service \(Db, 'a'\)"),
-            (list[Store], {Db}, "holds the service Db"),
-            (Tree, {Db}, "holds the service Db"),
-            (Many[Db], {Db}, "holds the service Db"),
-            (Db, {FakeDb, OtherDb}, "FakeDb or OtherDb"),
-            (Db | Cache, {Db, Cache}, "Cache or Db"),
-            (Db | None, {(Db, "a"), (Db, "b")}, "Inject"),
-            (Annotated[Db, Inject("c")], {Db, (Db, "b")}, r"\(Db, 'c'\)"),
-            (Annotated[Db, Inject("a")], {(FakeDb, "a"), (OtherDb, "a")}, "annotate"),
-            (Annotated[str, Inject("key")], {Db}, r"\(str, 'key'\)"),
-            ("Elsewhere", {Db}, "Elsewhere"),
-        ],
-    )
+    @pytest.mark.parametrize(("annotation", "known", "why"), [
+        (Db, set[ServiceKey](), "services"), (Db, {Cache}, "services"), (list[Db], {Db}, "holds the service Db"),
+        ("dict[str, Db]", {Db}, "holds the service Db"), (list[Db] | None, {Db}, "holds the service Db"),
+        (tuple[int, dict[str, list[Db | None]]], {Db}, "holds the service Db"),
+        (Callable[[Db], int], {Db}, "holds the service Db"),
+        (list[Settings], {Settings}, "holds the service Settings"), (list[Db], {FakeDb}, "holds the service FakeDb"),
+        (list[Annotated[Db, Inject("a")]], {(Db, "a")}, r"holds the service \(Db, 'a'\)"),
+        (list[Store], {Db}, "holds the service Db"), (Tree, {Db}, "holds the service Db"),
+        (Many[Db], {Db}, "holds the service Db"), (Db, {FakeDb, OtherDb}, "FakeDb or OtherDb"),
+        (Db | Cache, {Db, Cache}, "Cache or Db"), (Db | None, {(Db, "a"), (Db, "b")}, "Inject"),
+        (Annotated[Db, Inject("c")], {Db, (Db, "b")}, r"\(Db, 'c'\)"),
+        (Annotated[Db, Inject("a")], {(FakeDb, "a"), (OtherDb, "a")}, "annotate"),
+        (Annotated[str, Inject("key")], {Db}, r"\(str, 'key'\)"), ("Elsewhere", {Db}, "Elsewhere"),
+    ])  # fmt: skip
     def test_what_cannot_be_given_names_tool_and_parameter(
         self, annotation: object, known: set[ServiceKey], why: str
     ) -> None:

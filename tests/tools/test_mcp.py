@@ -134,20 +134,13 @@ async def test_results_are_untrusted_text(server: McpServer) -> None:
         assert (await tools["h__garbage"].call({}, CONTEXT)).content == "garbage"  # after lines that are no JSON
 
 
-@pytest.mark.parametrize(
-    ("structured", "text", "named"),
-    [
-        ({"code": "NO_CITY", "message": "no such city"}, "no such city", "tool:NO_CITY"),
-        ({"error": {"code": 17}}, "no", "tool:17"),
-        (None, '{"error": {"code": "date-in-past"}}', "tool:date-in-past"),
-        ({"error": {"code": 404}}, "no", "parameter:404"),
-        ({"code": -32602}, "no", ""),
-        ({"code": "a sentence: do as I say"}, "no", ""),
-        ({"code": True}, "no", ""),
-        ({"error": "no"}, "no", ""),
-        (None, "error 17: no", ""),
-    ],
-)
+@pytest.mark.parametrize(("structured", "text", "named"), [
+    ({"code": "NO_CITY", "message": "no such city"}, "no such city", "tool:NO_CITY"),
+    ({"error": {"code": 17}}, "no", "tool:17"), (None, '{"error": {"code": "date-in-past"}}', "tool:date-in-past"),
+    ({"error": {"code": 404}}, "no", "parameter:404"), ({"code": -32602}, "no", ""),
+    ({"code": "a sentence: do as I say"}, "no", ""), ({"code": True}, "no", ""), ({"error": "no"}, "no", ""),
+    (None, "error 17: no", ""),
+])  # fmt: skip
 def test_the_code_of_a_failure_is_what_the_server_gives(
     structured: dict[str, object] | None, text: str, named: str
 ) -> None:

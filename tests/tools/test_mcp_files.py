@@ -56,24 +56,21 @@ def test_servers_come_from_files_mappings_and_objects_together(tmp_path: Path) -
         servers_of([one, {"one": {"command": "y"}}])
 
 
-@pytest.mark.parametrize(
-    ("entry", "told"),
-    [
-        ({"command": "x", "comand": "y"}, "mcpServers.s.comand: there is no such key"),
-        ({"command": "x", "tools": {"t": {"efect": "read"}}}, "mcpServers.s.tools.t.efect: there is no such key"),
-        ({"command": "x", "tools": {"t": {"effect": "reads"}}}, "mcpServers.s.tools.t.effect: Input should be"),
-        ({"command": "x", "args": "secret"}, "mcpServers.s.args: Input should be a valid list"),
-        ({"command": "x", "timeout_s": 0}, "mcpServers.s: timeout_s=0.0: must be a finite number"),
-        ({}, "needs either a command to start or the url"),
-        ({"command": "x", "url": "http://y"}, "needs either a command to start or the url"),
-        ({"url": "ftp://y"}, "has a url that does not begin with http"),
-        ({"url": "http://y", "env": {"A": "secret"}}, "env and cwd mean nothing"),
-        ({"type": "http", "command": "x"}, "type http needs a url"),
-        ({"type": "sse", "url": "http://y"}, "mcpServers.s.type: Input should be 'stdio'"),
-        ({"command": "${NOT_SET}"}, "mcpServers.s.command: the environment variable NOT_SET is not set"),
-        ({"command": "x", "env": {"A": "secret ${1}"}}, "mcpServers.s.env.A: write a variable as"),
-    ],
-)
+@pytest.mark.parametrize(("entry", "told"), [
+    ({"command": "x", "comand": "y"}, "mcpServers.s.comand: there is no such key"),
+    ({"command": "x", "tools": {"t": {"efect": "read"}}}, "mcpServers.s.tools.t.efect: there is no such key"),
+    ({"command": "x", "tools": {"t": {"effect": "reads"}}}, "mcpServers.s.tools.t.effect: Input should be"),
+    ({"command": "x", "args": "secret"}, "mcpServers.s.args: Input should be a valid list"),
+    ({"command": "x", "timeout_s": 0}, "mcpServers.s: timeout_s=0.0: must be a finite number"),
+    ({}, "needs either a command to start or the url"),
+    ({"command": "x", "url": "http://y"}, "needs either a command to start or the url"),
+    ({"url": "ftp://y"}, "has a url that does not begin with http"),
+    ({"url": "http://y", "env": {"A": "secret"}}, "env and cwd mean nothing"),
+    ({"type": "http", "command": "x"}, "type http needs a url"),
+    ({"type": "sse", "url": "http://y"}, "mcpServers.s.type: Input should be 'stdio'"),
+    ({"command": "${NOT_SET}"}, "mcpServers.s.command: the environment variable NOT_SET is not set"),
+    ({"command": "x", "env": {"A": "secret ${1}"}}, "mcpServers.s.env.A: write a variable as"),
+])  # fmt: skip
 def test_what_cannot_be_meant_is_told_with_its_place_and_without_values(
     tmp_path: Path, entry: dict[str, object], told: str
 ) -> None:
@@ -85,15 +82,11 @@ def test_what_cannot_be_meant_is_told_with_its_place_and_without_values(
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ('{"mcpServers": {}, "servers": {}}', "there is no key 'servers' at the top"),
-        ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "the key 'a' is there twice"),
-        ('{"mcpServers": ', "is not valid JSON, line 1"),
-        ("[]", "must be an object"),
-    ],
-)
+@pytest.mark.parametrize(("text", "told"), [
+    ('{"mcpServers": {}, "servers": {}}', "there is no key 'servers' at the top"),
+    ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "the key 'a' is there twice"),
+    ('{"mcpServers": ', "is not valid JSON, line 1"), ("[]", "must be an object"),
+])  # fmt: skip
 def test_a_file_that_is_none(tmp_path: Path, text: str, told: str) -> None:
     (path := tmp_path / "mcp.json").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=told):
@@ -127,16 +120,11 @@ def _doubling(levels: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
-        (_doubling(40), {}),
-        ({"pattern": "^(a+)+$"}, "a" * 60 + "b"),
-        ({"patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}, {"a" * 60 + "b": 1}),
-        ({"uniqueItems": True}, [{"n": n} for n in range(20_000)]),
-    ],
-    ids=["doubling", "pattern", "pattern of keys", "all with all"],
-)
+@pytest.mark.parametrize(("schema", "value"), [
+    (_doubling(40), {}), ({"pattern": "^(a+)+$"}, "a" * 60 + "b"),
+    ({"patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}, {"a" * 60 + "b": 1}),
+    ({"uniqueItems": True}, [{"n": n} for n in range(20_000)]),
+], ids=["doubling", "pattern", "pattern of keys", "all with all"])  # fmt: skip
 def test_a_schema_of_others_cannot_hold_us_up(schema: dict[str, object], value: object) -> None:
     before = time.process_time()
     Validator(schema, closed=False).faults(value)

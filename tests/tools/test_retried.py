@@ -6,8 +6,7 @@ from email.message import Message
 
 import pytest
 
-from surefoot.tools.calling import ToolFailed, failure
-from surefoot.tools.retried import FIRST_WAIT_S, retried
+from surefoot.tools.call import FIRST_WAIT_S, ToolFailed, failure, retry
 from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +32,7 @@ async def made(results: Iterable[ToolResult], limit_s: float = 60.0) -> tuple[To
         calls.append(1)
         return next(left)
 
-    result = await retried(call, limit_s, clock=lambda: clock.now_s, sleep=clock.sleep)
+    result = await retry(call, limit_s, clock=lambda: clock.now_s, sleep=clock.sleep)
     return result, clock.waits, len(calls)
 
 
@@ -82,18 +81,11 @@ def test_a_status_of_overload_is_infrastructure_however_it_is_told(status: int) 
         assert failure(error).infrastructure
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        ClientError(status_code=404),
-        ClientError(code="503"),
-        ClientError(response=Response(401)),
-        Hostile(),
-        urllib.error.URLError("unknown url type"),
-        urllib.error.URLError(FileNotFoundError(2, "no such file")),
-        ToolFailed("503"),
-    ],
-)
+@pytest.mark.parametrize("error", [
+    ClientError(status_code=404), ClientError(code="503"), ClientError(response=Response(401)), Hostile(),
+    urllib.error.URLError("unknown url type"), urllib.error.URLError(FileNotFoundError(2, "no such file")),
+    ToolFailed("503"),
+])  # fmt: skip
 def test_any_other_error_is_the_calls_own(error: Exception) -> None:
     assert not failure(error).infrastructure
 

@@ -18,8 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, computed_f
 
 from surefoot.core.parse.validate import validate
 from surefoot.tools.function import tool
-from surefoot.tools.render import text_of
-from surefoot.tools.returns import is_identifier_pattern, returns_schema
+from surefoot.tools.results import is_identifier_pattern, returns_schema, text_of
 from surefoot.types.tools import ToolResult
 
 
@@ -98,42 +97,20 @@ DAY = datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=timezone(timedelta(hours=2)))
 ROW = Row("AB-1", [0.5])
 
 
-@pytest.mark.parametrize(
-    ("annotation", "values"),
-    [
-        (int, [3]),
-        (Id, [3]),
-        (float, [0.5]),
-        (bool, [True]),
-        (None, [None]),
-        (int | None, [3, None]),
-        (Literal["yes", "no", 1], ["yes", 1]),
-        (Colour, [Colour.RED]),
-        (Literal[Colour.RED], [Colour.RED]),
-        (Annotated[int, "years"], [3]),
-        (Code, ["AB-1"]),
-        (Annotated[str, StringConstraints(pattern=re.compile("^[a-f0-9]+$"))], ["beef"]),
-        (date, [date(2024, 1, 2)]),
-        (time, [time(3, 4), time(3, 4, 5, 6)]),
-        (datetime, [DAY, DAY.replace(tzinfo=None), DAY.astimezone(UTC).replace(microsecond=0)]),
-        (uuid.UUID, [uuid.UUID(int=7)]),
-        (list[int], [[], [1, 2]]),
-        (Sequence[Colour], [[Colour.BLUE]]),
-        (set[int], [{1}]),
-        (tuple[int, Colour], [(1, Colour.RED)]),
-        (tuple[int, ...], [(1, 2, 3)]),
-        (dict[int, float], [{-1: 0.5}]),
-        (dict[Literal["a", "b"], int], [{"a": 1}]),
-        (dict[Code, list[bool]], [{"AB-1": [True]}]),
-        (dict[date, int], [{date(2024, 1, 2): 1}]),
-        (Row, [ROW]),
-        (list[Row] | None, [[ROW], None]),
-        (Pair, [Pair(1, Colour.RED)]),
-        (Typed, [{"a": 1}, {"a": 1, "b": True}]),
-        (Model, [Model(code="AB-1", day=DAY.date()), Model(code="AB-1", day=DAY.date(), row=ROW)]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("annotation", "values"), [
+    (int, [3]), (Id, [3]), (float, [0.5]), (bool, [True]), (None, [None]), (int | None, [3, None]),
+    (Literal["yes", "no", 1], ["yes", 1]), (Colour, [Colour.RED]), (Literal[Colour.RED], [Colour.RED]),
+    (Annotated[int, "years"], [3]), (Code, ["AB-1"]),
+    (Annotated[str, StringConstraints(pattern=re.compile("^[a-f0-9]+$"))], ["beef"]), (date, [date(2024, 1, 2)]),
+    (time, [time(3, 4), time(3, 4, 5, 6)]),
+    (datetime, [DAY, DAY.replace(tzinfo=None), DAY.astimezone(UTC).replace(microsecond=0)]),
+    (uuid.UUID, [uuid.UUID(int=7)]), (list[int], [[], [1, 2]]), (Sequence[Colour], [[Colour.BLUE]]),
+    (set[int], [{1}]), (tuple[int, Colour], [(1, Colour.RED)]), (tuple[int, ...], [(1, 2, 3)]),
+    (dict[int, float], [{-1: 0.5}]), (dict[Literal["a", "b"], int], [{"a": 1}]),
+    (dict[Code, list[bool]], [{"AB-1": [True]}]), (dict[date, int], [{date(2024, 1, 2): 1}]), (Row, [ROW]),
+    (list[Row] | None, [[ROW], None]), (Pair, [Pair(1, Colour.RED)]), (Typed, [{"a": 1}, {"a": 1, "b": True}]),
+    (Model, [Model(code="AB-1", day=DAY.date()), Model(code="AB-1", day=DAY.date(), row=ROW)]),
+], ids=str)  # fmt: skip
 def test_a_closed_type_has_a_schema_that_its_rendered_values_fit(annotation: object, values: list[object]) -> None:
     schema = returns_schema(annotation)
     assert schema is not None

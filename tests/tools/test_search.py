@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.tools.search import Found, best_lines
-from surefoot.tools.words import Query
+from surefoot.tools.search import Found, Query, best_lines
 from surefoot.tools.workspace import Workspace
 
 HISTORY = """# The town
@@ -32,19 +31,15 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("query", "line"),
-    [
-        ("When was the bridge built?", "town.md:5: The bridge opened in 1932."),
-        ("market day", "town.md:3: The market is held on Mondays."),
-        ("how long is it, in metres, across the river", "town.md:6: It is 310 metres long and crosses the river."),
-        ("people walking over bridges", "town.md:7: Many people walk over the bridge each day."),
-        ("population of the city of Rome", "cities.csv:3: Rome,2800000"),
-        ("大桥是什么时候建成的", "zh.txt:1: 南京长江大桥于1968年建成通车。"),
-        ("博物馆", "zh.txt:3: 博物馆周一闭馆。"),
-        ("PAINTERS", "town.md:8: The bridge is painted every ten years by the town's painters."),
-    ],
-)
+@pytest.mark.parametrize(("query", "line"), [
+    ("When was the bridge built?", "town.md:5: The bridge opened in 1932."),
+    ("market day", "town.md:3: The market is held on Mondays."),
+    ("how long is it, in metres, across the river", "town.md:6: It is 310 metres long and crosses the river."),
+    ("people walking over bridges", "town.md:7: Many people walk over the bridge each day."),
+    ("population of the city of Rome", "cities.csv:3: Rome,2800000"),
+    ("大桥是什么时候建成的", "zh.txt:1: 南京长江大桥于1968年建成通车。"), ("博物馆", "zh.txt:3: 博物馆周一闭馆。"),
+    ("PAINTERS", "town.md:8: The bridge is painted every ten years by the town's painters."),
+])  # fmt: skip
 def test_the_best_line_is_found_and_shown_first_or_beside_its_neighbours(root: Path, query: str, line: str) -> None:
     assert line in search(root, query, limit=10).lines[:5]
     assert search(root, query, limit=1).lines == (line,)

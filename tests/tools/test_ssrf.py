@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.call import ToolFailed
 from surefoot.tools.web import MAX_HOPS, Resolve, checked_hop, web_fetch_tool
 from surefoot.types.tools import ToolResult
 

@@ -22,7 +22,7 @@ from surefoot.journal.heads import heads_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.providers import resolve
 from surefoot.tools.builtin import builtin_tools
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import FunctionTool
 from surefoot.tools.workspace import Place, Workspace
 from surefoot.types.config import LoopConfig

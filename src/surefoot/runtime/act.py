@@ -20,9 +20,8 @@ from surefoot.core.trail import outcome
 from surefoot.runtime.deadline import Late, within
 from surefoot.runtime.line import Line
 from surefoot.tools.attempts import after_left
-from surefoot.tools.calling import as_exception, failure, is_stopping
+from surefoot.tools.call import as_exception, failure, is_stopping, retry
 from surefoot.tools.function import FunctionTool
-from surefoot.tools.retried import retried
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, DoubtSettled, Event
 from surefoot.types.ports import Tool, ToolCallContext
@@ -56,7 +55,7 @@ async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
         return tool.call(_handed(call), context)
 
     may_retry = _is_function(tool) and call.spec.may_repeat and not _is_planned(state)  # others know best themselves
-    work: Callable[[], Awaitable[object]] = partial(retried, once, limit_s) if may_retry else once
+    work: Callable[[], Awaitable[object]] = partial(retry, once, limit_s) if may_retry else once
     key = context.idempotency_key
     try:
         with line:

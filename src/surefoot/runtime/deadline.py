@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from surefoot.tools.attempts import goes_on
-from surefoot.tools.calling import Raised, is_stopping
+from surefoot.tools.call import Raised, is_stopping
 
 _LOG = logging.getLogger("surefoot")
 

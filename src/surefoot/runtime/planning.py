@@ -22,7 +22,7 @@ from surefoot.core.select.shortlist import CANDIDATES, Hit, blended, meanings, r
 from surefoot.core.state import State
 from surefoot.core.text import clean
 from surefoot.core.view import REQUIRED_ONLY
-from surefoot.tools.calling import called, is_async, is_stopping
+from surefoot.tools.call import called, is_async, is_stopping
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
 from surefoot.types.events import Event, InStep, ModelFailed, ModelTraitLearnt, ToolsShortlisted
 from surefoot.types.messages import ModelMessage, ModelRequest

@@ -31,8 +31,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
 from typing import cast
 
-from surefoot.tools.calling import ToolFailed, is_stopping
-from surefoot.tools.services import NO_SERVICE, is_class, key_text
+from surefoot.tools.call import ToolFailed, is_stopping
+from surefoot.tools.signature import NO_SERVICE, is_class, key_text
 from surefoot.types.errors import UsageError
 from surefoot.types.ports import ServiceKey, ToolCallContext
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal, assert_never, cast, get_args
 
 from surefoot.core.text import json_text
-from surefoot.tools.calling import called, is_async
+from surefoot.tools.call import called, is_async
 from surefoot.types.errors import ModelError, ModelTimeout, ModelUnreachable
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, NativeCall, TextDelta, Usage
 from surefoot.types.ports import Model

@@ -14,7 +14,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import reduce
 
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import tool
 from surefoot.types.ports import Tool
 
@@ -27,26 +27,7 @@ SHOWN_DIGITS = 15
 Number = Fraction | float
 _Function = Callable[[Sequence[Number]], Number]
 
-_SIGNS = str.maketrans(
-    {
-        **dict.fromkeys("×✕✖⋅·∙∗", "*"),
-        **dict.fromkeys("÷∕⁄", "/"),
-        **dict.fromkeys("−–—‐‑", "-"),
-        **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
-        "\u3000": " ",
-        "\u00a0": " ",
-        "，": ",",
-        "、": ",",
-        "【": "(",
-        "】": ")",
-        "^": "**",
-        "²": "**2",
-        "³": "**3",
-        "π": "pi",
-        "√": "sqrt",
-        "＾": "**",
-    }
-)
+_SIGNS = str.maketrans({"×": "*", "÷": "/", "−": "-", "\u00a0": " ", "^": "**"})
 _GROUPS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _TIMES = re.compile(r"(?<=[\d)])(?<!\b0)\s*[xX]\s*(?=[\d(])")
 _CONSTANTS: Mapping[str, float] = {"pi": math.pi, "e": math.e, "tau": math.tau}
@@ -76,88 +57,58 @@ def calculate(expression: str) -> str:
     """The value of an expression as text. Raises `ToolFailed`; takes at most some tens of milliseconds."""
     if len(expression) > MAX_CHARS:
         raise ToolFailed("The expression is too long. Work it out in parts.")
-    try:
-        text = _plain(expression)
-        return _shown(_value(ast.parse(text, mode="eval").body, text))
-    except _Wrong as error:
-        raise ToolFailed(f"The expression cannot be worked out: {error}.") from None
-    except ZeroDivisionError:
-        raise ToolFailed("The expression cannot be worked out: it divides by zero.") from None
-    except OverflowError:
-        raise ToolFailed("The expression cannot be worked out: a number in it is too large.") from None
-    except (RecursionError, MemoryError):
-        raise ToolFailed("The expression cannot be worked out: it is nested too deeply.") from None
-    except (SyntaxError, ValueError):
-        raise ToolFailed("The expression cannot be read. Give only numbers, signs, brackets and functions.") from None
-
-
-def _plain(expression: str) -> str:
-    """Signs of other scripts as Python has them, on one line."""
     text = " ".join(expression.translate(_SIGNS).split()).removesuffix("?").rstrip().removesuffix("=").rstrip()
-    if not text.isascii():
-        odd = next(each for each in text if not each.isascii())
-        raise _Wrong(f"it holds {odd!r}, which is no sign of arithmetic")
     if not re.search(r"[A-Za-z_]\s*\(", text):  # between the arguments of a function a comma is a comma
         text = _GROUPS.sub(lambda group: group[0].replace(",", ""), text)
-    return _TIMES.sub(" * ", text)
+    text = _TIMES.sub(" * ", text)
+    if odd := next((each for each in text if not each.isascii()), ""):
+        raise ToolFailed(f"The expression cannot be worked out: it holds {odd!r}. Write it with ASCII signs.")
+    try:
+        return _shown(_value(ast.parse(text, mode="eval").body, text))
+    except _Wrong as error:
+        why = str(error)
+    except ZeroDivisionError:
+        why = "it divides by zero"
+    except OverflowError:
+        why = "a number in it is too large"
+    except (RecursionError, MemoryError):
+        why = "it is nested too deeply"
+    except (SyntaxError, ValueError):
+        raise ToolFailed("The expression cannot be read. Give only numbers, signs, brackets and functions.") from None
+    raise ToolFailed(f"The expression cannot be worked out: {why}.")
 
 
 def _value(node: ast.expr, text: str) -> Number:
     match node:
-        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
-            return _literal(node, text)
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return _bounded(Fraction(value) if isinstance(value, int) else _decimal(node, text))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_value(operand, text)
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return _value(operand, text)
         case ast.BinOp(left=left, op=op, right=right):
-            return _bounded(_combined(op, _value(left, text), _value(right, text)))
+            if (work := _OPERATORS.get(type(op))) is None:
+                raise _Wrong("only + - * / // % and ** can be used")
+            return _bounded(work(_value(left, text), _value(right, text)))
         case ast.Name(id=name) if name.lower() in _CONSTANTS:
             return _CONSTANTS[name.lower()]
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
-            return _bounded(_applied(name.lower(), [_value(each, text) for each in _members(arguments)]))
         case ast.Name(id=name):
-            raise _Wrong(f"{name} is not a number that is known")
+            raise _Wrong(f"{name} is not a known number")
+        case ast.Call(func=ast.Name(id=name), args=[ast.List(elts=members) | ast.Tuple(elts=members)], keywords=[]):
+            return _applied(name.lower(), [_value(each, text) for each in members])
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+            return _applied(name.lower(), [_value(each, text) for each in arguments])
         case _:
             raise _Wrong("only numbers, signs, brackets and functions can stand in it")
 
 
-def _literal(node: ast.Constant, text: str) -> Fraction:
+def _decimal(node: ast.expr, text: str) -> Fraction:
     """A number as written: a float in between would lose the exact tenths."""
-    if isinstance(node.value, int):
-        return _bounded_fraction(Fraction(node.value))
     written = text[node.col_offset : node.end_col_offset].replace("_", "")
     exponent = re.search(r"[eE]([+-]?\d+)$", written)
     if exponent and abs(int(exponent[1])) > MAX_CHARS:
         raise _Wrong("a number in it is too large or too small")
-    return _bounded_fraction(Fraction(written))
-
-
-def _members(arguments: list[ast.expr]) -> list[ast.expr]:
-    """The arguments of a function; one list or tuple stands for its members."""
-    if len(arguments) == 1 and isinstance(arguments[0], (ast.List, ast.Tuple)):
-        return arguments[0].elts
-    return arguments
-
-
-def _combined(op: ast.operator, left: Number, right: Number) -> Number:
-    match op:
-        case ast.Add():
-            return left + right
-        case ast.Sub():
-            return left - right
-        case ast.Mult():
-            return left * right
-        case ast.Div():
-            return left / right
-        case ast.FloorDiv():
-            return Fraction(left // right)
-        case ast.Mod():
-            return left % right
-        case ast.Pow():
-            return _power(left, right)
-        case _:
-            raise _Wrong("only + - * / // % and ** can be used")
+    return Fraction(written)
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -186,17 +137,17 @@ def _real(work: Callable[[], float | complex]) -> float:
     except ValueError:
         raise _Wrong("a function in it has no value there") from None
     if isinstance(value, complex):
-        raise _Wrong("the root of a negative number is no real number")
+        raise _Wrong("the root of a negative number is not a real number")
     return value
 
 
 def _applied(name: str, values: list[Number]) -> Number:
     if (known := _FUNCTIONS.get(name)) is None:
-        raise _Wrong(f"{name} is not a function that is known")
+        raise _Wrong(f"{name} is not a known function")
     least, most, function = known
     if not least <= len(values) <= most:
         raise _Wrong(f"{name} does not take {len(values)} numbers")
-    return function(values)
+    return _bounded(function(values))
 
 
 def _floating(function: Callable[[float], float]) -> tuple[int, int, _Function]:
@@ -229,6 +180,15 @@ def _logarithm(values: Sequence[Number]) -> Number:
     return _real(lambda: math.log(*(float(each) for each in values)))
 
 
+_OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: lambda left, right: left + right,
+    ast.Sub: lambda left, right: left - right,
+    ast.Mult: lambda left, right: left * right,
+    ast.Div: lambda left, right: left / right,
+    ast.FloorDiv: lambda left, right: Fraction(left // right),
+    ast.Mod: lambda left, right: left % right,
+    ast.Pow: _power,
+}
 _MANY = MAX_CHARS
 _FUNCTIONS: Mapping[str, tuple[int, int, _Function]] = {  # the fewest and the most numbers that each takes
     "sqrt": (1, 1, lambda values: _root(values[0])),
@@ -265,11 +225,7 @@ def _lcm(left: Number, right: Number) -> Number:
 
 
 def _bounded(value: Number) -> Number:
-    return _bounded_fraction(value) if isinstance(value, Fraction) else value
-
-
-def _bounded_fraction(value: Fraction) -> Fraction:
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
+    if isinstance(value, Fraction) and max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
         raise _Wrong("a number in it becomes too large")
     return value
 

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
-from surefoot.tools.calling import begun, value_of
+from surefoot.tools.call import begun, value_of
 
 PROBE_OF = "probe of "
 """How the name of a function begins that is a probe."""

@@ -6,11 +6,19 @@ import difflib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
-from surefoot.tools.calling import ToolFailed
-from surefoot.tools.folder import Entry, Folder
+from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import tool
 from surefoot.tools.search import Query, best_lines
-from surefoot.tools.workspace import DEEPEST_PATH, HISTORY_NAMES, MAX_READ_BYTES, NotThere, Place, Workspace
+from surefoot.tools.workspace import (
+    DEEPEST_PATH,
+    HISTORY_NAMES,
+    MAX_READ_BYTES,
+    Entry,
+    Folder,
+    NotThere,
+    Place,
+    Workspace,
+)
 from surefoot.types.ports import Tool
 from surefoot.types.tools import ToolResult
 
@@ -40,7 +48,8 @@ def _file_list(workspace: Workspace) -> Tool:
                 if len(lines) == MAX_LISTED:
                     lines.append("(there is more; list one of the folders)")
                     break
-                lines.append(_line(shown, entry))
+                size = f"{entry.size} bytes" if entry.kind == "file" else entry.kind
+                lines.append(f"{shown}/" if entry.kind == "folder" else f"{shown} ({size})")
         return "\n".join(lines) or "(the folder is empty)"
 
     return file_list
@@ -63,7 +72,12 @@ def _file_read(workspace: Workspace) -> Tool:
         if text is None:
             raise ToolFailed(f"{place.shown} is not text.")
         if start_line is not None or lines is not None:
-            text = _window(text, start_line or 1, lines)
+            every, start = text.splitlines(keepends=True), start_line or 1
+            if start < 1 or (lines is not None and lines < 1):
+                raise ToolFailed("Lines count from one. Give start_line and lines above zero.")
+            if start > len(every):
+                raise ToolFailed(f"The file has only {len(every)} lines. Give a smaller start_line.")
+            text = "".join(every[start - 1 : None if lines is None else start - 1 + lines])
         if size > len(data):
             text += f"\n(only the first {MAX_READ_BYTES} of {size} bytes of the file can be read)"
         return ToolResult(text, source=place.shown)
@@ -138,46 +152,23 @@ def _walk(workspace: Workspace, folder: Folder, above: str, *, deep: bool) -> It
                 continue
 
 
-def _line(shown: str, entry: Entry) -> str:
-    match entry.kind:
-        case "folder":
-            return f"{shown}/"
-        case "file":
-            return f"{shown} ({entry.size} bytes)"
-        case _:
-            return f"{shown} ({entry.kind})"
-
-
-def _window(text: str, start_line: int, lines: int | None) -> str:
-    every = text.splitlines(keepends=True)
-    if start_line < 1 or (lines is not None and lines < 1):
-        raise ToolFailed("Lines count from one. Give start_line and lines above zero.")
-    if start_line > len(every):
-        raise ToolFailed(f"The file has only {len(every)} lines. Give a smaller start_line.")
-    end = None if lines is None else start_line - 1 + lines
-    return "".join(every[start_line - 1 : end])
-
-
 @contextmanager
 def _explained(workspace: Workspace, place: Place) -> Generator[None]:
-    """Adds to "there is no such file" what there is nearby, so that the model can mend its path."""
+    """Adds to "there is no such file" the names in the nearest folder that exists, the most alike first."""
     try:
         yield
     except NotThere as error:
-        raise ToolFailed(f"{error} {_nearby(workspace, place)}") from error
-
-
-def _nearby(workspace: Workspace, place: Place) -> str:
-    """The names in the nearest folder that exists, the most alike first."""
-    for depth in range(len(place.parts) - 1, -1, -1):
-        parts = place.parts[:depth]
-        try:
-            with workspace.folder(place, parts) as folder:
-                names = [f"{each.name}/" if each.kind == "folder" else each.name for each in folder.entries()]
-        except ToolFailed:
-            continue
-        alike = difflib.get_close_matches(place.parts[depth], names[:1000], n=5, cutoff=0.4)
-        shown = [*alike, *(name for name in names if name not in alike)][:20]
-        where = "/".join(parts) or "the workspace"
-        return f"In {where} there are: {', '.join(shown)}." if shown else f"There is nothing in {where}."
-    return ""
+        nearby = ""
+        for depth in range(len(place.parts) - 1, -1, -1):
+            parts = place.parts[:depth]
+            try:
+                with workspace.folder(place, parts) as folder:
+                    names = [f"{each.name}/" if each.kind == "folder" else each.name for each in folder.entries()]
+            except ToolFailed:
+                continue
+            alike = difflib.get_close_matches(place.parts[depth], names[:1000], n=5, cutoff=0.4)
+            shown = [*alike, *(name for name in names if name not in alike)][:20]
+            where = "/".join(parts) or "the workspace"
+            nearby = f"In {where} there are: {', '.join(shown)}." if shown else f"There is nothing in {where}."
+            break
+        raise ToolFailed(f"{error} {nearby}") from error

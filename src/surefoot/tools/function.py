@@ -14,22 +14,18 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Generic, ParamSpec, TypeVar, overload
+from dataclasses import dataclass, replace
+from typing import Generic, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from surefoot.tools.attempts import PROBE_OF, Attempts, NotBegun, awaited
-from surefoot.tools.calling import called, called_within, failure, is_async
-from surefoot.tools.declared import Declared, Guarded, Planned
-from surefoot.tools.docstring import read_docstring
-from surefoot.tools.render import text_of
-from surefoot.tools.returns import returns_schema
+from surefoot.tools.call import called, called_within, failure, is_async
+from surefoot.tools.results import returns_schema, text_of
 from surefoot.tools.schema import Convert, arguments_of
 from surefoot.tools.signature import (
     REQUIRED,
-    Parameter,
     Parameters,
-    Written,
     is_text,
+    read_docstring,
     read_signature,
     resolve,
     returned,
@@ -64,18 +60,24 @@ class _Contract:
 class FunctionTool(Generic[P, R]):
     """A function that a model can call; it stays callable as before.
 
-    Made by `tool`. The schema is built at the first use of `spec`, which raises `UsageError` when a type cannot be
+    Made by `tool`. `declared` is what is said of it beyond its function; a name or description "" there means the
+    function's own. The schema is built at the first use of `spec`, which raises `UsageError` when a type cannot be
     resolved, has no JSON Schema, or asks for a service; `bound` says which services there are.
     """
 
     def __init__(
         self,
         fn: Callable[P, R],
-        declared: Declared,
+        declared: ToolSpec,
         probe: Callable[..., object] | None = None,
         local_names: Mapping[str, object] = types.MappingProxyType({}),
     ) -> None:
-        self.name = _checked_name(declared.name or _name_of(fn))
+        inner = _unwrapped(fn)
+        self.name = declared.name or str(getattr(inner, "__name__", type(inner).__name__))
+        is_name = f"_{self.name.replace('-', '_').replace('.', '_')}".isidentifier()  # letters of any script
+        if not self.name or len(self.name) > LONGEST_NAME or not is_name:
+            use = f"use 1 to {LONGEST_NAME} letters, digits, `_`, `-` or `.`; give another with tool(name=…)"
+            raise UsageError(f"tool name {self.name!r}: {use}")
         self._fn = fn
         self._declared = declared
         self._on_loop = is_async(fn)
@@ -85,9 +87,14 @@ class FunctionTool(Generic[P, R]):
         self._written = read_signature(fn, self.name)
         self._known = ALWAYS_KNOWN
         self._contract: _Contract | None = None
-        self._local_names = _names_used(self._written, local_names)
+        annotations = (self._written.returns, *(each.annotation for each in self._written.parameters))
+        mentioned = " ".join(str(each) for each in annotations if is_text(each))
+        # Of the names where it was decorated only those that it mentions: no frame is kept alive.
+        self._local_names = {name: value for name, value in local_names.items() if name in mentioned}
         self._probe = probe
-        self._probe_parameters = _parameters_of_probe(probe, self.name) if probe else ()
+        # The types of a probe's parameters are the tool's, so that it may be a lambda.
+        asked = read_signature(probe, f"probe of {self.name}", needs_types=False).parameters if probe else ()
+        self._probe_parameters = asked
         if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
             raise UsageError(f"tool {self.name!r} gives a stream, but a call has one result; return a list")
         # Without the attributes of `fn`: those of a tool made a tool again would replace what is declared here.
@@ -113,7 +120,7 @@ class FunctionTool(Generic[P, R]):
         may mean several, or cannot be resolved. Source: spec/reasoners.md, section 4.
         """
         known = self._known | services
-        parameters = self._resolved(known)
+        parameters = resolve(self._fn, self.name, self._written.parameters, self._local_names, known)
         tool = self
         if self._probe or any(key not in self._known for key in parameters.injected.values()):
             tool = copy.copy(self)
@@ -158,7 +165,10 @@ class FunctionTool(Generic[P, R]):
         contract = self._made_contract()
         asked = self._asked_by_probe(self._probe)
         untyped = {each.name: contract.services[each.name] for each in asked.model if each.name in contract.services}
-        given = self._filled(asked, _keywords(arguments, contract))
+        defaults = {each.name: each.default for each in self._written.parameters if each.default is not REQUIRED}
+        sent = defaults | _keywords(arguments, contract)
+        given: dict[str, object] = {each.name: None for each in asked.absent if each.default is REQUIRED}
+        given |= {each.name: sent[each.name] for each in (*asked.model, *asked.absent) if each.name in sent}
         given |= await _provided({**untyped, **asked.injected}.items(), context)
         if is_async(self._probe):
             value = await called(self._probe, given, on_loop=True)
@@ -174,14 +184,6 @@ class FunctionTool(Generic[P, R]):
         found = (self._attempts.running(key) if uses_some else None, self._probes.running(key))
         return tuple(attempt for attempt in found if attempt is not None)
 
-    def _filled(self, asked: Parameters, keywords: Mapping[str, object]) -> dict[str, object]:
-        """What a probe is given besides services: arguments of the call, else the tool's defaults, else None."""
-        defaults = {each.name: each.default for each in self._written.parameters if each.default is not REQUIRED}
-        known = {**defaults, **keywords}
-        given = {each.name: known[each.name] for each in (*asked.model, *asked.absent) if each.name in known}
-        absent = (each.name for each in asked.absent if each.default is REQUIRED)
-        return {**dict.fromkeys(absent), **given}
-
     async def _result_of_running(self, context: ToolCallContext) -> ToolResult | None:
         """The result of an attempt at the same call that still runs; None when there is none."""
         while (attempt := self._attempts.running(context.idempotency_key)) is not None:
@@ -193,102 +195,68 @@ class FunctionTool(Generic[P, R]):
                 return failure(error)
         return None
 
-    def _resolved(self, known: frozenset[ServiceKey]) -> Parameters:
-        return resolve(self._fn, self.name, self._written.parameters, self._local_names, known)
-
     def _asked_by_probe(self, probe: Callable[..., object]) -> Parameters:
         return resolve(probe, f"probe of {self.name}", self._probe_parameters, self._local_names, self._known)
 
     def _made_contract(self) -> _Contract:
         if self._contract is None:
-            self._contract = self._built(self._resolved(self._known))
+            written = self._written.parameters
+            self._contract = self._built(resolve(self._fn, self.name, written, self._local_names, self._known))
         return self._contract
 
     def _built(self, parameters: Parameters) -> _Contract:
-        self._check_probe(parameters)
-        said = self._declared
-        description, of_parameters = read_docstring(_docstring_of(self._fn))
+        if self._probe is not None:
+            taken = {each.name for each in (*parameters.model, *parameters.absent)} | {*parameters.injected}
+            if unknown := {each.name for each in self._asked_by_probe(self._probe).model} - taken:
+                asks = f"its probe asks for {sorted(unknown)}, which the tool does not take"
+                raise UsageError(f"tool {self.name!r}: {asks}")
+        inner = _unwrapped(self._fn)
+        docstring = inner.__doc__
+        if not isinstance(inner, type) and not hasattr(inner, "__name__"):  # an object speaks through `__call__` first
+            docstring = type(inner).__call__.__doc__ or docstring
+        description, of_parameters = read_docstring(docstring)
         arguments = arguments_of(self.name, parameters.model, of_parameters)
         absent = (*parameters.absent, *arguments.absent)
         hidden = {*parameters.injected, *(each.name for each in absent)}
-        spec = ToolSpec(
+        spec = replace(
+            self._declared,
             name=self.name,
-            description=said.description or description,
+            description=self._declared.description or description,
             parameters=arguments.schema,
-            effect=said.effect,
-            idempotent=said.idempotent or said.effect == "read",
-            polling=said.polling,
-            finish=said.finish,
-            verified=said.verified,
             has_probe=self._probe is not None,
-            timeout_s=said.timeout_s,
             injected=tuple(each.name for each in self._written.parameters if each.name in hidden),
             returns=returns_schema(returned(self._fn, self._written, self._local_names)),
-            declared=said.guarded.declared,
-            egress=said.guarded.egress,
-            private=said.guarded.private,
-            roles=said.guarded.roles,
-            sensitive=said.guarded.sensitive,
-            trusted_fields=said.guarded.trusted_fields,
-            category=said.planned.category,
-            exclusive=said.planned.exclusive,
-            empty_ok=said.planned.empty_ok,
         )
         nulls = tuple(each.name for each in absent if each.default is REQUIRED)
         return _Contract(spec, arguments.converters, parameters.injected, nulls)
 
-    def _check_probe(self, parameters: Parameters) -> None:
-        if self._probe is None:
-            return
-        taken = {each.name for each in (*parameters.model, *parameters.absent)} | {*parameters.injected}
-        if unknown := {each.name for each in self._asked_by_probe(self._probe).model} - taken:
-            raise UsageError(f"tool {self.name!r}: its probe asks for {sorted(unknown)}, which the tool does not take")
+
+class _Options(TypedDict, total=False):
+    """What `tool` can be told; the function itself says what each means."""
+
+    effect: Effect | None
+    idempotent: bool
+    polling: bool
+    finish: bool
+    verified: bool
+    egress: bool
+    private: bool
+    category: str
+    exclusive: bool
+    empty_ok: bool
+    roles: Mapping[str, Role]
+    sensitive: Sequence[str]
+    trusted_fields: Sequence[str]
+    timeout_s: float | None
+    name: str
+    description: str
+    probe: Callable[..., object] | None
 
 
 @overload
-def tool(
-    fn: Callable[P, R],
-    /,
-    *,
-    effect: Effect | None = ...,
-    idempotent: bool = ...,
-    polling: bool = ...,
-    finish: bool = ...,
-    verified: bool = ...,
-    egress: bool = ...,
-    private: bool = ...,
-    category: str = ...,
-    exclusive: bool = ...,
-    empty_ok: bool = ...,
-    roles: Mapping[str, Role] = ...,
-    sensitive: Sequence[str] = ...,
-    trusted_fields: Sequence[str] = ...,
-    timeout_s: float | None = ...,
-    name: str = ...,
-    description: str = ...,
-    probe: Callable[..., object] | None = ...,
-) -> FunctionTool[P, R]: ...
+def tool(fn: Callable[P, R], /, **options: Unpack[_Options]) -> FunctionTool[P, R]: ...
 @overload
-def tool(
-    *,
-    effect: Effect | None = ...,
-    idempotent: bool = ...,
-    polling: bool = ...,
-    finish: bool = ...,
-    verified: bool = ...,
-    egress: bool = ...,
-    private: bool = ...,
-    category: str = ...,
-    exclusive: bool = ...,
-    empty_ok: bool = ...,
-    roles: Mapping[str, Role] = ...,
-    sensitive: Sequence[str] = ...,
-    trusted_fields: Sequence[str] = ...,
-    timeout_s: float | None = ...,
-    name: str = ...,
-    description: str = ...,
-    probe: Callable[..., object] | None = ...,
-) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def tool(**options: Unpack[_Options]) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
     fn: Callable[P, R] | None = None,
     /,
@@ -330,10 +298,19 @@ def tool(
         raise ConfigError("roles", unknown, f"must be of {', '.join(typing.get_args(Role))}")
     if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s > 0):
         raise ConfigError("timeout_s", timeout_s, "must be a finite number of seconds above zero")
-    about = Guarded(effect is not None, egress, private, dict(roles), tuple(sensitive), tuple(trusted_fields))
-    planned = Planned(category, exclusive, empty_ok)
-    declared = Declared(
-        effect or "write", idempotent, polling, finish, verified, timeout_s, name, description, about, planned
+    declared = ToolSpec(
+        *(name, description, dict[str, object](), effect or "write", idempotent or effect == "read", polling, finish),
+        verified=verified,
+        timeout_s=timeout_s,
+        declared=effect is not None,
+        egress=egress,
+        private=private,
+        roles=dict(roles),
+        sensitive=tuple(sensitive),
+        trusted_fields=tuple(trusted_fields),
+        category=category,
+        exclusive=exclusive,
+        empty_ok=empty_ok,
     )
     frame = inspect.currentframe()
     caller = frame.f_back if frame else None
@@ -341,18 +318,6 @@ def tool(
     if fn is not None:
         return FunctionTool(fn, declared, probe, local_names)
     return lambda decorated: FunctionTool(decorated, declared, probe, local_names)
-
-
-def _names_used(written: Written, local_names: Mapping[str, object]) -> Mapping[str, object]:
-    """Of the names where a tool was decorated only those that its annotations mention: no frame is kept alive."""
-    annotations = (written.returns, *(each.annotation for each in written.parameters))
-    mentioned = " ".join(str(each) for each in annotations if is_text(each))
-    return {name: value for name, value in local_names.items() if name in mentioned}
-
-
-def _parameters_of_probe(probe: Callable[..., object], name: str) -> tuple[Parameter, ...]:
-    """They are the tool's, which has their types, so that a probe may be a lambda."""
-    return read_signature(probe, f"probe of {name}", needs_types=False).parameters
 
 
 def _keywords(arguments: Mapping[str, object], contract: _Contract) -> dict[str, object]:
@@ -375,25 +340,8 @@ def _rendered(value: object) -> ToolResult:
     return ToolResult(text_of(value), structured=value is not None and not isinstance(value, str | bytes))
 
 
-def _name_of(fn: Callable[..., object]) -> str:
+def _unwrapped(fn: Callable[..., object]) -> Callable[..., object]:
+    """The function in a `partial`, whose own docstring tells nothing of it."""
     while isinstance(fn, functools.partial):
         fn = fn.func
-    return str(getattr(fn, "__name__", type(fn).__name__))
-
-
-def _docstring_of(fn: Callable[..., object]) -> str | None:
-    """A callable object speaks through `__call__` first; the docstring of `partial` tells nothing of the function."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    if not isinstance(fn, type) and not hasattr(fn, "__name__"):
-        return type(fn).__call__.__doc__ or fn.__doc__
-    return fn.__doc__
-
-
-def _checked_name(name: str) -> str:
-    """Letters of any script, digits, `_`, `-` and `.`."""
-    if len(name) <= LONGEST_NAME and name and f"_{name.replace('-', '_').replace('.', '_')}".isidentifier():
-        return name
-    raise UsageError(
-        f"tool name {name!r}: use 1 to {LONGEST_NAME} letters, digits, `_`, `-` or `.`; give another with tool(name=…)"
-    )
+    return fn

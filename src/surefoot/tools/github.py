@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-from surefoot.tools.addresses import is_this_machine, plain_host
-from surefoot.tools.body import MAX_WIRE_BYTES, read_body
-from surefoot.tools.calling import ToolFailed, called, code_of, failure
+from surefoot.tools.call import ToolFailed, called, code_of, failure
 from surefoot.tools.function import tool
+from surefoot.tools.page import MAX_WIRE_BYTES, read_body
 from surefoot.tools.web import (
     MAX_HOPS,
     REDIRECTS,
@@ -26,7 +25,9 @@ from surefoot.tools.web import (
     Resolve,
     allowed_host,
     checked_hop,
+    is_this_machine,
     parsed_url,
+    plain_host,
     session_for,
     system_resolve,
 )

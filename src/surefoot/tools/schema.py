@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast
 
 import orjson
 
-from surefoot.tools.calling import ToolFailed
-from surefoot.tools.services import has_classes_only
-from surefoot.tools.signature import REQUIRED, Parameter
+from surefoot.tools.call import ToolFailed
+from surefoot.tools.signature import REQUIRED, Parameter, has_classes_only
 from surefoot.types.errors import UsageError
 
 if TYPE_CHECKING:
@@ -67,7 +66,9 @@ def arguments_of(tool_name: str, parameters: tuple[Parameter, ...], descriptions
     converters: dict[str, Convert] = {}
     adapters: dict[str, TypeAdapter[object]] = {}
     for parameter in parameters:
-        annotation = _nullable(parameter)
+        annotation = parameter.annotation
+        if parameter.default is None and isinstance(annotation, type) and annotation not in (object, type(None)):
+            annotation = cast("object", annotation | None)  # `x: str = None` means that null may be sent
         if (schema := plain_schema(annotation)) is not None:
             if convert := _converter(annotation):
                 converters[parameter.name] = convert
@@ -107,7 +108,9 @@ def plain_schema(annotation: object) -> Schema | None:
         return None if inner is None else {**inner, "description": parts[1]}
     if origin is Union or origin is types.UnionType:
         found = [plain_schema(part) for part in parts]
-        return None if None in found or _needs_choice(parts) else {"anyOf": found}
+        rest = [part for part in parts if part is not type(None)]
+        needs_choice = len(rest) > 1 and any(map(_enum_of, rest))  # a value would have to be tried on each
+        return None if None in found or needs_choice else {"anyOf": found}
     if origin in _LISTS:
         item = _unconverted(parts[0]) if len(parts) == 1 else None
         return None if item is None else {"type": "array", "items": item}
@@ -119,15 +122,7 @@ def plain_schema(annotation: object) -> Schema | None:
 
 def _unconverted(annotation: object) -> Schema | None:
     """Inside containers only what is already right as JSON: enums there are left to pydantic."""
-    if _enum_of(annotation) or (isinstance(annotation, str)):
-        return None
-    return plain_schema(annotation)
-
-
-def _needs_choice(parts: tuple[object, ...]) -> bool:
-    """Whether a union holds an enum beside something other than None, so that a value must be tried on each."""
-    rest = [part for part in parts if part is not type(None)]
-    return len(rest) > 1 and any(_enum_of(part) for part in rest)
+    return None if _enum_of(annotation) or isinstance(annotation, str) else plain_schema(annotation)
 
 
 def one_of(values: list[object]) -> Schema | None:
@@ -152,28 +147,12 @@ def _enum_of(annotation: object) -> type[Enum] | None:
 def _converter(annotation: object) -> Convert | None:
     """JSON knows one kind of number: `1.0` is an integer and `1` a number."""
     if annotation is int:
-        return _as_int
+        return lambda value: int(value) if type(value) is float and value.is_integer() else value
     if annotation is float:
-        return _as_float
+        return lambda value: float(value) if type(value) is int and -(2**53) <= value <= 2**53 else value
     if enum := _enum_of(annotation):
         return lambda value: value if value is None else enum(value)
     return None
-
-
-def _as_int(value: object) -> object:
-    return int(value) if type(value) is float and value.is_integer() else value
-
-
-def _as_float(value: object) -> object:
-    return float(value) if type(value) is int and -(2**53) <= value <= 2**53 else value
-
-
-def _nullable(parameter: Parameter) -> object:
-    """`x: str = None` means that null may be sent."""
-    annotation = parameter.annotation
-    if parameter.default is None and isinstance(annotation, type) and annotation not in (object, type(None)):
-        return cast("object", annotation | None)
-    return annotation
 
 
 def _annotate(

@@ -3,6 +3,10 @@
 Lines are ranked as BM25 ranks documents: rare words count more, long lines less. A line also gains from words in its
 neighbours and in its path, and from holding a number when the question asks for one. Each hit is shown with its
 neighbours, since the answer often stands beside the line that holds the words of the question.
+
+Endings of plural and verb are folded (bridge, bridges; open, opened): such words are the same. Words that differ only
+in their last letters (rebuild, rebuilt; write, written), longer forms (construct, construction) and parts of compounds
+(bridge, footbridge) are related, which counts less. Chinese, Japanese and Korean runs are overlapping pairs.
 """
 
 from __future__ import annotations
@@ -13,11 +17,10 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from surefoot.tools.calling import ToolFailed
-from surefoot.tools.folder import Folder
-from surefoot.tools.words import Query, words_of
-from surefoot.tools.workspace import DEEPEST_PATH, HISTORY_NAMES, Place, Workspace, read_in
+from surefoot.tools.call import ToolFailed
+from surefoot.tools.workspace import DEEPEST_PATH, HISTORY_NAMES, Folder, Place, Workspace, read_in
 
 MAX_FILES = 5_000
 MAX_BYTES = 64 * 1024 * 1024
@@ -34,6 +37,39 @@ _NUMBER = re.compile(
 )
 _K1, _B = 1.2, 0.6
 
+MAX_WORDS = 32
+"""Words of a query that count."""
+LONGER, FORM, PART = 0.7, 0.6, 0.5
+"""What a related word counts, where the same word counts one."""
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
+_WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
+_ASKS_NUMBER = re.compile(
+    r"\b(when|year|date|time|how (many|much|old|long|far|tall|high|big|large|often)|number|amount|price|cost|total)\b"
+    r"|几|多少|何时|什么时候|哪年|哪一年|日期|多[长高大远久]",
+    re.IGNORECASE,
+)
+_COMMON = frozenset(
+    re.findall(
+        r"\S+",
+        """a about am an and any are as at be been by can could did do does for from had has have he her his how i if in
+        is it its me my of on or our she should so some that the their them there they this to was we were what when
+        where which who whom whose why will with would you your please tell find show give look up
+        的 了 是 在 吗 呢 和 与 什么 多少 哪个 谁""",
+    )
+)
+_KINDS = re.findall(r"\S+", "year date day time number amount name place person people note file")
+"""What is looked for: such words seldom stand beside the answer, so they count half."""
+_SHORTEST = 4
+"""Letters that a word, and the beginning it shares with another, must have; a part of a compound has one more."""
+_LEFT = 3
+"""Letters at the end in which related words may differ."""
+_SURE = 6
+"""From so many shared letters on, words are related whatever their endings are."""
+_ENDINGS = frozenset(
+    {"", *re.findall(r"\S+", "d e n r s t al ed en er es ing ion ies ied ier ly or ors ten th ting y ty ily est ers")}
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -41,6 +77,33 @@ class Found:
 
     lines: tuple[str, ...]
     note: str
+
+
+class Query:
+    """The words of a question, folded, without those that any text holds; `weights` says how much each counts."""
+
+    def __init__(self, text: str) -> None:
+        self.asks_number = _ASKS_NUMBER.search(text) is not None
+        every = list(words_of(text))
+        telling = [word for word in every if word not in _COMMON]
+        self.words = tuple(dict.fromkeys(map(fold, telling or every)))[:MAX_WORDS]
+        kinds = frozenset(map(fold, _KINDS))
+        self.weights = {word: 0.5 if word in kinds else 1.0 for word in self.words}
+        pieces: set[str] = set()  # what a text must hold somewhere to hold a word or a related one: cheap to look for
+        for word, stem in zip(self.words, map(_stem, self.words), strict=True):
+            is_short = len(word) < _SHORTEST or not word.isalpha()
+            pieces |= {stem} if is_short else {stem[:_SHORTEST], stem[-_SHORTEST:]}
+        self.pattern = re.compile("|".join(map(re.escape, sorted(pieces, key=len, reverse=True))) or "(?!)")
+        # Texts say the same words again and again.
+        self.match = lru_cache(maxsize=20_000)(self._match)
+
+    def _match(self, word: str) -> tuple[str, float] | None:
+        """Which word of the query a word of a text stands for, and how well, 1.0 being the same; None for none."""
+        folded = fold(word)
+        if folded in self.weights:
+            return folded, 1.0
+        found = max(((relation(asked, folded), asked) for asked in self.words), default=(0.0, ""))
+        return (found[1], found[0]) if found[0] else None
 
 
 @dataclass(slots=True)
@@ -86,10 +149,58 @@ def best_lines(workspace: Workspace, place: Place, query: Query, limit: int) -> 
             if b"\0" not in data:
                 _add(corpus, query, shown, data.decode("utf-8", "replace"))
     ranked = sorted(corpus.hits, key=lambda hit: (-_score(hit, query, corpus), hit.shown, hit.at))
-    lines = [
-        f"{shown}:{number}: {_excerpt(text, query)}" for shown, number, text in _with_neighbours(ranked[:limit], limit)
-    ]
-    return Found(tuple(lines), corpus.skipped)
+
+    def excerpt(text: str) -> str:
+        if len(text) <= SHOWN_CHARS:
+            return text
+        found = query.pattern.search(text.casefold())
+        start = max(0, (found.start() if found else 0) - SHOWN_CHARS // 3)
+        return f"{'…' if start else ''}{text[start : start + SHOWN_CHARS]}…"
+
+    shown_lines = _with_neighbours(ranked[:limit], limit)
+    return Found(tuple(f"{path}:{number}: {excerpt(text)}" for path, number, text in shown_lines), corpus.skipped)
+
+
+def words_of(text: str) -> Iterator[str]:
+    """The words of a text in lower case, not folded; runs of Chinese, Japanese or Korean as overlapping pairs."""
+    for run in _WORD.findall(text.casefold()):
+        if len(run) == 1 or not "\u3040" <= run[0] <= "\uffdc":
+            yield run
+        else:
+            yield from (run[at : at + 2] for at in range(len(run) - 1))
+
+
+def fold(word: str) -> str:
+    """A word without the endings of plural and verb: lighter than a stemmer, and never wrong by much."""
+    if len(word) < 4 or not word.isascii() or not word.isalpha():  # noqa: PLR2004  # "his", "bus"
+        return word
+    for ending, kept in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ied", "y"), ("ed", ""), ("es", ""), ("s", "")):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):  # noqa: PLR2004
+            word = word[: -len(ending)] + kept
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":  # noqa: PLR2004  # stopped, planned
+        return word[:-1]
+    return word[:-1] if len(word) > 3 and word[-1] == "e" else word  # noqa: PLR2004  # bridge, bridges
+
+
+def relation(one: str, other: str) -> float:
+    """How near two different folded words are: 0.0 when they are not related, else less than 1.0."""
+    short, long = sorted((one, other), key=len)
+    if len(short) < _SHORTEST or not (short.isalpha() and long.isalpha()):
+        return 0.0
+    if len(short) > _SHORTEST and long.startswith(_stem(short)):
+        return LONGER
+    shared = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    left = short[shared:], long[shared:]
+    if shared >= _SHORTEST and len(left[1]) <= _LEFT and (shared >= _SURE or _ENDINGS.issuperset(left)):
+        return FORM
+    is_part = len(short) > _SHORTEST and len(long) - len(short) >= _LEFT and long.endswith(short)
+    return PART if is_part else 0.0
+
+
+def _stem(word: str) -> str:
+    """What all forms of a folded word begin with: cities and city share `cit`."""
+    return word[:-1] if len(word) > 3 and word[-1] in "ye" else word  # noqa: PLR2004
 
 
 def _texts(workspace: Workspace, place: Place) -> Generator[tuple[str, bytes]]:
@@ -190,11 +301,3 @@ def _with_neighbours(ranked: Sequence[_Hit], limit: int) -> Iterator[tuple[str, 
     for block in sorted(blocks, key=lambda block: min(taken[each][0] for each in block)):
         for each in block:
             yield each[0], *taken[each][1:]
-
-
-def _excerpt(text: str, query: Query) -> str:
-    if len(text) <= SHOWN_CHARS:
-        return text
-    found = query.pattern.search(text.casefold())
-    start = max(0, (found.start() if found else 0) - SHOWN_CHARS // 3)
-    return f"{'…' if start else ''}{text[start : start + SHOWN_CHARS]}…"

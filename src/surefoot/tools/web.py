@@ -1,7 +1,8 @@
 """`web_fetch`: the text behind a URL, from public addresses only.
 
 Each hop is parsed once, resolved once, every address checked, and connected to a checked address only, so that a name
-cannot change its answer between check and connection. Source: spec/primitives.md, 3.6.
+cannot change its answer between check and connection. Only what is globally routable may be fetched from, however its
+host is spelt. Source: spec/primitives.md, 3.6.
 """
 
 from __future__ import annotations
@@ -11,21 +12,12 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING
 
-from surefoot.tools.addresses import (
-    METADATA_NAMES,
-    Address,
-    host_refusal,
-    is_metadata,
-    literal_address,
-    plain_host,
-    refusal,
-)
-from surefoot.tools.body import ENCODINGS, read_body, text_of_body
-from surefoot.tools.calling import ToolFailed, called, code_of
+from surefoot.tools.call import ToolFailed, called, code_of
 from surefoot.tools.function import tool
+from surefoot.tools.page import ENCODINGS, read_body, text_of_body
 from surefoot.types.errors import ConfigError
 from surefoot.types.ports import Tool
 from surefoot.types.tools import ToolResult
@@ -42,6 +34,26 @@ _ODD = re.compile(r"[\s\x00-\x1f\x7f-\x9f\\\u061c\u200b-\u200f\u202a-\u202e\u206
 """White space, control characters and backslashes, which parsers read differently; bidirectional controls."""
 REDIRECTS = (301, 302, 303, 307, 308)
 _PORTS = (80, 443)
+
+Address = IPv4Address | IPv6Address
+
+METADATA_NAMES = frozenset({"metadata.google.internal", "metadata.goog", "metadata", "instance-data"})
+METADATA_ADDRESSES: frozenset[Address] = frozenset(
+    map(ip_address, ("169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16"))
+)
+"""Where clouds tell a machine its secrets. The last one is globally routable by its number."""
+
+_CLOSED_V4 = (
+    *map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16")),  # unspecified, loopback, link-local
+    *map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")),  # private, shared
+    *map(IPv4Network, ("192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15")),  # assignments, 6to4 relays, benchmarks
+    *map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")),  # documentation
+    *map(IPv4Network, ("224.0.0.0/4", "240.0.0.0/4")),  # multicast, reserved and broadcast
+)
+_OPEN_V6 = IPv6Network("2000::/3")  # all that is globally routable today lies in it
+_CLOSED_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20")))  # assignments, Teredo; documentation
+_HEXADECIMAL = re.compile("0x[0-9a-f]*")
+_MAPPED, _TRANSLATED, _SIX_TO_FOUR = IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"), IPv6Network("2002::/16")
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """All addresses of a host, as text. Raises `OSError`."""
@@ -84,6 +96,85 @@ def web_fetch_tool(
             return ToolResult(f"No complete answer within {timeout_s:g} s.", kind="timeout", infrastructure=True)
 
     return web_fetch
+
+
+def refusal(address: Address) -> str:
+    """Why nothing may be fetched from an address; "" when it may.
+
+    An address that carries an IPv4 address (mapped, NAT64, 6to4) is judged by what it carries; local NAT64 and Teredo
+    lie in no globally routable range.
+    """
+    if address in METADATA_ADDRESSES:
+        return "it is a metadata address of a cloud"
+    if isinstance(address, IPv6Address) and (carried := _carried(address)) is not None:
+        return refusal(carried)
+    if isinstance(address, IPv4Address):
+        closed = any(address in network for network in _CLOSED_V4)
+    else:
+        closed = address.scope_id is not None or address not in _OPEN_V6 or any(address in each for each in _CLOSED_V6)
+    return "it is not a public address" if closed else ""
+
+
+def is_metadata(address: Address) -> bool:
+    """Whether it is a metadata address, also inside another one."""
+    carried = _carried(address) if isinstance(address, IPv6Address) else None
+    return (carried or address) in METADATA_ADDRESSES
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a host, as `plain_host` gives it, is a loopback address in any spelling, or a name of this machine."""
+    try:
+        address = literal_address(host)
+    except ValueError:
+        return False
+    return host == "localhost" or host.endswith(".localhost") if address is None else address.is_loopback
+
+
+def host_refusal(host: str) -> str:
+    """Why a host name is refused before it is resolved; "" when it is not. `host` is as `plain_host` gives it."""
+    if host in METADATA_NAMES:
+        return "it is a metadata host of a cloud"
+    return "it is this machine" if literal_address(host) is None and is_this_machine(host) else ""
+
+
+def plain_host(host: str) -> str:
+    """Lower case, without the dot at the end and the brackets of IPv6; for comparing hosts."""
+    return host.casefold().removesuffix(".").removeprefix("[").removesuffix("]")
+
+
+def literal_address(host: str) -> Address | None:
+    """The address that a host spells, in any way that a resolver would take; None when it is a name.
+
+    Besides the usual forms these are one to four parts, each decimal, octal or hexadecimal, the last one filling what
+    is left: `2130706433`, `127.1`, `0x7f.1`. Raises `ValueError` for what ends like a number but is none.
+    """
+    host = plain_host(host)
+    if ":" in host:
+        return ip_address(host)
+    labels = host.split(".")
+    last_label = labels[-1]
+    if not last_label.isdigit() and not _HEXADECIMAL.fullmatch(last_label):
+        return None
+    if len(labels) > 4:  # noqa: PLR2004  # four bytes
+        raise ValueError(f"{host} is not an address")
+
+    def number(label: str) -> int:  # as `inet_aton` reads it
+        if label.startswith("0x"):
+            return int(label[2:] or "0", 16)
+        return int(label, 8 if len(label) > 1 and label.startswith("0") else 10)
+
+    *first, last = map(number, labels)
+    if any(part > 255 for part in first) or last >= 256 ** (4 - len(first)):  # noqa: PLR2004  # a byte
+        raise ValueError(f"{host} is not an address")
+    return IPv4Address(sum(part << (24 - 8 * at) for at, part in enumerate(first)) + last)
+
+
+def _carried(address: IPv6Address) -> IPv4Address | None:
+    if address in _MAPPED or address in _TRANSLATED:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    if address in _SIX_TO_FOUR:
+        return IPv4Address(int(address) >> 80 & 0xFFFFFFFF)
+    return None
 
 
 def allowed_host(entry: str) -> tuple[str, int]:
@@ -129,25 +220,23 @@ def parsed_url(text: str, base: URL | None) -> URL:
     """Parsed once; the host comes out IDNA-encoded."""
     from yarl import URL  # noqa: PLC0415  # see `_fetched`
 
-    url = None
+    url, fault = None, ""
     try:
-        fault = "it holds white space, a backslash or characters that do not show" if _ODD.search(text) else ""
-        if not fault:
+        if _ODD.search(text):
+            fault = "it holds white space, a backslash or characters that do not show"
+        else:
             url = URL(text) if base is None else base.join(URL(text))
-            fault = _fault(url)
+            if url.scheme not in ("http", "https") or not url.raw_host:
+                fault = "it does not begin with http:// or https:// and a host"
+            elif "%" in url.raw_host and ":" not in url.raw_host:
+                fault = "its host is written with percent signs"
+            elif url.user is not None or url.password is not None:
+                fault = "it holds a user name or password"
     except (ValueError, TypeError) as error:
         fault = str(error)
     if url is None or fault:
         raise ToolFailed(f"The address cannot be fetched: {fault}.")
     return url
-
-
-def _fault(url: URL) -> str:
-    if url.scheme not in ("http", "https") or not url.raw_host:
-        return "it does not begin with http:// or https:// and a host"
-    if "%" in url.raw_host and ":" not in url.raw_host:
-        return "its host is written with percent signs"
-    return "it holds a user name or password" if url.user is not None or url.password is not None else ""
 
 
 async def checked_hop(url: URL, allowed: frozenset[tuple[str, int]], resolve: Resolve, before: str = "") -> Hop:

@@ -1,23 +1,26 @@
 """Which files an agent may touch: those whose real path is inside its workspace, and that hold no secrets.
 
-Source: spec/primitives.md, 3.7. Nobody can tell where the other names of a file are, so one with several (hard links)
-is not read: it may be a file outside of the root.
+Each step opens one name inside the directory that is already open and never follows a link, so that nobody can swap a
+directory for a link between the check and the use. Where the system cannot open names inside an open directory
+(`os.supports_dir_fd`, e.g. Windows), a step is a path that is checked to be no link right before it is used; there a
+swap at that very moment is not noticed. Nobody can tell where the other names of a file are, so one with several (hard
+links) is not read: it may be a file outside of the root. Source: spec/primitives.md, 3.7.
 """
 
-# What is checked are the strings that the system gets; a Path would clean them on its own.
-# ruff: noqa: PTH100, PTH111, PTH112, PTH118, PTH206
+# What is checked are the strings that the system gets, inside an open directory; a Path would clean them on its own.
+# ruff: noqa: PTH100, PTH111, PTH112, PTH116, PTH118, PTH206
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+import stat
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from surefoot.tools.calling import ToolFailed
-from surefoot.tools.folder import HAS_DIR_FD, Folder, ManyNames, NotRegular, opened
+from surefoot.tools.call import ToolFailed
 from surefoot.types.errors import ConfigError
 
 MAX_READ_BYTES = 1024 * 1024
@@ -40,6 +43,130 @@ _HISTORY_SECRETS = ("config", "config.worktree", "hgrc")
 """Files below them that may hold the password of a remote."""
 
 OUTSIDE = "The path is outside the workspace. Give a path relative to the workspace, without leading slash or dots."
+
+HAS_DIR_FD = {os.open, os.stat, os.mkdir, os.unlink, os.rename} <= os.supports_dir_fd and os.scandir in os.supports_fd
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
+_FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0) | _NO_LINK
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | _NO_LINK
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a directory, links not followed. `size` is in bytes."""
+
+    name: str
+    kind: str
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """An open directory; `path` is its real path, used only where `fd` is None. Methods raise `OSError`."""
+
+    path: str
+    fd: int | None
+
+    @contextmanager
+    def below(self, name: str, *, create: bool = False) -> Generator[Folder]:
+        """The directory of that name in this one. `create` makes it when it is not there."""
+        if create:
+            with suppress(FileExistsError):
+                os.mkdir(self._name(name), dir_fd=self.fd)
+        path = os.path.join(self.path, name)
+        if self.fd is None:
+            if not stat.S_ISDIR(os.stat(self._name(name), follow_symlinks=False).st_mode):
+                raise NotADirectoryError(path)
+            yield Folder(path, None)
+            return
+        fd = os.open(name, _DIRECTORY, dir_fd=self.fd)
+        with _closed_after(fd):
+            yield Folder(path, fd)
+
+    def kind(self, name: str) -> str:
+        """`file`, `folder`, `link` or `other`. Raises `FileNotFoundError`."""
+        return _kind(os.stat(self._name(name), dir_fd=self.fd, follow_symlinks=False).st_mode)
+
+    def open_file(self, name: str) -> int:
+        """A descriptor for reading a regular file; the caller closes it. Raises `NotRegular` for all else.
+
+        Raises `ManyNames` for a file with hard links.
+        """
+        if self.kind(name) != "file":  # asked first: even opening a device or a pipe may do something
+            raise NotRegular(name)
+        fd = os.open(self._name(name), _FILE, dir_fd=self.fd)
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
+            os.close(fd)
+            raise ManyNames(name) if stat.S_ISREG(info.st_mode) else NotRegular(name)
+        return fd
+
+    def replace_file(self, name: str, data: bytes) -> None:
+        """Put a file in place at once: readers see the old or the new, never a part. Keeps the permissions."""
+        temporary = f".surefoot-{os.getpid()}-{os.urandom(6).hex()}.tmp"
+        fd = os.open(self._name(temporary), _NEW, 0o666, dir_fd=self.fd)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                with suppress(FileNotFoundError):
+                    mode = os.stat(self._name(name), dir_fd=self.fd, follow_symlinks=False).st_mode
+                    if hasattr(os, "fchmod"):
+                        os.fchmod(file.fileno(), stat.S_IMODE(mode) & 0o777)
+            os.replace(self._name(temporary), self._name(name), src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        except BaseException:
+            os.unlink(self._name(temporary), dir_fd=self.fd)
+            raise
+
+    def entries(self) -> list[Entry]:
+        """What is in it, in the order of names."""
+        with os.scandir(self.path if self.fd is None else self.fd) as found:
+            each = [(entry.name, entry.stat(follow_symlinks=False)) for entry in found]
+        return [Entry(name, _kind(info.st_mode), info.st_size) for name, info in sorted(each)]
+
+    def _name(self, name: str) -> str:
+        if self.fd is not None:
+            return name
+        path = os.path.join(self.path, name)
+        if os.path.realpath(path) != os.path.normpath(path):
+            raise NotRegular(name)
+        return path
+
+
+class NotRegular(OSError):
+    """The name is a link, a device, a pipe or a socket, where a file or a directory was wanted."""
+
+
+class ManyNames(OSError):
+    """The file has more than one name, and where the others are cannot be told."""
+
+
+@contextmanager
+def opened(path: str, *, hold_open: bool = HAS_DIR_FD) -> Generator[Folder]:
+    """The directory at a real path. `hold_open=False` works by checked paths, as where nothing better is to be had."""
+    if not hold_open:
+        yield Folder(path, None)
+        return
+    fd = os.open(path, _DIRECTORY)
+    with _closed_after(fd):
+        yield Folder(path, fd)
+
+
+@contextmanager
+def _closed_after(fd: int) -> Generator[None]:
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(mode) else "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +229,10 @@ class Workspace:
             raise ToolFailed("The path is too deep. Give one with fewer folders.")
         straight = any(_below(given, written) == parts for given in (*self._as_given, *self._real))
         named = next((found for given in self._as_given if (found := _below(given, written)) is not None), parts)
+        folded = [name.casefold().rstrip(". ") for name in parts]
+        holds_remote = {*folded[-1:]} & {*_HISTORY_SECRETS} and {*folded} & {*HISTORY_NAMES}
         for name in (*parts, *named):
-            if self.is_secret(name) or _holds_remote(parts):
+            if self.is_secret(name) or holds_remote:
                 raise ToolFailed(f"{name} usually holds secrets and is closed to tools. Go on without it.")
         shown = "/".join(parts) or "." if base == self._real[0] else real
         return Place(base, parts, shown, straight)
@@ -118,11 +247,10 @@ class Workspace:
     @contextmanager
     def folder(self, place: Place, parts: tuple[str, ...], *, create: bool = False) -> Generator[Folder]:
         """The directory at `parts` below the place's base, opened name by name. Raises `ToolFailed`."""
-        with (
-            _told(place),
-            opened(place.base, hold_open=self._hold_open) as base,
-            _descend(base, parts, create) as folder,
-        ):
+        with _explained(place), ExitStack() as stack:
+            folder = stack.enter_context(opened(place.base, hold_open=self._hold_open))
+            for name in parts:
+                folder = stack.enter_context(folder.below(name, create=create))
             yield folder
 
     def read(self, place: Place) -> tuple[bytes, int]:
@@ -159,11 +287,6 @@ def read_in(folder: Folder, name: str) -> tuple[bytes, int]:
         return file.read(MAX_READ_BYTES), os.fstat(fd).st_size
 
 
-def _holds_remote(parts: Sequence[str]) -> bool:
-    folded = [name.casefold().rstrip(". ") for name in parts]
-    return not set(folded[-1:]).isdisjoint(_HISTORY_SECRETS) and not set(folded).isdisjoint(HISTORY_NAMES)
-
-
 def _below(base: str, path: str) -> tuple[str, ...] | None:
     """The names that lead from a directory down to a path; None when it is not inside. Compares whole names."""
     base, path = os.path.normcase(base), os.path.normpath(path)
@@ -174,36 +297,30 @@ def _below(base: str, path: str) -> tuple[str, ...] | None:
 
 
 @contextmanager
-def _descend(folder: Folder, parts: tuple[str, ...], create: bool) -> Generator[Folder]:
-    if not parts:
-        yield folder
-        return
-    with folder.below(parts[0], create=create) as next_folder, _descend(next_folder, parts[1:], create) as last:
-        yield last
-
-
-@contextmanager
-def _told(place: Place) -> Generator[None]:
+def _explained(place: Place) -> Generator[None]:
     """What the system says of a path, as words for the model."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise NotThere(f"There is no file or folder {place.shown}.") from error
-    except IsADirectoryError as error:
-        raise ToolFailed(f"{place.shown} is a folder. List it with file_list.") from error
-    except NotADirectoryError as error:
-        raise ToolFailed(f"A part of {place.shown} is a file or a link, not a folder.") from error
-    except ManyNames as error:
-        raise ToolFailed(
-            f"{place.shown} is a hard link: the file has other names, which may be outside the workspace, so it is "
-            "not read. A copy of it can be read."
-        ) from error
-    except NotRegular as error:
-        raise ToolFailed(f"{place.shown} is not a regular file. Only regular files can be used.") from error
-    except PermissionError as error:
-        raise ToolFailed(f"The system does not permit access to {place.shown}.") from error
     except OSError as error:
-        raise ToolFailed(f"{place.shown} cannot be used: {error.strerror or error}.") from error
+        match error:
+            case FileNotFoundError():
+                raise NotThere(f"There is no file or folder {place.shown}.") from error
+            case IsADirectoryError():
+                why = f"{place.shown} is a folder. List it with file_list."
+            case NotADirectoryError():
+                why = f"A part of {place.shown} is a file or a link, not a folder."
+            case ManyNames():
+                why = (
+                    f"{place.shown} is a hard link: the file has other names, which may be outside the workspace, so "
+                    "it is not read. A copy of it can be read."
+                )
+            case NotRegular():
+                why = f"{place.shown} is not a regular file. Only regular files can be used."
+            case PermissionError():
+                why = f"The system does not permit access to {place.shown}."
+            case _:
+                why = f"{place.shown} cannot be used: {error.strerror or error}."
+        raise ToolFailed(why) from error
 
 
 class NotThere(ToolFailed):

@@ -25,7 +25,7 @@ from surefoot.core.state import Call, State, changed
 from surefoot.core.told import in_one_line, plain
 from surefoot.runtime.templates import chosen_templates
 from surefoot.testing.models import FunctionModel
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import tool as function_tool
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Deny

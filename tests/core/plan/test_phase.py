@@ -13,7 +13,7 @@ from surefoot.core.plan.phase import RunPhase, phase_of, status_of
 from surefoot.core.state import EMPTY, State
 from surefoot.run import Run
 from surefoot.testing.models import ScriptedModel, calls
-from surefoot.tools.calling import OutcomeUnknown, ToolFailed
+from surefoot.tools.call import OutcomeUnknown, ToolFailed
 from surefoot.tools.function import tool
 from surefoot.types.config import LoopConfig
 from surefoot.types.events import CallEnded, Event, InStep

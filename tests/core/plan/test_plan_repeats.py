@@ -28,7 +28,7 @@ from surefoot.core.plan.schemas import schema_for
 from surefoot.core.replay import replay
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import Scripted, ScriptedModel, calls
-from surefoot.tools.calling import ToolFailed
+from surefoot.tools.call import ToolFailed
 from surefoot.types.events import ToolsSelected
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import ModelMessage

@@ -7,23 +7,13 @@ from hypothesis import strategies as st
 from surefoot.core.select.terms import stem
 
 
-@pytest.mark.parametrize(
-    "forms",
-    [
-        "calculate calculates calculated calculating calculation calculator",
-        "translate translation translating translations",
-        "book books booked booking",
-        "city cities",
-        "delete deletes deleting deletion",
-        "create creating creation created",
-        "box boxes",
-        "plan plans planned planning planner",
-        "search searches searching searched",
-        "pay pays payment",
-        "transform transformation",
-        "query queries querying",
-    ],
-)
+@pytest.mark.parametrize("forms", [
+    "calculate calculates calculated calculating calculation calculator",
+    "translate translation translating translations", "book books booked booking", "city cities",
+    "delete deletes deleting deletion", "create creating creation created", "box boxes",
+    "plan plans planned planning planner", "search searches searching searched", "pay pays payment",
+    "transform transformation", "query queries querying",
+])  # fmt: skip
 def test_forms_of_a_word_have_one_stem(forms: str) -> None:
     assert len({stem(form) for form in forms.split()}) == 1
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import orjson
 
 from surefoot.core.text import clean, json_text
-from surefoot.tools.calling import code_of
+from surefoot.tools.call import code_of
 from surefoot.tools.mcp.offers import shown
 from surefoot.types.tools import ResultKind, ToolResult
 

@@ -1,4 +1,4 @@
-"""Calling a Python callable: on the loop or in a thread, and its exceptions as results.
+"""A call of a Python callable: on the loop or in a thread, made again when it may be, and its exceptions as results.
 
 Threads are our own, because the loop's default pool has only a few and also resolves host names: a function that hangs
 would hold up the whole process.
@@ -15,12 +15,13 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 from email.message import Message
-from typing import cast
+from typing import Any, cast
 
 from surefoot.types.tools import ToolResult
 
@@ -31,14 +32,14 @@ MOST_THREADS = 128
 LONGEST_ERROR = 2_000
 """Characters of an exception's type and message that a model gets to read."""
 
+MOST_RETRIES = 2
+FIRST_WAIT_S = 0.1
+"""Seconds before the first retry, and half of those before the second."""
+
 _NETWORK = frozenset(
     {
-        errno.ECONNREFUSED,
-        errno.ECONNRESET,
-        errno.EHOSTUNREACH,
-        errno.ENETDOWN,
-        errno.ENETUNREACH,
-        errno.ETIMEDOUT,
+        *(errno.ECONNREFUSED, errno.ECONNRESET, errno.EHOSTUNREACH),
+        *(errno.ENETDOWN, errno.ENETUNREACH, errno.ETIMEDOUT),
     }
 )
 _OVERLOADED = frozenset({408, 425, 429, *range(500, 600)})
@@ -97,18 +98,46 @@ async def called_within(fn: Callable[..., object], keywords: Mapping[str, object
     finally:
         took_s = loop.time() - since_s
         if took_s > limit_s and task is not None and not task.cancelling():  # else it would have been cancelled by now
-            _LOG.warning(_BLOCKED, name, took_s, limit_s)
-
-
-_BLOCKED = (
-    "%s held up the event loop for %.1f s, past its limit of %g s, and with it all runs of this process: "
-    "make it a plain `def`, which runs in a thread, or await what takes long"
-)
+            _LOG.warning(
+                "%s held up the event loop for %.1f s, past its limit of %g s, and with it all runs of this process: "
+                "make it a plain `def`, which runs in a thread, or await what takes long",
+                *(name, took_s, limit_s),
+            )
 
 
 def begun(fn: Callable[..., object], keywords: Mapping[str, object]) -> Future[object]:
     """Let a thread run `fn(**keywords)` with this task's context. `value_of` opens what the future holds in the end."""
-    return _threads(os.getpid()).submit(copy_context().run, _outcome, fn, keywords)
+
+    def outcome() -> object:
+        """A future cannot carry `StopIteration`: it would wait for ever. So errors travel as values."""
+        try:
+            return fn(**keywords)
+        except BaseException as error:  # noqa: BLE001  # raised again on the other side; signals come to the main thread alone
+            return Raised(as_exception(error))
+
+    return _threads(os.getpid()).submit(copy_context().run, outcome)
+
+
+async def retry(
+    call: Callable[[], Awaitable[ToolResult]],
+    limit_s: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> ToolResult:
+    """What a call gives that may be repeated: after a failure of infrastructure it is made again, at most twice.
+
+    Before that it waits as long as the failure asks for, else a little and then twice as long. Where this would take it
+    beyond `limit_s` seconds from the start, the failure stands. Source: spec/primitives.md, 2.5.
+    """
+    until = clock() + limit_s
+    for tried in range(MOST_RETRIES):
+        result = await call()
+        wait_s = FIRST_WAIT_S * 2**tried if result.retry_after_s is None else result.retry_after_s
+        if not result.infrastructure or clock() + wait_s >= until:
+            return result
+        await sleep(wait_s)
+    return await call()
 
 
 async def value_of(outcome: object) -> object:
@@ -121,14 +150,14 @@ async def value_of(outcome: object) -> object:
 def failure(error: Exception) -> ToolResult:
     """An exception for the model to read: type and message, no traceback, at most `LONGEST_ERROR` characters."""
     if isinstance(error, OutcomeUnknown):
-        return ToolResult(_told(error)[:LONGEST_ERROR], kind="in_doubt")
+        return ToolResult(_described(error)[:LONGEST_ERROR], kind="in_doubt")
     if isinstance(error, ToolFailed):
         cls = "transient" if error.infrastructure else "tool"
         named = error.code if ":" in error.code else f"{cls}:{error.code or 'failed'}"
         return ToolResult(str(error)[:LONGEST_ERROR], "error", infrastructure=error.infrastructure, error=named)
     leaves = _leaves(error)
-    text = "; ".join(_told(leaf) for leaf in leaves[:10])[:LONGEST_ERROR]
-    named = _classed(leaves[0]) if leaves else ""
+    text = "; ".join(_described(leaf) for leaf in leaves[:10])[:LONGEST_ERROR]
+    named = _class_and_code(leaves[0]) if leaves else ""
     if not all(_is_infrastructure(leaf) for leaf in leaves):
         return ToolResult(text, kind="error", error=named)
     waits = [wait_s for leaf in leaves if (wait_s := _retry_after_s(leaf)) is not None]
@@ -139,7 +168,7 @@ def as_exception(error: BaseException) -> Exception:
     """The error, or one that says the same and ends nothing but the call; see `is_stopping`."""
     if isinstance(error, Exception):
         return error
-    return ToolFailed("; ".join(_told(leaf) for leaf in _leaves(error)[:10]))
+    return ToolFailed("; ".join(_described(leaf) for leaf in _leaves(error)[:10]))
 
 
 def is_stopping(error: BaseException) -> bool:
@@ -155,26 +184,22 @@ def is_stopping(error: BaseException) -> bool:
         return any(map(is_stopping, cast("BaseExceptionGroup[BaseException]", error).exceptions))
     if not isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
         return False
-    handlers = {_code_of_handler(signal.getsignal(each)) for each in (signal.SIGINT, signal.SIGTERM)} - {None}
+    handlers: set[object] = set()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        handler: Any = signal.getsignal(each)  # Any: anybody's callable, or a number
+        while isinstance(handler, functools.partial):
+            handler = handler.func
+        if code := getattr(getattr(handler, "__func__", handler), "__code__", None):
+            handlers.add(code)
     place = error.__traceback__
     while place is not None:
         if place.tb_frame.f_code in handlers:
             return True
         if place.tb_next is None:
-            is_raised = dis.opname[place.tb_frame.f_code.co_code[place.tb_lasti]] in _RAISING
+            is_raised = dis.opname[place.tb_frame.f_code.co_code[place.tb_lasti]] in ("RAISE_VARARGS", "RERAISE")
             return not is_raised and not isinstance(error, SystemExit)
         place = place.tb_next
     return False
-
-
-_RAISING = ("RAISE_VARARGS", "RERAISE")
-
-
-def _code_of_handler(handler: object) -> object:
-    """The code of what handles a signal, where it is written in Python."""
-    while isinstance(handler, functools.partial):
-        handler = handler.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # of anybody's
-    return getattr(getattr(handler, "__func__", handler), "__code__", None)  # pyright: ignore[reportUnknownArgumentType]  # as above
 
 
 def code_of(status: int) -> str:
@@ -183,7 +208,7 @@ def code_of(status: int) -> str:
     return f"{cls}:{status}"
 
 
-def _classed(error: BaseException) -> str:
+def _class_and_code(error: BaseException) -> str:
     """Class and code of an error, as far as it tells of itself. Source: spec/planning.md, section 2."""
     for cause in _causes(error):
         status = _status(cause)
@@ -195,14 +220,6 @@ def _classed(error: BaseException) -> str:
             return f"transient:{type(cause).__name__}"
     cls = "parameter" if isinstance(error, ValueError | TypeError | LookupError) else "tool"
     return f"{cls}:{type(error).__name__}"
-
-
-def _outcome(fn: Callable[..., object], keywords: Mapping[str, object]) -> object:
-    """A future cannot carry `StopIteration`: it would wait for ever. So errors travel as values."""
-    try:
-        return fn(**keywords)
-    except BaseException as error:  # noqa: BLE001  # raised again on the other side; signals come to the main thread alone
-        return Raised(as_exception(error))
 
 
 @functools.lru_cache(maxsize=1)
@@ -218,7 +235,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
     return [error]
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     try:
         message = str(error)
     except Exception:  # noqa: BLE001  # `__str__` is foreign code
@@ -244,26 +261,30 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         if not isinstance(cause, BaseException):
             return
         yield cause
-        cause = cause.__cause__ or _said(cause, "reason")
+        cause = cause.__cause__ or _attribute(cause, "reason")
 
 
 def _status(error: BaseException) -> object:
     """The HTTP status that an error tells of, as the usual clients do."""
-    found = (_said(error, "status_code"), _said(error, "code"), _said(_said(error, "response"), "status_code"))
+    found = (
+        _attribute(error, "status_code"),
+        _attribute(error, "code"),
+        _attribute(_attribute(error, "response"), "status_code"),
+    )
     return next((status for status in found if isinstance(status, int)), None)
 
 
 def _retry_after_s(error: BaseException) -> float | None:
     """The seconds that a server asks to wait, in the headers of an error; a date there is not read."""
     for cause in _causes(error):
-        headers = _said(cause, "headers") or _said(_said(cause, "response"), "headers")
+        headers = _attribute(cause, "headers") or _attribute(_attribute(cause, "response"), "headers")
         asked: object = headers.get("Retry-After") if isinstance(headers, Mapping | Message) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # of anybody's
         if isinstance(asked, str) and asked.strip().isdecimal():
             return float(asked)
     return None
 
 
-def _said(thing: object, name: str) -> object:
+def _attribute(thing: object, name: str) -> object:
     """What an attribute holds; None where there is none, or where foreign code raises."""
     try:
         return getattr(thing, name, None)
