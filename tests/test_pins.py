@@ -19,7 +19,7 @@ from surefoot.run import Run
 from surefoot.runtime.pins import LONGEST_DIFF, Pins, difference, pins_file
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.function import tool
-from surefoot.tools.mcp.declared import Declared, McpServer
+from surefoot.tools.mcp.config import Declared, McpServer
 from surefoot.types.decisions import Ask, Deny
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, CallJudged, Event, ModelReplied, Task, ToolsSelected, ValuesEndorsed

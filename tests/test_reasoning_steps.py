@@ -22,7 +22,7 @@ from surefoot.runtime.toolbox import bound_tools
 from surefoot.testing.cassette import Cassette
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
-from surefoot.tools.mcp.declared import McpServer
+from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.offers import listing_of
 from surefoot.types.decisions import Deny
 from surefoot.types.events import CallEnded, CallJudged, CallStarted, Event, ModelReplied, RunStarted

@@ -54,7 +54,7 @@ from surefoot.types.reflection import Evaluator
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
-    from surefoot.tools.mcp.files import McpGiven
+    from surefoot.tools.mcp.config import McpGiven
     from surefoot.tools.mcp.servers import McpServers
 
 T = TypeVar("T")

@@ -16,12 +16,11 @@ from mcp_types import CallToolResult, TextContent
 from surefoot import Agent
 from surefoot.runtime.offered import Offers
 from surefoot.testing.models import ScriptedModel
-from surefoot.tools.mcp.connection import Connection
-from surefoot.tools.mcp.declared import Declared, McpServer
+from surefoot.tools.mcp.config import Declared, McpServer
+from surefoot.tools.mcp.link import Connection
 from surefoot.tools.mcp.offers import pin_of
-from surefoot.tools.mcp.results import code_in
 from surefoot.tools.mcp.servers import McpServers
-from surefoot.tools.mcp.tool import McpTool
+from surefoot.tools.mcp.tool import McpTool, code_in
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallEnded
@@ -369,9 +368,9 @@ def test_a_program_that_closes_nothing_ends_all_the_same(server: McpServer) -> N
     code = f"""
 import asyncio
 from surefoot.runtime.offered import Offers
-from surefoot.tools.mcp.connection import Connection
-from surefoot.tools.mcp.declared import McpServer
-from surefoot.tools.mcp.results import code_in
+from surefoot.tools.mcp.link import Connection
+from surefoot.tools.mcp.config import McpServer
+from surefoot.tools.mcp.tool import code_in
 from surefoot.tools.mcp.servers import McpServers
 from surefoot.types.ports import ToolCallContext
 

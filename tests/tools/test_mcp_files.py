@@ -9,9 +9,8 @@ from typing import Any  # Any: JSON
 import pytest
 
 from surefoot.core.parse.validate import Validator
-from surefoot.tools.mcp.declared import Declared, McpServer
-from surefoot.tools.mcp.files import servers_of
-from surefoot.tools.mcp.names import name_of
+from surefoot.tools.mcp.config import Declared, McpServer, servers_of
+from surefoot.tools.mcp.offers import name_of
 from surefoot.types.errors import ConfigError
 
 
@@ -52,24 +51,27 @@ def test_servers_come_from_files_mappings_and_objects_together(tmp_path: Path) -
     two, three = {"two": {"command": "y"}}, file_of(tmp_path, {"three": {"command": "z"}})
     assert [server.name for server in servers_of([one, two, three])] == ["one", "two", "three"]
     assert [server.name for server in servers_of({"mcpServers": two})] == ["two"]
-    with pytest.raises(ConfigError, match="is there twice"):
+    with pytest.raises(ConfigError, match="stands there twice"):
         servers_of([one, {"one": {"command": "y"}}])
 
 
 @pytest.mark.parametrize(("entry", "told"), [
-    ({"command": "x", "comand": "y"}, "mcpServers.s.comand: there is no such key"),
-    ({"command": "x", "tools": {"t": {"efect": "read"}}}, "mcpServers.s.tools.t.efect: there is no such key"),
-    ({"command": "x", "tools": {"t": {"effect": "reads"}}}, "mcpServers.s.tools.t.effect: Input should be"),
-    ({"command": "x", "args": "secret"}, "mcpServers.s.args: Input should be a valid list"),
-    ({"command": "x", "timeout_s": 0}, "mcpServers.s: timeout_s=0.0: must be a finite number"),
+    ({"command": "x", "comand": "y"}, "mcpServers.s.comand: unknown field; choose from type, disabled, command"),
+    ({"command": "x", "tools": {"t": {"efect": "read"}}}, "mcpServers.s.tools.t.efect: unknown field"),
+    ({"command": "x", "tools": {"t": {"effect": "reads"}}}, "mcpServers.s.tools.t.effect: choose one of read, write"),
+    ({"command": "x", "args": "hush"}, "mcpServers.s.args: give a list of texts"),
+    ({"command": "x", "timeout_s": 0}, "mcpServers.s.timeout_s: give seconds above 0"),
     ({}, "needs either a command to start or the url"),
     ({"command": "x", "url": "http://y"}, "needs either a command to start or the url"),
     ({"url": "ftp://y"}, "has a url that does not begin with http"),
-    ({"url": "http://y", "env": {"A": "secret"}}, "env and cwd mean nothing"),
+    ({"url": "http://y", "env": {"A": "hush"}}, "env and cwd mean nothing"),
     ({"type": "http", "command": "x"}, "type http needs a url"),
-    ({"type": "sse", "url": "http://y"}, "mcpServers.s.type: Input should be 'stdio'"),
+    ({"command": "x", "env": {"A": ["hush"]}}, "mcpServers.s.env: give a table of texts"),
+    ({"command": "x", "secrets": ["hush"]}, "mcpServers.s.secrets: unknown field"),
+    ({"command": "x", "tools": {"t": {"timeout_s": True}}}, "mcpServers.s.tools.t.timeout_s: give seconds above 0"),
+    ({"type": "sse", "url": "http://y"}, "mcpServers.s.type: choose one of stdio"),
     ({"command": "${NOT_SET}"}, "mcpServers.s.command: the environment variable NOT_SET is not set"),
-    ({"command": "x", "env": {"A": "secret ${1}"}}, "mcpServers.s.env.A: write a variable as"),
+    ({"command": "x", "env": {"A": "hush ${1}"}}, "mcpServers.s.env.A: write a variable as"),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_told_with_its_place_and_without_values(
     tmp_path: Path, entry: dict[str, object], told: str
@@ -79,11 +81,11 @@ def test_what_cannot_be_meant_is_told_with_its_place_and_without_values(
         servers_of(path, {})
     assert told in str(caught.value)
     assert str(path) in str(caught.value)
-    assert "secret" not in str(caught.value)
+    assert "hush" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("text", "told"), [
-    ('{"mcpServers": {}, "servers": {}}', "there is no key 'servers' at the top"),
+    ('{"mcpServers": {}, "servers": {}}', "unknown key 'servers' at the top"),
     ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "the key 'a' is there twice"),
     ('{"mcpServers": ', "is not valid JSON, line 1"), ("[]", "must be an object"),
 ])  # fmt: skip

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from processes import told_until
-from surefoot.tools.mcp.declared import McpServer
+from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.servers import McpServers
 from surefoot.tools.mcp.tool import McpTool
 from surefoot.types.ports import ToolCallContext

@@ -160,7 +160,7 @@ async def _served(files: Sequence[str]) -> list[ToolSpec]:
     """The tools of the servers of these files, as they are now."""
     if not files:
         return []
-    from surefoot.tools.mcp.files import servers_of  # noqa: PLC0415  # pydantic loads when it is used
+    from surefoot.tools.mcp.config import servers_of  # noqa: PLC0415  # pydantic loads when it is used
     from surefoot.tools.mcp.servers import McpServers  # noqa: PLC0415  # as above
 
     async with McpServers(servers_of(files)) as servers:

@@ -31,7 +31,7 @@ def listed(
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON a tool.")] = False,
 ) -> None:
     """Start the servers of files and list their tools: effect, pin, and what is left out and why."""
-    from surefoot.tools.mcp.files import servers_of  # noqa: PLC0415  # pydantic loads when it is used
+    from surefoot.tools.mcp.config import servers_of  # noqa: PLC0415  # pydantic loads when it is used
 
     listings = asyncio.run(_listings(McpServers(servers_of(files))))
     if as_json:

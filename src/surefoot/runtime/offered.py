@@ -18,7 +18,7 @@ from surefoot.types.ports import Tool, ToolCallContext
 from surefoot.types.tools import Catalogue, Effect, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
-    from surefoot.tools.mcp.files import McpGiven
+    from surefoot.tools.mcp.config import McpGiven
     from surefoot.tools.mcp.servers import McpServers
     from surefoot.tools.mcp.tool import McpTool
 
@@ -131,7 +131,7 @@ def _is_stricter(now: ToolSpec, was: ToolSpec) -> bool:
 
 
 def _servers(mcp: McpGiven | Sequence[McpGiven] | McpServers) -> McpServers:
-    from surefoot.tools.mcp.files import servers_of  # noqa: PLC0415  # pydantic loads when it is used
+    from surefoot.tools.mcp.config import servers_of  # noqa: PLC0415  # pydantic loads when it is used
     from surefoot.tools.mcp.servers import McpServers  # noqa: PLC0415  # as above
 
     return mcp if isinstance(mcp, McpServers) else McpServers(servers_of(mcp))

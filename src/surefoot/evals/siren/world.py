@@ -10,7 +10,7 @@ from typing import cast
 from surefoot.evals.siren.base import TABLES
 from surefoot.evals.siren.case import Call, Remote, Row, Task
 from surefoot.tools.function import FunctionTool, tool
-from surefoot.tools.mcp.results import result
+from surefoot.tools.mcp.tool import result
 from surefoot.types.guard import Role
 from surefoot.types.ports import Tool, ToolCallContext
 from surefoot.types.tools import Effect, ToolResult, ToolSpec

@@ -1,7 +1,7 @@
-"""One connection to an MCP server, from its opening to its end.
+"""The connection to one MCP server within one event loop: opened at first need, shared, and opened again when lost.
 
-It lives in a task of its own, because the client of the `mcp` package has to be left in the task that entered it, and
-because a call that is cancelled must not take along a connection that others use. Whoever opens a link ends it with
+A link lives in a task of its own, because the client of the `mcp` package has to be left in the task that entered it,
+and because a call that is cancelled must not take along a connection that others use. Whoever opens a link ends it with
 `aclose`; what ends by itself (the process died, the connection broke) is then `is_lost`, and stays so.
 """
 
@@ -15,10 +15,9 @@ from collections.abc import AsyncGenerator, Mapping
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
-from surefoot.tools.mcp.declared import McpServer
+from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.offers import MOST_TOOLS, Listing, listing_of
-from surefoot.tools.mcp.stderr import LastWords
-from surefoot.tools.mcp.watched import Watched
+from surefoot.tools.mcp.streams import LastWords, Watched
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("surefoot")
 
+MOST_TRIES = 3
+"""Tries to connect before those who wait are told; the next one who needs the server begins anew."""
 MOST_PAGES = 100
 LONGEST_CLOSING_S = 10.0
 """A process gets 2 seconds to end by itself and 2 more after SIGTERM; then it is killed."""
@@ -35,7 +36,7 @@ LONGEST_CLOSING_S = 10.0
 _LONGEST_LISTENING_PAUSE_S = 60.0
 
 _REFUSED = ("Session terminated", "Server returned an error response")
-"""The client's own words for an answer of HTTP that is none of MCP: a gateway that is down, a session that is gone."""
+"""The client's own words for an answer that is not one of MCP: a gateway that is down, a session that is gone."""
 _FORGOTTEN = (400, 404, 410)
 """The HTTP statuses with which servers say that they do not know the session (any more); MCP asks for 404."""
 
@@ -44,6 +45,10 @@ class Progress(Protocol):
     """Is told how far a call is. MUST NOT raise."""
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+
+class Unreachable(Exception):
+    """A server could not be reached in time; nothing was sent to it. The message says which and why."""
 
 
 class LinkLost(Exception):
@@ -137,11 +142,16 @@ class Link:
                 self._settled.set()
                 self._ready.set_result(True)
                 listening = asyncio.create_task(self._listen(self._client))
-                stack.push_async_callback(_ended, listening)
+
+                async def end_listening() -> None:
+                    listening.cancel()
+                    await asyncio.wait((listening,))
+
+                stack.push_async_callback(end_listening)
                 await self._keep()
         except Exception as error:  # noqa: BLE001  # the client raises whatever its transports do, in groups
             _LOG.debug("the connection to the MCP server %s", self.server.name, exc_info=error)
-            self.failure = self._told(error)
+            self.failure = await self._reason(error)
         finally:
             self._lost()
             self._settled.set()
@@ -258,21 +268,92 @@ class Link:
         self.is_lost = True
         self._wake.set()
 
-    def _told(self, error: BaseException) -> str:
+    async def _reason(self, error: BaseException) -> str:
         """Why it failed, in one line, without secrets: what was raised, the HTTP status, the process's last words."""
         while isinstance(error, BaseExceptionGroup):
             error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
         parts = [f"{type(error).__name__}: {error}" if str(error) else type(error).__name__]
         if self._status >= 400:  # noqa: PLR2004  # refusals of HTTP begin there
             parts.append(f"HTTP status {self._status}")
-        if words := self._words.text:
+        if words := await self._words.text():
             parts.append(f"its last words: {' '.join(words.split())[-300:]}")
         return self.server.without_secrets("; ".join(parts))
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait((task,))
+class Connection:
+    """One server's link, whichever it is at the moment.
+
+    `listing` is what the server offered last; None before the first time. `backoff_s` is the pause after the first
+    try that failed; it doubles. The first try lets the server choose among versions; as some servers end when they
+    are asked that, the others begin as servers before 2026 expect it.
+    """
+
+    def __init__(self, server: McpServer, backoff_s: float = 0.5) -> None:
+        self.server = server
+        self.listing: Listing | None = None
+        self._backoff_s = backoff_s
+        self._link: Link | None = None
+        self._opening: asyncio.Task[Link] | None = None
+
+    async def ready(self, limit_s: float | None = None) -> Link:
+        """The link, open and with its listing up to date. Raises `Unreachable`, at the latest after `limit_s`.
+
+        That is never later than `connect_timeout_s`, and cancelling leaves the opening to others who wait for it.
+        """
+        limit_s = min(self.server.connect_timeout_s, limit_s or self.server.connect_timeout_s)
+        try:
+            async with asyncio.timeout(limit_s):
+                link = await self._open_link()
+                await link.settled()
+        except TimeoutError as error:
+            raise Unreachable(f"the MCP server {self.server.name} was not ready within {limit_s:g} s") from error
+        self.listing = link.listing
+        return link
+
+    async def aclose(self) -> None:
+        """End what there is. It can be used again afterwards."""
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.cancel()
+            await asyncio.wait((opening,))
+        link, self._link = self._link, None
+        if link is not None:
+            await link.aclose()
+
+    async def _open_link(self) -> Link:
+        if self._link is not None and not self._link.is_lost:
+            return self._link
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._connect(), name=f"mcp opening {self.server.name}")
+        opening = self._opening
+        try:
+            await asyncio.wait((opening,))
+        finally:
+            if opening.done() and self._opening is opening:
+                self._opening = None
+        return opening.result()
+
+    async def _connect(self) -> Link:
+        old, self._link = self._link, None
+        if old is not None:
+            await old.aclose()
+        why = ""
+        for tried in range(MOST_TRIES):
+            if tried:
+                await asyncio.sleep(self._backoff_s * 2 ** (tried - 1))
+            link = Link(self.server, "legacy" if tried else "auto")
+            self._link = link  # so that whoever closes ends it, also while it opens
+            try:
+                async with asyncio.timeout(self.server.connect_timeout_s):
+                    if await link.opened():
+                        return link
+                    why = link.failure
+            except TimeoutError:
+                why = f"no answer within {self.server.connect_timeout_s:g} s"
+            finally:
+                if not link.is_open:
+                    await link.aclose()
+        raise Unreachable(f"the MCP server {self.server.name} cannot be reached: {why}")
 
 
 @functools.cache

@@ -1,4 +1,8 @@
-"""What a server lists, made into declarations that may be shown to a model; and the pin of each.
+"""What a server lists, made into declarations that may be shown to a model; the name and the pin of each.
+
+A tool is called `SERVER__TOOL` here: always, and not only where two servers clash. With a prefix on clash, adding a
+server would rename the tools of another one, under which journals, profiles, rules and pins know them. The prefix also
+says to model and person whose tool it is, and as a server's name holds no `__`, it says so without doubt.
 
 Every word here comes from outside. Texts lose what does not show (control, bidirectional, zero-width and tag
 characters) and are cut; hints of the server may raise an effect, never lower one; what the developer declares stands.
@@ -7,16 +11,17 @@ Source: spec/guard.md, sections 3.3, 4.3 and 4.4.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.pins import pin_of
-from surefoot.tools.mcp.declared import Declared, McpServer
-from surefoot.tools.mcp.names import name_of
+from surefoot.tools.mcp.config import Declared, McpServer
 from surefoot.types.plan import RESERVED
 from surefoot.types.tools import ToolSpec
 
@@ -27,6 +32,11 @@ MOST_DESCRIPTION_CHARS = 600
 MOST_TOOLS = 1_000
 """Tools of one server; what it lists beyond is dropped."""
 
+LONGEST_NAME = 64
+SEPARATOR = "__"
+
+_DIGEST_CHARS = 8
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 _UNDECLARED = Declared()
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0").union(
@@ -63,27 +73,26 @@ def listing_of(server: McpServer, tools: Iterable[Tool]) -> Listing:
     seen: set[str] = set()
     for tool in tools:
         made = offer_of(server, tool)
-        if why := _fault(server, tool, made, seen, offers):
+        why = ""
+        if tool.name in seen or made.spec.name in offers:
+            why = "the server lists another tool of this name"
+        elif tool.name in RESERVED or made.spec.name in RESERVED:
+            why = "its name is reserved for steps of a plan"
+        elif tool.name == READ_RESULT:
+            why = "its name is that of surefoot's own pager"
+        elif not server.takes(tool.name):
+            why = "left out by include and exclude"
+        elif made.spec.parameters.get("type", "object") != "object":
+            why = "its parameters are not an object"
+        elif len(offers) >= MOST_TOOLS:
+            why = "the server lists too many tools"
+        if why:
             dropped.append((shown(tool.name, 100), why))
         else:
             offers[made.spec.name] = made
         seen.add(tool.name)
     dropped += [(name, "declared, but the server does not list it") for name in server.tools if name not in seen]
     return Listing(offers, tuple(dropped))
-
-
-def _fault(server: McpServer, tool: Tool, made: Offer, seen: set[str], offers: Mapping[str, Offer]) -> str:
-    if tool.name in seen or made.spec.name in offers:
-        return "the server lists another tool of this name"
-    if tool.name in RESERVED or made.spec.name in RESERVED:
-        return "its name is reserved for steps of a plan"
-    if tool.name == READ_RESULT:
-        return "its name is that of surefoot's own pager"
-    if not server.takes(tool.name):
-        return "left out by include and exclude"
-    if made.spec.parameters.get("type", "object") != "object":
-        return "its parameters are no object"
-    return "the server lists too many tools" if len(offers) >= MOST_TOOLS else ""
 
 
 def offer_of(server: McpServer, tool: Tool) -> Offer:
@@ -117,12 +126,25 @@ def offer_of(server: McpServer, tool: Tool) -> Offer:
 
 def shown(text: str, most: int) -> str:
     """A text from outside without characters that do not show, of at most `most` characters."""
-    plain = "".join(c for c in text if c in "\n\t" or (c.isascii() and c.isprintable()) or _shows(c)).strip()
+
+    def shows(character: str) -> bool:
+        return unicodedata.category(character) not in _HIDDEN_CATEGORIES and character not in _FILLERS
+
+    plain = "".join(c for c in text if c in "\n\t" or (c.isascii() and c.isprintable()) or shows(c)).strip()
     return plain if len(plain) <= most else f"{plain[: most - 1]}…"
 
 
-def _shows(character: str) -> bool:
-    return unicodedata.category(character) not in _HIDDEN_CATEGORIES and character not in _FILLERS
+def name_of(server: str, tool: str) -> str:
+    """The name here of a server's tool, which fits every wire: 1 to 64 of `A-Z a-z 0-9 _ -`.
+
+    One that does not fit is made to, and ends in a piece of the digest of the server's own name: the same name always
+    gives the same one, and no two give one. Pure; `server` is a name that `McpServer` accepts.
+    """
+    plain = f"{server}{SEPARATOR}{_UNFIT.sub('_', tool)}"
+    if tool and plain.endswith(tool) and len(plain) <= LONGEST_NAME:
+        return plain
+    digest = sha256(tool.encode(errors="replace")).hexdigest()[:_DIGEST_CHARS]
+    return f"{plain[: LONGEST_NAME - _DIGEST_CHARS - 1]}_{digest}"
 
 
 def _shown_schema(schema: Mapping[str, object]) -> dict[str, object]:

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from types import TracebackType
 from weakref import WeakKeyDictionary
 
-from surefoot.tools.mcp.connection import Connection, Unreachable
-from surefoot.tools.mcp.declared import McpServer
+from surefoot.tools.mcp.config import McpServer
+from surefoot.tools.mcp.link import Connection, Unreachable
 from surefoot.tools.mcp.offers import Listing
 from surefoot.tools.mcp.tool import McpTool
 from surefoot.types.errors import UsageError, extra_needed

@@ -1,22 +1,37 @@
-"""One tool of an MCP server as a tool of ours."""
+"""One tool of an MCP server as a tool of ours, and what its server answers as a result that a model reads."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import orjson
 
 from surefoot.core.parse.validate import Validator
-from surefoot.tools.mcp.connection import Connection, Unreachable
-from surefoot.tools.mcp.link import Link, LinkLost
-from surefoot.tools.mcp.offers import Offer, pin_of
-from surefoot.tools.mcp.results import RESERVED, code_in, result, told
+from surefoot.core.text import clean, json_text
+from surefoot.tools.call import code_of
+from surefoot.tools.mcp.link import Connection, Link, LinkLost, Unreachable
+from surefoot.tools.mcp.offers import Offer, pin_of, shown
 from surefoot.types.ports import ToolCallContext
-from surefoot.types.tools import ToolResult, ToolSpec
+from surefoot.types.tools import ResultKind, ToolResult, ToolSpec
 
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult, ContentBlock
+
+MOST_RESULT_CHARS = 4_000_000
+"""Characters of a result that are kept at all; the rest is cut off, and the text says so."""
 _PART_FOR_CONNECTING = 0.8
 """Of the time that a call has left. A call that is given up while it connects was not sent, and must say so itself."""
 
 _MOST_TOLD_CHARS = 300
+
+_CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+RESERVED = range(-32768, -31999)
+"""The codes that JSON-RPC keeps for itself."""
+
+_FAILED_HTTP = range(400, 600)
 
 
 class McpTool:
@@ -101,18 +116,80 @@ class McpTool:
         if not isinstance(answer, CallToolResult):
             return self._result("Not done: the server asks for input of a person, which it cannot get.", failed=True)
         structured = self.spec.output is not None and not answer.is_error and answer.structured_content is not None
-        if structured and (faults := self._faults(answer.structured_content)):
-            return self._result(
-                f"The call was made, but its result does not fit the tool's own schema: {faults}", failed=True
-            )
-        made = self._result(told(answer, structured=structured), failed=answer.is_error)
+        if structured:
+            if self._output is None:
+                self._output = Validator(self.spec.output or {}, closed=False)
+            if faults := "; ".join(map(str, self._output.faults(answer.structured_content)))[:_MOST_TOLD_CHARS]:
+                misfit = f"The call was made, but its result does not fit the tool's own schema: {faults}"
+                return self._result(misfit, failed=True)
+        made = self._result(_text(answer, structured=structured), failed=answer.is_error)
         return replace(made, structured=structured, error=code_in(answer) if answer.is_error else "")
-
-    def _faults(self, content: object) -> str:
-        """What is wrong with a structured result by the server's own schema; "" when nothing is."""
-        if self._output is None:
-            self._output = Validator(self.spec.output or {}, closed=False)
-        return "; ".join(map(str, self._output.faults(content)))[:_MOST_TOLD_CHARS]
 
     def _result(self, text: str, *, failed: bool) -> ToolResult:
         return result(self.connection.server.name, text, "error" if failed else "ok")
+
+
+def result(server: str, text: str, kind: ResultKind = "ok", *, infrastructure: bool = False) -> ToolResult:
+    """A result of a server: untrusted, and the source names it, whatever it says."""
+    text = clean(text)
+    if len(text) > MOST_RESULT_CHARS:
+        text = f"{text[:MOST_RESULT_CHARS]}\n[cut: the result had {len(text)} characters]"
+    return ToolResult(text, kind, source=f"mcp:{server}", trust="untrusted", infrastructure=infrastructure)
+
+
+def _text(answer: CallToolResult, *, structured: bool) -> str:
+    """The text of an answer: its structured content as JSON if it is to be, else its parts one after the other."""
+    if structured:
+        return json_text(answer.structured_content)
+    return "\n".join(map(_block, answer.content)) or (
+        "(the tool gave no content)" if answer.structured_content is None else json_text(answer.structured_content)
+    )
+
+
+def code_in(answer: CallToolResult) -> str:
+    """Class and code of a failure, by which a plan tells whether it is the same again; "" where the server gives none.
+
+    It is looked for as `code`, at the top or under `error`, in the structured content or in a text that is JSON. Codes
+    that JSON-RPC reserves are the protocol's, and too coarse to tell two failures apart.
+    """
+    held: object = answer.structured_content
+    if held is None:
+        try:
+            held = orjson.loads(_text(answer, structured=False))
+        except orjson.JSONDecodeError:
+            return ""
+    for level in (held, cast("Mapping[str, object]", held).get("error") if isinstance(held, Mapping) else None):
+        code = cast("Mapping[str, object]", level).get("code") if isinstance(level, Mapping) else None
+        if isinstance(code, str) and _CODE.fullmatch(code):
+            return f"tool:{code}"
+        if isinstance(code, int) and not isinstance(code, bool) and code not in RESERVED:
+            return code_of(code) if code in _FAILED_HTTP else f"tool:{code}"
+    return ""
+
+
+def _block(block: ContentBlock) -> str:
+    """Text as it is, also that of a text resource below a line about it; of all else one line: kind and size."""
+    match block.type:
+        case "text":
+            return block.text
+        case "image" | "audio":
+            return f"[{block.type}, {_of(block.mime_type)}, {_bytes(block.data)}]"
+        case "resource_link":
+            size = "" if block.size is None else f", {block.size} bytes"
+            return f"[link to a resource: {shown(block.uri, 500)}, {_of(block.mime_type)}{size}]"
+        case "resource":
+            held = block.resource
+            about = f"[resource {shown(held.uri, 500)}, {_of(held.mime_type)}"
+            text = getattr(held, "text", None)
+            if isinstance(text, str):
+                return f"{about}, {len(text)} characters]\n{text}"
+            return f"{about}, {_bytes(str(getattr(held, 'blob', '')))}]"
+
+
+def _of(mime_type: str | None) -> str:
+    return shown(mime_type or "unknown type", 100)
+
+
+def _bytes(base64: str) -> str:
+    """The size of what a base64 text holds."""
+    return f"{len(base64.rstrip('=')) * 3 // 4} bytes"

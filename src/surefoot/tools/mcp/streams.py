@@ -1,14 +1,53 @@
-"""The stream of what a server says, watched for its end."""
+"""The streams of a server: what it says, watched for its end, and the last words of its process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from mcp.client._transport import ReadStream
     from mcp.shared.message import SessionMessage
+
+_KEPT_BYTES = 4_096
+_LONGEST_READING_S = 1.0
+"""It takes much less to read to the end of a process, unless a child of it holds the pipe."""
+
+
+class LastWords:
+    """What a process wrote to standard error last, kept off our own, for when it fails.
+
+    A thread reads it, because not every event loop can read a pipe.
+    """
+
+    def __init__(self) -> None:
+        self._kept = b""
+        self._reader: threading.Thread | None = None
+
+    async def text(self) -> str:
+        """At most 4 KiB, decoded as UTF-8 as far as it goes; of a process that ends, up to its end."""
+        if self._reader is not None:
+            await asyncio.to_thread(self._reader.join, _LONGEST_READING_S)
+        return self._kept.decode(errors="replace").strip()
+
+    @contextmanager
+    def pipe(self) -> Generator[TextIO]:
+        """What the process is to get as its standard error. Our own end is closed with the context."""
+        reading, writing = os.pipe()
+        self._reader = threading.Thread(target=self._read, args=(reading,), daemon=True, name="mcp stderr")
+        self._reader.start()
+        with os.fdopen(writing, "w") as end:
+            yield end
+
+    def _read(self, reading: int) -> None:
+        with os.fdopen(reading, "rb", buffering=0) as pipe:
+            while piece := pipe.read(_KEPT_BYTES):
+                self._kept = (self._kept + piece)[-_KEPT_BYTES:]
 
 
 class Watched:
