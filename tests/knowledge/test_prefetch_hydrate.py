@@ -97,11 +97,7 @@ def test_what_is_known_of_a_content_is_of_the_whole_and_never_trusted() -> None:
     (each,) = context(A, budget=2, call_0=result).resolved
     whole = result.content.encode()
     assert (each.content, each.tokens, each.bytes_total) == ("数据", 2, len(whole))
-    assert (each.sha256, each.source, each.trust) == (
-        sha256(whole).hexdigest(),
-        "https://a.org/real",
-        "untrusted",
-    )
+    assert (each.sha256, each.source, each.trust) == (sha256(whole).hexdigest(), "https://a.org/real", "untrusted")
 
 
 def test_a_content_cannot_close_its_frame_even_if_it_knows_the_mark() -> None:

@@ -15,12 +15,7 @@ NUMBER: Mapping[str, object] = {"type": "integer"}
 
 
 def schema(required: str = "", *, extra: bool = False, **properties: Mapping[str, object]) -> Mapping[str, object]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required.split(),
-        "additionalProperties": extra,
-    }
+    return {"type": "object", "properties": properties, "required": required.split(), "additionalProperties": extra}
 
 
 def argument(parameters: Mapping[str, object], ref_type: str = "url", named: str | None = None, **spec: object) -> str:

@@ -4,14 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from surefoot.tools.web import (
-    host_refusal,
-    is_metadata,
-    is_this_machine,
-    literal_address,
-    plain_host,
-    refusal,
-)
+from surefoot.tools.web import host_refusal, is_metadata, is_this_machine, literal_address, plain_host, refusal
 
 
 @pytest.mark.parametrize(("host", "address"), [

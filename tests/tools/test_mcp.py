@@ -314,9 +314,7 @@ async def test_a_pin_follows_what_a_model_reads_and_nothing_else(server: McpServ
     assert len({pin_of(spec), *(pin_of(replace(spec, **{key: value})) for key, value in changes.items())}) == 6
 
 
-async def test_a_server_that_ends_when_asked_for_its_version_is_spoken_to_as_before(
-    server: McpServer,
-) -> None:
+async def test_a_server_that_ends_when_asked_for_its_version_is_spoken_to_as_before(server: McpServer) -> None:
     async with started(replace(server, args=(*server.args, "strict"))) as servers:
         assert "h__echo" in await tools_of(servers)
 

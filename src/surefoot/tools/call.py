@@ -37,10 +37,7 @@ FIRST_WAIT_S = 0.1
 """Seconds before the first retry, and half of those before the second."""
 
 _NETWORK = frozenset(
-    {
-        *(errno.ECONNREFUSED, errno.ECONNRESET, errno.EHOSTUNREACH),
-        *(errno.ENETDOWN, errno.ENETUNREACH, errno.ETIMEDOUT),
-    }
+    {*(errno.ECONNREFUSED, errno.ECONNRESET, errno.EHOSTUNREACH), *(errno.ENETDOWN, errno.ENETUNREACH, errno.ETIMEDOUT)}
 )
 _OVERLOADED = frozenset({408, 425, 429, *range(500, 600)})
 """HTTP statuses of which the same call may succeed later."""

@@ -21,15 +21,7 @@ from surefoot.tools.attempts import PROBE_OF, Attempts, NotBegun, awaited
 from surefoot.tools.call import called, called_within, failure, is_async
 from surefoot.tools.results import returns_schema, text_of
 from surefoot.tools.schema import Convert, arguments_of
-from surefoot.tools.signature import (
-    REQUIRED,
-    Parameters,
-    is_text,
-    read_docstring,
-    read_signature,
-    resolve,
-    returned,
-)
+from surefoot.tools.signature import REQUIRED, Parameters, is_text, read_docstring, read_signature, resolve, returned
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.guard import Role
 from surefoot.types.ports import ServiceKey, ToolCallContext, service_of

@@ -14,12 +14,7 @@ from surefoot.core.parse.validate import validate
 from surefoot.knowledge.prefetch.files import is_network_path
 from surefoot.knowledge.prefetch.urls import LONGEST_REFERENCE, has_user_info, without_secrets
 from surefoot.types.errors import ConfigError
-from surefoot.types.prehydration import (
-    BUILT_IN_RESOLVERS,
-    PreHydrationConfig,
-    Reference,
-    Resolver,
-)
+from surefoot.types.prehydration import BUILT_IN_RESOLVERS, PreHydrationConfig, Reference, Resolver
 from surefoot.types.tools import Catalogue, ToolSpec
 
 NO_TOOL = "No resolution tool configured"
