@@ -1,4 +1,4 @@
-"""The schema of results that leave no room for free text."""
+"""Text from any value, and the schema of results that hold no free text."""
 
 from __future__ import annotations
 
@@ -7,19 +7,114 @@ import re
 import subprocess
 import sys
 import uuid
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, TypedDict, cast
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, computed_field
 
 from surefoot.core.parse.validate import validate
 from surefoot.tools.function import tool
 from surefoot.tools.results import is_identifier_pattern, returns_schema, text_of
 from surefoot.types.tools import ToolResult
+
+
+class Level(enum.Enum):
+    HIGH = "high"
+
+
+class Word(str, enum.Enum):  # noqa: UP042  # the case
+    HIGH = "high"
+
+
+class Named(NamedTuple):
+    a: int
+    b: int
+
+
+class Model(BaseModel):
+    name: str
+    day: date
+
+
+@dataclass
+class Data:
+    name: str
+    level: Level
+
+
+class Silent:
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class Unfair(BaseModel):
+    def model_dump(self, **_: Any) -> Any:  # Any: as in the class above it
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    ("as it is\n", "as it is\n"), ("", ""), (None, ""), (7, "7"), (True, "true"), (0.5, "0.5"), (float("nan"), "NaN"),
+    (float("-inf"), "-Infinity"), (2**80, str(2**80)), ([1, "é", None], '[1,"é",null]'),
+    ([float("nan"), 2**70], f'["NaN",{2**70}]'), ([float("nan"), None], '["NaN",null]'), ({"分": 81}, '{"分":81}'),
+    ({(1, 2): 3, 4: 5, None: 6, True: 7}, '{"(1, 2)":3,"4":5,"null":6,"true":7}'), ({3, 1, 2}, "[1,2,3]"),
+    (deque([1]), "[1]"), (OrderedDict[str, int](a=1), '{"a":1}'), (MappingProxyType({"a": 1}), '{"a":1}'),
+    ({"a": 1}.values(), "[1]"), (Named(1, 2), '{"a":1,"b":2}'),
+    (Data("x", Level.HIGH), '{"name":"x","level":"high"}'),
+    (Model(name="x", day=date(2024, 1, 2)), '{"name":"x","day":"2024-01-02"}'),
+    ([Model(name="x", day=date(2024, 1, 2))], '[{"name":"x","day":"2024-01-02"}]'), (Level.HIGH, "high"),
+    (date(2024, 1, 2), "2024-01-02"), (Decimal("0.10"), "0.10"), (PurePosixPath("a/b"), "a/b"),
+    (b"\0\1", "(2 bytes of binary data)"), ({"data": b"123"}, '{"data":"(3 bytes of binary data)"}'),
+    (Silent(), "<Silent>"), ([Silent()], '["<Silent>"]'), (int, "int"), ("\ud800x", "\ufffdx"),
+    (["\ud800"], '["\ufffd"]'),
+])  # fmt: skip
+def test_each_kind(value: object, text: str) -> None:
+    assert text_of(value) == text
+
+
+def test_a_text_enum_is_its_value_and_no_longer_an_enum() -> None:
+    text = text_of(Word.HIGH)
+    assert (type(text), f"{text}") == (str, "high")
+
+
+def test_what_holds_itself_is_told() -> None:
+    loop: dict[str, object] = {}
+    loop["loop"] = [loop]
+    assert "holds itself" in text_of(loop)
+    assert "holds itself" not in text_of([[1], [1]])
+
+
+def test_great_depth_is_told() -> None:
+    deep: list[object] = []
+    for _ in range(5000):
+        deep = [deep]
+    assert "nested too deeply" in text_of(deep)
+
+
+def test_foreign_code_that_fails_is_survived() -> None:
+    assert isinstance(text_of(Unfair()), str)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers() | st.floats(), inner) | st.tuples(inner),
+    max_leaves=10,
+)
+
+
+@given(json_values)
+def test_it_never_raises_and_can_be_stored(value: object) -> None:
+    text = text_of(value)
+    orjson.dumps(text)
 
 
 class Colour(enum.Enum):
@@ -56,7 +151,7 @@ class Typed(TypedDict):
     b: NotRequired[bool]
 
 
-class Model(BaseModel):
+class Measured(BaseModel):
     code: Code
     day: date
     row: Row | None = None
@@ -109,7 +204,7 @@ ROW = Row("AB-1", [0.5])
     (dict[int, float], [{-1: 0.5}]), (dict[Literal["a", "b"], int], [{"a": 1}]),
     (dict[Code, list[bool]], [{"AB-1": [True]}]), (dict[date, int], [{date(2024, 1, 2): 1}]), (Row, [ROW]),
     (list[Row] | None, [[ROW], None]), (Pair, [Pair(1, Colour.RED)]), (Typed, [{"a": 1}, {"a": 1, "b": True}]),
-    (Model, [Model(code="AB-1", day=DAY.date()), Model(code="AB-1", day=DAY.date(), row=ROW)]),
+    (Measured, [Measured(code="AB-1", day=DAY.date()), Measured(code="AB-1", day=DAY.date(), row=ROW)]),
 ], ids=str)  # fmt: skip
 def test_a_closed_type_has_a_schema_that_its_rendered_values_fit(annotation: object, values: list[object]) -> None:
     schema = returns_schema(annotation)
