@@ -153,7 +153,7 @@ async def test_a_reference_is_taken_as_extraction_writes_it(hub: Hub, call: Call
 async def test_what_is_no_reference_is_refused_before_any_request(hub: Hub, call: Call, reference: str) -> None:
     result = await call(tools(hub)[0], number=reference)
     assert (result.kind, result.infrastructure) == ("error", False)
-    assert "is no number of a GitHub issue" in result.content
+    assert "is not the number of a GitHub issue" in result.content
     assert len(result.content) < 300
     assert hub.asked == []
 
@@ -237,7 +237,7 @@ class TestFailures:
 
     @pytest.mark.parametrize("value", [[], {}, {"title": None}, "text", 3])
     async def test_json_of_another_shape_is_told(self, hub: Hub, call: Call, value: object) -> None:
-        assert "something that is no issue" in (await self.failed(hub, call, web.json_response(value)))[0]
+        assert "did not answer with JSON of GitHub" in (await self.failed(hub, call, web.json_response(value)))[0]
 
     async def test_no_answer_ends_with_the_time(self, hub: Hub, call: Call) -> None:
         hub.answers["/repos/acme/logs/issues/3"] = "never"
@@ -275,7 +275,7 @@ class TestTheToken:
 
     async def test_a_circle_of_redirects_ends(self, hub: Hub, call: Call) -> None:
         hub.answers["/repos/acme/logs/issues/3"] = "around"
-        assert "leads on more than 5 times" in (await call(tools(hub)[0], number="3")).content
+        assert "leads on to another address more than 5 times" in (await call(tools(hub)[0], number="3")).content
         assert len(hub.asked) == 6
 
     async def test_is_in_no_result_error_source_or_repr_though_the_server_repeats_it(

@@ -17,18 +17,15 @@ from typing import TYPE_CHECKING, cast
 
 from surefoot.tools.call import ToolFailed, called, code_of, failure
 from surefoot.tools.function import tool
-from surefoot.tools.page import MAX_WIRE_BYTES, read_body
+from surefoot.tools.page import MAX_WIRE_BYTES
 from surefoot.tools.web import (
-    MAX_HOPS,
-    REDIRECTS,
-    Hop,
+    Answer,
     Resolve,
     allowed_host,
-    checked_hop,
+    get,
     is_this_machine,
     parsed_url,
     plain_host,
-    session_for,
     system_resolve,
 )
 from surefoot.types.errors import ConfigError
@@ -54,8 +51,6 @@ _SECONDS = re.compile(r"[0-9]{1,11}")
 
 _ISSUE, _PULL = "issue", "pull request"
 _PATHS = {_ISSUE: "issues", _PULL: "pulls"}
-
-Json = Mapping[str, object]
 
 
 def github_tools(
@@ -125,16 +120,6 @@ def _base(text: str) -> URL:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    """What the server said, and the checked address that said it."""
-
-    url: URL
-    status: int
-    headers: Mapping[str, str]
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class _Api:
     """One server and what is asked of it."""
 
@@ -158,85 +143,48 @@ class _Api:
         return ToolResult(text, source=self._without_token(source))
 
     async def _text(self, kind: str, reference: str) -> tuple[str, str]:
-        repository, number = self._meant(kind, reference)
+        if (found := _REFERENCE.fullmatch(reference.strip())) is None:
+            raise ToolFailed(f"{reference[:100]!r} is not the number of a GitHub {kind}. Give the number alone.")
+        repository, number = found["repository"] or self.repository, int(found["number"])
         what = f"{kind} {repository}#{number}"
         item, source = await self._read(f"repos/{repository}/{_PATHS[kind]}/{number}", what)
-        if not isinstance(item, dict) or not isinstance(cast("Json", item).get("title"), str):
-            raise ToolFailed(f"{self.base.host} answered something that is no {kind}. Is base_url a GitHub API?")
-        found = cast("Json", item)  # JSON objects have text as keys
-        count, comments, trouble = found.get("comments"), list[object](), ""
+        if not isinstance(_at(item, "title"), str):
+            raise ToolFailed(
+                f"{self.base.host} did not answer with JSON of GitHub for {what}. Is base_url a GitHub API?"
+            )
+        count, comments, trouble = _at(item, "comments"), list[object](), ""
         if count != 0:
             try:
                 path = f"repos/{repository}/issues/{number}/comments"
                 answer, _ = await self._read(path, f"comments of {what}", per_page=MOST_COMMENTS)
-                comments = cast("list[object]", answer) if isinstance(answer, list) else []
+                comments = _many(answer)
             except ToolFailed as error:  # the text is worth having without them
                 trouble = f"(its comments could not be read: {self._without_token(str(error))})"
-        parts = [*_head(what, found), *_told(comments[:MOST_COMMENTS], count), trouble]
+        parts = [*_head(what, item), *_comments(comments[:MOST_COMMENTS], count), trouble]
         return _cut("\n\n".join(filter(None, parts)), MOST_CHARS), source
-
-    def _meant(self, kind: str, reference: str) -> tuple[str, int]:
-        """Repository and number. Raises `ToolFailed`."""
-        found = _REFERENCE.fullmatch(reference.strip())
-        if found is None:
-            raise ToolFailed(f"{reference[:100]!r} is no number of a GitHub {kind}. Give the number alone.")
-        return found["repository"] or self.repository, int(found["number"])
 
     async def _read(self, path: str, what: str, **query: int) -> tuple[object, str]:
         """The JSON under a path, and the address it came from. Raises `ToolFailed`."""
-        answer = await self._answer((self.base / path).with_query(query))
-        if not 200 <= answer.status < 300:  # noqa: PLR2004  # the range of success
-            raise _refused(answer, what, has_token=bool(self.token))
-        try:
-            return await called(json.loads, {"s": answer.data}, on_loop=False), str(answer.url)
-        except (ValueError, RecursionError):
-            fault = ToolFailed(f"{self.base.host} did not answer with JSON for {what}. Is base_url a GitHub API?")
-        raise fault  # out here the error with the whole text does not cling to it
-
-    async def _answer(self, target: URL) -> _Answer:
-        """What is found at the end of all redirects, which a moved issue or a renamed repository has."""
-        for _ in range(MAX_HOPS + 1):
-            answer = await self._hop(await checked_hop(target, self.allowed, self.resolve))
-            location = answer.headers.get("Location", "")
-            if answer.status not in REDIRECTS or not location:
-                return answer
-            target = parsed_url(location, answer.url)
-            if _origin(target) != _origin(answer.url):
-                raise ToolFailed(f"{self.base.host} leads to another server ({target.host}), which is not followed.")
-        raise ToolFailed(f"{self.base.host} leads on more than {MAX_HOPS} times.")
-
-    async def _hop(self, hop: Hop) -> _Answer:
-        from aiohttp import ClientError  # noqa: PLC0415  # loads when it is used, as in `web_fetch`
-
         headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
+        answer = await get((self.base / path).with_query(query), self.allowed, self.resolve, headers)
+        if answer.body.is_cut:
+            raise ToolFailed(f"{answer.url.host} answered with more than {MAX_WIRE_BYTES} bytes.")
+        if not answer.is_success:
+            raise _refused(answer, what, has_token=bool(self.token))
+        data = answer.body.data.replace(self.token.encode(), b"[token]") if self.token else answer.body.data
         try:
-            async with (
-                session_for(hop) as session,
-                session.get(hop.url, headers=headers, allow_redirects=False) as response,
-            ):
-                body = await read_body(response.content, response.headers.get("Content-Encoding", ""))
-                if body.is_cut:
-                    raise ToolFailed(f"{hop.url.host} answered with more than {MAX_WIRE_BYTES} bytes.")
-                data = body.data.replace(self.token.encode(), b"[token]") if self.token else body.data
-                return _Answer(hop.url, response.status, response.headers.copy(), data)
-        except (ClientError, OSError) as error:
-            if isinstance(error, TimeoutError):
-                raise
-            why = str(error) or type(error).__name__
-        # Out here the client's error, which knows the headers that were sent, does not cling to ours.
-        raise ToolFailed(f"{hop.url.host} gave no usable answer: {why}", infrastructure=True)
+            return await called(json.loads, {"s": data}, on_loop=False), str(answer.url)
+        except (ValueError, RecursionError):
+            fault = ToolFailed(f"{self.base.host} did not answer with JSON for {what}. Is base_url a GitHub API?")
+        raise fault  # out here the error with the whole text does not cling to it
 
     def _without_token(self, text: str) -> str:
         return text.replace(self.token, "[token]") if self.token else text
 
 
-def _origin(url: URL) -> tuple[str, str | None, int | None]:
-    return url.scheme, url.raw_host, url.port
-
-
-def _refused(answer: _Answer, what: str, *, has_token: bool) -> ToolFailed:
+def _refused(answer: Answer, what: str, *, has_token: bool) -> ToolFailed:
     """What an answer without success means, by GitHub's own account of its statuses."""
     seen = "with this token" if has_token else "without a token"
     match answer.status:
@@ -255,57 +203,56 @@ def _refused(answer: _Answer, what: str, *, has_token: bool) -> ToolFailed:
             return ToolFailed(told, infrastructure=overloaded, code=code_of(status))
 
 
-def _limit(answer: _Answer) -> str:
+def _limit(answer: Answer) -> str:
     """When to ask again; "" when the refusal has nothing to do with a rate limit."""
     after, reset = answer.headers.get("Retry-After", ""), answer.headers.get("X-RateLimit-Reset", "")
     if _SECONDS.fullmatch(after):
         return f"ask again in {int(after)} s"
     if answer.headers.get("X-RateLimit-Remaining") == "0" and _SECONDS.fullmatch(reset):
         return f"it resets at {datetime.fromtimestamp(int(reset), UTC):%Y-%m-%d %H:%M:%S} UTC"
-    is_limit = answer.status == 429 or b"rate limit" in answer.data.lower()  # noqa: PLR2004  # Too Many Requests
+    is_limit = answer.status == 429 or b"rate limit" in answer.body.data.lower()  # noqa: PLR2004  # Too Many Requests
     return "ask again in a minute" if is_limit else ""
 
 
-def _head(what: str, item: Json) -> list[str]:
+def _head(what: str, item: object) -> list[str]:
     """What is known of the item, one line each, and its text."""
-    state = _line(item.get("state")) or "unknown"
-    if item.get("merged") is True:
+    state = _line(_at(item, "state")) or "unknown"
+    if _at(item, "merged") is True:
         state = "merged"
-    elif item.get("draft") is True:
+    elif _at(item, "draft") is True:
         state += ", draft"
-    labels = ", ".join(filter(None, map(_label, _many(item.get("labels")))))
+    names = (_line(label if isinstance(label, str) else _at(label, "name")) for label in _many(_at(item, "labels")))
     lines = [
-        f"{what[0].upper()}{what[1:]}: {_line(item.get('title'))}",
-        *(["It is a pull request."] if isinstance(item.get("pull_request"), dict) else []),
+        f"{what[0].upper()}{what[1:]}: {_line(_at(item, 'title'))}",
+        *(["It is a pull request."] if isinstance(_at(item, "pull_request"), dict) else []),
         f"State: {state}",
-        f"Author: {_author(item)}",
-        f"Labels: {_line(labels) or 'none'}",
+        f"Author: {_line(_at(item, 'user', 'login')) or 'unknown'}",
+        f"Labels: {_line(', '.join(filter(None, names))) or 'none'}",
     ]
-    return ["\n".join(lines), _cut(_plain(item.get("body")).strip(), _MOST_OF_TEXT) or "(no text)"]
+    return ["\n".join(lines), _cut(_plain(_at(item, "body")).strip(), _MOST_OF_TEXT) or "(no text)"]
 
 
-def _told(comments: Sequence[object], count: object) -> list[str]:
-    rows = [cast("Json", each) for each in comments if isinstance(each, dict)]
+def _comments(comments: Sequence[object], count: object) -> list[str]:
+    rows = [cast("object", each) for each in comments if isinstance(each, dict)]
     if not rows:
         return []
-    of = f" of {count}" if isinstance(count, int) and count > len(rows) else ""
+    is_part = isinstance(count, int) and count > len(rows)
     return [
-        f"Comments: the first {len(rows)}{of}" if of else f"Comments: {len(rows)}",
+        f"Comments: the first {len(rows)} of {count}" if is_part else f"Comments: {len(rows)}",
         *(
-            f"Comment by {_author(row)}, {_line(row.get('created_at')) or 'at an unknown time'}:\n"
-            f"{_cut(_plain(row.get('body')).strip(), _MOST_OF_COMMENT)}"
+            f"Comment by {_line(_at(row, 'user', 'login')) or 'unknown'}, "
+            f"{_line(_at(row, 'created_at')) or 'at an unknown time'}:\n"
+            f"{_cut(_plain(_at(row, 'body')).strip(), _MOST_OF_COMMENT)}"
             for row in rows
         ),
     ]
 
 
-def _author(item: Json) -> str:
-    user = item.get("user")
-    return (_line(cast("Json", user).get("login")) if isinstance(user, dict) else "") or "unknown"
-
-
-def _label(label: object) -> str:
-    return _line(cast("Json", label).get("name") if isinstance(label, dict) else label)
+def _at(value: object, *keys: str) -> object:
+    """What stands at a path of keys in JSON; None where there is nothing."""
+    for key in keys:
+        value = cast("Mapping[str, object]", value).get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _many(value: object) -> list[object]:

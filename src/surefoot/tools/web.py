@@ -10,20 +10,20 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING
 
 from surefoot.tools.call import ToolFailed, called, code_of
 from surefoot.tools.function import tool
-from surefoot.tools.page import ENCODINGS, read_body, text_of_body
+from surefoot.tools.page import ENCODINGS, Body, read_body, text_of_body
 from surefoot.types.errors import ConfigError
 from surefoot.types.ports import Tool
 from surefoot.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import ClientSession
     from aiohttp.abc import ResolveResult
     from yarl import URL
 
@@ -91,7 +91,17 @@ def web_fetch_tool(
         """
         try:
             async with asyncio.timeout(timeout_s):
-                return await _fetched(url, allowed, resolve)
+                if len(url) > MAX_URL_CHARS:
+                    raise ToolFailed("The address is too long. Give a shorter one.")
+                answer = await get(parsed_url(url.strip(), None), allowed, resolve)
+                if not answer.is_success:
+                    overloaded = answer.status >= 500 or answer.status in (408, 429)  # noqa: PLR2004
+                    why = " ".join(f"The server answered {answer.status} {answer.reason}".split())[:200]
+                    raise ToolFailed(f"{why}.", infrastructure=overloaded, code=code_of(answer.status))
+                # In a thread: megabytes of text take a good part of a second.
+                kind = answer.headers.get("Content-Type", "")
+                text = await called(text_of_body, {"body": answer.body, "content_type": kind}, on_loop=False)
+                return ToolResult(str(text), source=str(answer.url.with_fragment(None)))
         except TimeoutError:
             return ToolResult(f"No complete answer within {timeout_s:g} s.", kind="timeout", infrastructure=True)
 
@@ -184,41 +194,67 @@ def allowed_host(entry: str) -> tuple[str, int]:
     try:
         url = URL(f"http://{entry}")
         if url.explicit_port and url.host and url.path == "/" and not url.user:
-            return _canonical(url.raw_host or ""), url.explicit_port
+            host = url.raw_host or ""
+            return str(literal_address(host) or plain_host(host)), url.explicit_port  # one spelling for each host
     except ValueError:
         pass
     raise ConfigError("allow_hosts", entry, "must be host:port")
 
 
-def _canonical(host: str) -> str:
-    """One spelling for each host: addresses in their usual form, names plain."""
-    return str(literal_address(host) or plain_host(host))
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server said in the end, and the checked address that said it."""
+
+    url: URL
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    body: Body
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300  # noqa: PLR2004  # the range of success
 
 
-async def _fetched(text: str, allowed: frozenset[tuple[str, int]], resolve: Resolve) -> ToolResult:
+async def get(
+    target: URL, allowed: frozenset[tuple[str, int]], resolve: Resolve, headers: Mapping[str, str] | None = None
+) -> Answer:
+    """What is found at the end of all redirects. With `headers`, which may hold secrets, none may leave the origin.
+
+    Raises `ToolFailed`, with no cause: an error of the client knows the headers that were sent.
+    """
     from aiohttp import ClientError  # noqa: PLC0415  # loads when it is used: half of the cost of a start
 
-    if len(text) > MAX_URL_CHARS:
-        raise ToolFailed("The address is too long. Give a shorter one.")
-    target, before = parsed_url(text.strip(), None), ""
+    before = ""
     for _ in range(MAX_HOPS + 1):
         hop = await checked_hop(target, allowed, resolve, before)
         try:
-            async with session_for(hop) as session, session.get(hop.url, allow_redirects=False) as response:
+            async with (
+                session_for(hop) as session,
+                session.get(hop.url, headers=headers, allow_redirects=False) as response,
+            ):
                 location = response.headers.get("Location", "")
                 if response.status not in REDIRECTS or not location:
-                    return await _result(response, str(hop.url.with_fragment(None)))
+                    is_read = headers is not None or 200 <= response.status < 300  # noqa: PLR2004  # as above
+                    encoding = response.headers.get("Content-Encoding", "")
+                    body = await read_body(response.content, encoding) if is_read else Body(b"", is_cut=False)
+                    return Answer(hop.url, response.status, response.reason or "", response.headers.copy(), body)
         except (ClientError, OSError) as error:
             if isinstance(error, TimeoutError):
                 raise
-            raise ToolFailed(f"{hop.url.host} gave no usable answer: {error}", infrastructure=True) from error
-        target, before = parsed_url(location, hop.url), hop.url.scheme
-    raise ToolFailed(f"The page leads on to another more than {MAX_HOPS} times. Give the final address.")
+            why = str(error) or type(error).__name__
+        else:
+            target, before = parsed_url(location, hop.url), hop.url.scheme
+            if headers is not None and target.origin() != hop.url.origin():
+                raise ToolFailed(f"{hop.url.host} leads to another server ({target.host}), which is not followed.")
+            continue
+        raise ToolFailed(f"{hop.url.host} gave no usable answer: {why}", infrastructure=True)
+    raise ToolFailed(f"{target.host} leads on to another address more than {MAX_HOPS} times. Give the final one.")
 
 
 def parsed_url(text: str, base: URL | None) -> URL:
     """Parsed once; the host comes out IDNA-encoded."""
-    from yarl import URL  # noqa: PLC0415  # see `_fetched`
+    from yarl import URL  # noqa: PLC0415  # see `get`
 
     url, fault = None, ""
     try:
@@ -279,7 +315,7 @@ async def _resolved(host: str, port: int, resolve: Resolve) -> tuple[Address, ..
 
 def session_for(hop: Hop) -> ClientSession:
     """A session for one hop: nothing is remembered, nothing is read from the environment."""
-    from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector  # noqa: PLC0415  # see `_fetched`
+    from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector  # noqa: PLC0415  # see `get`
     from aiohttp.abc import AbstractResolver  # noqa: PLC0415
 
     class Pinned(AbstractResolver):
@@ -315,15 +351,3 @@ def session_for(hop: Hop) -> ClientSession:
             "Accept-Encoding": ENCODINGS,
         },
     )
-
-
-async def _result(response: ClientResponse, url: str) -> ToolResult:
-    if not 200 <= response.status < 300:  # noqa: PLR2004  # the range of success
-        overloaded = response.status >= 500 or response.status in (408, 429)  # noqa: PLR2004
-        told = " ".join(f"The server answered {response.status} {response.reason or ''}".split())[:200]
-        raise ToolFailed(f"{told}.", infrastructure=overloaded, code=code_of(response.status))
-    body = await read_body(response.content, response.headers.get("Content-Encoding", ""))
-    # In a thread: megabytes of text take a good part of a second.
-    kind = response.headers.get("Content-Type", "")
-    text = await called(text_of_body, {"body": body, "content_type": kind}, on_loop=False)
-    return ToolResult(str(text), source=url)
