@@ -1,6 +1,8 @@
-"""Text that can be written down, and values as text."""
+"""Text that can be written down, bytes and JSON values as text, and what stands in JSON of an unknown shape."""
 
 import json
+from collections.abc import Mapping
+from typing import cast
 
 import orjson
 
@@ -22,3 +24,27 @@ def json_text(value: object, *, sort_keys: bool = False) -> str:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort_keys else None).decode()
     except TypeError:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
+
+
+def at(value: object, *keys: str) -> object:
+    """What stands at a path of keys in JSON of an unknown shape; None where there is nothing."""
+    for key in keys:
+        value = cast("Mapping[str, object]", value).get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def decoded(data: bytes, *, is_cut: bool = False) -> str | None:
+    """Bytes as UTF-8 text; None when they are not text. `is_cut`: the last character may be torn, and is left out."""
+    if b"\0" in data:
+        return None
+    for torn in range(min(4, len(data) + 1) if is_cut else 1):
+        try:
+            return data[: len(data) - torn].decode()
+        except UnicodeDecodeError:
+            continue
+    return None
+
+
+def shortened(text: str, most: int) -> str:
+    """At most `most` characters, the last one an ellipsis where something is missing."""
+    return text if len(text) <= most else text[: max(0, most - 1)] + "…"[:most]

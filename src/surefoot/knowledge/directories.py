@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 
+from surefoot.core.text import decoded
 from surefoot.knowledge.frame import framed
 from surefoot.types.errors import ConfigError
 from surefoot.types.knowledge import ROOT, ConventionFile, ConventionsConfig
@@ -193,7 +194,7 @@ def read_files(directories: Directories, config: ConventionsConfig, scope: str) 
             if read is None:
                 continue
             data, size = read
-            text = _text(data[:left])
+            text = decoded(data[:left], is_cut=True) or ""
             found.append(ConventionFile(path, level, text, size, sha256(data).hexdigest()))
             left -= found[-1].kept
             break
@@ -250,16 +251,6 @@ def _read(directories: Directories, path: str, most: int) -> tuple[bytes, int] |
         is_empty = not (data or file.read(1024)).strip()
     if is_empty:
         return None
-    if b"\0" in data or (data and not _text(data)):
+    if data and not decoded(data, is_cut=True):
         raise _NotUsable("is not text and is not read")
     return data, info.st_size
-
-
-def _text(data: bytes) -> str:
-    """Bytes as UTF-8 text; the end may be torn. "" when they are not text."""
-    for torn in range(min(4, len(data) + 1)):
-        try:
-            return data[: len(data) - torn].decode()
-        except UnicodeDecodeError:
-            continue
-    return ""

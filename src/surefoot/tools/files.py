@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
+from surefoot.core.text import decoded
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import tool
 from surefoot.tools.search import Query, best_lines
@@ -68,9 +69,10 @@ def _file_read(workspace: Workspace) -> Tool:
         place = workspace.place(path)
         with _explained(workspace, place):
             data, size = workspace.read(place)
-        text = text_from(data, cut=size > len(data))
+        text = decoded(data, is_cut=size > len(data))
         if text is None:
             raise ToolFailed(f"{place.shown} is not text.")
+        text = text.removeprefix("\ufeff")
         if start_line is not None or lines is not None:
             every, start = text.splitlines(keepends=True), start_line or 1
             if start < 1 or (lines is not None and lines < 1):
@@ -124,18 +126,6 @@ def _file_search(workspace: Workspace) -> Tool:
         return "\n".join(found.lines) + found.note
 
     return file_search
-
-
-def text_from(data: bytes, *, cut: bool = False) -> str | None:
-    """Bytes as UTF-8 text, without a byte order mark; None when they are not text. `cut`: the end may be torn."""
-    if b"\0" in data:
-        return None
-    for torn in range(4 if cut else 1):
-        try:
-            return data[: len(data) - torn].decode().removeprefix("\ufeff")
-        except UnicodeDecodeError:
-            continue
-    return None
 
 
 def _walk(workspace: Workspace, folder: Folder, above: str, *, deep: bool) -> Iterator[tuple[str, Entry]]:

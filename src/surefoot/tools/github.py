@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
+from surefoot.core.text import at, clean
 from surefoot.tools.call import ToolFailed, called, code_of, failure
 from surefoot.tools.function import tool
 from surefoot.tools.page import MAX_WIRE_BYTES
@@ -148,11 +149,11 @@ class _Api:
         repository, number = found["repository"] or self.repository, int(found["number"])
         what = f"{kind} {repository}#{number}"
         item, source = await self._read(f"repos/{repository}/{_PATHS[kind]}/{number}", what)
-        if not isinstance(_at(item, "title"), str):
+        if not isinstance(at(item, "title"), str):
             raise ToolFailed(
                 f"{self.base.host} did not answer with JSON of GitHub for {what}. Is base_url a GitHub API?"
             )
-        count, comments, trouble = _at(item, "comments"), list[object](), ""
+        count, comments, trouble = at(item, "comments"), list[object](), ""
         if count != 0:
             try:
                 path = f"repos/{repository}/issues/{number}/comments"
@@ -216,20 +217,20 @@ def _limit(answer: Answer) -> str:
 
 def _head(what: str, item: object) -> list[str]:
     """What is known of the item, one line each, and its text."""
-    state = _line(_at(item, "state")) or "unknown"
-    if _at(item, "merged") is True:
+    state = _line(at(item, "state")) or "unknown"
+    if at(item, "merged") is True:
         state = "merged"
-    elif _at(item, "draft") is True:
+    elif at(item, "draft") is True:
         state += ", draft"
-    names = (_line(label if isinstance(label, str) else _at(label, "name")) for label in _many(_at(item, "labels")))
+    names = (_line(label if isinstance(label, str) else at(label, "name")) for label in _many(at(item, "labels")))
     lines = [
-        f"{what[0].upper()}{what[1:]}: {_line(_at(item, 'title'))}",
-        *(["It is a pull request."] if isinstance(_at(item, "pull_request"), dict) else []),
+        f"{what[0].upper()}{what[1:]}: {_line(at(item, 'title'))}",
+        *(["It is a pull request."] if isinstance(at(item, "pull_request"), dict) else []),
         f"State: {state}",
-        f"Author: {_line(_at(item, 'user', 'login')) or 'unknown'}",
+        f"Author: {_line(at(item, 'user', 'login')) or 'unknown'}",
         f"Labels: {_line(', '.join(filter(None, names))) or 'none'}",
     ]
-    return ["\n".join(lines), _cut(_plain(_at(item, "body")).strip(), _MOST_OF_TEXT) or "(no text)"]
+    return ["\n".join(lines), _cut(_plain(at(item, "body")).strip(), _MOST_OF_TEXT) or "(no text)"]
 
 
 def _comments(comments: Sequence[object], count: object) -> list[str]:
@@ -240,19 +241,12 @@ def _comments(comments: Sequence[object], count: object) -> list[str]:
     return [
         f"Comments: the first {len(rows)} of {count}" if is_part else f"Comments: {len(rows)}",
         *(
-            f"Comment by {_line(_at(row, 'user', 'login')) or 'unknown'}, "
-            f"{_line(_at(row, 'created_at')) or 'at an unknown time'}:\n"
-            f"{_cut(_plain(_at(row, 'body')).strip(), _MOST_OF_COMMENT)}"
+            f"Comment by {_line(at(row, 'user', 'login')) or 'unknown'}, "
+            f"{_line(at(row, 'created_at')) or 'at an unknown time'}:\n"
+            f"{_cut(_plain(at(row, 'body')).strip(), _MOST_OF_COMMENT)}"
             for row in rows
         ),
     ]
-
-
-def _at(value: object, *keys: str) -> object:
-    """What stands at a path of keys in JSON; None where there is nothing."""
-    for key in keys:
-        value = cast("Mapping[str, object]", value).get(key) if isinstance(value, dict) else None
-    return value
 
 
 def _many(value: object) -> list[object]:
@@ -268,7 +262,7 @@ def _plain(value: object) -> str:
     """Text that can be written as UTF-8 and holds no NUL; "" for what is no text."""
     if not isinstance(value, str):
         return ""
-    return value.replace("\r\n", "\n").replace("\0", "").encode(errors="replace").decode()
+    return clean(value.replace("\r\n", "\n").replace("\0", ""))
 
 
 def _cut(text: str, most: int) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 from surefoot.core.select.terms import read, synonyms
+from surefoot.core.text import at
 from surefoot.types.tools import Catalogue, ToolSpec
 
 _LENGTH_COUNTS = 0.9
@@ -170,15 +171,13 @@ def _row(tool: Described) -> Row:
 
 def _property_texts(schema: object, depth: int = 4) -> Iterator[str]:
     """Names and descriptions of the properties of a schema, also of those inside, down to a depth."""
-    if not isinstance(schema, Mapping) or not depth:
+    if not depth:
         return
-    node = cast("Mapping[str, object]", schema)  # a JSON Schema: keys are strings
-    properties = node.get("properties")
-    if isinstance(properties, Mapping):
-        for name, inner in cast("Mapping[str, object]", properties).items():
-            yield name
-            description = cast("Mapping[str, object]", inner).get("description") if isinstance(inner, Mapping) else None
-            if isinstance(description, str):
-                yield description
-            yield from _property_texts(cast("object", inner), depth - 1)
-    yield from _property_texts(node.get("items"), depth - 1)
+    properties = at(schema, "properties")
+    for name, inner in cast("Mapping[str, object]", properties).items() if isinstance(properties, Mapping) else ():
+        yield name
+        if isinstance(description := at(inner, "description"), str):
+            yield description
+        yield from _property_texts(inner, depth - 1)
+    if (items := at(schema, "items")) is not None:
+        yield from _property_texts(items, depth - 1)

@@ -17,7 +17,7 @@ from functools import lru_cache
 from hashlib import sha256
 from itertools import groupby
 
-from surefoot.core.text import json_text
+from surefoot.core.text import json_text, shortened
 from surefoot.types.errors import ConfigError
 from surefoot.types.profile import Dropped, ProfileReport, ProfileStage, ToolProfile
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -279,7 +279,7 @@ def _tool_warnings(
 
 def _shown(text: str) -> str:
     """A name or a pattern in quotes, on one line, escaped and cut."""
-    return repr(f"{text[:_MOST_SHOWN_CHARS]}…" if len(text) > _MOST_SHOWN_CHARS else text)
+    return repr(shortened(text, _MOST_SHOWN_CHARS))
 
 
 def _listed(names: Iterable[str]) -> str:

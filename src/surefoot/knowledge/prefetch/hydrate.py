@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from surefoot.core.text import clean
+from surefoot.core.text import clean, shortened
 from surefoot.core.told import plain
 from surefoot.knowledge.frame import framed, mark_for
 from surefoot.knowledge.prefetch.references import Extraction
@@ -148,12 +148,12 @@ def _message(resolved: Sequence[ResolvedReference], failed: Sequence[FailedRefer
         note = "" if kept == each.bytes_total else f", first {kept} of {each.bytes_total} bytes"
         tail = f" ({each.ref.type}{note})"
         most = LONGEST_LINE - len(tail) - len(mark) - 9  # what else stands on the line
-        blocks.append(framed(f"{_shortened(_shown_value(each.ref), most)}{tail}", each.content, mark))
+        blocks.append(framed(f"{shortened(_shown_value(each.ref), most)}{tail}", each.content, mark))
     if failed:
         lines = [f"({len(failed)} references could not be resolved)"]
         for each in failed[:MOST_FAILURES]:
             tail = f" ({each.ref.type}): {_shown_error(each)}"
-            lines.append(f"- {_shortened(_shown_value(each.ref), LONGEST_LINE - len(tail) - 2)}{tail}")
+            lines.append(f"- {shortened(_shown_value(each.ref), LONGEST_LINE - len(tail) - 2)}{tail}")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
@@ -167,7 +167,7 @@ def _shown_error(failed: FailedReference) -> str:
     """The beginning of an error on one line, without the credentials of the value and of any url that it quotes."""
     value = failed.ref.value
     quoted = failed.error[:_LONGEST_READ].replace(value, without_secrets(value))
-    return _shortened(_escaped(redacted(quoted)), LONGEST_ERROR)
+    return shortened(_escaped(redacted(quoted)), LONGEST_ERROR)
 
 
 def _escaped(text: str) -> str:
@@ -175,11 +175,6 @@ def _escaped(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
-
-
-def _shortened(text: str, most: int) -> str:
-    """At most so many characters, the last one an ellipsis where something is missing."""
-    return text if len(text) <= most else text[: max(0, most - 1)] + "…"[:most]
 
 
 def _tokens(size: int) -> int:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, cast
 
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.pins import pin_of
+from surefoot.core.text import shortened
 from surefoot.tools.mcp.config import Declared, McpServer
 from surefoot.types.plan import RESERVED
 from surefoot.types.tools import ToolSpec
@@ -131,7 +132,7 @@ def shown(text: str, most: int) -> str:
         return unicodedata.category(character) not in _HIDDEN_CATEGORIES and character not in _FILLERS
 
     plain = "".join(c for c in text if c in "\n\t" or (c.isascii() and c.isprintable()) or shows(c)).strip()
-    return plain if len(plain) <= most else f"{plain[: most - 1]}…"
+    return shortened(plain, most)
 
 
 def name_of(server: str, tool: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import orjson
 
 from surefoot.core.parse.validate import Validator
-from surefoot.core.text import clean, json_text
+from surefoot.core.text import at, clean, json_text
 from surefoot.tools.call import code_of
 from surefoot.tools.mcp.link import Connection, Link, LinkLost, Unreachable
 from surefoot.tools.mcp.offers import Offer, pin_of, shown
@@ -158,8 +158,7 @@ def code_in(answer: CallToolResult) -> str:
             held = orjson.loads(_text(answer, structured=False))
         except orjson.JSONDecodeError:
             return ""
-    for level in (held, cast("Mapping[str, object]", held).get("error") if isinstance(held, Mapping) else None):
-        code = cast("Mapping[str, object]", level).get("code") if isinstance(level, Mapping) else None
+    for code in (at(held, "code"), at(held, "error", "code")):
         if isinstance(code, str) and _CODE.fullmatch(code):
             return f"tool:{code}"
         if isinstance(code, int) and not isinstance(code, bool) and code not in RESERVED:
