@@ -24,7 +24,7 @@ from pathlib import Path
 from surefoot.core.select.profile import apply
 from surefoot.knowledge.bridge import Sources, retrieve
 from surefoot.knowledge.directories import Directories
-from surefoot.knowledge.prefetch.references import extract
+from surefoot.knowledge.prefetch.extract import extract
 from surefoot.knowledge.store import KnowledgeStore
 from surefoot.progress import ProgressTracker
 from surefoot.types.knowledge import ConventionsConfig, Knowledge

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, builtin_tools, tool
-from surefoot.knowledge.prefetch.references import Extraction, extract, references_in
+from surefoot.knowledge.prefetch.extract import Extraction, extract, references_in
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.web import web_fetch_tool
 from surefoot.types.errors import ConfigError

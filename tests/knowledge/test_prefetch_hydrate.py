@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from surefoot.core.told import plain
 from surefoot.knowledge.frame import mark_for
+from surefoot.knowledge.prefetch.extract import Extraction
 from surefoot.knowledge.prefetch.hydrate import LONGEST_LINE, Outcome, hydrated, items_of, shares
-from surefoot.knowledge.prefetch.references import Extraction
 from surefoot.knowledge.prefetch.resolvers import Lookup
 from surefoot.knowledge.prefetch.urls import redacted, without_secrets
 from surefoot.types.decisions import Ask, Deny

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from surefoot.knowledge.prefetch.references import custom_matches, extract
+from surefoot.knowledge.prefetch.extract import custom_matches, extract
 from surefoot.types.errors import ConfigError
 from surefoot.types.patterns import LONGEST_PATTERN, ReferencePattern
 from surefoot.types.prehydration import PreHydrationConfig

@@ -11,7 +11,7 @@ from surefoot.core.text import clean
 from surefoot.core.touched import ROOT
 from surefoot.knowledge.directories import HEADING, files_message
 from surefoot.knowledge.frame import mark_for
-from surefoot.knowledge.prefetch.references import references_in
+from surefoot.knowledge.prefetch.extract import references_in
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import ConventionsRead, Event
 from surefoot.types.knowledge import ConventionFile, KnowledgeError

@@ -14,8 +14,8 @@ from surefoot.core.gate.perception import Frame
 from surefoot.core.state import Call, State
 from surefoot.core.text import clean
 from surefoot.core.told import frame_of
+from surefoot.knowledge.prefetch.extract import Extraction, references_in
 from surefoot.knowledge.prefetch.hydrate import hydrated, items_of
-from surefoot.knowledge.prefetch.references import Extraction, references_in
 from surefoot.knowledge.prefetch.resolvers import Lookup, examined, lookups, planned
 from surefoot.types.events import Event, PreHydrationComplete, ReferencesFound
 from surefoot.types.prehydration import PreHydrationConfig

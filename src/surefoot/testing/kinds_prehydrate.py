@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import cast
 
+from surefoot.knowledge.prefetch.extract import Extraction, references_in
 from surefoot.knowledge.prefetch.hydrate import hydrated
-from surefoot.knowledge.prefetch.references import Extraction, references_in
 from surefoot.knowledge.prefetch.resolvers import lookups, planned
 from surefoot.types.errors import ConfigError
 from surefoot.types.prehydration import PreHydrationConfig, Reference

@@ -12,7 +12,7 @@ from hashlib import sha256
 from surefoot.core.text import clean, shortened
 from surefoot.core.told import plain
 from surefoot.knowledge.frame import framed, mark_for
-from surefoot.knowledge.prefetch.references import Extraction
+from surefoot.knowledge.prefetch.extract import Extraction
 from surefoot.knowledge.prefetch.resolvers import Lookups, planned, refusal
 from surefoot.knowledge.prefetch.urls import redacted, without_secrets
 from surefoot.types.decisions import Ask, Deny

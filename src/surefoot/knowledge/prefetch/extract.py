@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from surefoot.knowledge.prefetch.files import existing, file_key, files
+from surefoot.knowledge.prefetch.paths import existing, file_key, files
 from surefoot.knowledge.prefetch.urls import MOST_SPANS, Code, Found, Span, url_key, urls
 from surefoot.types.patterns import ReferencePattern
 from surefoot.types.prehydration import PreHydrationConfig, Reference

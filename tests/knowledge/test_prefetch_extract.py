@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.knowledge.prefetch.files import MOST_QUESTIONS, MOST_QUOTED, file_key
-from surefoot.knowledge.prefetch.references import MOST_MARKS, extract
+from surefoot.knowledge.prefetch.extract import MOST_MARKS, extract
+from surefoot.knowledge.prefetch.paths import MOST_QUESTIONS, MOST_QUOTED, file_key
 from surefoot.knowledge.prefetch.urls import MOST_SPANS
 from surefoot.types.patterns import ReferencePattern
 from surefoot.types.prehydration import PreHydrationConfig
