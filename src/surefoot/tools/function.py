@@ -304,8 +304,7 @@ def tool(
         exclusive=exclusive,
         empty_ok=empty_ok,
     )
-    frame = inspect.currentframe()
-    caller = frame.f_back if frame else None
+    caller = frame.f_back if (frame := inspect.currentframe()) else None
     local_names = caller.f_locals if caller and caller.f_code.co_name != "<module>" else {}
     if fn is not None:
         return FunctionTool(fn, declared, probe, local_names)
