@@ -33,7 +33,7 @@ def test_mcp_list_shows_tools_effects_and_pins(surefoot: Command, tmp_path: Path
 def test_mcp_list_says_what_is_wrong_with_a_file(surefoot: Command, tmp_path: Path) -> None:
     done = surefoot("mcp", "list", file_in(tmp_path, comand="x"))
     assert done.code == 2
-    assert "mcpServers.h.comand: there is no such key" in done.err
+    assert "mcpServers.h.comand: unknown field" in done.err
 
 
 def test_a_run_uses_the_tools_of_its_servers(surefoot: Command, tmp_path: Path) -> None:
