@@ -92,11 +92,12 @@ class KnowledgeTool:
         """Run once; arguments are checked again, since anybody may call."""
         checked = self._validator.check(arguments)
         if checked.errors:
-            return _invalid("; ".join(f"{error.path}: {error.message}" for error in checked.errors))
+            why = "; ".join(f"{error.path}: {error.message}" for error in checked.errors)
+            return ToolResult(f"Invalid arguments: {why}", "error")
         try:
             return await self._call(self._bridge, checked.value, context)
         except ConfigError as error:
-            return _invalid(str(error))
+            return ToolResult(f"Invalid arguments: {error}", "error")
 
     async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002  # as `Tool` has it
         """Not asked: both tools may be called again."""
@@ -141,7 +142,7 @@ async def _recall(bridge: KnowledgeBridge, arguments: Mapping[str, object], _con
             return await _conventions(bridge, str(directory or ROOT), query, limit)
         found = await bridge.recall(query, limit)
     except KnowledgeError as error:
-        return _failed(str(error))
+        return ToolResult(f"Knowledge search failed: {error}", "error")
     lines = [_line(entry, "" if entry.verified else "unverified") for entry in found]
     if not found:
         lines.append("No relevant knowledge found.")
@@ -153,7 +154,7 @@ async def _recall(bridge: KnowledgeBridge, arguments: Mapping[str, object], _con
 async def _conventions(bridge: KnowledgeBridge, directory: str, query: str, limit: int) -> ToolResult:
     result = await bridge.retrieve_scoped_conventions(directory, query, limit)
     if result.errors and not result.items:
-        return _failed("; ".join(result.errors))
+        return ToolResult(f"Knowledge search failed: {'; '.join(result.errors)}", "error")
     lines = [_line(entry, f"from {entry.origin}") for entry in result.items]
     if not result.items:
         lines.append("No relevant conventions found.")
@@ -182,11 +183,3 @@ def _result(entries: Sequence[Knowledge], lines: Sequence[str]) -> ToolResult:
     """Lines for the model. They can be trusted only if a person vouches for every entry; files vouch for nothing."""
     is_trusted = bool(entries) and all(entry.verified for entry in entries)
     return ToolResult("\n".join(lines), trust="trusted" if is_trusted else "untrusted")
-
-
-def _failed(reason: str) -> ToolResult:
-    return ToolResult(f"Knowledge search failed: {reason}", "error")
-
-
-def _invalid(reason: str) -> ToolResult:
-    return ToolResult(f"Invalid arguments: {reason}", "error")

@@ -16,7 +16,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, ItemsView, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import ItemsView, KeysView, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time
 from enum import Enum, Flag
@@ -249,22 +249,20 @@ def _closed(annotation: object, above: tuple[object, ...]) -> Schema | None:
         return one_of([part.value if isinstance(part, Enum) else part for part in parts])
     if origin is Annotated:
         return _text(parts[1:]) if parts[0] is str else _closed(parts[0], above)
-    if origin is Union or origin is types.UnionType:
-        return _all_of(parts, above, lambda found: {"anyOf": found})
-    if origin in _MANY:
-        return _all_of(parts, above, lambda found: {"type": "array", "items": found[0]})
-    if origin is tuple:
-        return _tuple(parts, above)
     if origin in _BY_KEY:
         return _dict(parts[0], parts[1], above)
-    return None
-
-
-def _all_of(
-    parts: typing.Iterable[object], above: tuple[object, ...], make: Callable[[list[Schema]], Schema]
-) -> Schema | None:
-    found = [_closed(part, above) for part in parts]
-    return None if None in found or not found else make(cast("list[Schema]", found))
+    is_union = origin is Union or origin is types.UnionType
+    is_many = origin in _MANY or (origin is tuple and parts[-1:] == (Ellipsis,))
+    if not (is_union or is_many or origin is tuple):
+        return None
+    found = [_closed(part, above) for part in (parts[:1] if is_many else parts)]
+    if None in found or not found:
+        return None
+    if is_union:
+        return {"anyOf": found}
+    size = len(found)
+    whole: Schema = {"type": "array"}
+    return whole | ({"items": found[0]} if is_many else {"prefixItems": found, "minItems": size, "maxItems": size})
 
 
 def _text(marks: tuple[object, ...]) -> Schema | None:
@@ -276,16 +274,6 @@ def _text(marks: tuple[object, ...]) -> Schema | None:
             if isinstance(pattern, str) and is_identifier_pattern(pattern) and is_runnable(pattern):
                 return {"type": "string", "pattern": pattern}
     return None
-
-
-def _tuple(parts: tuple[object, ...], above: tuple[object, ...]) -> Schema | None:
-    if len(parts) == 2 and parts[1] is Ellipsis:  # noqa: PLR2004  # `tuple[T, ...]`
-        return _all_of(parts[:1], above, lambda found: {"type": "array", "items": found[0]})
-    return _all_of(
-        parts,
-        above,
-        lambda found: {"type": "array", "prefixItems": found, "minItems": len(found), "maxItems": len(found)},
-    )
 
 
 def _dict(key: object, value: object, above: tuple[object, ...]) -> Schema | None:
