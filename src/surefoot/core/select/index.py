@@ -15,6 +15,7 @@ from typing import cast
 
 from surefoot.core.select.terms import read, synonyms
 from surefoot.core.text import at
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.tools import Catalogue, ToolSpec
 
 _LENGTH_COUNTS = 0.9

@@ -11,11 +11,11 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from surefoot.core.select.index import Index
 from surefoot.core.select.profile import canonical
 from surefoot.core.select.terms import clauses, content_words, plain, words
+from surefoot.types.dataclass import dataclass
 
 MOST_CHARS = 20_000
 """Characters of a task that are looked at."""
