@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from surefoot import Agent, LoopConfig, tool
 from surefoot.journal.memory import MemoryJournal
-from surefoot.models.providers import resolve
+from surefoot.models.names import resolve
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.events import CallJudged, CallStarted, Event
 from surefoot.types.guard import GuardConfig

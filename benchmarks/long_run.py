@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from surefoot import Agent, Budget, LoopConfig, tool
-from surefoot.models.openai_body import BodyWriter
+from surefoot.models.openai_chat import OpenAIChat
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.messages import ModelRequest
 
@@ -37,7 +37,7 @@ class Watched:
         self.own: list[float] = []
         self.body: list[float] = []
         self._steps = steps
-        self._writer = BodyWriter("bench") if has_body else None
+        self._writer = OpenAIChat("bench") if has_body else None
         self._left_at = 0.0
 
     def reply(self, request: ModelRequest) -> Scripted:

@@ -18,8 +18,7 @@ from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.replay import replay
 from surefoot.core.roles import ROLES, THINKER
 from surefoot.core.text import json_text
-from surefoot.models.breaker import CircuitBreaker
-from surefoot.models.retry import Retried
+from surefoot.models.wrapper import CircuitBreaker, Retried
 from surefoot.testing.models import ACCIDENTS, Accident, ChaosModel, FunctionModel, Scripted, calls
 from surefoot.types.events import CallEnded, CallStarted, Event
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest

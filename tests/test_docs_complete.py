@@ -6,7 +6,7 @@ from typing import get_args
 
 from docs_tables import DOCS, pages
 from surefoot.cli.options import SETTINGS
-from surefoot.models.providers import ENTRY_POINTS, PROVIDERS
+from surefoot.models.names import ENTRY_POINTS, PROVIDERS
 from surefoot.types.events import Event
 from surefoot.types.progress import LimitAction
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.models.weights import QWEN_CODER, known_models
+from surefoot.models.files import QWEN_CODER, known_models
 
 ROOT = Path(__file__).parent.parent
 

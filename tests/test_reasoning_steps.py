@@ -16,8 +16,8 @@ from surefoot.core.fold import fold
 from surefoot.core.replay import replay
 from surefoot.core.state import EMPTY, State
 from surefoot.journal.memory import MemoryJournal
-from surefoot.models.anthropic_body import AnthropicBody
-from surefoot.models.openai_body import BodyWriter
+from surefoot.models.anthropic import Anthropic
+from surefoot.models.openai_chat import OpenAIChat
 from surefoot.runtime.toolbox import bound_tools
 from surefoot.testing.cassette import Cassette
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
@@ -518,7 +518,7 @@ async def test_the_templates_of_steps_are_on_record_only_with_steps() -> None:
 async def test_no_tools_field_is_sent_and_a_wire_without_bare_calls_gets_texts() -> None:
     _, _, _, model = await play(RATE, "Rated.", BOOK, "The Lutetia.", "Take the Lutetia.")
     again = model.requests[3]
-    chat, claude = BodyWriter("m").body(again).decode(), AnthropicBody("m").body(again).decode()
+    chat, claude = OpenAIChat("m").body(again).decode(), Anthropic("m").body(again).decode()
     assert '"tools"' not in chat
     assert '"tool_calls"' in chat
     assert '"tools"' not in claude
@@ -580,8 +580,8 @@ async def test_without_steps_requests_are_byte_for_byte_what_they_were(mode: Cal
     await agent.run(Task("Find it 找", (Attachment("a.txt", "text"),)))
     hashed = sha256()
     for request in model.requests:
-        hashed.update(BodyWriter("m").body(request))
-        hashed.update(AnthropicBody("m").body(request))
+        hashed.update(OpenAIChat("m").body(request))
+        hashed.update(Anthropic("m").body(request))
     assert hashed.hexdigest() == digest
 
 

@@ -13,7 +13,7 @@ from models.fake_endpoint import Json, Reply, completion, endpoint, refusal
 from models.fake_endpoint import answer as body_of
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, tool
 from surefoot.core.replay import replay
-from surefoot.models.providers import resolve
+from surefoot.models.names import resolve
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.events import CallEnded, Event, ModelReplied, ModelTraitLearnt

@@ -29,7 +29,7 @@ from surefoot.core.text import clean, json_text
 from surefoot.core.told import attribute, plain, tagged
 from surefoot.core.view import declarations
 from surefoot.journal.memory import MemoryJournal
-from surefoot.models.providers import resolve
+from surefoot.models.names import resolve
 from surefoot.prompts.load import template
 from surefoot.runtime.cast import cast_of
 from surefoot.runtime.drive import drive

@@ -95,7 +95,7 @@ def test_what_may_be_a_call_is_never_the_answer(surefoot: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--model", "nobody:knows:this", "x"], "no model name"),
+        (["--model", "nobody:knows:this", "x"], "not a model name"),
         (["--model", "openai:gpt-5.1-mini", "x"], "OPENAI_API_KEY"),
         (["--model", "http://127.0.0.1:1/v1", "x"], "#model"),
         (["--model", "http://127.0.0.1:1/v1#m", "--tools", "gone.py", "x"], "there is no such file"),

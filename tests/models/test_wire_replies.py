@@ -1,28 +1,29 @@
-"""Replies of the two newer wires that are not the usual one, and what their errors teach."""
+"""Replies as servers of every kind send them, whole and in pieces."""
 
 import orjson
 import pytest
+from fake_endpoint import Json, completion
 from wires import CLAUDE, FUNCTION_CALL, MESSAGE, REASONING, RESPONSE, THINKING, TOOL_USE, named
 
 from surefoot.models.anthropic import Anthropic
-from surefoot.models.json_edge import Json, mapping
+from surefoot.models.json_edge import first, mapping
+from surefoot.models.openai_chat import ChatReply, OpenAIChat
 from surefoot.models.openai_responses import OpenAIResponses
-from surefoot.models.step_schemas import closed
-from surefoot.types.errors import ModelRefused
-from surefoot.types.messages import FinishReason, ModelMessage, ModelSettings, Usage
+from surefoot.models.wire import ReplyStream
+from surefoot.types.errors import ModelRefused, ModelUnreachable
+from surefoot.types.messages import (
+    CallPreview,
+    FinishReason,
+    ModelMessage,
+    ModelSettings,
+    ModelSignal,
+    NativeCall,
+    ReasoningDelta,
+    TextDelta,
+    Usage,
+)
 
 SETTINGS = ModelSettings(price_in=1.0, price_out=2.0)
-CLAUDE_SENT: Json = {
-    "model": "m", "max_tokens": 5, "temperature": 0, "top_p": 1, "stop_sequences": ["x"], "tools": [{"name": "f"}],
-    "tool_choice": {"type": "auto"}, "thinking": {"type": "adaptive"},
-    "output_config": {"effort": "low", "format": {"type": "json_schema"}}, "messages": [],
-}  # fmt: skip
-PLAIN_SENT: Json = {**CLAUDE_SENT, "thinking": None, "output_config": {"format": {}}}
-RESPONSES_SENT: Json = {
-    "model": "m", "store": False, "include": ["reasoning.encrypted_content"], "temperature": 0, "top_p": 1,
-    "max_output_tokens": 5, "reasoning": {"effort": "low"}, "text": {"format": {}}, "tools": [{"name": "f"}],
-    "parallel_tool_calls": False, "input": [],
-}  # fmt: skip
 
 
 def claude(**fields: object) -> ModelMessage:
@@ -31,6 +32,180 @@ def claude(**fields: object) -> ModelMessage:
 
 def response(**fields: object) -> ModelMessage:
     return OpenAIResponses("m").read({**RESPONSE, **fields}, 400, SETTINGS)
+
+
+def feed(stream: ReplyStream, *events: bytes) -> ReplyStream:
+    for event in events:
+        stream.feed(mapping(orjson.loads(event.partition(b"data: ")[2])))
+    return stream
+
+
+# OpenAI chat
+
+
+def assemble(
+    *deltas: Json, finish: str | None = "stop", usage: object = None
+) -> tuple[ModelMessage, list[ModelSignal]]:
+    shown: list[ModelSignal] = []
+    stream = ChatReply(shown.append)
+    for delta in deltas:
+        stream.feed({"model": "m", "id": "i", "choices": [{"index": 0, "delta": delta}]})
+    if finish:
+        stream.feed({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    if usage:
+        stream.feed({"choices": [], "usage": usage})
+    return stream.message(400, SETTINGS), shown
+
+
+def piece(index: int | None = None, call_id: str | None = None, **function: object) -> Json:
+    call: Json = {"function": function}
+    if index is not None:
+        call["index"] = index
+    if call_id is not None:
+        call["id"] = call_id
+    return {"tool_calls": [call]}
+
+
+def calls(*deltas: Json) -> list[tuple[str, str, object]]:
+    return [(call.id, call.name, call.arguments) for call in assemble(*deltas, finish="tool_calls")[0].calls]
+
+
+def test_text_and_reasoning_are_shown_as_they_come() -> None:
+    message, shown = assemble(
+        {"role": "assistant", "content": ""}, {"reasoning_content": "hm"}, {"content": "a"}, {"content": "b"}
+    )
+    assert (message.content, message.reasoning, message.model, message.id) == ("ab", "hm", "m", "i")
+    assert shown == [ReasoningDelta("hm"), TextDelta("a"), TextDelta("b")]
+
+
+def test_content_as_parts() -> None:
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "hi"}]
+    message, shown = assemble({"content": parts})
+    assert (message.content, message.reasoning) == ("hi", "hm")
+    assert shown == [ReasoningDelta("hm"), TextDelta("hi")]
+
+
+def test_the_usual_pieces() -> None:
+    deltas = (
+        piece(0, "c1", name="add", arguments=""),
+        piece(0, arguments='{"a"'),
+        piece(1, "c2", name="mul", arguments=""),
+        piece(0, arguments=":1}"),
+        piece(1, arguments="{}"),
+    )
+    assert calls(*deltas) == [("c1", "add", '{"a":1}'), ("c2", "mul", "{}")]
+    shown = assemble(*deltas, finish="tool_calls")[1]
+    assert shown == [CallPreview(0, "add"), CallPreview(1, "mul")]
+
+
+ONE, TWO = [("c1", "f", "{}")], [("c1", "f", "{}"), ("c2", "f", "{}")]
+NO_IDS = [("", "f", "{}"), ("", "g", "{}")]
+
+
+@pytest.mark.parametrize(
+    ("deltas", "expected"),
+    [
+        ([{"tool_calls": [first(piece(at, f"c{at}", name="f", arguments="{}")["tool_calls"]) for at in (1, 2)]}],
+         TWO),
+        ([piece(None, "c1", name="f", arguments="{"), piece(None, None, arguments="}")], ONE),
+        ([piece(None, "c1", name="f", arguments="{}"), piece(None, "c2", name="f", arguments="{}")], TWO),
+        ([piece(name="f", arguments="{}"), piece(name="f", arguments="{}")], [("", "f", "{}")] * 2),
+        ([piece(0, "c1", name="f", arguments="{}"), piece(0, "c2", name="g", arguments="{}")],
+         [*ONE, ("c2", "g", "{}")]),
+        ([piece(None, None, name="f", arguments={"a": 1}), piece(None, None, name="f", arguments={"a": 2})],
+         [("", "f", {"a": 1}), ("", "f", {"a": 2})]),
+        ([piece(0, name="f", arguments={"a": 1}), piece(0, name="g", arguments={"a": 2})],
+         [("", "f", {"a": 1}), ("", "g", {"a": 2})]),
+        ([piece(0, name="f", arguments="{}"), piece(0, name="g", arguments="{"), piece(0, arguments="}")], NO_IDS),
+        ([piece(0, name="f", arguments="{"), piece(0, name="f", arguments="}")], [("", "f", "{}")]),
+        ([piece(0, "c1", name="f", arguments="{"), piece(0, "c1", name="f", arguments="}")], ONE),
+        ([piece(0, "c1", name="get_"), piece(0, name="weather"), piece(0, arguments="{}")],
+         [("c1", "get_weather", "{}")]),
+        ([piece(0, "c1", name="f", arguments={"a": 1})], [("c1", "f", {"a": 1})]),
+        ([piece(0, "c1", name="f")], [("c1", "f", "")]),
+        ([{"function_call": {"name": "f", "arguments": "{}"}}], [("", "f", "{}")]),
+    ],
+    ids=[
+        "several in one chunk", "no index", "no index, two calls", "neither index nor id", "index 0 for each",
+        "neither index nor id, objects", "index 0 for each, objects, no id", "index 0 for each, no id",
+        "name repeated, no id", "id and name repeated", "name in pieces", "an object", "no arguments", "the old form",
+    ],
+)  # fmt: skip
+def test_calls_of_every_kind_of_server(deltas: list[Json], expected: list[tuple[str, str, object]]) -> None:
+    assert calls(*deltas) == expected
+
+
+def test_the_whole_message_in_one_chunk() -> None:
+    call = {"id": "c", "function": {"name": "f", "arguments": "{}"}}
+    message = {"role": "assistant", "content": "hi", "tool_calls": [call]}
+    chunk = {"choices": [{"message": message, "finish_reason": "tool_calls"}]}
+    reply = feed(ChatReply(None), b"data: " + orjson.dumps(chunk)).message(0, SETTINGS)
+    assert (reply.content, reply.calls, reply.finish_reason) == ("hi", (NativeCall("c", "f", "{}"),), "tool_calls")
+
+
+def test_usage_is_told_or_estimated() -> None:
+    told = {"prompt_tokens": 7, "completion_tokens": 3, "completion_tokens_details": {"reasoning_tokens": 2}}
+    assert assemble({"content": "x"}, usage=told)[0].usage == Usage(7, 3, 0, 2, 13e-6)
+    assert assemble({"content": "12345678"})[0].usage == Usage(100, 2, cost_usd=104e-6, estimated=True)
+
+
+def test_a_stream_that_breaks_off_is_no_reply() -> None:
+    with pytest.raises(ModelUnreachable, match="before the reply was complete"):
+        assemble({"content": "half"}, finish=None)
+    empty = ChatReply(None)
+    empty.is_over = True
+    with pytest.raises(ModelUnreachable):
+        empty.message(0, SETTINGS)
+
+
+def test_done_without_a_finish_reason_is_an_end() -> None:
+    done = feed(ChatReply(None), b'data: {"choices": [{"delta": {"content": "hi"}}]}')
+    done.is_over = True
+    assert done.message(0, SETTINGS).finish_reason == "unknown"
+
+
+def test_a_refusal_in_pieces() -> None:
+    with pytest.raises(ModelRefused, match="I cannot") as caught:
+        assemble({"refusal": "I "}, {"refusal": "cannot"})
+    assert caught.value.kind == "refused"
+
+
+@pytest.mark.parametrize(
+    ("content", "finish", "message", "expected"),
+    [
+        (None, "stop", {}, ("", "stop", ())),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "length", {}, ("ab", "length", ())),
+        ("", "function_call", {"function_call": {"name": "f", "arguments": "{}"}},
+         ("", "tool_calls", (NativeCall("", "f", "{}"),))),
+        ("", "stop", {"tool_calls": [{"id": 3, "function": {"name": "f", "arguments": {"a": 1}}}]},
+         ("", "stop", (NativeCall("", "f", {"a": 1}),))),
+        ("", "tool_calls", {"tool_calls": [{"id": "c", "function": {"name": "f", "arguments": ""}}]},
+         ("", "tool_calls", (NativeCall("c", "f", ""),))),
+        ("", "tool_calls", {"tool_calls": [{"function": {"name": "f"}}, {"function": {"name": "g"}}]},
+         ("", "tool_calls", (NativeCall("", "f", ""), NativeCall("", "g", "")))),
+        ("x", "content_filter", {}, ("x", "content_filter", ())),
+        ("x", "whatever", {}, ("x", "unknown", ())),
+        ("", None, {}, ("", "unknown", ())),
+    ],
+)  # fmt: skip
+def test_the_forms_of_whole_replies(content: object, finish: str, message: Json, expected: tuple[object, ...]) -> None:
+    reply = OpenAIChat("m").read(completion(content, finish, **message), 400, SETTINGS)
+    assert (reply.content, reply.finish_reason, reply.calls) == expected
+
+
+def test_usage_of_a_whole_reply() -> None:
+    told = {"prompt_tokens": 9, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 8}, "cost": 0.5}
+    assert OpenAIChat("m").read({**completion("x"), "usage": told}, 400, SETTINGS).usage == Usage(9, 4, 8, 0, 0.5)
+    usage = OpenAIChat("m").read({**completion("12345678"), "usage": None}, 400, SETTINGS).usage
+    assert usage == Usage(100, 2, cost_usd=104e-6, estimated=True)
+
+
+def test_a_refusal_of_a_whole_reply() -> None:
+    with pytest.raises(ModelRefused, match="I cannot help"):
+        OpenAIChat("m").read(completion(None, refusal="I cannot help with that."), 400, SETTINGS)
+
+
+# Anthropic, OpenAI Responses
 
 
 @pytest.mark.parametrize(
@@ -71,17 +246,15 @@ def test_claudes_servers_own_blocks_are_passed_over() -> None:
 
 
 def test_a_streamed_call_without_arguments() -> None:
-    stream = Anthropic("m").stream(None)
-    for event in (
+    events = (
         named("message_start", message={**CLAUDE, "content": [], "stop_reason": None}),
         named("content_block_start", index=0, content_block={**TOOL_USE, "input": {}}),
         named("content_block_start", index=1, content_block={"type": "text", "text": "a"}),
         named("content_block_delta", index=7, delta={"type": "text_delta", "text": "lost"}),
         named("content_block_delta", index=1, delta={"type": "citations_delta", "citation": {}}),
         named("message_delta", delta={"stop_reason": "tool_use"}, usage={"output_tokens": 9, "input_tokens": None}),
-    ):
-        stream.feed(mapping(orjson.loads(event.partition(b"data: ")[2])))
-    reply = stream.message(400, SETTINGS)
+    )
+    reply = feed(Anthropic("m").stream(None), *events).message(400, SETTINGS)
     assert (reply.calls[0].arguments, reply.content, reply.usage.input_tokens) == ({}, "a", 10)
 
 
@@ -120,13 +293,11 @@ def test_encrypted_reasoning_is_kept_with_its_place() -> None:
 
 
 def test_finished_items_stand_in_for_an_output_that_was_left_out() -> None:
-    stream = OpenAIResponses("m").stream(None)
-    for event in (
+    events = (
         named("response.output_item.done", item=MESSAGE),
         named("response.completed", response={**RESPONSE, "output": []}),
-    ):
-        stream.feed(mapping(orjson.loads(event.partition(b"data: ")[2])))
-    assert stream.message(400, SETTINGS).content == "héllo"
+    )
+    assert feed(OpenAIResponses("m").stream(None), *events).message(400, SETTINGS).content == "héllo"
 
 
 @pytest.mark.parametrize(
@@ -141,108 +312,4 @@ def test_finished_items_stand_in_for_an_output_that_was_left_out() -> None:
     ],
 )  # fmt: skip
 def test_errors_in_a_stream_of_responses(event: bytes, error: Json) -> None:
-    stream = OpenAIResponses("m").stream(None)
-    stream.feed(mapping(orjson.loads(event.partition(b"data: ")[2])))
-    assert mapping(stream.error)["error"] == error
-
-
-@pytest.mark.parametrize(
-    ("sent", "message", "learnt"),
-    [
-        (CLAUDE_SENT, "adaptive thinking is not supported on this model", ("reasoning_effort", "budget")),
-        (CLAUDE_SENT, "This model does not support the effort parameter.", ("reasoning_effort", "budget")),
-        (CLAUDE_SENT, ("thinking: Input tag 'adaptive' found using 'type' does not match any of the expected tags: "
-         "'disabled', 'enabled'"), ("reasoning_effort", "budget")),
-        ({**CLAUDE_SENT, "thinking": {"type": "enabled"}}, ('"thinking.type.enabled" is not supported for this model. '
-         'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'),
-         ("reasoning_effort", "adaptive")),
-        ({**CLAUDE_SENT, "thinking": {"type": "enabled"}}, "thinking: Extra inputs are not permitted",
-         ("reasoning_effort", "no")),
-        ({**CLAUDE_SENT, "thinking": {"type": "enabled"}}, ("messages.1.content.0.type: Expected `thinking` or "
-         "`redacted_thinking`, but found `tool_use`. When `thinking` is enabled, …"), ("reasoning_effort", "no")),
-        (PLAIN_SENT, "`temperature` is deprecated for this model.", ("temperature", "no")),
-        (PLAIN_SENT, "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
-         ("temperature", "no")),
-        (PLAIN_SENT, "top_p: Extra inputs are not permitted", ("top_p", "no")),
-        (PLAIN_SENT, "stop_sequences is not supported", ("stop", "no")),
-        (PLAIN_SENT, "m does not support tools", ("native_tools", "no")),
-        (PLAIN_SENT, "output_config: Extra inputs are not permitted", ("json_schema", "no")),
-        (PLAIN_SENT, ("output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set "
-         "to false"), ("json_schema", "no")),
-        (PLAIN_SENT, "'m' does not support output format.", ("json_schema", "no")),
-        (PLAIN_SENT, "tools.0.cache_control: Extra inputs are not permitted", ("prompt_cache", "no")),
-        (PLAIN_SENT, "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for m",
-         ("max_output_tokens", "4096")),
-        (PLAIN_SENT, "messages.1.content.0: Invalid `signature` in `thinking` block", ("reasoning_echo", "no")),
-        (PLAIN_SENT, ("messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message "
-         "cannot be modified."), ("reasoning_echo", "no")),
-        (PLAIN_SENT, "messages: at least one message is required", None),
-        (PLAIN_SENT, "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'", None),
-    ],
-)  # fmt: skip
-def test_what_refusals_of_claude_teach(sent: Json, message: str, learnt: tuple[str, str] | None) -> None:
-    refused = Anthropic("m").refused(message, "invalid_request_error", "", sent, {})
-    assert (refused and (refused.trait, refused.value)) == learnt
-    if learnt:
-        assert Anthropic("m").refused(message, "", "", sent, dict([learnt])) is None
-
-
-@pytest.mark.parametrize(
-    ("message", "code", "param", "learnt"),
-    [
-        ("Encrypted content is not supported with this model.", "", "include", ("reasoning_echo", "no")),
-        ("Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.", "", "input",
-         ("reasoning_echo", "no")),
-        ("The encrypted content gAAA... could not be verified.", "invalid_encrypted_content", "",
-         ("reasoning_echo", "no")),
-        ("Item 'rs_1' of type 'reasoning' was provided without its required following item.", "", "input",
-         ("reasoning_echo", "no")),
-        ("Unsupported parameter: 'temperature' is not supported with this model.", "", "temperature",
-         ("temperature", "no")),
-        ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", "unsupported_parameter",
-         "reasoning.effort", ("reasoning_effort", "no")),
-        ("Invalid schema for response_format 'step': …", "invalid_json_schema", "text.format.schema",
-         ("json_schema", "no")),
-        ("Unknown parameter: 'text'.", "unknown_parameter", "text", ("json_schema", "no")),
-        ("Unknown parameter: 'store'.", "unknown_parameter", "store", ("store", "no")),
-        ("tools are not supported", "", "", ("native_tools", "no")),
-        ("parallel_tool_calls: not supported", "", "", ("parallel_calls", "no")),
-        ("Invalid 'input[0].content': too weird", "", "input[0].content", None),
-        ("Invalid schema for function 'f'", "invalid_function_parameters", "tools[0].parameters", None),
-    ],
-)  # fmt: skip
-def test_what_refusals_of_responses_teach(message: str, code: str, param: str, learnt: tuple[str, str] | None) -> None:
-    refused = OpenAIResponses("m").refused(message, code, param, RESPONSES_SENT, {})
-    assert (refused and (refused.trait, refused.value)) == learnt
-
-
-def test_a_schema_for_claudes_grammar() -> None:
-    given = {
-        "anyOf": [
-            {
-                "type": "object",
-                "properties": {
-                    "maxLength": {"type": "string", "maxLength": 400},  # a name, and a limit
-                    "open": {"type": "object"},
-                    "list": {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 2},
-                },
-                "required": ["maxLength"],
-            },
-            {"const": {"minimum": 1}},
-        ]
-    }
-    assert closed(given) == {
-        "anyOf": [
-            {
-                "type": "object",
-                "properties": {
-                    "maxLength": {"type": "string"},
-                    "open": {"type": "object"},
-                    "list": {"type": "array", "items": {"type": "integer"}},
-                },
-                "required": ["maxLength"],
-                "additionalProperties": False,
-            },
-            {"const": {"minimum": 1}},
-        ]
-    }
+    assert mapping(feed(OpenAIResponses("m").stream(None), event).error)["error"] == error

@@ -1,6 +1,7 @@
 """What holds for every wire, against a server that speaks it."""
 
 import asyncio
+import gzip
 import re
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from fake_endpoint import STREAM_HEAD, FakeEndpoint, Json, Reply, answer, chunke
 from wires import WIRES, Spoken, named
 
 from surefoot.models.http_model import HttpModel
-from surefoot.models.retry import Retried
+from surefoot.models.wrapper import Retried
 from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable
 from surefoot.types.messages import (
     CallPreview,
@@ -32,6 +33,7 @@ pytestmark = [
 KEY = "sk-very-secret-0123456789"
 ASK = request("question")
 STREAM = replace(ASK, stream=True)
+PACKED = gzip.compress(b" " * (64 * 2**20 + 1), 1)
 
 
 def model_of(spoken: Spoken, fake: FakeEndpoint) -> HttpModel:
@@ -136,43 +138,45 @@ def complaint(kind: str, message: str) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "cls", "kind"),
+    ("reply", "cls", "kind"),
     [
-        (401, complaint("authentication_error", f"invalid x-api-key {KEY}"), ModelRefused, "auth"),
-        (402, complaint("billing_error", "no credit"), ModelRefused, "auth"),
-        (400, complaint("invalid_request_error", "Your credit balance is too low to access the API"),
-         ModelRefused, "auth"),
-        (403, complaint("permission_error", "not for this key"), ModelRefused, "auth"),
-        (404, complaint("not_found_error", "model: m"), ModelRefused, "bad_request"),
-        (400, complaint("invalid_request_error", "messages.0: bad"), ModelRefused, "bad_request"),
-        (400, complaint("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum"),
-         ModelRefused, "context_overflow"),
-        (400, complaint("invalid_request_error", "input length and `max_tokens` exceed context limit: 1 + 2 > 2"),
-         ModelRefused, "context_overflow"),
-        (413, complaint("request_too_large", "too large"), ModelRefused, "context_overflow"),
-        (429, complaint("rate_limit_error", "slow down"), ModelUnreachable, "rate_limited"),
-        (500, complaint("api_error", "oops"), ModelUnreachable, "unavailable"),
-        (504, complaint("timeout_error", "late"), ModelUnreachable, "unavailable"),
-        (529, complaint("overloaded_error", "Overloaded"), ModelUnreachable, "unavailable"),
-        (200, complaint("overloaded_error", "Overloaded"), ModelUnreachable, "unavailable"),
-        (200, complaint("api_error", "oops"), ModelUnreachable, "unavailable"),
-        (200, complaint("rate_limit_error", "slow down"), ModelUnreachable, "rate_limited"),
-        (502, b"<html><h1>Bad Gateway</h1>", ModelUnreachable, "unavailable"),
-        (200, b'{"content": [', ModelUnreachable, "unavailable"),
-        (200, b"{}", ModelUnreachable, "unavailable"),
-        (200, {"id": "x"}, ModelUnreachable, "unavailable"),
+        (answer(complaint("authentication_error", f"invalid x-api-key {KEY}"), 401), ModelRefused, "auth"),
+        (answer(complaint("not_found_error", "model: m"), 404), ModelRefused, "bad_request"),
+        (
+            answer(complaint("invalid_request_error", "prompt is too long: 8 > 2"), 400),
+            ModelRefused,
+            "context_overflow",
+        ),
+        (answer(complaint("overloaded_error", "Overloaded"), 529), ModelUnreachable, "unavailable"),
+        (answer(complaint("overloaded_error", "Overloaded")), ModelUnreachable, "unavailable"),
+        (answer(complaint("rate_limit_error", "slow down")), ModelUnreachable, "rate_limited"),
+        (answer(b"<html><h1>Bad Gateway</h1>", 502, kind="text/html"), ModelUnreachable, "unavailable"),
+        (answer(b'{"content": ['), ModelUnreachable, "unavailable"),
+        (answer(b"hello"), ModelUnreachable, "unavailable"),
+        (answer(b"{}"), ModelUnreachable, "unavailable"),
+        (answer({"id": "x"}), ModelUnreachable, "unavailable"),
+        (answer(b"", 302, "Location: http://elsewhere/\r\n"), ModelRefused, "bad_request"),
+        (Reply((), "close"), ModelUnreachable, "unavailable"),
+        (Reply((b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{",), "close"), ModelUnreachable, "unavailable"),
+        (Reply((b"nonsense\r\n\r\n",), "close"), ModelUnreachable, "unavailable"),
     ],
-)  # fmt: skip
-async def test_errors(spoken: Spoken, status: int, body: object, cls: type[ModelError], kind: str) -> None:
+)
+async def test_errors(spoken: Spoken, reply: Reply, cls: type[ModelError], kind: str) -> None:
+    again = (reply,) if reply.pieces else (reply, reply)  # a connection closed before an answer may be tried again
     for asked in (ASK, STREAM):
-        error = await error_from(spoken, answer(body, status), asked=asked)
+        error = await error_from(spoken, *again, asked=asked)
         assert (type(error), error.kind) == (cls, kind), error
 
 
-async def test_retry_after_reaches_the_error(spoken: Spoken) -> None:
-    busy = answer(complaint("rate_limit_error", "slow down"), 429, "retry-after: 7\r\n")
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("Retry-After: 7", 7.0), ("Retry-After: Thu, 01 Jan 1970 00:00:42 GMT", 42.0), ("retry-after-ms: 250", 0.25)],
+    ids=["seconds", "date", "ms"],
+)
+async def test_retry_after_reaches_the_error(spoken: Spoken, header: str, seconds: float) -> None:
+    busy = answer(complaint("rate_limit_error", "slow down"), 429, f"{header}\r\n")
     error = await error_from(spoken, busy)
-    assert (error.kind, error.retry_after_s) == ("rate_limited", 7.0)
+    assert (error.kind, error.retry_after_s) == ("rate_limited", seconds)
 
 
 @pytest.mark.parametrize("asked", [ASK, STREAM], ids=["whole", "stream"])
@@ -198,10 +202,76 @@ async def test_connections_are_kept_and_one_that_was_reset_is_replaced(spoken: S
     assert fake.connections == 2
 
 
-async def test_a_wait_has_a_limit(spoken: Spoken) -> None:
-    slow = Reply((STREAM_HEAD, chunked(spoken.start)), "hold")
-    error = await error_from(spoken, slow, asked=replace(STREAM, settings=ModelSettings(between_tokens_timeout_s=0.03)))
+@pytest.mark.parametrize(
+    ("begins", "asked", "words"),
+    [
+        (None, replace(STREAM, settings=ModelSettings(first_token_timeout_s=0.03)), "first token"),
+        (True, replace(STREAM, settings=ModelSettings(between_tokens_timeout_s=0.03)), "no further token"),
+        (None, replace(ASK, settings=ModelSettings(request_timeout_s=0.03)), "no whole reply"),
+        (False, replace(STREAM, settings=ModelSettings(request_timeout_s=0.03)), "whole reply"),
+        (None, replace(ASK, deadline_s=0.03), "run's time"),
+        (None, replace(STREAM, deadline_s=0.03), "run's time"),
+    ],
+    ids=["first token", "between tokens", "whole", "whole stream", "deadline", "deadline of a stream"],
+)
+async def test_every_wait_has_a_limit(spoken: Spoken, begins: bool | None, asked: ModelRequest, words: str) -> None:
+    """`begins`: the answer does, with a piece of the reply or none."""
+    pieces = {None: (), False: (STREAM_HEAD,), True: (STREAM_HEAD, chunked(spoken.start))}[begins]
+    error = await error_from(spoken, Reply(pieces, "hold"), asked=asked)
     assert isinstance(error, ModelTimeout)
+    assert words in str(error)
+    assert error.stalled is bool(begins)
+
+
+async def test_connecting_has_a_limit(spoken: Spoken) -> None:
+    async with endpoint() as fake:  # it accepts, and never answers the TLS greeting
+        fake.base_url = fake.base_url.replace("http:", "https:")
+        with pytest.raises(ModelTimeout, match="no connection"):
+            await send(spoken, fake, replace(ASK, settings=ModelSettings(connect_timeout_s=0.03)))
+
+
+async def test_no_time_left_no_request(spoken: Spoken) -> None:
+    async with endpoint() as fake:
+        with pytest.raises(ModelTimeout):
+            await send(spoken, fake, replace(ASK, deadline_s=0.0))
+    assert fake.connections == 0
+
+
+async def test_a_server_that_is_not_there(spoken: Spoken) -> None:
+    with pytest.raises(ModelUnreachable, match="is the server running"):
+        await send(spoken, FakeEndpoint(base_url="http://127.0.0.1:9/v1"), ASK)
+
+
+async def test_a_server_that_holds_the_connection_after_the_end(spoken: Spoken) -> None:
+    async with endpoint(stream((spoken.stream,), end=False, then="hold")) as fake:
+        check(await send(spoken, fake, STREAM))
+
+
+async def test_usable_again_after_closing(spoken: Spoken) -> None:
+    async with endpoint(answer(spoken.whole), answer(spoken.whole)) as fake:
+        model = model_of(spoken, fake)
+        for _ in range(2):
+            check(await model.send(ASK))
+            await model.aclose()
+
+
+async def test_large_bodies_go_out_whole(spoken: Spoken) -> None:
+    async with endpoint(answer(spoken.whole)) as fake:
+        await send(spoken, fake, ModelRequest("s" * 2_000_000, ASK.messages))
+    assert len(orjson.dumps(fake.bodies[0])) > 2_000_000
+
+
+@pytest.mark.parametrize("asked", [ASK, STREAM], ids=["whole", "stream"])
+async def test_a_reply_without_measure_is_not_read_to_its_end(spoken: Spoken, asked: ModelRequest) -> None:
+    error = await error_from(spoken, answer(PACKED, headers="Content-Encoding: gzip\r\n"), asked=asked)
+    assert isinstance(error, ModelRefused)
+    assert "more than 64 MiB" in str(error)
+
+
+async def test_an_answer_that_is_no_json_shows_no_part_of_a_key(spoken: Spoken) -> None:
+    error = await error_from(spoken, answer(b"." * 112 + KEY.encode()))
+    assert "no whole JSON reply" in str(error)
+    assert "sk-" not in str(error)
 
 
 async def test_a_stream_without_end_is_left(spoken: Spoken) -> None:

@@ -9,14 +9,14 @@ from fake_endpoint import DONE, Json, completion, event
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.openai_chat import OpenAIChat
 from surefoot.models.openai_responses import OpenAIResponses
-from surefoot.models.wire import Wire
+from surefoot.models.wire import Form, Wire
 
 
 @dataclass(frozen=True)
 class Spoken:
     """One wire, as a server speaks it. The reply thinks `hm`, says `héllo` and calls `f` with `{"a":1}`."""
 
-    wire: Callable[[str], Wire]
+    wire: Callable[[str], Wire[Form]]
     path: str
     key_header: str
     whole: Json

@@ -24,8 +24,8 @@ from surefoot.cli.options import JournalOption
 from surefoot.cli.recipes import chosen_model
 from surefoot.cli.setup import journal_path
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.models.providers import PROVIDERS, resolve
-from surefoot.models.weights import cache_directory, known_models
+from surefoot.models.files import cache_directory, known_models
+from surefoot.models.names import PROVIDERS, resolve
 from surefoot.types.errors import SurefootError, extra_needed
 from surefoot.types.summary import RunSummary
 

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from surefoot.cli.live import stderr, stdout
-from surefoot.models.providers import ENTRY_POINTS, PROVIDERS
-from surefoot.models.weights import known_models
+from surefoot.models.files import ENCODER, QWEN_CODER, VOCABULARY, known_models
+from surefoot.models.names import ENTRY_POINTS, PROVIDERS
 
 app = typer.Typer(help="The embedded model: fetch it, see whether it is there.", no_args_is_help=True)
 
@@ -31,12 +31,11 @@ def pull(
 ) -> None:
     """Fetch the embedded model once, and verify it. An interrupted pull goes on where it stopped."""
     # Only here, because it imports an HTTP client that nothing else on the command line needs.
-    from surefoot.models.pull import pull as pulled  # noqa: PLC0415
-    from surefoot.models.pull_encoder import pull_encoder  # noqa: PLC0415
+    from surefoot.models.pull import pull as fetch  # noqa: PLC0415
 
     with _progress() as on_progress:
-        paths = asyncio.run(pull_encoder(on_progress)) if encoder else (asyncio.run(pulled(on_progress)),)
-    print(*paths, sep="\n")
+        for weights in (ENCODER, VOCABULARY) if encoder else (QWEN_CODER,):
+            print(asyncio.run(fetch(on_progress, weights=weights)))
 
 
 @app.command(name="list")

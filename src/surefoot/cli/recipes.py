@@ -16,7 +16,7 @@ from surefoot.cli.lines import without_password
 from surefoot.cli.options import Options
 from surefoot.core.roles import ACTOR, ROLES, SOLO, THINKER
 from surefoot.core.state import State
-from surefoot.models.providers import PROVIDERS
+from surefoot.models.names import PROVIDERS
 from surefoot.runtime.templates import Thinking
 from surefoot.types.errors import ConfigError, JournalError, UsageError
 

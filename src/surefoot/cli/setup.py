@@ -20,7 +20,7 @@ from surefoot.core.pager import READ_RESULT
 from surefoot.core.state import EMPTY, State
 from surefoot.journal.heads import heads_of
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.models.providers import resolve
+from surefoot.models.names import resolve
 from surefoot.tools.builtin import builtin_tools
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import FunctionTool

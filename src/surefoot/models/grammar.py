@@ -1,10 +1,4 @@
-"""A JSON Schema as the embedded model's decoder can hold to it.
-
-The decoder that is given a keyword it does not know, a reference it cannot follow or a range that nothing fits does not
-complain: it lets the reply run free. So this keeps what is known to work and leaves out the rest. What it gives is
-never stricter than the schema where that would shut out a right reply, with one exception: keys that the schema does
-not name are shut out, since a small model makes them up. The reply is validated against the whole schema afterwards.
-"""
+"""JSON schemas as the decoders of models can hold to them: OpenAI's strict form, Anthropic's, the embedded model's."""
 
 from __future__ import annotations
 
@@ -13,9 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from surefoot.models.json_edge import mapping
+
 Schema = Mapping[str, object]
 
-_ANY: dict[str, object] = {}
+_COUNTS = frozenset({
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "maxItems",
+    "minProperties", "maxProperties", "uniqueItems",
+})  # fmt: skip
+_NAMED = frozenset({"properties", "$defs", "definitions"})
+_AS_THEY_ARE = frozenset({"enum", "const", "default", "examples", "required"})
 _REFERENCES_DEEP = 4
 _TYPES = frozenset({"object", "array", "string", "integer", "number", "boolean", "null"})
 _LONGEST_PATTERN = 200
@@ -25,43 +26,100 @@ _PLAIN_PATTERN = re.compile(
 )
 """Patterns that every engine reads alike: signs and classes one after another, each with a count; no groups."""
 
-_WRITING: dict[str, object] = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+_WRITING: Schema = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """No free white space: a small model can fill its whole reply with it. Others ignore this key."""
 
 
+def is_strict(schema: object) -> bool:
+    """Whether a schema meets OpenAI's strict form: its root an object, every object closed, every key required."""
+    return mapping(schema).get("type") == "object" and _is_closed(schema)
+
+
+def _is_closed(schema: object) -> bool:
+    node = mapping(schema)
+    properties = mapping(node.get("properties"))
+    if node.get("type") == "object" or properties:
+        is_open = node.get("additionalProperties") is not False
+        if is_open or set(_list(node.get("required"))) != set(properties):
+            return False
+    return all(_is_closed(value) for value in (*node.values(), *_list(schema)))
+
+
+def close(schema: object) -> object:
+    """The schema as Anthropic's grammar takes it: objects closed that name their keys, limits of size left out.
+
+    What a model writes is checked against the whole schema afterwards, so a limit that is not held by the decoder is
+    only told later. An object whose keys are free stays open; the endpoint then refuses the schema, and that is learnt.
+    """
+    if isinstance(schema, list | tuple):
+        return [close(item) for item in _list(cast("object", schema))]
+    if not isinstance(schema, Mapping):
+        return schema
+    node: dict[str, object] = {}
+    for key, value in _schema(cast("object", schema)).items():
+        if key in _COUNTS or (key == "minItems" and value not in (0, 1)):
+            continue
+        if key in _NAMED and isinstance(value, Mapping):
+            node[key] = {name: close(inner) for name, inner in _schema(cast("object", value)).items()}
+        else:
+            node[key] = value if key in _AS_THEY_ARE else close(value)
+    if node.get("properties"):
+        node["additionalProperties"] = False
+    return node
+
+
 def grammar_schema(schema: Schema) -> dict[str, object]:
-    """The part of `schema` that the decoder holds to, references written out; keys stay in their order."""
+    """The part of `schema` that the embedded model's decoder holds to, references written out; keys keep their order.
+
+    A decoder that is given a keyword it does not know, a reference it cannot follow or a range that nothing fits does
+    not complain: it lets the reply run free. So this keeps what is known to work and leaves out the rest. What it gives
+    is never stricter than the schema where that would shut out a right reply, with one exception: keys that the schema
+    does not name are shut out, since a small model makes them up. The reply is validated against the whole schema
+    afterwards.
+    """
     return {**_simple(schema, (), 0), "x-guidance": _WRITING}
 
 
 def _simple(node: object, scopes: tuple[Schema, ...], depth: int) -> dict[str, object]:
-    schema = _mapping(node)
-    if schema is None:  # true, false, or no schema at all
-        return _ANY
+    schema = _schema(node)  # empty for true and false
     scopes = (schema, *scopes)
     if "$ref" in schema:
         target = _resolve(schema["$ref"], scopes)
-        return _ANY if target is None or depth >= _REFERENCES_DEEP else _simple(target, scopes, depth + 1)
+        return {} if target is None or depth >= _REFERENCES_DEEP else _simple(target, scopes, depth + 1)
     if "const" in schema:
         return {"const": schema["const"]}
     if values := _list(schema.get("enum")):
         return {"enum": values}
     if "allOf" in schema:
-        return _simple(_joined(schema, scopes), scopes, depth)
-    kinds = _kinds(schema)
+        return _simple(_join(schema, scopes), scopes, depth)
+    declared = schema.get("type")
+    named = [declared] if isinstance(declared, str) else _list(declared)
+    kinds = [kind for kind in named if isinstance(kind, str) and kind in _TYPES]
+    if not named:
+        kinds = ["object"] if "properties" in schema else ["array"] if "items" in schema else []
     branches = _list(schema.get("anyOf")) or _list(schema.get("oneOf"))
     if branches and not kinds:
         return {"anyOf": [_simple(branch, scopes, depth) for branch in branches]}
     simple = [_of_kind(kind, schema, scopes, depth) for kind in kinds]
-    return simple[0] if len(simple) == 1 else {"anyOf": simple} if simple else _ANY
+    return simple[0] if len(simple) == 1 else {"anyOf": simple} if simple else {}
 
 
 def _of_kind(kind: str, schema: Schema, scopes: tuple[Schema, ...], depth: int) -> dict[str, object]:
     match kind:
         case "object":
-            return {"type": kind, **_object(schema, scopes, depth)}
+            properties, others = _schema(schema.get("properties")), schema.get("additionalProperties")
+            if not properties and (others is None or others is True):
+                return {"type": kind}
+            rest = {
+                "additionalProperties": isinstance(others, Mapping) and _simple(cast("Schema", others), scopes, depth)
+            }
+            if not properties:
+                return {"type": kind, **rest}
+            simple = {name: _simple(value, scopes, depth) for name, value in properties.items()}
+            required = [name for name in _list(schema.get("required")) if name in properties]
+            return {"type": kind, "properties": simple, "required": required, **rest}
         case "array":
-            items = {"items": _simple(schema["items"], scopes, depth)} if "items" in schema else _ANY
+            items = {"items": _simple(schema["items"], scopes, depth)} if "items" in schema else {}
             return {"type": kind, **items, **_range(schema, ("minItems",), ("maxItems",))}
         case "string":
             pattern = schema.get("pattern")
@@ -74,58 +132,34 @@ def _of_kind(kind: str, schema: Schema, scopes: tuple[Schema, ...], depth: int) 
             return {"type": kind}
 
 
-def _object(schema: Schema, scopes: tuple[Schema, ...], depth: int) -> dict[str, object]:
-    properties = _mapping(schema.get("properties")) or {}
-    others = schema.get("additionalProperties")
-    if not properties:
-        return {} if others is None or others is True else {"additionalProperties": _others(others, scopes, depth)}
-    required = [name for name in _list(schema.get("required")) if name in properties]
-    return {
-        "properties": {name: _simple(value, scopes, depth) for name, value in properties.items()},
-        "required": required,
-        "additionalProperties": _others(others, scopes, depth),
-    }
-
-
-def _others(others: object, scopes: tuple[Schema, ...], depth: int) -> object:
-    return _simple(others, scopes, depth) if _mapping(others) is not None else False
-
-
 def _range(schema: Schema, lower: Sequence[str], upper: Sequence[str]) -> dict[str, object]:
     """The bounds that are numbers, or none of them when hardly anything can lie between."""
-    low = {key: value for key in lower if isinstance(value := schema.get(key), int | float) and value is not True}
-    high = {key: value for key in upper if isinstance(value := schema.get(key), int | float) and value is not True}
-    if low and high and math.ceil(max(low.values())) > math.floor(min(high.values())):
-        return {}
-    if low and high and len(low) + len(high) > 1 and max(low.values()) >= min(high.values()):
-        exclusive = any(key.startswith("exclusive") for key in (*low, *high))
-        return {} if exclusive else {**low, **high}
+    low, high = (
+        {key: value for key in keys if isinstance(value := schema.get(key), int | float) and value is not True}
+        for keys in (lower, upper)
+    )
+    if low and high:
+        least, most = max(low.values()), min(high.values())
+        is_exclusive = any(key.startswith("exclusive") for key in (*low, *high))
+        if math.ceil(least) > math.floor(most) or (least >= most and is_exclusive):
+            return {}
     return {**low, **high}
 
 
-def _kinds(schema: Schema) -> list[str]:
-    declared = schema.get("type")
-    named = [declared] if isinstance(declared, str) else _list(declared)
-    kinds = [kind for kind in named if isinstance(kind, str) and kind in _TYPES]
-    if kinds or named:
-        return kinds
-    return ["object"] if "properties" in schema else ["array"] if "items" in schema else []
-
-
-def _joined(schema: Schema, scopes: tuple[Schema, ...]) -> dict[str, object]:
+def _join(schema: Schema, scopes: tuple[Schema, ...]) -> dict[str, object]:
     """`allOf` written as one schema: properties and required names add up, other keywords: the last one wins."""
     joined: dict[str, object] = {}
     properties: dict[str, object] = {}
     required: list[object] = []
     own = {key: value for key, value in schema.items() if key != "allOf"}
     for node in (*_list(schema["allOf"]), own):
-        part = _mapping(node) or {}
+        part = _schema(node)
         for _ in range(_REFERENCES_DEEP):
             if "$ref" not in part:
                 break
             part = _resolve(part["$ref"], (part, *scopes)) or {}
         joined.update(part)
-        properties.update(_mapping(part.get("properties")) or {})
+        properties.update(_schema(part.get("properties")))
         required += _list(part.get("required"))
     joined.pop("allOf", None)  # of a part of its own: one level is what generators write
     joined.pop("$ref", None)
@@ -143,14 +177,14 @@ def _resolve(reference: object, scopes: tuple[Schema, ...]) -> Schema | None:
     for scope in scopes:
         node: object = scope
         for step in steps:
-            node = (_mapping(node) or {}).get(step)
-        if (found := _mapping(node)) is not None:
-            return found
+            node = _schema(node).get(step)
+        if isinstance(node, Mapping):
+            return _schema(cast("object", node))
     return None
 
 
-def _mapping(node: object) -> Schema | None:
-    return cast("Schema", node) if isinstance(node, Mapping) else None  # JSON: keys are strings
+def _schema(node: object) -> Schema:
+    return cast("Schema", node) if isinstance(node, Mapping) else {}  # JSON: keys are strings
 
 
 def _list(node: object) -> list[object]:

@@ -1,96 +1,136 @@
 """Requests to one HTTP endpoint over aiohttp: connections kept alive, a limit on every wait, errors in our own words.
 
-This module imports aiohttp; import it when the first request is made, not before.
+Imports aiohttp, so import this when the first request is made, not before.
 """
 
 import asyncio
 import io
+from collections.abc import Callable
+from dataclasses import dataclass
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
 
-from surefoot.models.exchange import Limits, OnChunk, Rejection
 from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable
+from surefoot.types.messages import ModelSettings
+
+OnEvents = Callable[[list[bytes]], bool]
+"""Takes the data of events of a stream as they come; true when no more are wanted."""
+
+MOST_BYTES = 64 * 2**20
+"""Of a reply, whole or streamed: none is near that, and a server that sends more must not fill the memory."""
 
 _KEEP_ALIVE_S = 30.0
 _LARGE_BODY = 2**20  # beyond this aiohttp warns about bytes, and wants a file to read from
 _ERROR_BYTES = 65_536  # as much of an error page as is read
 _DRAIN_S = 0.1
-MOST_BYTES = 64 * 2**20
-"""Of a reply, whole or streamed: none is near that, and a server that sends more must not fill the memory."""
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """An answer with another status than 200."""
+
+    status: int
+    body: bytes
+    retry_after_ms: str | None
+    retry_after: str | None
 
 
 class Http:
-    """POST to one URL. One session an event loop, made at the first request; a session of a dead loop is dropped."""
+    """POST to one URL. One session an event loop, made at the first request; a session of a dead loop is dropped.
 
-    def __init__(self, url: str, shown_url: str, headers: dict[str, str]) -> None:
+    `shown_url` is how errors name it; `near`: see `ModelSettings.patience`.
+    """
+
+    def __init__(self, url: str, shown_url: str, headers: dict[str, str], *, near: bool) -> None:
         self._url = URL(url)
         self._shown = shown_url
         self._headers = headers
+        self._near = near
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
-        self._timeout = (Limits(0, 0, 0, 0), aiohttp.ClientTimeout())
 
-    async def post(self, body: bytes, limits: Limits) -> bytes | Rejection:
-        """The whole answer. Raises `ModelTimeout`, `ModelUnreachable`, and `ModelRefused` for one above 64 MiB.
+    async def post(
+        self, body: bytes, settings: ModelSettings, deadline_s: float | None, on_events: OnEvents | None = None
+    ) -> bytes | Rejection | None:
+        """The whole answer; `None` when it was a stream and all its events went to `on_events`.
 
-        Cancelling closes the connection.
+        Raises `ModelTimeout`, `ModelUnreachable`, and `ModelRefused` for an answer above 64 MiB. Cancelling closes the
+        connection.
         """
         session = await self._session()
-        status = 0
+        patience = settings.patience(near=self._near)
+        whole_s = patience.whole_s if deadline_s is None else min(deadline_s, patience.whole_s)
+        timeout = aiohttp.ClientTimeout(total=whole_s, connect=settings.connect_timeout_s)
+        payload = body if len(body) <= _LARGE_BODY else io.BytesIO(body)
+        wait = asyncio.timeout(None if on_events is None else patience.first_token_s)
+        status, is_begun = 0, False
         try:
-            async with session.post(
-                self._url, data=_payload(body), timeout=self._client_timeout(limits), allow_redirects=False
-            ) as response:
+            async with wait, session.post(self._url, data=payload, timeout=timeout, allow_redirects=False) as response:
                 status = response.status
-                if response.status != 200:  # noqa: PLR2004 - HTTP
+                if status != 200:  # noqa: PLR2004 - HTTP
                     return await _rejection(response)
-                return await self._whole(response)
+                if on_events is None or "json" in response.headers.get("Content-Type", ""):
+                    return await self._whole(response)
+                loop, events, count = asyncio.get_running_loop(), EventStream(), 0
+                async for chunk in response.content.iter_any():
+                    is_begun = True
+                    wait.reschedule(loop.time() + settings.between_tokens_timeout_s)
+                    count += len(chunk)
+                    if count > MOST_BYTES:
+                        raise self._too_long(response)
+                    if on_events(events.feed(chunk)):
+                        await _drain(response)
+                        return None
+                on_events(events.close())
+                return None
         except TimeoutError as error:
-            failure = self._timed_out(error, limits, "")
+            if isinstance(error, aiohttp.ConnectionTimeoutError):
+                limit = f"no connection within {timeout.connect:g} s; is the server running? raise `connect_timeout_s`"
+            elif wait.expired() and not is_begun:
+                limit = f"no first token within {patience.first_token_s:g} s; raise `first_token_timeout_s` or retry"
+            elif wait.expired():
+                limit = (
+                    f"no further token for {settings.between_tokens_timeout_s:g} s; raise `between_tokens_timeout_s`"
+                )
+                limit += " or retry"
+            elif whole_s != patience.whole_s:
+                limit = f"no reply within the {whole_s:.3g} s that were left of the run's time"
+            else:
+                limit = f"no whole reply within {whole_s:g} s; raise `request_timeout_s` or retry"
+            failure: ModelError = ModelTimeout(f"{self._shown}: {limit}")
+            failure.stalled = is_begun and wait.expired()
+            failure.__cause__ = error
         except (aiohttp.ClientError, OSError) as error:
             failure = self._unreachable(error)
         failure.status = status
         raise failure  # out here nothing of the client's error clings to it but the cause
 
-    async def stream(self, body: bytes, limits: Limits, on_chunk: OnChunk) -> bytes | Rejection | None:
-        """Hand over the answer in pieces: `None` when it was a stream, its bytes when the server sent it whole.
+    async def aclose(self) -> None:
+        """Close all connections; a later request opens them again."""
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
+            await session.close()
 
-        Raises as `post` does.
-        """
-        session = await self._session()
+    async def _session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
-        waited_for = "first token"
-        status = count = 0
-        wait = asyncio.timeout(limits.first_s)
-        try:
-            async with (
-                wait,
-                session.post(
-                    self._url, data=_payload(body), timeout=self._client_timeout(limits), allow_redirects=False
-                ) as response,
-            ):
-                status = response.status
-                if response.status != 200:  # noqa: PLR2004 - HTTP
-                    return await _rejection(response)
-                if "json" in response.headers.get("Content-Type", ""):
-                    return await self._whole(response)
-                async for chunk in response.content.iter_any():
-                    waited_for = "next token"
-                    wait.reschedule(loop.time() + limits.between_s)
-                    count += len(chunk)
-                    if count > MOST_BYTES:
-                        raise self._too_long(response)
-                    if on_chunk(chunk):
-                        await _drain(response)
-                        break
-                return None
-        except TimeoutError as error:
-            failure = self._timed_out(error, limits, waited_for if wait.expired() else "")
-        except (aiohttp.ClientError, OSError) as error:
-            failure = self._unreachable(error)
-        failure.status = status
-        raise failure  # as above
+        if (session := self._sessions.get(loop)) is not None and not session.closed:
+            return session
+        for dead in [kept for kept in self._sessions if kept.is_closed()]:
+            await self._sessions.pop(dead).close()
+        if (session := self._sessions.get(loop)) is not None and not session.closed:
+            return session  # another task opened it meanwhile
+        # The proxy of the environment is looked up once, since aiohttp would do so with every request.
+        host = self._url.host or ""
+        is_direct = host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host)
+        self._sessions[loop] = session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S),
+            headers=self._headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            proxy=None if is_direct else getproxies().get(self._url.scheme),
+        )
+        return session
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
         pieces: list[bytes] = []
@@ -109,69 +149,18 @@ class Http:
             "check the base URL, or lower `max_output_tokens`"
         )
 
-    async def aclose(self) -> None:
-        """Close all connections; a later request opens them again."""
-        sessions, self._sessions = self._sessions, {}
-        for session in sessions.values():
-            await session.close()
-
-    async def _session(self) -> aiohttp.ClientSession:
-        loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
-        return session if session is not None and not session.closed else await self._open(loop)
-
-    async def _open(self, loop: asyncio.AbstractEventLoop) -> aiohttp.ClientSession:
-        for dead in [kept for kept in self._sessions if kept.is_closed()]:
-            await self._sessions.pop(dead).close()
-        if (session := self._sessions.get(loop)) is not None and not session.closed:
-            return session  # another task opened it meanwhile
-        self._sessions[loop] = session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S),
-            headers=self._headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            proxy=_proxy_for(self._url),
-        )
-        return session
-
-    def _client_timeout(self, limits: Limits) -> aiohttp.ClientTimeout:
-        if self._timeout[0] is not limits:
-            self._timeout = (limits, aiohttp.ClientTimeout(total=limits.whole_s, connect=limits.connect_s))
-        return self._timeout[1]
-
-    def _timed_out(self, error: TimeoutError, limits: Limits, waited_for: str) -> ModelTimeout:
-        if isinstance(error, aiohttp.ConnectionTimeoutError):
-            said = f"no connection within {limits.connect_s:g} s; is the server running? raise `connect_timeout_s`"
-        elif waited_for == "first token":
-            said = f"no first token within {limits.first_s:g} s; raise `first_token_timeout_s` or retry"
-        elif waited_for:
-            said = f"no further token for {limits.between_s:g} s; raise `between_tokens_timeout_s` or retry"
-        elif limits.is_deadline:
-            said = f"no reply within the {limits.whole_s:.3g} s that were left of the run's time"
-        else:
-            said = f"no whole reply within {limits.whole_s:g} s; raise `request_timeout_s` or retry"
-        failure = ModelTimeout(f"{self._shown}: {said}")
-        failure.stalled = waited_for == "next token"
-        failure.__cause__ = error
-        return failure
-
     def _unreachable(self, error: aiohttp.ClientError | OSError) -> ModelError:
+        if isinstance(error, aiohttp.ClientResponseError):
+            # its representation holds the headers that were sent, and so the key: it must not become the cause
+            return ModelUnreachable(f"{self._shown} answered something that is not HTTP; retry, or check the base URL")
         if isinstance(error, aiohttp.ClientConnectorError):
             why = error.os_error.strerror or error.os_error
-            failure = ModelUnreachable(
-                f"could not reach {self._shown} ({why}); is the server running? is the base URL right?"
-            )
-        elif isinstance(error, aiohttp.ClientResponseError):
-            # its representation holds the headers that were sent, and so the key: it must not become the cause
-            return ModelUnreachable(f"{self._shown} answered something that is no HTTP; retry, or check the base URL")
+            said = f"could not reach {self._shown} ({why}); is the server running? is the base URL right?"
         else:
-            why = str(error) or type(error).__name__
-            failure = ModelUnreachable(f"the connection to {self._shown} broke off ({why}); retry")
+            said = f"the connection to {self._shown} broke off ({str(error) or type(error).__name__}); retry"
+        failure = ModelUnreachable(said)
         failure.__cause__ = error
         return failure
-
-
-def _payload(body: bytes) -> bytes | io.BytesIO:
-    return body if len(body) <= _LARGE_BODY else io.BytesIO(body)
 
 
 async def _rejection(response: aiohttp.ClientResponse) -> Rejection:
@@ -193,9 +182,55 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
         response.close()
 
 
-def _proxy_for(url: URL) -> str | None:
-    """The proxy of the environment for this host, looked up once, since aiohttp would do so with every request."""
-    host = url.host or ""
-    if host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host):
-        return None
-    return getproxies().get(url.scheme)
+class EventStream:
+    """Reads server-sent events: bytes in, the data of whole events out.
+
+    Lines end with LF, CRLF or CR; an empty line ends an event; the `data` lines of an event are joined by newlines;
+    comments and other fields are passed over. However the bytes are cut into chunks, also inside a character or between
+    CR and LF, the events are the same. The time grows with the bytes, also where no line ever ends: about half a
+    microsecond an event when whole events arrive, as they mostly do.
+    """
+
+    def __init__(self) -> None:
+        self._rest = bytearray()  # of an event that has not ended; searched once
+        self._after_cr = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The data of the events that these bytes complete, in order; events without data are left out."""
+        if self._after_cr or b"\r" in chunk:
+            if self._after_cr and chunk.startswith(b"\n"):  # the second half of a CRLF whose first half has counted
+                chunk = chunk[1:]
+                self._after_cr = chunk.endswith(b"\r")
+            elif chunk:
+                self._after_cr = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if rest := self._rest:
+            searched = len(rest) - 1  # the first half of an empty line may have come before
+            rest += chunk
+            end = rest.rfind(b"\n\n", searched)
+            if end < 0:
+                return []
+            chunk = bytes(rest)
+        else:
+            end = chunk.rfind(b"\n\n")
+        self._rest = bytearray(chunk[end + 2 :] if end >= 0 else chunk)
+        if end < 0:
+            return []
+        events: list[bytes] = []
+        for block in chunk[:end].split(b"\n\n"):
+            if block.startswith(b"data: ") and b"\n" not in block:  # nearly always
+                events.append(block[6:])
+            elif data := _data_of(block):
+                events.append(data)
+        return events
+
+    def close(self) -> list[bytes]:
+        """The data of a last event that the server did not end with an empty line."""
+        rest, self._rest = bytes(self._rest), bytearray()
+        data = _data_of(rest)
+        return [data] if data else []
+
+
+def _data_of(block: bytes) -> bytes:
+    lines = block.removeprefix(_BOM).split(b"\n")
+    return b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))

@@ -16,22 +16,27 @@ _HALF = re.compile(
 
 
 def mapping(value: object) -> Json:
-    """The value as a JSON object; empty when it is none."""
+    """The value as a JSON object; empty when it is something else."""
     return cast("Json", value) if isinstance(value, dict) else {}  # the keys of decoded JSON are always text
 
 
 def items(value: object) -> list[object]:
-    """The value as a JSON array; empty when it is none."""
+    """The value as a JSON array; empty when it is something else."""
     return cast("list[object]", value) if isinstance(value, list) else []  # decoded JSON holds nothing but objects
 
 
+def first(value: object) -> Json:
+    """The first item of a JSON array, as an object; empty when there is none."""
+    return mapping(next(iter(items(value)), None))
+
+
 def text(value: object) -> str:
-    """The value as text; empty when it is none."""
+    """The value as text; empty when it is something else."""
     return value if isinstance(value, str) else ""
 
 
 def whole(value: object) -> int:
-    """The value as a count; 0 when it is no number."""
+    """The value as a count; 0 when it is not a number."""
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0
 
 
@@ -74,4 +79,4 @@ def write(value: object) -> bytes:
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))  # only the shape matters: orjson checks the keys itself
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")

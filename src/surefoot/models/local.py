@@ -7,18 +7,25 @@ begin. So whatever a tool's result contains, it cannot end its message or open o
 from __future__ import annotations
 
 import asyncio
+import atexit
+import importlib
+import os
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+import secrets
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing
+from functools import cache
+from pathlib import Path
 from threading import Event
-from typing import cast
+from typing import Any, Protocol, cast
 
-import orjson
-
+from surefoot.models.files import FILE_VARIABLE, QWEN_CODER, is_present, verify, weights_file
 from surefoot.models.grammar import grammar_schema
-from surefoot.models.llama import Engine, JsonObject, import_library, physical_cores, shared_engine
-from surefoot.models.weights import FILE_VARIABLE, QWEN_CODER, is_present, weights_file
-from surefoot.types.errors import ConfigError, ModelError, ModelRefused, ModelTimeout, TraitRefused
+from surefoot.models.json_edge import first, mapping, text, whole, write
+from surefoot.types.errors import ConfigError, ModelError, ModelRefused, ModelTimeout, TraitRefused, extra_needed
 from surefoot.types.messages import (
     CallMode,
     Emit,
@@ -31,11 +38,21 @@ from surefoot.types.messages import (
     Usage,
 )
 
+JsonObject = Mapping[str, object]
+OnEvent = Callable[[JsonObject], bool]
+"""Gets each event of a generation, in the worker thread; gives whether to stop."""
+
 CONTEXT_TOKENS = 8192
 """28 KB each, kept besides the weights."""
 
 TEMPERATURE = 0.2
 MAX_OUTPUT_TOKENS = 512
+
+_BATCH_TOKENS = 64
+"""Tokens of a prompt taken at once. Stopping waits for a batch to end (0.8 s here); larger ones were not faster."""
+
+_PREFIX_CACHE_MIB = 512
+"""Room for the beginnings of other conversations, so that runs that take turns do not read theirs again."""
 
 _IM_START, _IM_END = 151644, 151645  # <|im_start|> and <|im_end|> in the model's vocabulary
 _CONTROL_BEGINS = re.compile(r"(?<=<)(?=\||/?tool_call>)")  # <|…|>, <tool_call>: all that the vocabulary spells so
@@ -48,9 +65,6 @@ _TRAITS: Traits = {
     "optional_arguments": "no",  # it fills in whatever it may, and makes it up
 }
 
-Compile = Callable[[Mapping[str, object]], str]
-"""A JSON Schema as the decoder's grammar."""
-
 
 class LocalModel:
     """The embedded model as a `Model`. Several of them share one loaded copy; requests are answered one at a time.
@@ -59,11 +73,15 @@ class LocalModel:
     `from_default`.
     """
 
-    def __init__(self, name: str, engine: Engine, to_grammar: Compile, context_tokens: int = CONTEXT_TOKENS) -> None:
-        self._name = name
+    modes: tuple[CallMode, ...] = ("schema", "text")
+
+    def __init__(
+        self, name: str, engine: Engine, to_grammar: Callable[[JsonObject], str], context_tokens: int = CONTEXT_TOKENS
+    ) -> None:
+        self.name = name
+        self.traits: Traits = {**_TRAITS, "context_tokens": str(context_tokens)}
         self._engine = engine
         self._to_grammar = to_grammar
-        self._traits = {**_TRAITS, "context_tokens": str(context_tokens)}
         self._grammars: dict[bytes, str] = {}
 
     @classmethod
@@ -72,34 +90,19 @@ class LocalModel:
 
         Raises `ConfigError` that says what to install or to fetch. `threads`: default is one a physical core.
         """
-        library = import_library()
+        library = _import_library()
         path = weights_file()
         if not is_present(path):
+            missing = f"its file is not at {path}: run `surefoot model pull`, or set {FILE_VARIABLE}"
             if path.is_file():
-                raise ConfigError(
-                    "model",
-                    "local",
+                missing = (
                     f"{path} is {path.stat().st_size} bytes, expected {QWEN_CODER.size}; only this one model can be "
                     f"embedded ({QWEN_CODER.name}): remove the file, or unset {FILE_VARIABLE}, and run "
-                    "`surefoot model pull`",
+                    "`surefoot model pull`"
                 )
-            raise ConfigError(
-                "model", "local", f"its file is not at {path}: run `surefoot model pull`, or set {FILE_VARIABLE}"
-            )
-        engine = shared_engine(path, context_tokens, threads or physical_cores())
+            raise ConfigError("model", "local", missing)
+        engine = _shared_engine(path, context_tokens, threads or physical_cores())
         return cls(f"local:{QWEN_CODER.name}", engine, library.json_schema_to_grammar, context_tokens)
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def modes(self) -> tuple[CallMode, ...]:
-        return ("schema", "text")
-
-    @property
-    def traits(self) -> Traits:
-        return self._traits
 
     async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
         """One reply. Time spent waiting for other runs counts only against the deadline of the request.
@@ -109,23 +112,45 @@ class LocalModel:
         if request.mode == "native":
             raise TraitRefused("native_tools", "no", "the embedded model has no tools field")
         body = self._body(request)
-        limit_s = request.settings.patience(near=True).whole_s
-        if request.deadline_s is not None:
-            limit_s = min(limit_s, request.deadline_s)
+        whole_s = request.settings.patience(near=True).whole_s
+        limit_s = whole_s if request.deadline_s is None else min(whole_s, request.deadline_s)
         if limit_s <= 0:
-            raise ModelTimeout(f"{self._name} was not asked: none of the run's time is left")
-        reply = _Reply(self._name)
+            raise ModelTimeout(f"{self.name} was not asked: none of the run's time is left")
+        pieces: list[str] = []
+        finish: FinishReason = "unknown"
+        usage = Usage()
         try:
             async with asyncio.timeout(limit_s), aclosing(self._events(body, request.settings)) as events:
                 async for event in events:
-                    text = reply.take(event)
-                    if text and emit is not None:
-                        emit(TextDelta(text))
+                    if "error" in event:
+                        error = mapping(event["error"])
+                        said = f"{self.name}: {error.get('message')}"
+                        if error.get("type") == "exceed_context_size_error":
+                            remedy = "shorten the task or the results, or raise `context_tokens`"
+                            raise ModelRefused(f"{said}; {remedy}", kind="context_overflow")
+                        is_refusal = error.get("type") == "invalid_request_error"
+                        raise (
+                            ModelRefused(f"{said}; change the request")
+                            if is_refusal
+                            else ModelError(f"{said}; try again")
+                        )
+                    if told := mapping(event.get("usage")):
+                        cached = whole(mapping(told.get("prompt_tokens_details")).get("cached_tokens"))
+                        usage = Usage(whole(told.get("prompt_tokens")), whole(told.get("completion_tokens")), cached)
+                    choice = first(event.get("choices"))
+                    if (reason := choice.get("finish_reason")) in ("stop", "length"):
+                        finish = "stop" if reason == "stop" else "length"
+                    if piece := text(choice.get("text")):
+                        pieces.append(piece)
+                        if emit is not None:
+                            emit(TextDelta(piece))
         except TimeoutError as error:
             raise ModelTimeout(
-                f"{self._name} gave no whole reply in {limit_s:.0f} s; raise `request_timeout_s` or the run's time"
+                f"{self.name} gave no whole reply in {limit_s:.0f} s; raise `request_timeout_s` or the run's time"
             ) from error
-        return reply.message()
+        if finish == "unknown":
+            raise ModelError(f"{self.name} broke off before the end of its reply; try again")
+        return ModelMessage("assistant", "".join(pieces), finish_reason=finish, usage=usage, model=self.name)
 
     async def aclose(self) -> None:
         """Free the memory, unless others in this process still use it. A later `send` loads the model again."""
@@ -133,7 +158,7 @@ class LocalModel:
         if freed is not None:
             await asyncio.wrap_future(freed)
 
-    def _body(self, request: ModelRequest) -> dict[str, object]:
+    def _body(self, request: ModelRequest) -> JsonObject:
         settings = request.settings
         body: dict[str, object] = {
             "prompt": prompt_of(request),
@@ -149,15 +174,12 @@ class LocalModel:
         if settings.seed is not None:
             body["seed"] = settings.seed
         if request.mode == "schema" and request.schema is not None:
-            body["grammar"] = self._grammar(request.schema)
+            simple = grammar_schema(request.schema)
+            key = write(simple)
+            if key not in self._grammars:
+                self._grammars[key] = self._to_grammar(simple)
+            body["grammar"] = self._grammars[key]
         return {**body, **settings.extra}
-
-    def _grammar(self, schema: Mapping[str, object]) -> str:
-        simple = grammar_schema(schema)
-        key = orjson.dumps(simple)
-        if key not in self._grammars:
-            self._grammars[key] = self._to_grammar(simple)
-        return self._grammars[key]
 
     async def _events(self, body: JsonObject, settings: ModelSettings) -> AsyncGenerator[JsonObject]:
         """The events of one generation. Leaving early stops it with its next token."""
@@ -183,45 +205,16 @@ class LocalModel:
                     async with asyncio.timeout(limit_s):
                         event = await arrived.get()
                 except TimeoutError as error:
-                    raise ModelTimeout(f"{self._name} was silent for {limit_s:.0f} s; raise its time limit") from error
+                    raise ModelTimeout(f"{self.name} was silent for {limit_s:.0f} s; raise its time limit") from error
                 if event is None:
                     generation.result()
                     return
-                limit_s = settings.between_tokens_timeout_s if _text(event) else first_token_s
+                is_token = text(first(event.get("choices")).get("text"))
+                limit_s = settings.between_tokens_timeout_s if is_token else first_token_s
                 yield event
         finally:
             stopped.set()
             generation.cancel()
-
-
-class _Reply:
-    """Adds the events of one generation up to a message."""
-
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self._texts: list[str] = []
-        self._finish: FinishReason = "unknown"
-        self._usage = Usage()
-
-    def take(self, event: JsonObject) -> str:
-        """The text that this event adds. Raises `ModelError` when it tells of an error."""
-        if "error" in event:
-            raise _refusal(self._model, _object(event["error"]))
-        if "usage" in event:
-            self._usage = _usage(_object(event["usage"]))
-        text, finish = _text(event), _choice(event).get("finish_reason")
-        if finish in ("stop", "length"):
-            self._finish = "stop" if finish == "stop" else "length"
-        self._texts.append(text)
-        return text
-
-    def message(self) -> ModelMessage:
-        """The whole reply. Raises `ModelError` when it never came to an end."""
-        if self._finish == "unknown":
-            raise ModelError(f"{self._model} broke off before the end of its reply; try again")
-        return ModelMessage(
-            "assistant", "".join(self._texts), finish_reason=self._finish, usage=self._usage, model=self._model
-        )
 
 
 def prompt_of(request: ModelRequest) -> list[int | str]:
@@ -230,45 +223,124 @@ def prompt_of(request: ModelRequest) -> list[int | str]:
     system = (ModelMessage("system", request.system),) if request.system else ()
     for message in (*system, *request.messages):
         role = "user" if message.role == "tool" else message.role
-        prompt += (_IM_START, *_pieces(f"{role}\n{message.content}"), _IM_END, "\n")
+        # Each string is tokenised by itself, so a spelling that is cut in two is no token.
+        # A lone surrogate cannot be written as UTF-8; a question mark stands for it.
+        said = f"{role}\n{message.content}".encode(errors="replace").decode()
+        prompt += (_IM_START, *_CONTROL_BEGINS.split(said), _IM_END, "\n")
     return [*prompt, _IM_START, "assistant\n"]
 
 
-def _pieces(text: str) -> Sequence[str]:
-    # Each string is tokenised by itself, so a spelling that is cut in two is no token.
-    # A lone surrogate cannot be written as UTF-8; a question mark stands for it.
-    return _CONTROL_BEGINS.split(text.encode(errors="replace").decode())
+class Generator(Protocol):
+    """What is used of `xllamacpp.Server`, which ships no types."""
+
+    def handle_completions(self, prompt: JsonObject, callback: OnEvent, /) -> object:
+        """Run one completion; each event goes to the callback, which stops it by giving True."""
+        ...
 
 
-def _refusal(model: str, error: JsonObject) -> ModelError:
-    message, kind = error.get("message"), error.get("type")
-    if kind == "exceed_context_size_error":
-        return ModelRefused(
-            f"{model}: {message}; shorten the task or the results, or raise `context_tokens`", kind="context_overflow"
-        )
-    if kind == "invalid_request_error":
-        return ModelRefused(f"{model} does not take this request: {message}")
-    return ModelError(f"{model}: {message}; try again")
+class Engine:
+    """One model, loaded at its first use and freed when the last of its users has closed it.
+
+    Generations queue for a thread of their own, first come first served, and one whose caller is gone is not begun. A
+    second one at the same time would cost both of them nearly all that it gains (measured on two cores: two side by
+    side take 7.0 s, one after the other 8.4 s), and it would halve the context.
+    """
+
+    def __init__(self, load: Callable[[], Generator]) -> None:
+        self._load = load
+        self._generator: Generator | None = None
+        self._worker: ThreadPoolExecutor | None = None
+        self._users: set[int] = set()
+
+    def submit(self, user: int, body: JsonObject, on_event: OnEvent) -> Future[None]:
+        """Queue one generation. The future ends with it, or with the error of loading the model."""
+
+        def generate() -> None:
+            if on_event({"started": True}):
+                return
+            if self._generator is None:
+                self._generator = self._load()
+            if not on_event({"loaded": True}):
+                self._generator.handle_completions(body, on_event)
+
+        self._users.add(user)
+        if self._worker is None:
+            self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="surefoot-llama")
+            atexit.register(self.close)
+        return self._worker.submit(generate)
+
+    def leave(self, user: int) -> Future[None] | None:
+        """This user is done. The last one out frees the model, after what is queued; the future says when."""
+
+        def free_if_unused() -> None:
+            if not self._users:
+                self._generator = None
+
+        self._users.discard(user)
+        return None if self._users or self._worker is None else self._worker.submit(free_if_unused)
+
+    def close(self) -> None:
+        """Free the model when the process ends, so that no thread of it runs into the teardown."""
+        if self._worker is not None:
+            self._worker.shutdown(wait=True, cancel_futures=True)
+        self._generator = None
 
 
-def _usage(usage: JsonObject) -> Usage:
-    cached = _object(usage.get("prompt_tokens_details")).get("cached_tokens")
-    return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), _count(cached))
+@cache
+def _shared_engine(path: Path, context_tokens: int, threads: int) -> Engine:
+    """The one engine of this process for these settings: a model of two gigabytes is not loaded twice."""
+
+    def load() -> Generator:
+        """Takes about two seconds and keeps 2 GB. Nothing is printed. Blocks.
+
+        The library opens a socket in any case. Nobody needs it: on Unix it lies in a private directory that is removed
+        as soon as the model is loaded, elsewhere it is bound to this machine and asks for a key that nobody knows.
+        """
+        verify(path)
+        library = _import_library()
+        params = library.CommonParams()
+        params.model.path = str(path)
+        params.n_ctx = context_tokens
+        params.n_parallel = 1
+        params.n_batch = params.n_ubatch = _BATCH_TOKENS
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        params.cache_ram_mib = _PREFIX_CACHE_MIB
+        params.fit_params = False  # a trial load to find sizes that we already know
+        params.warmup = False
+        params.verbosity = -1
+        params.ui = False
+        params.n_threads_http = 1
+        params.api_keys = [secrets.token_urlsafe(32)]
+        with tempfile.TemporaryDirectory(prefix="surefoot-", ignore_cleanup_errors=True) as private:
+            if sys.platform != "win32":
+                params.hostnames = [f"{private}/s.sock"]
+            try:
+                return cast("Generator", library.Server(params))
+            except RuntimeError as error:
+                raise ModelError(f"llama.cpp could not load {path}: {error}; run `surefoot model pull`") from error
+
+    return Engine(load)
 
 
-def _text(event: JsonObject) -> str:
-    text = _choice(event).get("text")
-    return text if isinstance(text, str) else ""
+def _import_library() -> Any:
+    """The module `xllamacpp`; Any because it ships no types. Raises `ConfigError` when it is not installed."""
+    try:
+        return importlib.import_module("xllamacpp")
+    except ImportError as error:
+        raise ConfigError(
+            "model", "local", f"the embedded model needs a package ({error}); {extra_needed('local')}"
+        ) from error
 
 
-def _choice(event: JsonObject) -> JsonObject:
-    choices = event.get("choices")
-    return _object(cast("list[object]", choices)[0]) if isinstance(choices, list) and choices else {}
-
-
-def _object(node: object) -> JsonObject:
-    return cast("JsonObject", node) if isinstance(node, dict) else {}  # from JSON: keys are strings
-
-
-def _count(node: object) -> int:
-    return node if isinstance(node, int) else 0
+def physical_cores() -> int:
+    """Cores that this process may use; two threads of one core count once, since they share its arithmetic."""
+    if sys.platform != "linux":
+        return os.cpu_count() or 1
+    allowed = os.sched_getaffinity(0)
+    siblings: set[str] = set()
+    for cpu in allowed:
+        try:
+            siblings.add(Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text())
+        except OSError:  # a container that hides it
+            return len(allowed)
+    return len(siblings)

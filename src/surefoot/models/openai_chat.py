@@ -1,51 +1,356 @@
-"""The OpenAI chat completions wire, which most servers speak."""
+"""The OpenAI chat completions wire, which most servers speak.
 
+What an endpoint is known not to take (its traits, spec/react.md, section 2) is left out or said differently here, and
+nowhere else.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
-from surefoot.models.assemble import Assembler
-from surefoot.models.json_edge import Json
-from surefoot.models.openai_body import BodyWriter
-from surefoot.models.openai_refusals import refused_trait
-from surefoot.models.openai_reply import read_reply
-from surefoot.types.errors import TraitRefused
-from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, Traits
+from surefoot.models.errors import finds, learn, named_trait
+from surefoot.models.grammar import is_strict
+from surefoot.models.json_edge import Json, first, items, mapping, read, text, write
+from surefoot.models.wire import (
+    FINISH,
+    Form,
+    ReplyStream,
+    Wire,
+    allows_parallel,
+    arguments_of,
+    arguments_text,
+    head,
+    reply_message,
+    stops,
+)
+from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
+from surefoot.types.messages import (
+    CallPreview,
+    Emit,
+    ModelMessage,
+    ModelRequest,
+    ModelSettings,
+    NativeCall,
+    ReasoningDelta,
+    TextDelta,
+    Traits,
+)
+from surefoot.types.tools import Catalogue
+
+_SYSTEM_NAMES = {"developer": "developer", "user": "user", "no": "user"}
+_NULL_CONTENT: dict[str, str | None] = {"empty": "", "blank": " "}
+_DATE = re.compile(r"(?:[-@:]v?\d{4}[\d-]*)?$")
 
 
-class OpenAIChat:
+@dataclass(frozen=True, slots=True)
+class _Form(Form):
+    system_role: str
+    folds_system: bool
+    merges: bool
+
+
+class OpenAIChat(Wire[_Form]):
     """The wire to one model of an OpenAI-compatible server."""
 
     protocol: ClassVar[str] = "openai_chat"
-    modes: ClassVar[tuple[CallMode, ...]] = ("native", "schema", "text")
     base_url_hint: ClassVar[str] = "OpenAI-compatible base URL (most end in /v1)"
-
-    def __init__(self, model: str) -> None:
-        self._writer = BodyWriter(model)
-
-    def url(self, base_url: str) -> str:
-        """Where requests are posted."""
-        return f"{base_url}/chat/completions"
-
-    def headers(self, key: str) -> dict[str, str]:
-        """The key as a bearer token; nothing for a server that needs none."""
-        return {"Authorization": f"Bearer {key}"} if key else {}
+    path: ClassVar[str] = "chat/completions"
+    ours: ClassVar[frozenset[str]] = frozenset({"messages", "tools", "stream"})
 
     def body(self, request: ModelRequest) -> bytes:
-        """The request as bytes, as `BodyWriter.body` has it."""
-        return self._writer.body(request)
+        form = self.form(request)
+        messages: Sequence[ModelMessage] = request.messages
+        if form.folds_system and request.system:
+            folded, rest = request.system, messages
+            if messages and messages[0].role == "user":
+                folded, rest = f"{folded}\n\n{messages[0].content}", messages[1:]
+            messages = (ModelMessage("user", folded), *rest)
+        if form.merges:
+            messages = _with_neighbours_merged(messages)
+        key, encode = form.key, form.encode
+        pieces = [message.encoded(key, encode) for message in messages]
+        if request.system and not form.folds_system:
+            pieces.insert(0, write({"role": form.system_role, "content": request.system}))
+        tail = b"]%b}" % self.schema(request, _response_format)
+        if not pieces:
+            return form.head + tail
+        pieces[0] = form.head + pieces[0]  # so that a long history is copied once
+        pieces[-1] += tail
+        return b",".join(pieces)
+
+    def make_form(self, request: ModelRequest) -> _Form:
+        settings, traits = request.settings, request.traits
+        asked: dict[str, tuple[str, object]] = {  # field -> trait, value
+            "temperature": ("temperature", settings.temperature),
+            "top_p": ("top_p", settings.top_p),
+            traits.get("max_tokens_field", "max_tokens"): ("max_tokens_field", settings.max_output_tokens),
+            "seed": ("seed", settings.seed),
+            "reasoning_effort": ("reasoning_effort", settings.reasoning_effort),
+            "stop": ("stop", stops(request) or None),
+        }
+        fields = self.fields(request, asked)
+        if request.stream and traits.get("stream_usage") != "no":
+            fields["stream_options"] = {"include_usage": True}
+        if (parallel := allows_parallel(request)) is not None:
+            fields["parallel_tool_calls"] = parallel
+        echo = traits.get("reasoning_echo", "no")
+        echo = {"no": "", "yes": "reasoning_content"}.get(echo, echo)
+        system_role = _SYSTEM_NAMES.get(traits.get("system_role", ""), "system")
+        null = traits.get("null_content", "null")
+        return _Form(
+            head(fields, request, "openai_chat", _encode_tools) + b',"messages":[',
+            f"openai_chat/{system_role}/{null}/{echo and f'{echo}/{self.model}'}",
+            partial(_encode, system_role=system_role, null=_NULL_CONTENT.get(null), echo=echo, model=self.model),
+            system_role,
+            traits.get("system_role") == "no",
+            traits.get("alternation") == "yes",
+        )
 
     def error_in(self, reply: Json) -> Json | None:
-        """The reply itself where it holds an error in place of choices."""
         is_error = "choices" not in reply and ("error" in reply or reply.get("object") == "error")
         return reply if is_error else None
 
-    def read(self, reply: Json, sent_bytes: int, settings: ModelSettings) -> ModelMessage:
-        """A whole reply, as `read_reply` has it."""
-        return read_reply(reply, sent_bytes, settings)
-
-    def stream(self, emit: Emit | None) -> Assembler:
-        """What takes a streamed reply."""
-        return Assembler(emit)
+    def stream(self, emit: Emit | None) -> "ChatReply":
+        return ChatReply(emit)
 
     def refused(self, message: str, code: str, param: str, sent: Json, traits: Traits) -> TraitRefused | None:
-        """The part of a request that an error complains of."""
-        return refused_trait(message, code, param, sent, traits)
+        if about_messages := _refused_message(message, sent, traits):
+            return learn(*about_messages, message, traits)
+        trait, value = named_trait("openai_chat", message, code, param, sent), "no"
+        if trait == "max_tokens_field":
+            other = "max_completion_tokens" if "max_tokens" in sent else "max_tokens"
+            tried_both = "max_tokens_field" in traits and f"'{other}'" not in message
+            value = "no" if tried_both else other
+        return learn(trait, value, message, traits)
+
+
+def _encode_tools(catalogue: Catalogue) -> bytes:
+    return write([
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+        }
+        for tool in catalogue.tools
+    ])  # fmt: skip
+
+
+def _response_format(schema: Mapping[str, object]) -> bytes:
+    held = {"name": "step", "schema": schema, "strict": is_strict(schema)}
+    return b',"response_format":' + write({"type": "json_schema", "json_schema": held})
+
+
+def _encode(message: ModelMessage, *, system_role: str, null: str | None, echo: str, model: str) -> bytes:
+    """One message on this wire. Tool content is always a string; reasoning goes only to the model that had it."""
+    if message.role == "tool":
+        return write({"role": "tool", "tool_call_id": message.call_id, "content": message.content})
+    if message.role != "assistant":
+        return write({"role": system_role if message.role == "system" else "user", "content": message.content})
+    fields: Json = {"role": "assistant", "content": message.content}
+    if message.calls:
+        fields["content"] = message.content or null
+        fields["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments_text(call)}}
+            for call in message.calls
+        ]
+    elif null:  # an endpoint that refuses empty content refuses it everywhere
+        fields["content"] = message.content or null
+    if echo and message.reasoning and _is_same_model(message.model, model):
+        fields[echo] = message.reasoning
+    return write(fields)
+
+
+def _is_same_model(reported: str, asked: str) -> bool:
+    """Servers report a name with a date behind it, or leave out the vendor before the slash."""
+    reported, asked = reported.rpartition("/")[2].lower(), asked.rpartition("/")[2].lower()
+    asked = asked.removesuffix("-latest")
+    return bool(reported) and reported.startswith(asked) and bool(_DATE.match(reported, len(asked)))
+
+
+def _with_neighbours_merged(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
+    merged: list[ModelMessage] = []
+    for message in messages:
+        last = merged[-1] if merged else None
+        if last is not None and last.role == message.role != "tool" and not last.calls:
+            merged[-1] = replace(message, content=f"{last.content}\n\n{message.content}")
+        else:
+            merged.append(message)
+    return merged
+
+
+def _refused_message(message: str, sent: Json, traits: Traits) -> tuple[str, str] | None:
+    """The trait and value that an error about the messages themselves teaches."""
+    said = [mapping(item) for item in items(sent.get("messages"))]
+    roles = [one.get("role") for one in said]
+    has_system = bool(roles) and roles[0] in ("system", "developer")
+    if has_system and finds("openai_chat.words.no_system", message):
+        return "system_role", "system" if roles[0] == "developer" else "no"
+    if finds("openai_chat.words.alternation", message):
+        # templates that know no system message say so in the same words
+        return ("system_role", "no") if traits.get("alternation") == "yes" and has_system else ("alternation", "yes")
+    if finds("openai_chat.words.echo", message):
+        if any(key.startswith("reasoning") for one in said for key in one):
+            return "reasoning_echo", "no"
+        if "assistant" in roles and finds("openai_chat.words.echo_wanted", message):
+            return "reasoning_echo", "reasoning_content"
+    for one in said:
+        if one.get("role") == "assistant" and one.get("content") in (None, ""):  # the next to try in its place
+            value = "empty" if one.get("content") is None else "blank"
+            return ("null_content", value) if finds("openai_chat.words.null_content", message) else None
+    return None
+
+
+def _content_parts(content: object) -> tuple[str, str]:
+    """Content as (visible text, reasoning). It may be text, nothing, or a list of parts of either kind."""
+    if isinstance(content, str):
+        return content, ""
+    shown: list[str] = []
+    thought: list[str] = []
+    for item in items(content):
+        part = mapping(item)
+        if isinstance(item, str):
+            shown.append(item)
+        elif "thinking" in part:
+            inner = part["thinking"]
+            thought.append(inner if isinstance(inner, str) else "".join(_content_parts(inner)))
+        else:
+            shown.append(text(part.get("text")))
+    return "".join(shown), "".join(thought)
+
+
+@dataclass(slots=True)
+class _GrowingCall:
+    """A call whose pieces are still arriving. `key` is the index the server gave, if it gave one."""
+
+    key: object
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list[str])
+    whole: Json | None = None
+    is_shown: bool = False
+
+    def is_other(self, call_id: str, name: str) -> bool:
+        """Whether a piece that carries a name belongs to another call than this one."""
+        if call_id and self.id:
+            return call_id != self.id
+        if self.whole is not None:
+            return True
+        arguments = "".join(self.arguments)  # once they have begun the name is whole
+        return bool(arguments) and (name != self.name or read(arguments) is not None)
+
+
+class ChatReply(ReplyStream):
+    """A reply of this wire. Some servers send the whole message where others send its next piece."""
+
+    def __init__(self, emit: Emit | None) -> None:
+        super().__init__(emit)
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._refusal: list[str] = []
+        self._calls: list[_GrowingCall] = []
+        self._finish = ""
+        self._told: Json = {}  # model, id and usage
+
+    def feed(self, event: Json) -> None:
+        if event.get("error") or event.get("object") == "error":
+            self.error = event
+            return
+        if choices := items(event.get("choices")):
+            self._take(mapping(choices[0]))
+        if not self._told.get("model"):
+            self._told |= {"model": event.get("model"), "id": event.get("id")}
+        if usage := event.get("usage"):
+            self._told["usage"] = usage
+
+    def feed_whole(self, reply: Json) -> None:
+        choice = first(reply.get("choices"))
+        if not choice:
+            raise ModelUnreachable(f"{text(reply.get('model')) or 'the model'} sent a reply without any choice; retry")
+        self._take({"message": choice.get("message")})
+        self._finish = text(choice.get("finish_reason")) or "unknown"
+        self._told = reply
+
+    def message(self, sent_bytes: int, settings: ModelSettings) -> ModelMessage:
+        if not (self._finish or self.is_over) or not (self._finish or self._text or self._calls or self._refusal):
+            raise ModelUnreachable("the stream ended before the reply was complete; retry")
+        if self._refusal:
+            raise ModelRefused(f"the model declined to answer: {''.join(self._refusal)}", kind="refused")
+        for call in self._calls:
+            self._show(call)
+        calls = [
+            NativeCall(call.id, call.name, "".join(call.arguments) if call.whole is None else call.whole)
+            for call in self._calls
+        ]
+        finish = FINISH.get(self._finish, "unknown")
+        content, reasoning = "".join(self._text), "".join(self._reasoning)
+        return reply_message(self._told, content, reasoning, calls, finish=finish, sent=sent_bytes, settings=settings)
+
+    def _take(self, choice: Json) -> None:
+        if choice.get("index"):  # an alternative reply that nobody asked for
+            return
+        if finish := choice.get("finish_reason"):
+            self._finish = text(finish)
+        delta = mapping(choice.get("delta"))
+        is_whole = not delta
+        delta = delta or mapping(choice.get("message"))
+        content = delta.get("content")
+        if isinstance(content, str) and len(delta) == 1:  # nearly always
+            shown, thought = content, ""
+        else:
+            shown, thought = _content_parts(content)
+            thought = thought or text(delta.get("reasoning_content")) or text(delta.get("reasoning"))
+            if refusal := text(delta.get("refusal")):
+                self._refusal.append(refusal)
+        if thought:
+            self._reasoning.append(thought)
+            self.emit(ReasoningDelta(thought))
+        if shown:
+            self._text.append(shown)
+            if self.is_watched:
+                self.emit(TextDelta(shown))
+        if len(delta) > 1 or content is None:
+            pieces = items(delta.get("tool_calls"))
+            if not pieces and delta.get("function_call"):  # the form before `tool_calls`
+                pieces = [{"index": 0, "function": delta["function_call"]}]
+            for piece in pieces:
+                self._take_call(mapping(piece), is_whole=is_whole)
+
+    def _take_call(self, piece: Json, *, is_whole: bool) -> None:
+        call_id, function = text(piece.get("id")), mapping(piece.get("function"))
+        name = text(function.get("name"))
+        call = None if is_whole else self._call_for(piece.get("index"), call_id, name)
+        if call is None:
+            call = _GrowingCall(piece.get("index"))
+            self._calls.append(call)
+        call.id = call.id or call_id
+        if name and name != call.name:  # a name may come in pieces, and some servers repeat it with every piece
+            call.name += name
+        if "arguments" not in function:
+            return
+        self._show(call)
+        arguments = arguments_of(function["arguments"])
+        if isinstance(arguments, str):
+            call.arguments.append(arguments)
+        else:
+            call.whole = arguments
+
+    def _call_for(self, key: object, call_id: str, name: str) -> _GrowingCall | None:
+        """The call that a piece belongs to; `None` when it begins another.
+
+        Some servers give no index, and some give 0 to each of several calls: then a name begins another call if it
+        comes with another id, or without one after the call that was found is whole.
+        """
+        calls = self._calls
+        if key is not None:
+            found = next((call for call in reversed(calls) if call.key == key), None)
+        elif call_id:
+            found = next((call for call in calls if call.id == call_id), None)
+        else:
+            found = calls[-1] if calls and not (name and calls[-1].arguments) else None
+        return None if found is not None and name and found.is_other(call_id, name) else found
+
+    def _show(self, call: _GrowingCall) -> None:
+        if call.name and not call.is_shown:
+            self.emit(CallPreview(self._calls.index(call), call.name))
+            call.is_shown = True

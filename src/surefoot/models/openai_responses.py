@@ -1,50 +1,217 @@
-"""The OpenAI Responses wire, without anything being stored at the provider."""
+"""The OpenAI Responses wire, with nothing stored at the provider: reasoning travels encrypted, out and back."""
 
-from typing import ClassVar
+from collections.abc import Mapping
+from functools import partial
+from typing import ClassVar, Final
 
-from surefoot.models.json_edge import Json
-from surefoot.models.responses_body import ResponsesBody, origin_of
-from surefoot.models.responses_refusals import refused_trait
-from surefoot.models.responses_reply import ResponsesStream, error_in, read_reply
-from surefoot.types.errors import TraitRefused
-from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, Traits
+from surefoot.models.errors import finds, learn, named_trait
+from surefoot.models.grammar import is_strict
+from surefoot.models.json_edge import Json, items, mapping, text, write
+from surefoot.models.wire import (
+    Form,
+    ReplyStream,
+    Wire,
+    allows_parallel,
+    arguments_of,
+    arguments_text,
+    head,
+    opaque_item,
+    reply_message,
+    with_opaque,
+)
+from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
+from surefoot.types.messages import (
+    CallPreview,
+    Emit,
+    FinishReason,
+    ModelMessage,
+    ModelRequest,
+    ModelSettings,
+    NativeCall,
+    ReasoningDelta,
+    TextDelta,
+    Traits,
+)
+from surefoot.types.tools import Catalogue
+
+_CUT: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_ENDS = frozenset({"response.completed", "response.incomplete", "response.done"})
+_THOUGHTS = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
 
 
-class OpenAIResponses:
+class OpenAIResponses(Wire[Form]):
     """The wire to one model of OpenAI, or of a server that speaks the same protocol."""
 
     protocol: ClassVar[str] = "openai_responses"
-    modes: ClassVar[tuple[CallMode, ...]] = ("native", "schema", "text")
     base_url_hint: ClassVar[str] = "base URL of the OpenAI Responses API (most end in /v1)"
-
-    def __init__(self, model: str) -> None:
-        self._writer = ResponsesBody(model)
-        self._origin = origin_of(model)
-
-    def url(self, base_url: str) -> str:
-        """Where requests are posted."""
-        return f"{base_url}/responses"
-
-    def headers(self, key: str) -> dict[str, str]:
-        """The key as a bearer token; nothing for a server that needs none."""
-        return {"Authorization": f"Bearer {key}"} if key else {}
+    path: ClassVar[str] = "responses"
+    ours: ClassVar[frozenset[str]] = frozenset({"input", "instructions", "tools", "stream", "store"})
 
     def body(self, request: ModelRequest) -> bytes:
-        """The request as bytes, as `ResponsesBody.body` has it."""
-        return self._writer.body(request)
+        form = self.form(request)
+        key, encode = form.key, form.encode
+        said = (message.encoded(key, encode) for message in request.messages)
+        pieces = [form.head]
+        if request.system:
+            pieces += (b',"instructions":', write(request.system))
+        schema = self.schema(request, _text_format)
+        pieces += (b',"input":[', b",".join(items for items in said if items), b"]", schema, b"}")
+        return b"".join(pieces)
+
+    def make_form(self, request: ModelRequest) -> Form:
+        settings, traits = request.settings, request.traits
+        effort = settings.reasoning_effort
+        asked: dict[str, tuple[str, object]] = {  # field -> trait, value; the wire knows no stop sequences and no seed
+            "store": ("store", False),
+            "include": ("reasoning_echo", ["reasoning.encrypted_content"]),
+            "temperature": ("temperature", settings.temperature),
+            "top_p": ("top_p", settings.top_p),
+            "max_output_tokens": ("max_tokens_field", settings.max_output_tokens),
+            "reasoning": ("reasoning_effort", None if effort is None else {"effort": effort}),
+        }
+        fields = self.fields(request, asked)
+        if (parallel := allows_parallel(request)) is not None:
+            fields["parallel_tool_calls"] = parallel
+        origin = self.origin if traits.get("reasoning_echo") != "no" else ""
+        return Form(
+            head(fields, request, "openai_responses", _encode_tools),
+            f"openai_responses/{origin}",
+            partial(_encode, origin=origin),
+        )
 
     def error_in(self, reply: Json) -> Json | None:
-        """The error in a response that failed."""
-        return error_in(reply)
+        if inner := mapping(reply.get("error")):
+            return {"error": inner}
+        if reply.get("status") == "failed":
+            return {"error": {"message": "the reply failed without a reason", "code": "server_error"}}
+        return reply if "error" in reply and "output" not in reply else None
 
-    def read(self, reply: Json, sent_bytes: int, settings: ModelSettings) -> ModelMessage:
-        """A whole reply, as `read_reply` has it."""
-        return read_reply(reply, sent_bytes, settings, self._origin)
-
-    def stream(self, emit: Emit | None) -> ResponsesStream:
-        """What takes a streamed reply."""
-        return ResponsesStream(emit, self._origin)
+    def stream(self, emit: Emit | None) -> "ResponsesReply":
+        return ResponsesReply(emit, self)
 
     def refused(self, message: str, code: str, param: str, sent: Json, traits: Traits) -> TraitRefused | None:
-        """The part of a request that an error complains of."""
-        return refused_trait(message, code, param, sent, traits)
+        if finds("openai_responses.words.echo", f"{code} {message}"):
+            return learn("reasoning_echo", "no", message, traits)
+        return learn(named_trait("openai_responses", message, code, param, sent), "no", message, traits)
+
+
+def _text_format(schema: Mapping[str, object]) -> bytes:
+    held = {"type": "json_schema", "name": "step", "schema": schema, "strict": is_strict(schema)}
+    return b',"text":' + write({"format": held})
+
+
+def _encode_tools(catalogue: Catalogue) -> bytes:
+    """Each declaration says that it is not strict: left unsaid, this wire would rewrite the schema."""
+    return write([
+        {
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+            "strict": False,
+        }
+        for tool in catalogue.tools
+    ])  # fmt: skip
+
+
+def _encode(message: ModelMessage, *, origin: str) -> bytes:
+    """The items that one message amounts to, joined by commas; nothing where it says nothing."""
+    if message.role == "tool":
+        return write({"type": "function_call_output", "call_id": message.call_id, "output": message.content})
+    if message.role != "assistant":
+        return write({"role": message.role, "content": message.content})
+    said = [write({"role": "assistant", "content": message.content})] if message.content else []
+    said += (
+        write({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_text(call)})
+        for call in message.calls
+    )
+    return with_opaque(said, message, origin)
+
+
+class ResponsesReply(ReplyStream):
+    """A reply of this wire. Its pieces are for display: the event that ends the stream holds the whole reply.
+
+    Where a server leaves the output out of that event, the finished items that came before stand in for it.
+    """
+
+    def __init__(self, emit: Emit | None, wire: OpenAIResponses) -> None:
+        super().__init__(emit)
+        self._wire = wire
+        self._items: list[object] = []
+        self._calls = 0
+        self._reply: Json | None = None
+
+    def feed(self, event: Json) -> None:
+        kind = text(event.get("type"))
+        if kind == "response.output_text.delta" or kind in _THOUGHTS:
+            if piece := text(event.get("delta")):
+                self.emit(ReasoningDelta(piece) if kind in _THOUGHTS else TextDelta(piece))
+        elif kind == "response.output_item.added":
+            item = mapping(event.get("item"))
+            if item.get("type") == "function_call":
+                self.emit(CallPreview(self._calls, text(item.get("name"))))
+                self._calls += 1
+        elif kind == "response.output_item.done":
+            self._items.append(event.get("item"))
+        elif kind in _ENDS:
+            reply = mapping(event.get("response"))
+            self._reply = reply if reply.get("output") else {**reply, "output": self._items}
+            self.is_over = True
+        elif kind == "response.failed":
+            self.error = self._wire.error_in({"status": "failed", **mapping(event.get("response"))})
+        elif kind == "error" or (not kind and event.get("error")):
+            details = mapping(event.get("error")) or event
+            self.error = {"error": {name: details.get(name) for name in ("message", "code", "param")}}
+
+    def feed_whole(self, reply: Json) -> None:
+        if "output" in reply:
+            self._reply = reply
+
+    def message(self, sent_bytes: int, settings: ModelSettings) -> ModelMessage:
+        reply = self._reply
+        if reply is None or reply.get("status") in ("in_progress", "queued", "cancelled"):
+            raise ModelUnreachable("the model sent no finished reply; retry")
+        said: list[str] = []
+        thought: list[str] = []
+        calls: list[NativeCall] = []
+        opaque: list[Mapping[str, object]] = []
+        for entry in items(reply.get("output")):
+            item = mapping(entry)
+            match item.get("type"):
+                case "message":
+                    said.append(_visible_text(item))
+                case "function_call":
+                    call_id = text(item.get("call_id")) or text(item.get("id"))
+                    calls.append(NativeCall(call_id, text(item.get("name")), arguments_of(item.get("arguments"))))
+                case "reasoning":
+                    parts = (*items(item.get("summary")), *items(item.get("content")))
+                    thought += [words for part in parts if (words := text(mapping(part).get("text")))]
+                    if item.get("encrypted_content"):
+                        opaque.append(opaque_item(self._wire.origin, len(calls) + any(said), item))
+                case _:
+                    pass  # the provider's own tools, which nobody asked for
+        finish: FinishReason = "tool_calls" if calls else "stop"
+        cut = text(mapping(reply.get("incomplete_details")).get("reason"))
+        if cut or reply.get("status") == "incomplete":
+            finish = _CUT.get(cut, "unknown")
+        return reply_message(
+            reply,
+            "".join(said),
+            "\n\n".join(thought),
+            calls,
+            finish=finish,
+            sent=sent_bytes,
+            settings=settings,
+            opaque=opaque,
+        )
+
+
+def _visible_text(item: Json) -> str:
+    content = item.get("content")
+    if isinstance(content, str):  # some servers shorten it
+        return content
+    parts = [mapping(entry) for entry in items(content)]
+    for part in parts:
+        if part.get("type") == "refusal":
+            raise ModelRefused(f"the model declined to answer: {text(part.get('refusal'))}", kind="refused")
+    return "".join(text(part.get("text")) for part in parts)

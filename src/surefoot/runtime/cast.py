@@ -8,7 +8,7 @@ from typing import Literal
 
 from surefoot.core.roles import GUARD, PLANNER, ROLES, THINKER
 from surefoot.core.state import State
-from surefoot.models.providers import resolve
+from surefoot.models.names import resolve
 from surefoot.runtime.traits import REMEMBERED, LearntTraits, traits_file
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ModelTraitLearnt, Speaker

@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from surefoot.models.providers import identity_of
-from surefoot.models.remembered import LearntTrait, Remembered, load, save
-from surefoot.models.weights import cache_directory
+from surefoot.models.files import cache_directory
+from surefoot.models.traits import LearntTrait, Remembered, load, save
+from surefoot.models.wrapper import identity_of
 from surefoot.types.events import ModelTraitLearnt
 from surefoot.types.ports import Model
 

@@ -22,7 +22,8 @@ from surefoot.core.fold import fold
 from surefoot.core.state import EMPTY, State
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.http_model import without_user
-from surefoot.models.providers import resolve
+from surefoot.models.names import resolve
+from surefoot.models.wrapper import Wrapped
 from surefoot.run import Run
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import Watch
@@ -31,7 +32,7 @@ from surefoot.runtime.services import RunServices
 from surefoot.testing.tape import Miss, PlayedHands, PlayedRun, PlayedStore
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, Speaker
-from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, Traits
+from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings
 from surefoot.types.ports import Model, RunJournal, Tool
 
 _FILE = "cassette.journal"
@@ -161,22 +162,20 @@ class Cassette:
         return self._played
 
 
-class _Recorded:
+class _Recorded(Wrapped):
     """A real model under the name that the test gives it: nothing of this machine is remembered of it or for it."""
 
     def __init__(self, model: Model, name: str) -> None:
-        self._model = model
-        self.name = name
-        self.send = model.send
-        self.aclose = model.aclose
+        super().__init__(model)
+        self._name = name
 
     @property
-    def modes(self) -> tuple[CallMode, ...]:
-        return self._model.modes
+    def name(self) -> str:
+        return self._name
 
     @property
-    def traits(self) -> Traits:
-        return self._model.traits
+    def identity(self) -> str:
+        return self._name
 
 
 class _Recording(SqliteJournal):

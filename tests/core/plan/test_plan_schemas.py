@@ -28,9 +28,8 @@ from surefoot.core.plan.dag import Planning, StepRecord, changed
 from surefoot.core.plan.reading import object_in
 from surefoot.core.plan.requests import prompt_for
 from surefoot.core.plan.schemas import MOST_BRANCHES, MOST_IDS, Schema, schema_for
-from surefoot.models.grammar import grammar_schema
+from surefoot.models.grammar import grammar_schema, is_strict
 from surefoot.models.json_edge import mapping
-from surefoot.models.step_schemas import is_strict
 from surefoot.prompts.load import template
 from surefoot.types.planning import ProposalKind
 from surefoot.types.reflection import AddRemediationSteps, FullReplan

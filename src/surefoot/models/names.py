@@ -1,22 +1,21 @@
 """From a model's name, as a user writes it, to a model that can be asked. Source: spec/reasoners.md, section 2."""
 
+import ipaddress
 import os
 from collections.abc import Callable, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
 from typing import cast
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from surefoot.models.anthropic import Anthropic
-from surefoot.models.base_url import host_of, is_local_url, parse_base_url, shown
-from surefoot.models.breaker import CircuitBreaker, settings_instead
-from surefoot.models.circuit import circuit_of
+from surefoot.models.files import QWEN_CODER
 from surefoot.models.http_model import HttpModel
-from surefoot.models.known import known_traits
 from surefoot.models.openai_chat import OpenAIChat
 from surefoot.models.openai_responses import OpenAIResponses
-from surefoot.models.retry import Retried
-from surefoot.models.weights import QWEN_CODER
-from surefoot.models.wire import Wire
-from surefoot.types.dataclass import dataclass, replace
+from surefoot.models.traits import known_traits
+from surefoot.models.wire import Form, Wire
+from surefoot.models.wrapper import CircuitBreaker, Retried, circuit_of, identity_of, settings_instead
 from surefoot.types.errors import ConfigError, SurefootError, UsageError
 from surefoot.types.messages import ModelSettings
 from surefoot.types.ports import Model
@@ -40,7 +39,7 @@ class Provider:
     keys: tuple[str, ...] = ()
     base_url_variable: str = ""
     needs_key: bool = True
-    wire: Callable[[str], Wire] = OpenAIChat
+    wire: Callable[[str], Wire[Form]] = OpenAIChat
 
 
 PROVIDERS: Mapping[str, Provider] = {
@@ -88,7 +87,16 @@ def resolve(
     if name == "local" or name.startswith("local:"):
         if fallback is not None:
             raise UsageError(f"{name!r} runs in this process, so it needs no fallback: leave it out")
-        return _local(name, base_url)
+        if base_url:
+            raise UsageError(
+                f"{name!r} runs in this process and has no base URL: leave it out, or name a server's model"
+            )
+        if name not in ("local", f"local:{QWEN_CODER.name}"):
+            remedy = f"write local (it is {QWEN_CODER.name}), or ollama:… for a model of Ollama's"
+            raise UsageError(f"{name!r} cannot be embedded: {remedy}")
+        from surefoot.models.local import LocalModel  # noqa: PLC0415 - an extra, loaded when it is used
+
+        return LocalModel.from_default()
     asked = _asked(name, base_url, api_key, settings or ModelSettings(), environment)
     near = isinstance(asked, HttpModel) and asked.is_near
     return CircuitBreaker(Retried(asked, near=near), fallback=fallback, circuit=circuit_of(identity_of(asked)))
@@ -106,14 +114,23 @@ def _asked(
         if base_url:
             provider = _at(base_url, provider, environment)
         return _endpoint(name, model, provider, api_key, environment)
-    if colon and (entry := _plug_in(provider_name)) is not None:
+    if colon and (entry := next(iter(entry_points(group=ENTRY_POINTS, name=provider_name)), None)) is not None:
         if base_url or api_key:
             given = "base URL" if base_url else "key"
             raise UsageError(f"{shown(name)!r} is a plug-in's, which finds its {given} by itself: leave it out")
-        return _plugged_in(name, model, entry, settings)
+        try:
+            make = cast("Callable[[str, ModelSettings], Model]", entry.load())  # what the entry-point group promises
+            return make(model, settings)
+        except SurefootError:
+            raise
+        except Exception as error:  # a plug-in is anybody's code
+            told = f"the plug-in {entry.name!r} ({entry.value}) is broken: {type(error).__name__}; update or remove it"
+            raise ConfigError("model", name, told) from error
     if base_url:
         return _endpoint(name, name, _at(base_url, PROVIDERS["openai"], environment), api_key, environment)
-    raise UsageError(f"{shown(name)!r} is no model name that surefoot knows: write provider:model, such as {EXAMPLES}")
+    raise UsageError(
+        f"{shown(name)!r} is not a model name that surefoot knows: write provider:model, such as {EXAMPLES}"
+    )
 
 
 def _endpoint(name: str, model: str, provider: Provider, api_key: str | None, environment: Mapping[str, str]) -> Model:
@@ -141,7 +158,8 @@ def _endpoint(name: str, model: str, provider: Provider, api_key: str | None, en
             f"a key would go to {base.host} for all to read: write https://, or tunnel to localhost",
         )
     traits = known_traits(base.netloc, model)
-    return HttpModel(provider.wire, name, model, base.url, key=key, key_variable=variable, traits=traits)
+    near = is_this_machine(base.url)
+    return HttpModel(provider.wire, name, model, base.url, key=key, key_variable=variable, traits=traits, near=near)
 
 
 def _at_url(name: str, base_url: str | None, api_key: str | None, environment: Mapping[str, str]) -> Model:
@@ -166,35 +184,86 @@ def _at(base_url: str, provider: Provider, environment: Mapping[str, str]) -> Pr
     return replace(provider, base_url=base_url, base_url_variable="", keys=keys)
 
 
-def _local(name: str, base_url: str | None) -> Model:
-    if base_url:
-        raise UsageError(f"{name!r} runs in this process and has no base URL: leave it out, or name a server's model")
-    if name not in ("local", f"local:{QWEN_CODER.name}"):
-        raise UsageError(
-            f"{name!r} cannot be embedded: write local (it is {QWEN_CODER.name}), or ollama:… for a model of Ollama's"
-        )
-    from surefoot.models.local import LocalModel  # noqa: PLC0415 - an extra, loaded when it is used
+@dataclass(frozen=True, slots=True)
+class BaseUrl:
+    """An address without user and password. `host` is in lower case, `netloc` is host and port, `key` is "" or secret.
 
-    return LocalModel.from_default()
+    `key` is the password of the URL as it was written, or the user where there is no password.
+    """
+
+    url: str
+    scheme: str
+    host: str
+    netloc: str
+    key: str = ""
+
+    def __repr__(self) -> str:
+        return f"BaseUrl({self.url!r})"  # never the key
 
 
-def _plug_in(provider: str) -> EntryPoint | None:
-    return next(iter(entry_points(group=ENTRY_POINTS, name=provider)), None)
-
-
-def _plugged_in(name: str, model: str, entry: EntryPoint, settings: ModelSettings) -> Model:
+def parse_base_url(url: str) -> BaseUrl:
+    """Take user and password out of a URL. Raises `ConfigError`, which shows neither, for one that cannot be called."""
+    parts = _split(url)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError("base_url", shown(url), "a base URL begins with http:// or https:// and names a host")
     try:
-        make = cast("Callable[[str, ModelSettings], Model]", entry.load())  # what the entry-point group promises
-        return make(model, settings)
-    except SurefootError:
-        raise
-    except Exception as error:  # a plug-in is anybody's code
-        told = f"the plug-in {entry.name!r} ({entry.value}) is broken: {type(error).__name__}; update or remove it"
-        raise ConfigError("model", name, told) from error
+        has_port = parts.port != 0
+    except ValueError:
+        has_port = False
+    if not has_port:
+        raise ConfigError("base_url", shown(url), "the port of a base URL that names a host is from 1 to 65535")
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}":
+        # a raw / ? or # ended the host inside a password: what is taken for the host is a user's name
+        raise ConfigError("base_url", shown(url), "write / ? # of a password as %2F %3F %23, and @ of a path as %40")
+    netloc = parts.netloc.rpartition("@")[2]
+    key = unquote(parts.password or parts.username or "")
+    return BaseUrl(parts._replace(netloc=netloc).geturl(), parts.scheme, parts.hostname, netloc, key)
 
 
-def identity_of(model: Model) -> str:
-    """Wire, base URL and model in one text, under which learnt traits are kept; the name where a model has no other."""
-    while isinstance(model, CircuitBreaker | Retried):
-        model = model.inner
-    return model.identity if isinstance(model, HttpModel) else model.name
+def shown(url: str) -> str:
+    """What an error may show of text that may be a URL with a password, however badly it is written."""
+    before, at, rest = url.rpartition("@")
+    scheme, mark, _ = before.partition("://")
+    return f"{scheme}{mark}{rest}" if at and mark else rest
+
+
+def host_of(url: str) -> str:
+    """The host of a URL in lower case; "" where it has none."""
+    parts = _split(url)
+    return (parts.hostname or "") if parts is not None else ""
+
+
+def is_local_url(url: str) -> bool:
+    """Whether a URL points to this machine or into a private network, where servers seldom ask for a key."""
+    host = host_of(url)
+    address = _address(host)
+    if address is not None:
+        return address.is_loopback or address.is_private or address.is_link_local
+    # a name without a dot resolves only inside the own network, unless it is a number
+    if not host or host.isdecimal() or host.startswith("0x"):
+        return False
+    return "." not in host or host.endswith((".localhost", ".local", ".internal"))
+
+
+def is_this_machine(url: str) -> bool:
+    """Whether a URL points to this very machine."""
+    host = host_of(url)
+    address = _address(host)
+    if address is not None:
+        return address.is_loopback or address.is_unspecified
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:  # a name
+        return None
+    return (isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped) or address
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        return urlsplit(url)
+    except ValueError:  # its words may hold the password, so it is not passed on
+        return None

@@ -1,13 +1,66 @@
-"""What was learnt about models, kept from run to run in one small JSON file of the user's. Source: spec/react.md, 2."""
+"""What is known of models: from a table before the first request, and what runs have learnt. Source: spec/react.md, 2.
+
+What was learnt is kept from run to run in one small JSON file of the user's.
+"""
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from types import MappingProxyType
 
-from surefoot.models.json_edge import mapping, read, text, write
-from surefoot.types.dataclass import dataclass, field, replace
+from surefoot.models.json_edge import items, mapping, read, text, write
+from surefoot.types.messages import Traits
+
+_OPENAI = {"json_schema": "yes", "max_tokens_field": "max_completion_tokens"}
+_OWN_REASONING = {"own_reasoning": "yes"}
+_REASONING = {
+    "max_tokens_field": "max_completion_tokens",
+    "temperature": "no",
+    "top_p": "no",
+    "stop": "no",
+    **_OWN_REASONING,
+}
+_OLD_CLAUDE = r"claude-(3|(opus|sonnet|haiku)-4(-[0-5](-|$)|-2|$))"  # before the models that set their own budget
+_NEW_CLAUDE = r"claude-(opus-4-[789]|[a-z]+-[5-9])"  # they take no sampling settings any more
+
+_KNOWN: tuple[tuple[str, str, Traits], ...] = (  # patterns of host and model, empty for all; later rows win
+    (r"api\.openai\.com|\.openai\.azure\.com", "", _OPENAI),
+    ("", r"(^|/)(o[134](-|$)|gpt-5(?!.*chat))", _REASONING),
+    (r"api\.openai\.com|\.openai\.azure\.com", r"^(gpt-[34]|chatgpt)|-chat", {"reasoning_echo": "no"}),
+    ("", r"(^|/)o1-(mini|preview)", {"system_role": "no", "native_tools": "no", "json_schema": "no"}),
+    (r"api\.anthropic\.com", "", {"json_schema": "yes"}),
+    ("", _OLD_CLAUDE, {"reasoning_effort": "budget"}),
+    ("", r"claude-(3|(opus|sonnet)-4(-0|-2|$))", {"json_schema": "no"}),
+    ("", r"claude-3(?!-7)", {"reasoning_effort": "no"}),
+    ("", r"claude-3-(opus|sonnet|haiku)", {"max_output_tokens": "4096"}),
+    ("", _NEW_CLAUDE, {"temperature": "no", "top_p": "no"}),
+    (r"generativelanguage\.googleapis\.com", "", {"json_schema": "yes"}),
+    (r"api\.deepseek\.com", "", {"json_schema": "no"}),
+    (r"api\.deepseek\.com", r"reasoner", {"reasoning_echo": "reasoning_content"}),
+    ("", r"reasoner|(^|[/-])r1(-|$)|thinking|qwq|magistral", _OWN_REASONING),
+    # context windows as the makers' model pages give them; the least where models of a family differ
+    ("", r"(^|/)claude-(3|[a-z]+-\d)", {"context_tokens": "200000"}),
+    ("", r"(^|/)(gpt-4o|gpt-4-turbo|chatgpt-4o)", {"context_tokens": "128000"}),
+    ("", r"(^|/)gpt-4\.1", {"context_tokens": "1047576"}),
+    ("", r"(^|/)o[134](-|$)", {"context_tokens": "200000"}),
+    ("", r"(^|/)o1-(mini|preview)", {"context_tokens": "128000"}),
+    ("", r"(^|/)gemini-(1\.5-flash|2)", {"context_tokens": "1048576"}),
+    (r":11434$", "", {"json_schema": "yes"}),  # Ollama
+    ("", r"(^|/)gemma-?[12]", {"system_role": "no", "native_tools": "no"}),
+)  # fmt: skip
+
+
+def known_traits(host: str, model: str) -> Traits:
+    """What the table knows of a model. `host` is that of its base URL, with the port if one is given."""
+    traits: dict[str, str] = {}
+    for host_pattern, model_pattern, known in _KNOWN:
+        if re.search(host_pattern, host) and re.search(model_pattern, model.lower()):
+            traits |= known
+    return MappingProxyType(traits)
+
 
 EXPIRES_S = 30 * 86_400.0
 _VERSION = 1
@@ -67,9 +120,8 @@ def _fresh(item: object, now: float) -> LearntTrait | None:
     at = raw.get("at")
     if not isinstance(at, int | float) or not isinstance(raw.get("value"), str) or now - at > EXPIRES_S:
         return None
-    runs = raw.get("runs")
-    shown = cast("list[object]", runs) if isinstance(runs, list) else []  # a decoded list
-    return LearntTrait(text(raw["value"]), text(raw.get("evidence")), float(at), tuple(map(text, shown)))
+    runs = tuple(map(text, items(raw.get("runs"))))
+    return LearntTrait(text(raw["value"]), text(raw.get("evidence")), float(at), runs)
 
 
 def merge(old: Remembered, new: Remembered) -> Remembered:
@@ -91,10 +143,7 @@ def merge(old: Remembered, new: Remembered) -> Remembered:
 def dump(remembered: Remembered) -> bytes:
     """The file's bytes."""
     models = {
-        identity: {
-            name: {"value": learnt.value, "evidence": learnt.evidence, "at": learnt.at, "runs": list(learnt.runs)}
-            for name, learnt in traits.items()
-        }
+        identity: {name: asdict(learnt) for name, learnt in traits.items()}
         for identity, traits in remembered.models.items()
     }
     return write({"version": _VERSION, "models": models})

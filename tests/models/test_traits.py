@@ -1,6 +1,10 @@
+"""What is known of models beforehand, and what is learnt and kept."""
+
 from pathlib import Path
 
-from surefoot.models.remembered import EXPIRES_S, LearntTrait, Remembered, dump, load, merge, parse, save
+import pytest
+
+from surefoot.models.traits import EXPIRES_S, LearntTrait, Remembered, dump, known_traits, load, merge, parse, save
 
 WHO = "openai_chat http://localhost/v1 m"
 NO_STOP = Remembered({WHO: {"stop": LearntTrait("no", "400", 100.0)}})
@@ -61,3 +65,29 @@ def test_a_habit_counts_once_two_runs_have_shown_it(tmp_path: Path) -> None:
     assert learn("weak", "four", 104.0) == {}
     old = b'{"version":1,"models":{"m":{"native_tools":{"value":"weak","evidence":"x","at":1}}}}'
     assert parse(old, 1.0).traits_of("m") == {}  # from before runs were kept
+
+
+def test_the_table_of_known_models() -> None:
+    assert known_traits("api.openai.com", "gpt-5.1-mini")["temperature"] == "no"
+    assert known_traits("openrouter.ai", "openai/o3-mini")["max_tokens_field"] == "max_completion_tokens"
+    assert "temperature" not in known_traits("api.openai.com", "gpt-4.1")
+    assert "temperature" not in known_traits("api.openai.com", "gpt-5-chat-latest")
+    assert known_traits("my.host", "llama-3") == {}
+    assert known_traits("api.openai.com", "gpt-4.1")["reasoning_echo"] == "no"
+    assert "reasoning_echo" not in known_traits("api.openai.com", "gpt-5.1")
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "schema", "temperature"),
+    [
+        ("claude-3-haiku-20240307", "no", "no", None), ("claude-3-5-sonnet-20241022", "no", "no", None),
+        ("claude-3-7-sonnet-latest", "budget", "no", None), ("claude-sonnet-4-20250514", "budget", "no", None),
+        ("claude-opus-4-0", "budget", "no", None), ("claude-opus-4-1-20250805", "budget", "yes", None),
+        ("claude-haiku-4-5", "budget", "yes", None), ("claude-sonnet-4-6", None, "yes", None),
+        ("claude-opus-4-7", None, "yes", "no"), ("claude-sonnet-5", None, "yes", "no"),
+    ],
+)  # fmt: skip
+def test_the_generations_of_claude(model: str, effort: str | None, schema: str, temperature: str | None) -> None:
+    traits = known_traits("api.anthropic.com", model)
+    known = (traits.get("reasoning_effort"), traits.get("json_schema"), traits.get("temperature"))
+    assert known == (effort, schema, temperature)

@@ -1,4 +1,4 @@
-"""The circuit breaker: all its states on a clock that only a sleep moves."""
+"""Retries and the circuit breaker: all their states on a clock that only a sleep moves."""
 
 import asyncio
 import gc
@@ -8,10 +8,8 @@ from itertools import cycle
 
 import pytest
 
-from surefoot.models.breaker import CircuitBreaker
-from surefoot.models.circuit import circuit_of
-from surefoot.models.providers import identity_of, resolve
-from surefoot.models.retry import Retried
+from surefoot.models.names import resolve
+from surefoot.models.wrapper import CircuitBreaker, Retried, circuit_of, identity_of
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel
 from surefoot.types.errors import (
     ModelError,
@@ -37,6 +35,7 @@ from surefoot.types.messages import (
 from surefoot.types.ports import Model
 
 pytestmark = pytest.mark.anyio
+NOTHING = Usage()
 REPLY = ModelMessage("assistant", "hi", usage=Usage(10, 2), model="m-2026")
 
 
@@ -78,6 +77,9 @@ class World:
     async def aclose(self) -> None:
         self.name = "closed"
 
+    def retried(self, random: float = 1.0) -> Retried:
+        return Retried(self, clock=self.clock, sleep=self.sleep, random01=lambda: random)
+
     def breaker(self, fallback: Model | None = None) -> CircuitBreaker:
         return CircuitBreaker(self, fallback=fallback, clock=self.clock, sleep=self.sleep)
 
@@ -94,8 +96,14 @@ class World:
         return breaker
 
 
-def request(deadline_s: float | None = None, mode: CallMode = "native", **traits: str) -> ModelRequest:
-    return ModelRequest("", (), mode, deadline_s=deadline_s, traits=traits)
+def request(deadline_s: float | None = None, attempts: int = 3, **traits: str) -> ModelRequest:
+    return ModelRequest("", (), settings=ModelSettings(attempts=attempts), deadline_s=deadline_s, traits=traits)
+
+
+def failure(cls: type[ModelError] = ModelUnreachable, attempts: int = 1, usage: Usage = NOTHING) -> ModelError:
+    error = cls("down")
+    error.attempts, error.usage = attempts, usage
+    return error
 
 
 def downs(times: int) -> list[ModelMessage | ModelError]:
@@ -104,32 +112,153 @@ def downs(times: int) -> list[ModelMessage | ModelError]:
 
 async def fail(model: CircuitBreaker, times: int = 1, deadline_s: float | None = None) -> None:
     for _ in range(times):
-        with pytest.raises(ModelError):
-            await model.send(request(deadline_s=deadline_s))
+        await error_from(model, request(deadline_s))
 
 
-# closed
+async def error_from(model: Model, asked: ModelRequest, emit: Emit | None = None) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await model.send(asked, emit)
+    return caught.value
 
 
-async def test_it_stays_closed_when_failures_are_rare_or_final() -> None:
-    world = World([*downs(4), *(ModelRefused("bad") for _ in range(9)), *downs(1), REPLY])
+# retries
+
+
+def busy(seconds: float) -> ModelError:
+    return ModelUnreachable("busy", kind="rate_limited", retry_after_s=seconds)
+
+
+FINAL = [
+    ModelRefused("key", kind="auth"), ModelRefused("bad"), ModelRefused("long", kind="context_overflow"),
+    ModelRefused("no", kind="refused"), TraitRefused("stop", "no", "x"), ModelError("stopped", kind="cancelled"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("script", "most", "random", "slept"),
+    [
+        *(([error, error, REPLY], 3, 1.0, [0.5, 1.0]) for error in (*downs(1), ModelTimeout("slow"), busy(0))),
+        ([*downs(1), REPLY], 3, 0.0, [0.0]),  # waits are wholly random
+        ([busy(60.0), REPLY], 3, 0.0, [60.0]),
+        ([busy(61.0)], 3, 0.0, []),  # more than anyone should wait
+        *(([error], 3, 1.0, []) for error in FINAL),
+        ([*downs(1), ModelRefused("bad")], 3, 1.0, [0.5]),
+        (downs(4), 4, 1.0, [0.5, 1.0, 2.0]),
+        ([REPLY], 3, 1.0, []),
+    ],
+)
+async def test_what_passes_is_tried_again_and_what_stays_is_not(
+    script: list[ModelMessage | ModelError], most: int, random: float, slept: list[float]
+) -> None:
+    world, last = World(list(script)), script[-1]
+    model, asked = world.retried(random), request(attempts=most)
+    told = await error_from(model, asked) if isinstance(last, ModelError) else await model.send(asked)
+    assert told is last or (told == replace(REPLY, attempts=len(script)) and len(script) > 1)
+    assert (told.attempts, world.slept, world.script) == (len(script), slept, [])
+
+
+async def test_the_deadline_is_never_passed() -> None:
+    world = World([*downs(2), REPLY], takes_s=4.0)
+    error = await error_from(world.retried(), request(deadline_s=9.0))
+    assert isinstance(error, ModelUnreachable)
+    assert error.attempts == 2
+    assert world.deadlines == [9.0, 4.5]
+    assert world.now <= 9.0
+
+
+async def test_a_broken_reply_is_reset_and_counted() -> None:
+    world = World([*downs(1), REPLY], shows="x" * 40)
+    shown: list[ModelSignal] = []
+    reply = await world.retried().send(request(), shown.append)
+    assert shown == [TextDelta("x" * 40), Reset("down"), TextDelta("x" * 40)]
+    assert reply.usage == Usage(10, 12, estimated=True)
+
+
+async def test_nothing_shown_nothing_reset() -> None:
+    shown: list[ModelSignal] = []
+    await World([*downs(1), REPLY]).retried().send(request(), shown.append)
+    assert shown == []
+
+
+@pytest.mark.parametrize(
+    ("script", "spent"),
+    [
+        ([*downs(1), failure(usage=Usage(5, 1))], Usage(5, 21, estimated=True)),
+        ([*downs(1), failure(ModelRefused, usage=Usage(5, 1))], Usage(5, 21, estimated=True)),
+        ([failure(ModelRefused)], Usage(0, 10, estimated=True)),
+    ],
+    ids=["passing", "final", "at once"],
+)
+async def test_what_failed_attempts_spent_is_told(script: list[ModelMessage | ModelError], spent: Usage) -> None:
+    error = await error_from(World(script, shows="x" * 40).retried(), request(attempts=2), lambda _: None)
+    assert error.usage == spent
+
+
+class Silent(World):
+    """A model that does what the script says, and then lets every request stand until its limit, in silence."""
+
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+        patience = request.settings.patience(near=self.name == "near")
+        limit_s = patience.silence_s(stream=request.stream)
+        if self.script:
+            return await super().send(request, emit)
+        self.deadlines.append(limit_s)
+        self.now += limit_s
+        raise ModelTimeout("silent")
+
+
+@pytest.mark.parametrize(
+    ("stream", "near", "settings", "limits"),
+    [
+        (True, False, ModelSettings(), [120]),
+        (False, False, ModelSettings(), [600]),
+        (True, True, ModelSettings(), [600]),
+        (False, True, ModelSettings(), [1800]),
+        (True, False, ModelSettings(first_token_timeout_s=30), [30, 30, 30]),
+        (True, False, ModelSettings(first_token_timeout_s=50), [50, 50, 18.5]),
+        (True, False, ModelSettings(first_token_timeout_s=300), [300]),
+        (False, False, ModelSettings(request_timeout_s=900), [900]),
+        (False, False, ModelSettings(request_timeout_s=100, attempts=9), [100, 100, 100, 100, 100, 84.5]),
+    ],
+)
+async def test_a_silent_endpoint_is_noticed_in_time(
+    stream: bool, near: bool, settings: ModelSettings, limits: list[float]
+) -> None:
+    world = Silent(name="near" if near else "far")
+    model = Retried(world, near=near, clock=world.clock, sleep=world.sleep, random01=lambda: 1.0)
+    with pytest.raises(ModelTimeout) as caught:
+        await model.send(ModelRequest("", (), settings=settings, stream=stream))
+    assert world.deadlines == limits
+    assert caught.value.waited_s == world.now
+    assert str(caught.value).endswith(f"in {world.now:.1f} s)")
+
+
+async def test_waits_that_a_server_asks_for_are_no_silence() -> None:
+    world = Silent([ModelUnreachable("busy", kind="rate_limited", retry_after_s=50) for _ in range(2)])
+    model = Retried(world, clock=world.clock, sleep=world.sleep, random01=lambda: 0.0)
+    with pytest.raises(ModelTimeout):
+        await model.send(replace(request(), stream=True))
+    assert world.deadlines == [None, None, 120]
+
+
+async def test_a_stream_that_stalls_is_asked_for_again() -> None:
+    stalled = ModelTimeout("no further token")
+    stalled.stalled = True
+    world = World([stalled, stalled, REPLY], takes_s=100)
+    assert (await world.retried().send(replace(request(), stream=True))).attempts == 3
+
+
+# the breaker, closed
+
+
+async def test_only_failures_that_pass_and_are_close_together_are_counted() -> None:
+    kinds: list[ModelFailureKind] = ["auth", "bad_request", "context_overflow", "refused", "cancelled"]
+    final = [ModelRefused("bad"), *(ModelError("no", kind=kind) for kind in kinds)]
+    world = World([*downs(4), *final, *downs(1), REPLY])
     breaker = world.breaker()
-    await fail(breaker, 4)
-    await fail(breaker, 9)
+    await fail(breaker, 4 + len(final))
     world.now += 61
     await fail(breaker)
-    assert await breaker.send(request()) is REPLY
-    assert world.slept == []
-
-
-async def test_only_failures_that_pass_are_counted() -> None:
-    kinds: list[ModelFailureKind] = ["auth", "bad_request", "context_overflow", "refused", "cancelled"]
-    world = World(
-        [*(ModelError("no", kind=kind) for kind in kinds), *(ModelError("no", kind="auth") for _ in range(5))]
-    )
-    breaker = world.breaker()
-    await fail(breaker, 10)
-    world.script = [REPLY]
     assert await breaker.send(request()) is REPLY
     assert world.slept == []
 
@@ -152,20 +281,15 @@ async def test_a_fallback_is_not_asked_while_the_circuit_is_closed() -> None:
 # open, without a fallback
 
 
-async def test_while_open_a_request_waits_for_the_probe_that_it_then_is() -> None:
+@pytest.mark.parametrize(("deadline_s", "left_s"), [(None, None), (100.0, 80.0)])
+async def test_while_open_a_request_waits_for_the_probe_that_it_then_is(
+    deadline_s: float | None, left_s: float | None
+) -> None:
     world = World()
     breaker = await world.opened(REPLY)
     world.now += 10
-    assert await breaker.send(request()) is REPLY
-    assert world.slept == [20.0]
-    assert world.deadlines == [None]
-
-
-async def test_a_request_that_waited_is_told_what_is_left_of_its_time() -> None:
-    world = World()
-    breaker = await world.opened(REPLY)
-    assert await breaker.send(request(deadline_s=100.0)) is REPLY
-    assert world.deadlines == [70.0]
+    assert await breaker.send(request(deadline_s)) is REPLY
+    assert (world.slept, world.deadlines) == ([20.0], [left_s])
 
 
 async def test_a_request_whose_deadline_comes_first_fails_at_once() -> None:
@@ -179,11 +303,8 @@ async def test_a_request_whose_deadline_comes_first_fails_at_once() -> None:
 
 
 async def test_a_wait_can_be_cancelled() -> None:
-    world = World()
-    breaker = await world.opened()
-    never = asyncio.Event()
+    world, never = World(downs(5)), asyncio.Event()
     breaker = CircuitBreaker(world, clock=world.clock, sleep=lambda _: never.wait())
-    world.script = downs(5)
     await fail(breaker, 5)
     waiting = asyncio.ensure_future(breaker.send(request()))
     await asyncio.sleep(0)
@@ -223,35 +344,28 @@ async def test_while_a_probe_is_out_nobody_else_asks() -> None:
     assert await breaker.send(request()) is REPLY
 
 
-async def both(breaker: CircuitBreaker) -> tuple[ModelMessage | BaseException, ModelMessage | BaseException]:
-    return await asyncio.gather(breaker.send(request()), breaker.send(request()), return_exceptions=True)
+async def both(breaker: CircuitBreaker, deadline_s: float | None = None) -> list[object]:
+    asked = (request(deadline_s), request())
+    return [*await asyncio.gather(*map(breaker.send, asked), return_exceptions=True)]
 
 
-async def test_who_waits_for_another_ones_probe_goes_on_when_it_answers() -> None:
+@pytest.mark.parametrize(
+    ("then", "deadline_s", "told", "asked"),
+    [
+        ([REPLY, REPLY], None, ["hi", "hi"], 2),
+        (downs(1), None, ["left alone for", "down"], 1),  # for one probe and no longer
+        ([*downs(1), REPLY], 200.0, ["hi", "down"], 2),
+    ],
+    ids=["it answers", "it fails", "it fails, and there is time"],
+)
+async def test_who_waits_for_another_ones_probe(
+    then: list[ModelMessage | ModelError], deadline_s: float | None, told: list[str], asked: int
+) -> None:
     world = World(meanwhile=lambda: asyncio.sleep(0))
-    breaker = await world.opened(REPLY, REPLY)
-    first, second = await both(breaker)
-    assert (first, second) == (REPLY, REPLY)
-    assert len(world.deadlines) == 2
-
-
-async def test_who_waits_without_a_deadline_waits_for_one_probe_and_no_longer() -> None:
-    world = World(meanwhile=lambda: asyncio.sleep(0))
-    breaker = await world.opened(*downs(1))
-    other, probe = await both(breaker)  # the first one waits, and the second finds the circuit half open by then
-    assert str(probe) == "down"
-    assert "left alone for" in str(other)
-    assert len(world.deadlines) == 1
-
-
-async def test_who_waits_with_a_deadline_waits_for_the_next_probe_too() -> None:
-    world = World(meanwhile=lambda: asyncio.sleep(0))
-    breaker = await world.opened(*downs(1), REPLY)
-    other, probe = await asyncio.gather(
-        breaker.send(request(deadline_s=200.0)), breaker.send(request()), return_exceptions=True
-    )
-    assert str(probe) == "down"
-    assert other is REPLY
+    breaker = await world.opened(*then)  # the first one waits, and the second finds the circuit half open by then
+    found = await both(breaker, deadline_s)
+    assert all(words in str(one) for words, one in zip(told, found, strict=True)), found
+    assert len(world.deadlines) == asked
 
 
 async def test_an_answer_that_refuses_closes_it_too() -> None:
@@ -267,12 +381,7 @@ async def test_a_cancelled_probe_lets_the_next_one_try() -> None:
     world = World()
     breaker = await world.opened(REPLY)
     world.now += 30
-    never = asyncio.Event()
-
-    async def wait_for_ever() -> None:
-        await never.wait()
-
-    world.meanwhile = wait_for_ever
+    world.meanwhile = lambda: asyncio.sleep(3600)
     probe = asyncio.ensure_future(breaker.send(request()))
     await asyncio.sleep(0)
     probe.cancel()
@@ -295,20 +404,14 @@ async def test_while_open_the_fallback_answers_and_the_message_says_so() -> None
     assert (world.slept, world.deadlines) == ([], [])
     world.now += 30
     assert await breaker.send(request()) is REPLY  # the probe
-
-
-async def test_a_fallback_that_does_not_report_its_model_is_told_by_its_name() -> None:
-    world = World()
-    breaker = await world.opened(fallback=FunctionModel(lambda _: "hello", name="test:other"))
-    assert (await breaker.send(request())).model == "test:other"
+    breaker = await World().opened(fallback=FunctionModel(lambda _: "hello", name="test:other"))
+    assert (await breaker.send(request())).model == "test:other"  # one that does not report its model
 
 
 async def test_a_request_that_leaves_the_circuit_open_is_answered_by_the_fallback() -> None:
     shown: list[ModelSignal] = []
     other = FunctionModel(lambda _: ModelMessage("assistant", "here", usage=Usage(3, 1)), name="test:other")
-    failure = ModelUnreachable("down")
-    failure.attempts, failure.usage = 3, Usage(output_tokens=4, estimated=True)
-    world = World([*downs(4), failure, *downs(1)], shows="brok")
+    world = World([*downs(4), failure(attempts=3, usage=Usage(0, 4, estimated=True)), *downs(1)], shows="brok")
     breaker = world.breaker(other)
     await fail(breaker, 4)
     reply = await breaker.send(request(), shown.append)
@@ -332,20 +435,13 @@ async def test_the_fallback_is_spoken_to_by_its_own_traits_and_what_it_refuses_i
     ]
 
 
-async def test_a_fallback_that_refuses_the_same_part_for_ever_ends_the_request() -> None:
-    world = World(downs(5))
-    breaker = world.breaker(FunctionModel(lambda _: TraitRefused("stop", "no", "still")))
-    await fail(breaker, 4)
-    with pytest.raises(ModelRefused, match="still"):
-        await breaker.send(request())
-
-
-@pytest.mark.parametrize("values", [("no", "yes"), tuple(str(n) for n in range(1000))], ids=["in turns", "ever new"])
-async def test_a_fallback_that_changes_its_mind_for_ever_ends_the_request(values: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "values", [("no",), ("no", "yes"), tuple(str(n) for n in range(1000))], ids=["the same", "in turns", "ever new"]
+)
+async def test_a_fallback_that_refuses_for_ever_ends_the_request(values: tuple[str, ...]) -> None:
     turns = cycle(values)
     other = FunctionModel(lambda _: TraitRefused("stop", next(turns), "still"))
-    world = World(downs(5))
-    breaker = world.breaker(other)
+    breaker = World(downs(5)).breaker(other)
     await fail(breaker, 4)
     with pytest.raises(ModelRefused, match="still"):
         await breaker.send(request())
@@ -353,12 +449,8 @@ async def test_a_fallback_that_changes_its_mind_for_ever_ends_the_request(values
 
 
 async def test_each_try_of_the_fallback_is_told_what_is_left_of_the_time() -> None:
-    world, other = (
-        World(),
-        World(
-            [TraitRefused("stop", "no", "x"), TraitRefused("seed", "no", "x"), REPLY], takes_s=4.0, name="test:other"
-        ),
-    )
+    refusals = [TraitRefused("stop", "no", "x"), TraitRefused("seed", "no", "x")]
+    world, other = World(), World([*refusals, REPLY], takes_s=4.0, name="test:other")
     breaker = await world.opened(fallback=FunctionModel(lambda _: "x"))
     breaker = CircuitBreaker(world, fallback=other, circuit=breaker.circuit, clock=lambda: world.now + other.now)
     with pytest.raises(ModelTimeout, match="test:other refused"):
@@ -380,9 +472,7 @@ async def test_what_was_spent_is_told_when_the_fallback_fails_too() -> None:
         error.usage = Usage(0, 1)
         return error
 
-    failure = ModelUnreachable("down")
-    failure.attempts, failure.usage = 3, Usage(10, 20)
-    world = World([*downs(4), failure])
+    world = World([*downs(4), failure(attempts=3, usage=Usage(10, 20))])
     breaker = world.breaker(FunctionModel(failing))
     await fail(breaker, 4)
     with pytest.raises(ModelUnreachable, match="down too") as caught:
@@ -394,17 +484,16 @@ async def test_what_was_spent_is_told_when_the_fallback_fails_too() -> None:
 async def test_what_a_fallback_spent_in_vain_is_told(then: list[ModelMessage | ModelError]) -> None:
     refusal = TraitRefused("native_tools", "no", "none")
     refusal.usage = Usage(1, 1)
-    world = World([*downs(5), *then])
-    breaker = CircuitBreaker(world, clock=world.clock, sleep=world.sleep)
+    world, other = World([*downs(5), *then]), FunctionModel(lambda _: refusal)
+    breaker = world.breaker()
     await fail(breaker, 5)
-    other = FunctionModel(lambda _: refusal)
     breaker = CircuitBreaker(world, fallback=other, circuit=breaker.circuit, clock=world.clock, sleep=world.sleep)
     if then == [REPLY]:
         assert (await breaker.send(request())).usage == REPLY.usage + Usage(1, 1)
         return
-    with pytest.raises(ModelUnreachable) as caught:
-        await breaker.send(request())
-    assert caught.value.usage == Usage(1, 1)
+    error = await error_from(breaker, request())
+    assert isinstance(error, ModelUnreachable)
+    assert error.usage == Usage(1, 1)
 
 
 @pytest.mark.parametrize(
@@ -456,7 +545,7 @@ async def test_a_fallback_is_named_as_any_model() -> None:
 
 
 def test_a_fallback_that_cannot_be_is_told_at_once() -> None:
-    with pytest.raises(UsageError, match="no model name"):
+    with pytest.raises(UsageError, match="not a model name"):
         resolve("ollama:m", fallback="nothing", environment={})
     with pytest.raises(UsageError, match="needs no fallback"):
         resolve("local", fallback="ollama:m", environment={})
@@ -466,13 +555,10 @@ def test_a_fallback_that_cannot_be_is_told_at_once() -> None:
 
 
 async def test_all_who_ask_one_endpoint_share_its_circuit() -> None:
-    one, other = (resolve("http://localhost:9/v1#m", environment={}) for _ in range(2))
-    elsewhere = resolve("http://localhost:9/v1#n", environment={})
-    assert isinstance(one, CircuitBreaker)
-    assert isinstance(other, CircuitBreaker)
-    assert isinstance(elsewhere, CircuitBreaker)
-    assert one.circuit is other.circuit
-    assert one.circuit is not elsewhere.circuit
+    asked = (resolve(f"http://localhost:9/v1#{name}", environment={}) for name in "mmn")
+    one, other, elsewhere = (model.circuit for model in asked if isinstance(model, CircuitBreaker))
+    assert one is other
+    assert one is not elsewhere
 
 
 async def test_what_one_breaker_found_out_spares_the_other() -> None:

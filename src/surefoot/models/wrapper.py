@@ -1,0 +1,399 @@
+"""Wrappers of a model, each with one concern and of the same shape. Source: spec/reasoners.md, section 1."""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from weakref import WeakValueDictionary
+
+from surefoot.core.modes import mode_for
+from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable, TraitRefused
+from surefoot.types.messages import (
+    CallMode,
+    Emit,
+    ModelMessage,
+    ModelRequest,
+    ModelSettings,
+    ModelSignal,
+    ReasoningDelta,
+    Reset,
+    TextDelta,
+    Traits,
+    Usage,
+)
+from surefoot.types.ports import Model
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], Awaitable[object]]
+
+FAILURES = 5
+WITHIN_S = 60.0
+OPEN_S = 30.0
+
+_PASSING = frozenset({"rate_limited", "timeout", "unavailable"})
+_FIRST_WAIT_S = 0.5
+_LONGEST_WAIT_S = 8.0
+_LONGEST_RETRY_AFTER_S = 60.0
+_CHARACTERS_A_TOKEN = 4
+_LEAST_S = 1.0  # with less than that left another attempt is not worth while
+_PROBING_S = 1.0  # when to ask again while another request is finding out
+_MOST_TRAITS = 30  # learnt of a fallback in one request; after that it is not asked any more
+
+
+class Wrapped:
+    """A model around another one, which it is until a subclass says otherwise."""
+
+    def __init__(self, inner: Model) -> None:
+        self.inner = inner
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.inner!r})"
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def modes(self) -> tuple[CallMode, ...]:
+        return self.inner.modes
+
+    @property
+    def traits(self) -> Traits:
+        return self.inner.traits
+
+    @property
+    def identity(self) -> str:
+        """That of the inner model, as `identity_of` has it."""
+        return identity_of(self.inner)
+
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+        """One reply, as `surefoot.types.ports.Model.send` has it."""
+        return await self.inner.send(request, emit)
+
+    async def aclose(self) -> None:
+        """Close the inner model."""
+        await self.inner.aclose()
+
+
+def identity_of(model: Model) -> str:
+    """Wire, base URL and model in one text, under which learnt traits are kept; the name where a model has no other."""
+    identity = getattr(model, "identity", None)
+    return identity if isinstance(identity, str) else model.name
+
+
+class Retried(Wrapped):
+    """Asks the inner model up to `settings.attempts` times, with growing, wholly random waits between.
+
+    What a server asks for in `Retry-After` is kept, up to 60 s; when it asks for more, or for more than the deadline
+    leaves, the failure is final at once. So it is when the endpoint has been silent for long enough: attempts without a
+    sign of life share the time that one has by default (`ModelSettings.patience`), or by its settings if that is
+    more. The message tells the attempts, and its usage holds an estimate for replies that broke off. When every attempt
+    fails, the last error leaves, with `attempts`, `usage` and `waited_s` of them all. `near`: see `patience`.
+    """
+
+    def __init__(
+        self,
+        inner: Model,
+        *,
+        near: bool = False,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        random01: Clock = random.random,
+    ) -> None:
+        super().__init__(inner)
+        self._near = near
+        self._clock = clock
+        self._sleep = sleep
+        self._random01 = random01
+
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+        shown = None if emit is None else _Shown(emit)
+        started = begun = self._clock()
+        asked, spent, silent_s = request, Usage(), 0.0
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                message = await self.inner.send(asked, shown)
+            except ModelError as error:
+                failure = error
+            else:
+                return message if attempts == 1 else replace(message, attempts=attempts, usage=message.usage + spent)
+            now = self._clock()
+            spent += failure.usage
+            if shown is not None and shown.chars:  # an estimate for what came of a reply that broke off
+                spent += Usage(output_tokens=shown.chars // _CHARACTERS_A_TOKEN, estimated=True)
+            left_s = None if request.deadline_s is None else request.deadline_s - (now - started)
+            wait_s = self._wait_s(attempts, failure)
+            if isinstance(failure, ModelTimeout) and not failure.stalled:
+                silent_s += now - begun + (wait_s or 0.0)
+            settings = self._settings_after(silent_s, request)
+            is_last = attempts >= request.settings.attempts or not is_passing(failure)
+            if is_last or wait_s is None or settings is None or (left_s is not None and wait_s >= left_s):
+                failure.attempts, failure.usage, failure.waited_s = attempts, spent, now - started
+                raise failure
+            if shown is not None and shown.chars:
+                shown.reset(str(failure))
+            await self._sleep(wait_s)
+            asked = replace(request, settings=settings, deadline_s=None if left_s is None else left_s - wait_s)
+            begun = self._clock()
+
+    def _settings_after(self, silent_s: float, request: ModelRequest) -> ModelSettings | None:
+        """The settings for another attempt after so much silence; `None` when there is to be none."""
+        if not silent_s:
+            return request.settings
+        asked = request.settings.patience(near=self._near).silence_s(stream=request.stream)
+        default = ModelSettings().patience(near=self._near).silence_s(stream=request.stream)
+        left_s = max(asked, default) - silent_s
+        if left_s < _LEAST_S:
+            return None
+        limit = "first_token_timeout_s" if request.stream else "request_timeout_s"
+        return replace(request.settings, **{limit: min(asked, left_s)})
+
+    def _wait_s(self, attempts: int, failure: ModelError) -> float | None:
+        """Seconds until the next attempt; `None` when the server asks for more than anyone should wait."""
+        asked_s = failure.retry_after_s or 0.0
+        if asked_s > _LONGEST_RETRY_AFTER_S:
+            return None
+        longest = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (attempts - 1))
+        return asked_s + self._random01() * longest  # those who were turned away together do not come back together
+
+
+def is_passing(error: ModelError) -> bool:
+    """Whether the same request may work later."""
+    return error.kind in _PASSING and not isinstance(error, ModelRefused | TraitRefused)
+
+
+class _Shown:
+    """Passes signals on, and remembers how much of the reply has been shown."""
+
+    __slots__ = ("_emit", "chars")
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self.chars = 0
+
+    def __call__(self, signal: ModelSignal) -> None:
+        self.chars += len(signal.text) if isinstance(signal, TextDelta | ReasoningDelta) else 1
+        self._emit(signal)
+
+    def reset(self, reason: str) -> None:
+        """Tell the watcher to forget what it saw of the broken reply."""
+        self.chars = 0
+        self._emit(Reset(reason))
+
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class Circuit:
+    """Opens after 5 failures within 60 s, for 30 s. Times are seconds of the clock of those who share it.
+
+    One circuit belongs to one (wire, base URL, model). Everybody in this process who asks that endpoint shares it, so
+    that what one run has found out spares the others; it is forgotten with the last of them.
+    """
+
+    open_until: float | None = None
+    last_error: str = ""
+    is_probing: bool = False
+    _failed_at: deque[float] = field(default_factory=lambda: deque(maxlen=FAILURES))
+
+    def is_blocked(self, now: float) -> bool:
+        """Whether nobody may ask now."""
+        return self.open_until is not None and (self.is_probing or now < self.open_until)
+
+    def wait_s(self, now: float) -> float:
+        """Seconds after which it is worth looking again."""
+        return max((self.open_until or 0.0) - now, _PROBING_S if self.is_probing else 0.0)
+
+    def count(self, now: float, *, is_probe: bool) -> None:
+        """The endpoint has failed once more."""
+        self._failed_at.append(now)
+        is_often = len(self._failed_at) == FAILURES and now - self._failed_at[0] <= WITHIN_S
+        if is_probe or (is_often and self.open_until is None):
+            self.open_until = now + OPEN_S
+
+    def close(self) -> None:
+        """The endpoint answers again."""
+        self.open_until = None
+        self._failed_at.clear()
+
+
+_CIRCUITS: WeakValueDictionary[str, Circuit] = WeakValueDictionary()
+
+
+def circuit_of(identity: str) -> Circuit:
+    """The circuit of the endpoint of that identity, the same for all who hold one."""
+    return _CIRCUITS.setdefault(identity, Circuit())
+
+
+class CircuitBreaker(Wrapped):
+    """Opens after 5 failures of the inner model within 60 s; while open, the inner model is asked nothing.
+
+    While it is open the `fallback` answers, if there is one that can be spoken to in the request's call mode; so it
+    does for the request whose own failure leaves the circuit open. Otherwise a request waits for the circuit, as long
+    as its deadline allows; without a deadline, until one probe has told. After 30 s one request is let through as that
+    probe: any answer of the server closes the circuit, a failure opens it for another 30 s. Failures are those that
+    pass (unreachable, overloaded, timed out), counted after the retries; running out of the run's own time does not
+    count. `circuit` holds the state; all who ask the same endpoint share one (`circuit_of`), by the same clock.
+    """
+
+    def __init__(
+        self,
+        inner: Model,
+        *,
+        fallback: Model | None = None,
+        circuit: Circuit | None = None,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        super().__init__(inner)
+        self.fallback = fallback
+        self.circuit = circuit or Circuit()
+        self._instead = None if fallback is None else _Instead(fallback, clock)
+        self._clock = clock
+        self._sleep = sleep
+
+    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
+        """One reply, as `surefoot.types.ports.Model.send` has it; `message.model` tells if the fallback gave it.
+
+        Raises `ModelUnreachable` when the circuit stays open for longer than the request can wait.
+        """
+        until = None if request.deadline_s is None else self._clock() + request.deadline_s
+        circuit = self.circuit
+        opened, spent = circuit.open_until, Usage()
+        while circuit.is_blocked(self._clock()):
+            if self._instead is not None:
+                answer = await self._instead.answer(request, emit)
+                if isinstance(answer, ModelMessage):
+                    return answer
+                spent += answer
+            wait_s = circuit.wait_s(self._clock())
+            if circuit.open_until != opened if until is None else self._clock() + wait_s >= until:
+                raise self._left_alone(request, wait_s, spent)
+            await self._sleep(wait_s)
+            if until is not None:
+                request = replace(request, deadline_s=until - self._clock())
+        return await self._ask(request, emit, spent)
+
+    async def aclose(self) -> None:
+        """Close the inner model and the fallback. What is known of their failures stays."""
+        await self.inner.aclose()
+        if self.fallback is not None:
+            await self.fallback.aclose()
+
+    async def _ask(self, request: ModelRequest, emit: Emit | None, spent: Usage) -> ModelMessage:
+        circuit, started = self.circuit, self._clock()
+        is_probe = circuit.open_until is not None
+        if is_probe:
+            circuit.is_probing = True
+        try:
+            message = await self.inner.send(request, emit)
+        except ModelError as error:
+            error.usage += spent
+            ran_out = request.deadline_s is not None and self._clock() - started >= request.deadline_s
+            if not is_passing(error) or (ran_out and isinstance(error, ModelTimeout)):
+                if is_probe:
+                    circuit.close()
+                raise
+            circuit.count(self._clock(), is_probe=is_probe)
+            circuit.last_error = str(error)
+            if circuit.open_until is None or self._instead is None:
+                raise
+            failure = error
+        else:
+            if is_probe:
+                circuit.close()
+            return message if spent == Usage() else replace(message, usage=message.usage + spent)
+        finally:
+            if is_probe:
+                circuit.is_probing = False
+        return await self._instead.answer_for(request, emit, failure, started)
+
+    def _left_alone(self, request: ModelRequest, wait_s: float, spent: Usage) -> ModelUnreachable:
+        remedy = "look at its server, or name a fallback"
+        if self.fallback is not None:
+            remedy = (
+                f"its fallback {self.fallback.name} cannot be spoken to in call mode {request.mode!r}: "
+                "name one that can, or look at its server"
+            )
+        error = ModelUnreachable(
+            f"{self.name} failed {FAILURES} times within {WITHIN_S:g} s, at last with: {self.circuit.last_error}. "
+            f"It is left alone for {wait_s:.0f} s; {remedy}",
+            retry_after_s=wait_s,
+        )
+        error.usage = spent
+        return error
+
+
+def settings_instead(settings: ModelSettings) -> ModelSettings:
+    """The settings for a fallback: prices and `extra` are those of the model whose place it takes."""
+    return replace(settings, price_in=None, price_out=None, extra={})
+
+
+class _Instead:
+    """The model that answers while another is left alone.
+
+    It is spoken to by its own traits, declared and learnt here: what is known of the other model says nothing of it,
+    and what its endpoint refuses must not be learnt of the other.
+    """
+
+    def __init__(self, model: Model, clock: Clock) -> None:
+        self._model = model
+        self._clock = clock
+        self._learnt: dict[str, str] = {}
+
+    async def answer_for(
+        self, request: ModelRequest, emit: Emit | None, failure: ModelError, started: float
+    ) -> ModelMessage:
+        """Its reply in place of a failure that leaves the circuit open; what both have spent is told."""
+        if emit is not None:
+            emit(Reset(str(failure)))
+        left_s = None if request.deadline_s is None else request.deadline_s - (self._clock() - started)
+        try:
+            answer = await self.answer(replace(request, deadline_s=left_s), emit)
+        except ModelError as error:
+            error.usage += failure.usage
+            error.attempts += failure.attempts
+            raise
+        if isinstance(answer, Usage):
+            failure.usage += answer
+            raise failure
+        return replace(answer, usage=answer.usage + failure.usage, attempts=answer.attempts + failure.attempts)
+
+    async def answer(self, request: ModelRequest, emit: Emit | None) -> ModelMessage | Usage:
+        """Its reply, which says that it is its own.
+
+        When it cannot be spoken to in the call mode of the request: what finding that out has cost. Raises what it
+        raises, but `TraitRefused`; `usage` holds what all of its tries have spent.
+        """
+        started, spent = self._clock(), Usage()
+        tried: set[tuple[str, str]] = set()  # one that changes its mind would be asked for ever
+        settings = settings_instead(request.settings)
+        while request.mode in self._model.modes:
+            traits = {**self._model.traits, **self._learnt}
+            if request.mode != mode_for(request.mode, traits):
+                break
+            left_s = None if request.deadline_s is None else request.deadline_s - (self._clock() - started)
+            try:
+                if tried and left_s is not None and left_s <= 0:
+                    refusals = f"{self._model.name} refused one part of the request after another, in all its time"
+                    raise ModelTimeout(refusals)
+                asked = replace(request, traits=traits, settings=settings, deadline_s=left_s)
+                message = await self._model.send(asked, emit)
+            except TraitRefused as refused:
+                spent += refused.usage
+                learnt = (refused.trait, refused.value)
+                if learnt in tried or learnt in traits.items() or len(tried) >= _MOST_TRAITS:
+                    final = ModelRefused(str(refused))  # it was left out already: nothing more can be learnt
+                    final.usage = spent
+                    raise final from refused
+                tried.add(learnt)
+                self._learnt[refused.trait] = refused.value
+                continue
+            except ModelError as error:
+                error.usage += spent
+                raise
+            usage = message.usage if spent == Usage() else message.usage + spent
+            return replace(message, model=message.model or self._model.name, usage=usage)
+        return spent
