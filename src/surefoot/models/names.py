@@ -142,24 +142,25 @@ def _endpoint(name: str, model: str, provider: Provider, api_key: str | None, en
             f"{name} needs its server's address: set the environment variable {provider.base_url_variable}, or write "
             "http://host:port/v1#model",
         )
-    base = parse_base_url(url)
+    base, url_key = parse_base_url(url)
+    url = base.geturl()
     variable = next((variable for variable in provider.keys if environment.get(variable)), provider.keys[0])
-    key = (api_key or base.key or environment.get(variable, "")).strip()  # a URL's password was written for its host
-    if not key and provider.needs_key and not is_local_url(base.url):
+    key = (api_key or url_key or environment.get(variable, "")).strip()  # a URL's password was written for its host
+    if not key and provider.needs_key and not is_local_url(url):
         variables = " or ".join(provider.keys)
         raise ConfigError(variable, "", f"{name} needs a key: set the environment variable {variables}")
     if not key.isascii() or not key.isprintable():
-        given = "api_key" if api_key or base.key else variable
+        given = "api_key" if api_key or url_key else variable
         raise ConfigError(given, "…", f"the key for {name} holds signs that no key has; copy it again")
-    if key and base.scheme == "http" and not is_local_url(base.url):
+    if key and base.scheme == "http" and not is_local_url(url):
         raise ConfigError(
             "base_url",
-            base.url,
-            f"a key would go to {base.host} for all to read: write https://, or tunnel to localhost",
+            url,
+            f"a key would go to {base.hostname} for all to read: write https://, or tunnel to localhost",
         )
     traits = known_traits(base.netloc, model)
-    near = is_this_machine(base.url)
-    return HttpModel(provider.wire, name, model, base.url, key=key, key_variable=variable, traits=traits, near=near)
+    near = is_this_machine(url)
+    return HttpModel(provider.wire, name, model, url, key=key, key_variable=variable, traits=traits, near=near)
 
 
 def _at_url(name: str, base_url: str | None, api_key: str | None, environment: Mapping[str, str]) -> Model:
@@ -171,7 +172,7 @@ def _at_url(name: str, base_url: str | None, api_key: str | None, environment: M
     if "@" in model and ("#" in model or base.count("/") == _SLASHES_OF_A_HOST):
         # the # may be inside a password, which must not become a model's name
         raise UsageError(f"{shown(name)!r} cannot be read: write # of a password as %23, and a / after the host")
-    name = f"{parse_base_url(base).url}#{model}"
+    name = f"{parse_base_url(base)[0].geturl()}#{model}"
     return _endpoint(name, model, _at(base, PROVIDERS["openai"], environment), api_key, environment)
 
 
@@ -184,25 +185,11 @@ def _at(base_url: str, provider: Provider, environment: Mapping[str, str]) -> Pr
     return replace(provider, base_url=base_url, base_url_variable="", keys=keys)
 
 
-@dataclass(frozen=True, slots=True)
-class BaseUrl:
-    """An address without user and password. `host` is in lower case, `netloc` is host and port, `key` is "" or secret.
+def parse_base_url(url: str) -> tuple[SplitResult, str]:
+    """The parts of a URL without user and password, and the key written into it: the password, or the user without one.
 
-    `key` is the password of the URL as it was written, or the user where there is no password.
+    Raises `ConfigError`, which shows neither, for one that cannot be called.
     """
-
-    url: str
-    scheme: str
-    host: str
-    netloc: str
-    key: str = ""
-
-    def __repr__(self) -> str:
-        return f"BaseUrl({self.url!r})"  # never the key
-
-
-def parse_base_url(url: str) -> BaseUrl:
-    """Take user and password out of a URL. Raises `ConfigError`, which shows neither, for one that cannot be called."""
     parts = _split(url)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError("base_url", shown(url), "a base URL begins with http:// or https:// and names a host")
@@ -215,9 +202,7 @@ def parse_base_url(url: str) -> BaseUrl:
     if "@" in f"{parts.path}{parts.query}{parts.fragment}":
         # a raw / ? or # ended the host inside a password: what is taken for the host is a user's name
         raise ConfigError("base_url", shown(url), "write / ? # of a password as %2F %3F %23, and @ of a path as %40")
-    netloc = parts.netloc.rpartition("@")[2]
-    key = unquote(parts.password or parts.username or "")
-    return BaseUrl(parts._replace(netloc=netloc).geturl(), parts.scheme, parts.hostname, netloc, key)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]), unquote(parts.password or parts.username or "")
 
 
 def shown(url: str) -> str:
