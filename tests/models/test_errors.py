@@ -2,7 +2,9 @@
 
 import json
 import time
+import tomllib
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import orjson
 import pytest
 from wires import WIRES
 
-from surefoot.models.errors import Endpoint, complaint_of, error_of, retry_after_of
+from surefoot.models.errors import Endpoint, complaint_of, error_of, finds, retry_after_of
+from surefoot.models.json_edge import mapping
 from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
 
 DATA = Path(__file__).parent.parent / "data"
@@ -84,6 +87,20 @@ def test_kinds() -> None:
     for row in rows("model_errors.jsonl"):
         error = judged(row["status"], row["body"])
         assert (type(error).__name__, error.kind) == (row["error"], row["kind"]), row
+
+
+def test_every_pattern_compiles_and_every_part_has_a_name() -> None:
+    data = mapping(tomllib.loads((files("surefoot") / "data" / "refusals.toml").read_text(encoding="utf-8")))
+    keys = [f"{group}.{name}" for group in ("kinds", "names") for name in mapping(data[group])]
+    for wire in WIRES:
+        words, parts = (mapping(mapping(data[wire])[inner]) for inner in ("words", "parts"))
+        keys += [f"{wire}.words.{name}" for name in words]
+        keys += [
+            f"{wire}.parts.{trait}.names" if "names" in mapping(part) else f"names.{trait}"
+            for trait, part in parts.items()
+        ]
+    assert len(keys) > 40
+    assert [key for key in keys if finds(key, "")] == []  # one that fits nothing at all fits everything
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings, M
 pytestmark = pytest.mark.anyio
 
 START, END = 151644, 151645
+DEFAULTS = ModelSettings()
 real = pytest.mark.real_model
 needs_weights = pytest.mark.skipif(
     not is_present(weights_file()),
@@ -77,17 +78,11 @@ async def playing(
 def ask(
     text: str,
     schema: Mapping[str, object] | None = None,
-    settings: ModelSettings | None = None,
+    settings: ModelSettings = DEFAULTS,
     deadline_s: float | None = None,
 ) -> ModelRequest:
-    return ModelRequest(
-        "Be brief.",
-        (ModelMessage("user", text),),
-        mode="schema" if schema else "text",
-        schema=schema,
-        settings=settings or ModelSettings(),
-        deadline_s=deadline_s,
-    )
+    said, mode = (ModelMessage("user", text),), "schema" if schema else "text"
+    return ModelRequest("Be brief.", said, mode, schema=schema, settings=settings, deadline_s=deadline_s)
 
 
 async def test_reply_is_the_pieces_with_usage_and_reason() -> None:

@@ -207,13 +207,10 @@ def test_no_key_goes_unencrypted_to_a_public_host(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "base_url"),
     [
-        ("local:llama3.2", None),
-        ("local:", None),
-        ("local", "http://localhost/v1"),
-        ("local:qwen2.5-coder-1.5b-instruct", "http://localhost/v1"),
-        ("http://localhost/v1#m", "http://localhost/v1"),
+        ("local:llama3.2", None), ("local:", None), ("local", "http://localhost/v1"),
+        ("local:qwen2.5-coder-1.5b-instruct", "http://localhost/v1"), ("http://localhost/v1#m", "http://localhost/v1"),
     ],
-)
+)  # fmt: skip
 def test_what_would_be_passed_over_is_refused(name: str, base_url: str | None) -> None:
     with pytest.raises(UsageError, match=r"cannot be embedded|no base URL|names its server itself") as caught:
         resolve(name, base_url=base_url, environment={})
@@ -259,17 +256,14 @@ def test_what_a_plug_in_says_of_itself_goes_through(plug_in: Callable[[str], Non
 
 
 @pytest.mark.parametrize(
-    ("name", "near"),
+    ("near", "hosts"),
     [
-        ("ollama:m", True),
-        ("http://127.0.0.1:1/v1#m", True),
-        ("http://[::1]:1/v1#m", True),
-        ("http://0.0.0.0:1/v1#m", True),
-        ("http://192.168.0.9:1/v1#m", False),
-        ("http://box:1/v1#m", False),
-        ("https://h.example/v1#m", False),
+        (True, "http://127.0.0.1 http://[::1] http://0.0.0.0"),
+        (False, "http://192.168.0.9 http://box https://h.example"),
     ],
+    ids=["near", "far"],
 )
-def test_a_model_on_this_machine_is_given_longer(name: str, near: bool) -> None:
-    assert endpoint_of(resolve(name, environment={"SUREFOOT_API_KEY": "k"})).is_near is near
+def test_a_model_on_this_machine_is_given_longer(near: bool, hosts: str) -> None:
+    for name in (*(f"{host}:1/v1#m" for host in hosts.split()), *(("ollama:m",) if near else ())):
+        assert endpoint_of(resolve(name, environment={"SUREFOOT_API_KEY": "k"})).is_near is near
     assert ModelSettings().patience(near=near) == (Patience(600, 1800) if near else Patience(120, 600))
