@@ -65,7 +65,7 @@ class Http:
         timeout = aiohttp.ClientTimeout(total=whole_s, connect=settings.connect_timeout_s)
         payload = body if len(body) <= _LARGE_BODY else io.BytesIO(body)
         wait = asyncio.timeout(None if on_events is None else patience.first_token_s)
-        status, is_begun = 0, False
+        between_s, status, is_begun = settings.between_tokens_timeout_s, 0, False
         try:
             async with wait, session.post(self._url, data=payload, timeout=timeout, allow_redirects=False) as response:
                 status = response.status
@@ -76,7 +76,7 @@ class Http:
                 loop, events, count = asyncio.get_running_loop(), EventStream(), 0
                 async for chunk in response.content.iter_any():
                     is_begun = True
-                    wait.reschedule(loop.time() + settings.between_tokens_timeout_s)
+                    wait.reschedule(loop.time() + between_s)
                     count += len(chunk)
                     if count > MOST_BYTES:
                         raise self._too_long(response)
@@ -91,10 +91,7 @@ class Http:
             elif wait.expired() and not is_begun:
                 limit = f"no first token within {patience.first_token_s:g} s; raise `first_token_timeout_s` or retry"
             elif wait.expired():
-                limit = (
-                    f"no further token for {settings.between_tokens_timeout_s:g} s; raise `between_tokens_timeout_s`"
-                )
-                limit += " or retry"
+                limit = f"no further token for {between_s:g} s; raise `between_tokens_timeout_s` or retry"
             elif whole_s != patience.whole_s:
                 limit = f"no reply within the {whole_s:.3g} s that were left of the run's time"
             else:
