@@ -9,13 +9,13 @@ import re
 import tomllib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from functools import cache
 from importlib.resources import files
 
 from surefoot.models.json_edge import Json, first, items, mapping, read, text
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ModelError, ModelRefused, ModelUnreachable, TraitRefused
 from surefoot.types.messages import Traits
 

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from surefoot.types.dataclass import dataclass

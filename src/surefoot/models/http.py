@@ -6,12 +6,12 @@ Imports aiohttp, so import this when the first request is made, not before.
 import asyncio
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
 
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable
 from surefoot.types.messages import ModelSettings
 

@@ -3,7 +3,6 @@
 import ipaddress
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import cast
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -16,6 +15,7 @@ from surefoot.models.openai_responses import OpenAIResponses
 from surefoot.models.traits import known_traits
 from surefoot.models.wire import Form, Wire
 from surefoot.models.wrapper import CircuitBreaker, Retried, circuit_of, identity_of, settings_instead
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.errors import ConfigError, SurefootError, UsageError
 from surefoot.types.messages import ModelSettings
 from surefoot.types.ports import Model

@@ -18,13 +18,13 @@ import tempfile
 import zipfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
 import aiohttp
 
 from surefoot.models.files import QWEN_CODER, Weights, cache_directory, is_present, verify, weights_file
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ConfigError, ModelError, ModelUnreachable
 
 OnProgress = Callable[[int, int, str], None]
