@@ -5,8 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from surefoot import tool
-from surefoot.tools.call import ToolFailed
+from surefoot import ToolFailed, tool
 
 Rows = list[dict[str, Any]]  # cells are numbers or texts
 

@@ -7,8 +7,7 @@ import argparse
 import asyncio
 from dataclasses import dataclass
 
-from surefoot import ModelMessage, ModelService, tool
-from surefoot.types.ports import Model
+from surefoot import Model, ModelMessage, ModelService, tool
 
 SYSTEM = "You answer questions about exam scores. Look every score up; never guess one."
 QUESTION = ModelMessage("user", "What is Bob's exam score?")

@@ -5,9 +5,7 @@ import asyncio
 import sys
 from contextlib import aclosing
 
-from surefoot import ModelMessage, ModelService
-from surefoot.types.messages import TextDelta
-from surefoot.types.ports import Model
+from surefoot import Model, ModelMessage, ModelService, TextDelta
 
 
 async def main(model: str | Model) -> None:

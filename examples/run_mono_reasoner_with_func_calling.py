@@ -5,9 +5,7 @@ import asyncio
 
 from scores import exam_score
 
-from surefoot import LoopConfig, MonoModelReasoner, Task
-from surefoot.reasoners import Answer
-from surefoot.types.ports import Model
+from surefoot import Answer, LoopConfig, Model, MonoModelReasoner, Task
 
 TASK = Task("What is the sum of Alice's and Bob's exam scores?")
 

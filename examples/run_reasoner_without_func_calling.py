@@ -3,9 +3,7 @@
 import argparse
 import asyncio
 
-from surefoot import DualModelReasoner, LoopConfig, MonoModelReasoner, Task
-from surefoot.reasoners import Answer
-from surefoot.types.ports import Model
+from surefoot import Answer, DualModelReasoner, LoopConfig, Model, MonoModelReasoner, Task
 
 TASK = Task("Which weighs more, a kilogram of feathers or 500 grams of iron? Say why in one sentence.")
 CONFIG = LoopConfig(max_rounds=5)

@@ -1,6 +1,7 @@
 """surefoot: a runtime for tool-using LLM agents. A pure core decides, hands act, a journal remembers.
 
-The names below load when they are first used, so that importing surefoot costs almost nothing.
+The names below load when they are first used, so that importing surefoot costs almost nothing. Everything that a user
+configures is here; of any other name the error says which module has it.
 """
 
 from importlib import import_module
@@ -9,81 +10,124 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from surefoot.agent import Agent
     from surefoot.core.parse.reply import parse as parse_reply
+    from surefoot.core.pins import pin_of
+    from surefoot.core.replay import replay
+    from surefoot.core.select.profile import digest_of_tool
     from surefoot.journal.memory import MemoryJournal
     from surefoot.journal.sqlite import SqliteJournal
-    from surefoot.reasoners import DualModelReasoner, MonoModelReasoner
+    from surefoot.reasoners import Answer, DualModelReasoner, MonoModelReasoner, NoAnswer
     from surefoot.run import Run
+    from surefoot.runtime.rules import rules_of
     from surefoot.service import ModelService
     from surefoot.tools.builtin import builtin_tools
+    from surefoot.tools.call import ToolFailed
     from surefoot.tools.function import tool
+    from surefoot.tools.mcp.config import Declared, McpServer
+    from surefoot.tools.mcp.servers import McpServers
     from surefoot.tools.signature import Inject
     from surefoot.types.calls import FunctionCallResult
     from surefoot.types.config import Budget, LoopConfig
-    from surefoot.types.errors import (
-        ConfigError,
-        JournalError,
-        ModelError,
-        SurefootError,
-        UsageError,
-    )
+    from surefoot.types.errors import ConfigError, JournalError, ModelError, SurefootError, UsageError
     from surefoot.types.events import Attachment, Task
-    from surefoot.types.messages import ModelMessage, ModelSettings
-    from surefoot.types.ports import ToolCallContext
-    from surefoot.types.tools import ToolResult
+    from surefoot.types.guard import GuardConfig, SecurityConstraint
+    from surefoot.types.knowledge import ConventionsConfig
+    from surefoot.types.messages import ModelMessage, ModelSettings, TextDelta
+    from surefoot.types.patterns import ReferencePattern
+    from surefoot.types.plan import PlanStep
+    from surefoot.types.planning import PlanConfig
+    from surefoot.types.ports import Model, ToolCallContext
+    from surefoot.types.prehydration import PreHydrationConfig, Resolver
+    from surefoot.types.profile import ToolProfile
+    from surefoot.types.progress import LimitAction, StepIterationConfig
+    from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 _HOMES = {
-    "Agent": "agent",
-    "Attachment": "types.events",
-    "Budget": "types.config",
-    "ConfigError": "types.errors",
-    "DualModelReasoner": "reasoners",
-    "FunctionCallResult": "types.calls",
-    "Inject": "tools.signature",
-    "JournalError": "types.errors",
-    "LoopConfig": "types.config",
-    "MemoryJournal": "journal.memory",
-    "ModelError": "types.errors",
-    "ModelMessage": "types.messages",
-    "ModelService": "service",
-    "ModelSettings": "types.messages",
-    "MonoModelReasoner": "reasoners",
-    "Run": "run",
-    "SqliteJournal": "journal.sqlite",
-    "SurefootError": "types.errors",
-    "Task": "types.events",
-    "ToolCallContext": "types.ports",
-    "ToolResult": "types.tools",
-    "UsageError": "types.errors",
-    "builtin_tools": "tools.builtin",
-    "parse_reply": "core.parse.reply",
-    "tool": "tools.function",
+    "agent": "Agent",
+    "core.parse.reply": "parse_reply",
+    "core.pins": "pin_of",
+    "core.replay": "replay",
+    "core.select.profile": "digest_of_tool",
+    "journal.memory": "MemoryJournal",
+    "journal.sqlite": "SqliteJournal",
+    "reasoners": "Answer DualModelReasoner MonoModelReasoner NoAnswer",
+    "run": "Run",
+    "runtime.rules": "rules_of",
+    "service": "ModelService",
+    "tools.builtin": "builtin_tools",
+    "tools.call": "ToolFailed",
+    "tools.function": "tool",
+    "tools.mcp.config": "Declared McpServer",
+    "tools.mcp.servers": "McpServers",
+    "tools.signature": "Inject",
+    "types.calls": "FunctionCallResult",
+    "types.config": "Budget LoopConfig",
+    "types.errors": "ConfigError JournalError ModelError SurefootError UsageError",
+    "types.events": "Attachment Task",
+    "types.guard": "GuardConfig SecurityConstraint",
+    "types.knowledge": "ConventionsConfig",
+    "types.messages": "ModelMessage ModelSettings TextDelta",
+    "types.patterns": "ReferencePattern",
+    "types.plan": "PlanStep",
+    "types.planning": "PlanConfig",
+    "types.ports": "Model ToolCallContext",
+    "types.prehydration": "PreHydrationConfig Resolver",
+    "types.profile": "ToolProfile",
+    "types.progress": "LimitAction StepIterationConfig",
+    "types.tools": "Catalogue ToolResult ToolSpec",
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+_WRITTEN_AS = {"parse_reply": "parse"}
 
 __all__ = [
     "Agent",
+    "Answer",
     "Attachment",
     "Budget",
+    "Catalogue",
     "ConfigError",
+    "ConventionsConfig",
+    "Declared",
     "DualModelReasoner",
     "FunctionCallResult",
+    "GuardConfig",
     "Inject",
     "JournalError",
+    "LimitAction",
     "LoopConfig",
+    "McpServer",
+    "McpServers",
     "MemoryJournal",
+    "Model",
     "ModelError",
     "ModelMessage",
     "ModelService",
     "ModelSettings",
     "MonoModelReasoner",
+    "NoAnswer",
+    "PlanConfig",
+    "PlanStep",
+    "PreHydrationConfig",
+    "ReferencePattern",
+    "Resolver",
     "Run",
+    "SecurityConstraint",
     "SqliteJournal",
+    "StepIterationConfig",
     "SurefootError",
     "Task",
+    "TextDelta",
     "ToolCallContext",
+    "ToolFailed",
+    "ToolProfile",
     "ToolResult",
+    "ToolSpec",
     "UsageError",
     "builtin_tools",
+    "digest_of_tool",
     "parse_reply",
+    "pin_of",
+    "replay",
+    "rules_of",
     "tool",
 ]
 
@@ -91,13 +135,27 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
+    home = _HOME_OF.get(name)
     if home is None:
-        raise AttributeError(f"surefoot has no {name!r}; it has {', '.join(__all__)}")
-    found = getattr(import_module(f"surefoot.{home}"), "parse" if name == "parse_reply" else name)
+        raise AttributeError(f"surefoot has no name {name!r}{_elsewhere(name)}")
+    found = getattr(import_module(f"surefoot.{home}"), _WRITTEN_AS.get(name, name))
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _elsewhere(name: str) -> str:
+    """Where a name is that is not at the front door: the modules are read, not loaded."""
+    import re  # noqa: PLC0415 - only for this message
+    from pathlib import Path  # noqa: PLC0415 - the same
+
+    if name.startswith("_"):
+        return ""
+    root = Path(__file__).parent
+    defined = re.compile(rf"^(?:class |(?:async )?def )?{re.escape(name)}\b\s*[(:=]", re.MULTILINE)
+    homes = sorted(path for path in root.rglob("*.py") if defined.search(path.read_text(encoding="utf-8")))
+    modules = [".".join(("surefoot", *path.relative_to(root).with_suffix("").parts)) for path in homes[:3]]
+    return f"; it is in {' and '.join(modules)}" if modules else f"; it has {', '.join(__all__)}"
