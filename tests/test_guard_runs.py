@@ -242,13 +242,15 @@ async def test_arguments_that_change_after_the_verdict_do_not_run() -> None:
     state = fold(events)
     from surefoot.core.moves import next_moves  # noqa: PLC0415  # the table is asked with a state that was tampered with
     from surefoot.core.state import changed  # noqa: PLC0415  # as above
-    from surefoot.types.moves import Judge  # noqa: PLC0415  # as above
+    from surefoot.types.moves import Record  # noqa: PLC0415  # as above
 
     assert state.turn is not None
     evil = tuple(changed(c, arguments={**c.arguments, "account": "DE89370400440532013000"}) for c in state.turn.calls)
     (move,) = next_moves(changed(state, turn=changed(state.turn, calls=evil)))
-    assert isinstance(move, Judge)
-    assert move.rule == "digest_mismatch"
+    assert isinstance(move, Record)
+    (verdict,) = move.events
+    assert isinstance(verdict, CallJudged)
+    assert verdict.rule == "digest_mismatch"
     assert not [e for e in events if isinstance(e, CallStarted) and e.call_id == "2.0"]
 
 

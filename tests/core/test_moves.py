@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
+from typing import TypeVar, cast
 
 import pytest
 
@@ -29,10 +29,11 @@ from surefoot.types.events import (
     Task,
 )
 from surefoot.types.messages import FinishReason, ModelMessage, NativeCall, Usage
-from surefoot.types.moves import Act, End, Judge, Learn, Probe, Reuse, Think
+from surefoot.types.moves import Act, Move, Probe, Record, Think
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, ResultKind, ToolResult, ToolSpec
 
+T = TypeVar("T")
 ANY = {"type": "object"}
 READ = ToolSpec("look", "Look something up.", ANY, effect="read")
 OTHER_READ = ToolSpec("search", "Search.", ANY, effect="read")
@@ -76,8 +77,15 @@ def after(*events: Event, config: LoopConfig | None = None, traits: Mapping[str,
     return fold((started(config, traits), *events))
 
 
-def allow(call_id: str) -> Judge:
-    return Judge(call_id, Allow(), "")
+def allow(call_id: str) -> Record:
+    return Record((CallJudged(call_id, Allow(), ""),))
+
+
+def recorded(move: Move, kind: type[T]) -> T:
+    assert isinstance(move, Record)
+    (event,) = move.events
+    assert isinstance(event, kind)
+    return event
 
 
 def test_an_empty_journal_has_no_moves() -> None:
@@ -174,7 +182,7 @@ def test_a_question_stands_still_until_a_person_answers() -> None:
 
 def test_an_identical_call_is_answered_from_the_journal() -> None:
     state = after(replied(("look", {"a": 1, "b": 2})), *ran("1.0"), replied(("look", {"b": 2, "a": 1}), step=2))
-    assert next_moves(state) == (Reuse("2.0", "1.0"),)
+    assert next_moves(state) == (Record((CallReused("2.0", "1.0"),)),)
     reused = fold((CallReused("2.0", "1.0"),), state)
     assert reused.calls[0].result == ToolResult("42")
     assert next_moves(reused) == (Think(3),)
@@ -194,11 +202,11 @@ def test_a_read_is_run_again_once_something_may_have_changed() -> None:
 @pytest.mark.parametrize("name", ["send", "save"])
 def test_a_write_is_answered_once_with_what_it_did_and_then_runs_again(name: str) -> None:
     again = after(replied((name, {"to": "a"})), *ran("1.0"), replied((name, {"to": "a"}), step=2))
-    assert next_moves(again) == (Reuse("2.0", "1.0"),)
+    assert next_moves(again) == (Record((CallReused("2.0", "1.0"),)),)
     asked_anew = fold((CallReused("2.0", "1.0"), replied((name, {"to": "a"}), step=3)), again)
     assert next_moves(asked_anew) == (allow("3.0"),)
     once_more = fold((*ran("3.0", "43"), replied((name, {"to": "a"}), step=4)), asked_anew)
-    assert next_moves(once_more) == (Reuse("4.0", "3.0"),)
+    assert next_moves(once_more) == (Record((CallReused("4.0", "3.0"),)),)
 
 
 @pytest.mark.parametrize("outcome", ["ok", "error", "timeout", "in_doubt", "settled"])
@@ -218,14 +226,14 @@ def test_what_was_refused_or_only_read_in_between_changes_nothing() -> None:
         replied(("send", {"to": "a"})), *ran("1.0"), replied(("save", {}), ("look", {}), step=2),
         CallJudged("2.0", Deny("no")), *ran("2.1"), replied(("send", {"to": "a"}), step=3),
     )  # fmt: skip
-    assert next_moves(state) == (Reuse("3.0", "1.0"),)
+    assert next_moves(state) == (Record((CallReused("3.0", "1.0"),)),)
 
 
 def test_what_nobody_knows_to_have_happened_is_told_once_too() -> None:
     doubt = CallEnded("1.0", ToolResult("nobody knows", "in_doubt"))
     started_once = (CallJudged("1.0", Allow()), CallStarted("1.0"), doubt)
     state = after(replied(("send", {"to": "a"})), *started_once, replied(("send", {"to": "a"}), step=2))
-    assert next_moves(state) == (Reuse("2.0", "1.0"),)
+    assert next_moves(state) == (Record((CallReused("2.0", "1.0"),)),)
     asked_anew = fold((CallReused("2.0", "1.0"), replied(("send", {"to": "a"}), step=3)), state)
     assert next_moves(asked_anew) == (allow("3.0"),)
 
@@ -239,7 +247,7 @@ def test_a_call_in_a_reply_waits_for_the_effects_before_it() -> None:
     third = fold((CallStarted("1.1"), CallEnded("1.1", ToolResult("y"))), second)
     assert next_moves(third) == (allow("1.2"),)
     last = fold(ran("1.2"), third)
-    assert next_moves(last) == (Reuse("1.3", "1.2"),)
+    assert next_moves(last) == (Record((CallReused("1.3", "1.2"),)),)
     read = after(replied(("look", {})), *ran("1.0"), replied(("save", {}), ("look", {}), step=2))
     assert next_moves(fold((CallJudged("2.0", Allow()),), read)) == (Act("2.0"),)
     assert next_moves(fold(ran("2.0"), read)) == (allow("2.1"),)
@@ -248,7 +256,7 @@ def test_a_call_in_a_reply_waits_for_the_effects_before_it() -> None:
 def test_a_twin_in_the_reply_that_was_told_is_told_as_well() -> None:
     twins = replied(("send", {"to": "a"}), ("send", {"to": "a"}), step=2)
     state = after(replied(("send", {"to": "a"})), *ran("1.0"), twins, CallReused("2.0", "1.0"))
-    assert next_moves(state) == (Reuse("2.1", "1.0"),)
+    assert next_moves(state) == (Record((CallReused("2.1", "1.0"),)),)
 
 
 def test_a_failed_call_and_a_polling_tool_may_be_asked_again() -> None:
@@ -262,7 +270,7 @@ def test_twins_in_one_reply_run_once() -> None:
     judged = after(reply, CallJudged("1.0", Allow()))
     assert next_moves(judged) == (Act("1.0"),)
     ended = fold((CallStarted("1.0"), CallEnded("1.0", ToolResult("x"))), judged)
-    assert next_moves(ended) == (Reuse("1.1", "1.0"),)
+    assert next_moves(ended) == (Record((CallReused("1.1", "1.0"),)),)
 
 
 def test_a_faulty_call_is_no_call_and_its_siblings_run() -> None:
@@ -272,28 +280,32 @@ def test_a_faulty_call_is_no_call_and_its_siblings_run() -> None:
 
 def test_a_finish_tool_ends_the_run_but_not_beside_other_calls() -> None:
     alone = after(replied(("finish", {"answer": "171"})), CallJudged("1.0", Allow()))
-    assert next_moves(alone) == (End(Completed("171")),)
+    assert next_moves(alone) == (Record((RunEnded(Completed("171")),)),)
     beside = after(replied(("look", {}), ("finish", {"answer": "171"})), CallJudged("1.0", Allow()))
-    assert next_moves(beside) == (Judge("1.1", Deny("not accepted: results first"), "no_finish_before_results"),)
+    assert next_moves(beside) == (
+        Record((CallJudged("1.1", Deny("not accepted: results first"), "no_finish_before_results"),)),
+    )
 
 
 def test_an_answer_ends_the_run() -> None:
-    assert next_moves(after(said("42"))) == (End(Completed("42")),)
+    assert next_moves(after(said("42"))) == (Record((RunEnded(Completed("42")),)),)
     assert next_moves(after(said("42"), RunEnded(Completed("42")))) == ()
 
 
 def test_an_answer_cut_by_length_goes_on_once_and_is_joined() -> None:
     assert next_moves(after(said("one ", finish="length"))) == (Think(2),)
-    assert next_moves(after(said("one ", finish="length"), said("two", step=2))) == (End(Completed("one two")),)
+    assert next_moves(after(said("one ", finish="length"), said("two", step=2))) == (
+        Record((RunEnded(Completed("one two")),)),
+    )
     twice = after(said("one ", finish="length"), said("two", step=2, finish="length"))
-    assert next_moves(twice) == (End(CompletedPartial("one two", "truncated")),)
+    assert next_moves(twice) == (Record((RunEnded(CompletedPartial("one two", "truncated")),)),)
 
 
 def test_an_announced_call_is_asked_about_once_and_prose_teaches_nothing() -> None:
     once = after(said("I will use look now."))
     assert next_moves(once) == (Think(2),)
     twice = after(said("I will use look now."), said("Using look.", step=2))
-    assert next_moves(twice) == (End(Completed("Using look.")),)
+    assert next_moves(twice) == (Record((RunEnded(Completed("Using look.")),)),)
     assert twice.speakers["solo"].traits == {}
 
 
@@ -302,8 +314,8 @@ def test_only_calls_that_cannot_be_read_show_that_a_model_calls_badly() -> None:
     for replies, value in ((broken, "weak"), ([said(""), said("", step=2)], "mute")):
         state = after(*replies, traits={"json_schema": "yes"})
         (move,) = next_moves(state)
-        assert isinstance(move, Learn)
-        assert (move.trait, move.value) == ("native_tools", value)
+        learnt = recorded(move, ModelTraitLearnt)
+        assert (learnt.trait, learnt.value) == ("native_tools", value)
         assert fold(announce(move, state), state).speakers["solo"].mode == "schema"
 
 
@@ -313,20 +325,20 @@ def test_calls_that_leak_as_text_twice_are_learnt() -> None:
 
     state = after(leaked(1), *ran("1.0"), leaked(2), *ran("2.0"))
     (move,) = next_moves(state)
-    assert isinstance(move, Learn)
-    assert (move.trait, move.value) == ("native_tools", "leaks")
+    learnt = recorded(move, ModelTraitLearnt)
+    assert (learnt.trait, learnt.value) == ("native_tools", "leaks")
     assert fold(announce(move, state), state).speakers["solo"].mode == "native"
 
 
 def test_faults_in_a_row_fail_the_run_unless_the_wire_can_hold_the_form() -> None:
     bad = [replied(("look", {}), step=step, faulty=(0,)) for step in (1, 2, 3)]
     (move,) = next_moves(after(*bad))
-    assert isinstance(move, End)
-    assert isinstance(move.ending, Failed)
-    assert move.ending.reason == "parse_failure"
+    ending = recorded(move, RunEnded).ending
+    assert isinstance(ending, Failed)
+    assert ending.reason == "parse_failure"
     state = after(*bad, traits={"json_schema": "yes"})
     (move,) = next_moves(state)
-    assert isinstance(move, Learn)
+    recorded(move, ModelTraitLearnt)
     learnt = fold(announce(move, state), state)
     assert (learnt.speakers["solo"].mode, learnt.speakers["solo"].faults_running) == ("schema", 0)
     assert next_moves(learnt) == (Think(4),)
@@ -335,8 +347,7 @@ def test_faults_in_a_row_fail_the_run_unless_the_wire_can_hold_the_form() -> Non
 def test_empty_replies_fail_the_run() -> None:
     assert next_moves(after(said(""))) == (Think(2),)
     (move,) = next_moves(after(said(""), said("", step=2)))
-    assert isinstance(move, End)
-    assert isinstance(move.ending, Failed)
+    assert isinstance(recorded(move, RunEnded).ending, Failed)
 
 
 @pytest.mark.parametrize(
@@ -351,16 +362,16 @@ def test_a_limit_asks_for_a_last_word_without_tools(budget: Budget, limit: str) 
     state = after(spent, *ran("1.0"), config=config)
     assert next_moves(state) == (Think(2, want="answer"),)
     word = ModelReplied(2, ModelMessage("assistant", "so far 42"), Parsed(content="so far 42"), want="answer")
-    assert next_moves(fold((word,), state)) == (End(CompletedPartial("so far 42", limit)),)
+    assert next_moves(fold((word,), state)) == (Record((RunEnded(CompletedPartial("so far 42", limit)),)),)
     silent = ModelReplied(2, ModelMessage("assistant"), Parsed(), want="answer")
-    assert next_moves(fold((silent,), state)) == (End(Stopped(limit)),)
+    assert next_moves(fold((silent,), state)) == (Record((RunEnded(Stopped(limit)),)),)
     called = ModelReplied(2, ModelMessage("assistant", "x"), Parsed((ParsedCall(0, "look", {}),)), want="answer")
-    assert next_moves(fold((called,), state)) == (End(Stopped(limit)),)
+    assert next_moves(fold((called,), state)) == (Record((RunEnded(Stopped(limit)),)),)
 
 
 def test_a_run_over_its_whole_budget_makes_no_request_more() -> None:
     state = after(replied(("look", {}), tokens=500), *ran("1.0"), config=LoopConfig(budget=Budget(max_tokens=100)))
-    assert next_moves(state) == (End(Stopped("tokens")),)
+    assert next_moves(state) == (Record((RunEnded(Stopped("tokens")),)),)
 
 
 def test_a_resumed_run_with_more_room_goes_on() -> None:
@@ -371,7 +382,7 @@ def test_a_resumed_run_with_more_room_goes_on() -> None:
     )
     assert next_moves(ended) == ()
     again = fold((RunResumed("Ada"),), ended)
-    assert next_moves(again) == (End(CompletedPartial("so far", "steps")),)
+    assert next_moves(again) == (Record((RunEnded(CompletedPartial("so far", "steps")),)),)
     more = fold((RunResumed("Ada", config=LoopConfig(budget=Budget(max_steps=9))),), ended)
     assert next_moves(more) == (Think(3),)
 
@@ -387,7 +398,7 @@ def test_a_resumed_run_with_more_room_goes_on() -> None:
     ],
 )
 def test_a_model_that_fails_for_good_ends_the_run(kind: str, ending: Failed | Stopped) -> None:
-    assert next_moves(after(ModelFailed(kind, "m"))) == (End(ending),)  # type: ignore[arg-type]  # parametrised
+    assert next_moves(after(ModelFailed(kind, "m"))) == (Record((RunEnded(ending),)),)  # type: ignore[arg-type]  # parametrised
 
 
 def test_a_context_overflow_drops_old_steps_and_tries_again_twice() -> None:
@@ -397,7 +408,7 @@ def test_a_context_overflow_drops_old_steps_and_tries_again_twice() -> None:
     assert (state.speakers["solo"].fit.dropped, next_moves(state)) == (2, (Think(9),))
     state = fold((overflow,), state)
     assert next_moves(state) == (Think(9),)
-    assert next_moves(fold((overflow,), state)) == (End(Failed("context_overflow", "too long")),)
+    assert next_moves(fold((overflow,), state)) == (Record((RunEnded(Failed("context_overflow", "too long")),)),)
 
 
 def test_nothing_follows_a_cancelled_run_until_it_is_taken_up_again() -> None:
@@ -408,7 +419,7 @@ def test_nothing_follows_a_cancelled_run_until_it_is_taken_up_again() -> None:
 
 def test_only_calls_wait_for_the_disk_and_only_dangerous_ones_for_the_platter() -> None:
     state = after(replied(("look", {}), ("send", {}), ("save", {})))
-    moves = (Think(1), Act("1.0"), Act("1.1"), Act("1.2"), End(Completed("x")))
+    moves = (Think(1), Act("1.0"), Act("1.1"), Act("1.2"), Record((RunEnded(Completed("x")),)))
     assert [durability(move, state) for move in moves] == ["soon", "written", "synced", "written", "written"]
 
 
@@ -421,11 +432,11 @@ def test_no_call_is_begun_when_the_time_is_over() -> None:
     config = LoopConfig(budget=Budget(max_seconds=10))
     reply = ModelReplied(1, ModelMessage("assistant"), Parsed((ParsedCall(0, "send", {}),)), elapsed_s=9.5)
     late = Deny("not run: the time limit of this run is reached")
-    assert next_moves(after(reply, config=config)) == (Judge("1.0", late, "no_call_after_the_time"),)
+    assert next_moves(after(reply, config=config)) == (Record((CallJudged("1.0", late, "no_call_after_the_time"),)),)
     in_time = ModelReplied(1, ModelMessage("assistant"), replied(("look", {}), ("send", {})).parsed, elapsed_s=8.0)
     judged = (in_time, CallJudged("1.0", Allow()), CallJudged("1.1", Allow()), CallStarted("1.0"))
     state = after(*judged, CallEnded("1.0", ToolResult("x"), elapsed_s=9.5), config=config)
-    assert next_moves(state) == (Judge("1.1", late, "no_call_after_the_time"),)
+    assert next_moves(state) == (Record((CallJudged("1.1", late, "no_call_after_the_time"),)),)
 
 
 def test_a_request_that_ran_out_of_time_leaves_the_reserve_for_a_last_word() -> None:
@@ -433,7 +444,7 @@ def test_a_request_that_ran_out_of_time_leaves_the_reserve_for_a_last_word() -> 
     state = after(replied(("look", {})), *ran("1.0"), ModelFailed("timeout", "m", elapsed_s=9.0), config=config)
     assert next_moves(state) == (Think(2, want="answer"),)
     failed = fold((ModelFailed("timeout", "m", want="answer", elapsed_s=9.5),), state)
-    assert next_moves(failed) == (End(Stopped("time")),)
+    assert next_moves(failed) == (Record((RunEnded(Stopped("time")),)),)
 
 
 def test_a_question_outlives_the_time_of_the_run() -> None:
@@ -442,7 +453,7 @@ def test_a_question_outlives_the_time_of_the_run() -> None:
     late = replace(replied(("send", {}), ("save", {})), elapsed_s=11.0)
     state = after(late, *asked, config=limits)
     assert next_moves(state) == (
-        Judge("1.1", Deny("not run: the time limit of this run is reached"), "no_call_after_the_time"),
+        Record((CallJudged("1.1", Deny("not run: the time limit of this run is reached"), "no_call_after_the_time"),)),
     )
     state = fold((CallJudged("1.1", Deny("not run")),), state)
     assert (next_moves(state), standing(state)) == ((), "approval")

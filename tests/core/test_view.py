@@ -1,5 +1,7 @@
 """What a model sees: every id answered once and in order, whatever happened, in every mode."""
 
+from dataclasses import replace
+
 import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +27,7 @@ from surefoot.types.events import (
     Task,
 )
 from surefoot.types.messages import CallMode, ModelMessage, NativeCall
-from surefoot.types.moves import Act, Judge, Think
+from surefoot.types.moves import Act, Think
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
@@ -64,13 +66,13 @@ def play(replies: list[list[tuple[str, str, bool]]], fates: list[str]) -> State:
     for calls in replies:
         state = fold((reply(state.requests + 1, calls),), state)
         while moves := next_moves(state):
-            if isinstance(moves[0], Think) or (not isinstance(moves[0], Judge | Act) and not announce(moves[0], state)):
+            if isinstance(moves[0], Think) or not announce(moves[0], state):
                 break
             events: list[Event] = []
             for move in moves:
                 events += announce(move, state)
-                if isinstance(move, Judge) and next(fate) == "denied":
-                    events = [CallJudged(move.call_id, Deny("no"))]
+                if isinstance(events[-1], CallJudged) and next(fate) == "denied":
+                    events = [replace(events[-1], decision=Deny("no"))]
                 if isinstance(move, Act):
                     kind = next(fate)
                     events.append(

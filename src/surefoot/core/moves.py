@@ -56,43 +56,34 @@ from surefoot.core.roles import PREFETCH
 from surefoot.core.running import choosing_now, tools_now
 from surefoot.core.state import Call, State
 from surefoot.core.touched import unread_directory
-from surefoot.core.tracked import RULE, config_of
-from surefoot.types.decisions import ALLOWED, Allow, Ask, Deny
+from surefoot.core.tracked import RULE, config_of, reached
+from surefoot.types.decisions import Allow, Ask, Decision, Deny
 from surefoot.types.endings import Completed, CompletedPartial, Stopped
 from surefoot.types.events import (
     CallJudged,
     CallReused,
     CallStarted,
     Event,
-    ModelTraitLearnt,
     RunEnded,
-    StepLimitReached,
 )
+from surefoot.types.guard import NO_GROUNDS, Grounds
 from surefoot.types.guard_events import PerceptionSanitised
 from surefoot.types.moves import (
     Act,
     Commit,
-    End,
     Evaluate,
     Find,
     Hydrate,
     Hypothesise,
-    Judge,
     JudgeCall,
-    Learn,
     MakeAnchor,
     Move,
     Probe,
     Propose,
     ReadConventions,
-    Reuse,
+    Record,
     Sanitise,
     Shortlist,
-    TellBranch,
-    TellLimit,
-    TellPerception,
-    TellPlan,
-    TellStep,
     Think,
     Wait,
     Within,
@@ -117,12 +108,10 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         interrupted = _interrupted(still_open, under_way)
         again = [c for c in interrupted if c.may_run_again]
         checks = (profile,) if state.gate is None else (profile, digest_mismatch, refused_since)
-        decided = (*again, *[c for c in still_open if c.decision is not None and c.is_waiting])
-        named = {c.name: c.id for c in reversed(decided)} if state.gate is None else {}  # the profile asks for no more
-        for call in decided:
-            for check in checks if named.get(call.name, call.id) == call.id else ():
-                if (refusal := check(state, call)) != ALLOWED:
-                    return (Judge(call.id, refusal, check.__name__),)
+        for call in (*again, *(c for c in still_open if c.is_waiting and c.decision is not None)):
+            for check in checks:
+                if (refusal := check(state, call)) != allowed:
+                    return (_judged(state, call.id, refusal, check.__name__),)
         if again:
             return tuple(Act(c.id) for c in again)
         if interrupted:
@@ -137,8 +126,8 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
                 return () if move in under_way else (move,)
         waiting = [c for c in still_open if c.is_waiting]
         begins = [c for c in waiting if not isinstance(c.decision, Ask)]  # a question is not lost to the time
-        if begins and (late := no_call_after_the_time(state, begins[0])) != ALLOWED:
-            return (Judge(begins[0].id, late, no_call_after_the_time.__name__),)
+        if begins and (late := no_call_after_the_time(state, begins[0])) != Allow():
+            return (_judged(state, begins[0].id, late, no_call_after_the_time.__name__),)
         return _side_by_side(state, calls, waiting, len(still_open) - len(waiting))
     if state.planning is not None and state.planning.has_begun:
         if state.gate is not None and state.planning.noted and not under_way and _is_unread(state.gate):
@@ -153,8 +142,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     if (directory := unread_directory(state)) is not None:
         return (ReadConventions(directory),)
     if state.limit_due:
-        due = state.limit_due[0]
-        return (TellLimit(due.step_id, due.attempts, due.decision, config_of(state).on_limit_reached),)
+        return (Record((reached(state.limit_due[0], config_of(state).on_limit_reached),)),)
     if state.asked:
         return ()
     if state.stuck:
@@ -169,10 +157,10 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
 def _when_stuck(state: State) -> Move:
     """The end of a stuck run, with what there is of an answer; it may be asked for first. Never `completed`."""
     if config_of(state).on_limit_reached != LimitAction.AnswerNow:
-        return End(Stopped(state.stuck, proposed(state)))
+        return Record((RunEnded(Stopped(state.stuck, proposed(state))),))
     match REASONERS[state.reasoner].speaker(state):
-        case End(Completed(answer) | CompletedPartial(answer) | Stopped(_, answer)):
-            return End(Stopped(state.stuck, answer))
+        case Record((RunEnded(Completed(answer) | CompletedPartial(answer) | Stopped(_, answer)),)):
+            return Record((RunEnded(Stopped(state.stuck, answer)),))
         case move:
             return move
 
@@ -183,7 +171,7 @@ def _staged(state: State, gate: GateRecord) -> tuple[Move, ...]:
     What is not shown of a result is told once nothing is under way, since what ends at once is put on record at once.
     """
     if gate.hidden:
-        return (TellPerception(PerceptionSanitised(*gate.hidden[0])),)
+        return (Record((PerceptionSanitised(*gate.hidden[0]),)),)
     if _is_unread(gate) and not state.turns and state.found is None:
         return (MakeAnchor(),)
     return tuple(Sanitise(call_id) for call_id in unread(state))
@@ -211,20 +199,22 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
     return ""
 
 
-def _verdict(state: State, call: Call) -> Judge | Reuse | JudgeCall:
+def _verdict(state: State, call: Call) -> Record | JudgeCall:
     """A call whose result is known gets it (`core/repeats.py`), unless it is refused anyway."""
     if state.turn is not None and state.turn.role == PREFETCH:
         decision, rule, grounds = judge(state, call)  # nobody is asked before a run has begun
-        return Judge(call.id, Deny(NEEDS_APPROVAL) if isinstance(decision, Ask) else decision, rule, grounds)
-    if reasoning_step(state, call) != ALLOWED:
-        return Judge(call.id, *judge(state, call))
-    if (sign := stuck(state, call)) != ALLOWED:
+        return _judged(state, call.id, Deny(NEEDS_APPROVAL) if isinstance(decision, Ask) else decision, rule, grounds)
+    if reasoning_step(state, call) != Allow():
+        return _judged(state, call.id, *judge(state, call))
+    if (sign := stuck(state, call)) != Allow():
         decision, rule, grounds = judge(state, call)
-        return Judge(call.id, decision, rule, grounds) if isinstance(decision, Deny) else Judge(call.id, sign, RULE)
-    may_run = tools_now(state).get(call.name) is not None and failed_before(state, call) == ALLOWED
+        if isinstance(decision, Deny):
+            return _judged(state, call.id, decision, rule, grounds)
+        return _judged(state, call.id, sign, RULE)
+    may_run = tools_now(state).get(call.name) is not None and failed_before(state, call) == Allow()
     if may_run and (known := answered_by(state, call)):
-        return Reuse(call.id, known)
-    return JudgeCall(call.id) if is_unheard(state, call) else Judge(call.id, *judge(state, call))
+        return Record((CallReused(call.id, known),))
+    return JudgeCall(call.id) if is_unheard(state, call) else _judged(state, call.id, *judge(state, call))
 
 
 def _interrupted(still_open: list[Call], under_way: frozenset[Move]) -> list[Call]:
@@ -255,51 +245,27 @@ def _most_at_once(state: State) -> int:
 
 
 def announce(move: Move, state: State) -> tuple[Event, ...]:
-    """What has to be on record before a move is made; for a move that only records, that is all of it."""
+    """What has to be on record before a move is made; of `Record` that is all there is to it."""
     match move:
         case Act(call_id):
             call = state.call(call_id)
             return (CallStarted(call_id, attempt=(call.attempts if call else 0) + 1),)
-        case Judge(call_id, decision, rule, grounds):
-            return (CallJudged(call_id, decision, rule, origin=_origin(state), grounds=grounds),)
-        case Reuse(call_id, known):
-            return (CallReused(call_id, known),)
-        case Learn(role, trait, value, evidence):
-            alone = role if len(state.speakers) > 1 else ""
-            return (ModelTraitLearnt(state.speakers[role].model, trait, value, evidence, alone),)
-        case TellLimit(step_id, attempts, told, action):
-            return (
-                StepLimitReached(
-                    step_id,
-                    attempts,
-                    told.reason,
-                    told.kind or "",
-                    told.pattern or "",
-                    action,
-                    told.similarity,
-                    tuple(told.evidence),
-                ),
-            )
-        case TellStep(event):
-            return (event,)
-        case TellPlan(events):
+        case Record(events):
             return events
         case Within(step_id, attempt, inner):
             child = state.planning.children.get(step_id) if state.planning is not None else None
             told = announce(inner, child) if child is not None else ()
             return tuple(in_step(step_id, attempt, event) for event in told)
-        case TellPerception(event) | TellBranch(event):
-            return (event,)
-        case End(ending):
-            return (RunEnded(ending),)
         case Think() | Probe() | Find() | Hydrate() | ReadConventions() | MakeAnchor() | Sanitise() | JudgeCall():
             return ()
-        case Shortlist() | Propose() | Wait() | Evaluate():
-            return ()
-        case Hypothesise() | Commit():
+        case Shortlist() | Propose() | Wait() | Evaluate() | Hypothesise() | Commit():
             return ()
         case _:
             assert_never(move)
+
+
+def _judged(state: State, call_id: str, decision: Decision, rule: str, grounds: Grounds = NO_GROUNDS) -> Record:
+    return Record((CallJudged(call_id, decision, rule, origin=_origin(state), grounds=grounds),))
 
 
 def _origin(state: State) -> Literal["model", "prefetch", "plan", "branch"]:
@@ -320,13 +286,13 @@ def durability(move: Move, state: State) -> Durability:
             return "written" if call and call.spec and call.spec.may_repeat else "synced"
         case Within(step_id, _, inner) if state.planning is not None and step_id in state.planning.children:
             return durability(inner, state.planning.children[step_id])
-        case End():
+        case Record((RunEnded(),)):
             return "written"
         case _:
             return "soon"
 
 
-_ROWS = Rows(next_moves, announce, standing)
+_ROWS = Rows(next_moves, standing)
 
 _SAFETY: dict[Durability, int] = {"soon": 0, "written": 1, "synced": 2}
 

@@ -47,6 +47,21 @@ def config_of(state: State) -> StepIterationConfig:
     return state.config.step_iteration or _DEFAULT
 
 
+def reached(due: DueLimit, action: LimitAction) -> StepLimitReached:
+    """A limit that is due, with what is to be done about it."""
+    told = due.decision
+    return StepLimitReached(
+        due.step_id,
+        due.attempts,
+        told.reason,
+        told.kind or "",
+        told.pattern or "",
+        action,
+        told.similarity,
+        tuple(told.evidence),
+    )
+
+
 def step_of(call: Call) -> str:
     """The step that a call is, in a run without a plan: its tool, and what tells its arguments from others."""
     return f"{call.name[:_LONGEST_NAME]}-{call.asked.hex()[:_DIGITS]}"

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from surefoot.types.dataclass import dataclass
-from surefoot.types.decisions import Decision
-from surefoot.types.endings import Ending
+from dataclasses import dataclass
+
 from surefoot.types.events import Event, Want
-from surefoot.types.guard import NO_GROUNDS, Grounds
-from surefoot.types.guard_events import BranchCommitted, BranchRejected, PerceptionSanitised
 from surefoot.types.planning import ProposalKind
-from surefoot.types.progress import LimitAction, StepDecision
-from surefoot.types.step_events import StepEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +15,6 @@ class Think:
     step: int
     role: str = "solo"
     want: Want = "any"
-
-
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """Put the gate's decision about a call on record."""
-
-    call_id: str
-    decision: Decision
-    rule: str
-    grounds: Grounds = NO_GROUNDS
-
-
-@dataclass(frozen=True, slots=True)
-class Reuse:
-    """Answer a call with what the call `known` gave."""
-
-    call_id: str
-    known: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,54 +83,6 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class TellBranch:
-    """Put on record that a branch is out, or taken."""
-
-    event: BranchRejected | BranchCommitted
-
-
-@dataclass(frozen=True, slots=True)
-class TellPerception:
-    """Put on record what of a result is not shown."""
-
-    event: PerceptionSanitised
-
-
-@dataclass(frozen=True, slots=True)
-class Learn:
-    """Put on record what the replies so far have shown about the model that plays `role`."""
-
-    role: str
-    trait: str
-    value: str
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True)
-class TellLimit:
-    """Put on record that a step has come to its limit, or that the run goes in circles."""
-
-    step_id: str
-    attempts: int
-    decision: StepDecision
-    action: LimitAction
-
-
-@dataclass(frozen=True, slots=True)
-class TellStep:
-    """Put on record what happens to a step of a plan."""
-
-    event: StepEvent
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """Put the end on record."""
-
-    ending: Ending
-
-
-@dataclass(frozen=True, slots=True)
 class Shortlist:
     """Find the tools that a model gets to choose from, for the `number`th time."""
 
@@ -187,8 +116,8 @@ class Evaluate:
 
 
 @dataclass(frozen=True, slots=True)
-class TellPlan:
-    """Put on record, in one piece, what was decided about the plan and its steps."""
+class Record:
+    """Put events on record, in one piece, and nothing else: a verdict, a result known before, a limit, the end."""
 
     events: tuple[Event, ...]
 
@@ -216,6 +145,6 @@ PlanMove = Shortlist | Propose | Wait | Evaluate | Within
 """The moves of a plan that repairs itself."""
 
 WorldMove = Think | Act | Probe | Find | Hydrate | ReadConventions | StageMove | SpeculativeMove | PlanMove
-"""The moves that touch the world; the others only put something on record."""
+"""The moves that touch the world; `Record` does not."""
 
-Move = WorldMove | Judge | Reuse | Learn | TellLimit | TellStep | TellPerception | TellBranch | TellPlan | End
+Move = WorldMove | Record

@@ -33,7 +33,7 @@ from surefoot.types.decisions import Allow, Decision, Deny
 from surefoot.types.guard import CommitmentDecision, HypothesisBranch, HypothesisTree
 from surefoot.types.guard_events import BranchCommitted, BranchRejected
 from surefoot.types.messages import ModelMessage
-from surefoot.types.moves import Commit, Hypothesise, Move, TellBranch, TellStep, Think
+from surefoot.types.moves import Commit, Hypothesise, Move, Record, Think
 from surefoot.types.plan import RESERVED, StepError
 from surefoot.types.reply import Parsed
 from surefoot.types.step_events import StepEnded
@@ -79,8 +79,8 @@ def _row(state: State, gate: GateRecord) -> Move | None:
     if state.running_step is None:
         return None
     why = "; ".join(dict.fromkeys(one.reason for one in now.rejected))
-    return TellStep(
-        StepEnded(step_now(state), error=StepError("denied", ALL_REJECTED, f"no way to do it is allowed: {why}"))
+    return Record(
+        (StepEnded(step_now(state), error=StepError("denied", ALL_REJECTED, f"no way to do it is allowed: {why}")),)
     )
 
 
@@ -96,7 +96,7 @@ def _after_a_turn(state: State, now: Choosing, tree: HypothesisTree, most: int) 
     if not calls:
         return None
     if taken is not None and (out := _failed(calls, taken, tree)) is not None:
-        return TellBranch(out)
+        return Record((out,))
     if taken is not None or not any(branch.status == "failed" for branch in tree.branches):
         return _another(state, now)
     if now.failures > most:
@@ -104,7 +104,7 @@ def _after_a_turn(state: State, now: Choosing, tree: HypothesisTree, most: int) 
     left = survivors(state, tree)
     for branch, decision, rule in left:
         if isinstance(decision, Deny):
-            return TellBranch(BranchRejected(tree.tree_id, branch.branch_id, rule, decision.reason))
+            return Record((BranchRejected(tree.tree_id, branch.branch_id, rule, decision.reason),))
     if not left:
         return _another(state, now)
     return _taken(state, now, tree, left[0][0], "the branch before it failed")
@@ -114,18 +114,18 @@ def _choice(state: State, now: Choosing, tree: HypothesisTree) -> Move:
     left = survivors(state, tree)
     for branch, decision, rule in left:
         if isinstance(decision, Deny):
-            return TellBranch(BranchRejected(tree.tree_id, branch.branch_id, rule, decision.reason))
+            return Record((BranchRejected(tree.tree_id, branch.branch_id, rule, decision.reason),))
     if not left:
         none = CommitmentDecision(tree.tree_id, None, "order", "all were rejected", now.rejected)
-        return TellBranch(BranchCommitted(none))
+        return Record((BranchCommitted(none),))
     if len(left) == 1:
         return _taken(state, now, tree, left[0][0], "the only one that is left")
     return Commit(tree.tree_id)
 
 
-def _taken(state: State, now: Choosing, tree: HypothesisTree, branch: HypothesisBranch, reason: str) -> TellBranch:
+def _taken(state: State, now: Choosing, tree: HypothesisTree, branch: HypothesisBranch, reason: str) -> Record:
     decision = CommitmentDecision(tree.tree_id, branch.branch_id, "order", reason, now.rejected)
-    return TellBranch(BranchCommitted(decision, direct=is_direct(state, branch)))
+    return Record((BranchCommitted(decision, direct=is_direct(state, branch)),))
 
 
 def is_direct(state: State, branch: HypothesisBranch) -> bool:

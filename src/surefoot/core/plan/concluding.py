@@ -11,11 +11,8 @@ from surefoot.core.plan.limits import llm_spent, spent
 from surefoot.core.plan.telling import answer_without
 from surefoot.core.state import State
 from surefoot.types.endings import Completed, CompletedPartial, Ending, Failed, Stopped
-from surefoot.types.moves import (
-    End,
-    Move,
-    TellPlan,
-)
+from surefoot.types.events import RunEnded
+from surefoot.types.moves import Move, Record
 from surefoot.types.planning import ANSWER
 from surefoot.types.step_events import StepStarted
 
@@ -40,22 +37,22 @@ def done(planning: Planning) -> Completed | CompletedPartial:
 def concluded(state: State, planning: Planning, ending: Ending, *, may_write: bool = True) -> Moves:
     """The end, once the answer is written; where none can be, what there is is told."""
     if isinstance(ending, Failed):
-        return (End(failed(state, planning, ending)),)
+        return (Record((RunEnded(failed(state, planning, ending)),)),)
     if (said := _response(planning)) and ending == done(planning):
-        return (End(replace(ending, answer=said)),)
+        return (Record((RunEnded(replace(ending, answer=said)),)),)
     if may_write and planning.answer is None and _may_write(state, planning, ending):
-        return () if ANSWER in planning.children else (TellPlan((StepStarted(ANSWER),)),)
+        return () if ANSWER in planning.children else (Record((StepStarted(ANSWER),)),)
     reason = "" if isinstance(ending, Completed) else getattr(ending, "reason", "")
     told = planning.answer or ("" if planning.config.answer == "off" else answer_without(state, planning, reason))
     match ending:
         case Completed():
-            return (End(Completed(told)),)
+            return (Record((RunEnded(Completed(told)),)),)
         case CompletedPartial(_, why):
-            return (End(CompletedPartial(told, why)),)
+            return (Record((RunEnded(CompletedPartial(told, why)),)),)
         case Stopped(why):
-            return (End(Stopped(why, told)),)
+            return (Record((RunEnded(Stopped(why, told)),)),)
         case _:
-            return (End(ending),)
+            return (Record((RunEnded(ending),)),)
 
 
 def failed(state: State, planning: Planning, ending: Failed) -> Failed:

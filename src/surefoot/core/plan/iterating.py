@@ -21,7 +21,7 @@ from surefoot.core.plan.planned import edit_faults, edited
 from surefoot.core.state import DueLimit, State
 from surefoot.core.state import changed as changed_state
 from surefoot.core.stuck import count, record_and_check, reset
-from surefoot.core.tracked import limited
+from surefoot.core.tracked import limited, reached
 from surefoot.types.events import Event, InStep, StepLimitReached
 from surefoot.types.plan import StepErrorClass
 from surefoot.types.plan_events import Escalated, PlanEdited, ProposalRefused
@@ -116,18 +116,7 @@ def limit_to_tell(state: State) -> StepLimitReached | None:
     config = set_limits(state)
     if config is None or not state.limit_due:
         return None
-    due = state.limit_due[0]
-    told = due.decision
-    return StepLimitReached(
-        due.step_id,
-        due.attempts,
-        told.reason,
-        told.kind or "",
-        told.pattern or "",
-        config.on_limit_reached,
-        told.similarity,
-        tuple(told.evidence),
-    )
+    return reached(state.limit_due[0], config.on_limit_reached)
 
 
 def after_limit(state: State, planning: Planning) -> PlanEdited | Escalated | None:

@@ -17,7 +17,7 @@ from surefoot.core.budget import turns_unasked
 from surefoot.core.plan.dag import Planning
 from surefoot.core.state import State
 from surefoot.types.guard_events import BranchCommitted
-from surefoot.types.moves import Act, Commit, Hypothesise, JudgeCall, Move, Propose, Sanitise, TellBranch, Think, Within
+from surefoot.types.moves import Act, Commit, Hypothesise, JudgeCall, Move, Propose, Record, Sanitise, Think, Within
 from surefoot.types.planning import ANSWER
 
 
@@ -54,7 +54,7 @@ def limit_of(name: str, move: Move, state: State, planning: Planning, beside: tu
     """Why a running step may not make a move, beside those under way and those that start now; "" where it may."""
     under_way, started = beside
     match move:
-        case Think() | Hypothesise() | Commit() | JudgeCall() | Sanitise() | TellBranch(BranchCommitted(direct=True)):
+        case Think() | Hypothesise() | Commit() | JudgeCall() | Sanitise() | Record((BranchCommitted(direct=True),)):
             return llm_spent(state, planning, last=name == ANSWER, asked=len(asking((*under_way, *started))))
         case Act(call_id):
             call = planning.children[name].call(call_id)

@@ -40,18 +40,16 @@ from surefoot.core.tracked import config_of
 from surefoot.types.dataclass import dataclass
 from surefoot.types.decisions import Ask
 from surefoot.types.endings import Failed, Stopped
-from surefoot.types.events import Event, InStep
+from surefoot.types.events import CallJudged, Event, InStep, RunEnded
 from surefoot.types.moves import (
     Act,
-    End,
     Evaluate,
-    Judge,
     Move,
     Probe,
     Propose,
+    Record,
     Shortlist,
     StepMove,
-    TellPlan,
     Wait,
     Within,
 )
@@ -68,14 +66,13 @@ class Rows:
     """The table of moves of a run, asked about a step's own state; and why such a state stands still."""
 
     next_moves: Callable[[State, frozenset[Move]], Moves]
-    announce: Callable[[Move, State], tuple[Event, ...]]
     standing: Callable[[State], Literal["approval", "in_doubt", ""]]
 
 
 def plan_moves(state: State, planning: Planning, under_way: frozenset[Move], rows: Rows) -> Moves:
     """What to start now, besides what is under way. The first row that applies decides."""
     if planning.proposal is not None:
-        return (TellPlan(decided(state, planning, planning.proposal)),)
+        return (Record(decided(state, planning, planning.proposal)),)
     if state.failure is not None and not spent(state, planning):  # a reply that the deadline cut off is no failure
         told = state.failure
         ending = Failed(_failure_name(told.kind), told.message)
@@ -96,16 +93,20 @@ def _planned(state: State, planning: Planning) -> Moves:
     if planning.phase in ("selecting", "reselecting"):
         offered = len(offered_names(state))
         if offered < planning.config.select_all_below or (not offered and planning.phase == "reselecting"):
-            return (TellPlan((all_selected(state, planning),)),)
+            return (Record((all_selected(state, planning),)),)
     followed = after_all_tries(state, planning, "")
     if isinstance(followed, Failed):
         return concluded(state, planning, followed)
     if followed is not None:
-        return (TellPlan(followed),)
+        return (Record(followed),)
     if planning.phase in ("selecting", "reselecting") and planning.shortlist is None:
         return (Shortlist(planning.stats.replans),)
     if (limit := spent(state, planning)) or (limit := llm_spent(state, planning)):
-        return () if _is_asked(state, planning) else (End(Stopped(limit, answer_without(state, planning, limit))),)
+        return (
+            ()
+            if _is_asked(state, planning)
+            else (Record((RunEnded(Stopped(limit, answer_without(state, planning, limit))),)),)
+        )
     return (Propose(WANTED[planning.phase], "", planning.stats.llm_calls),)
 
 
@@ -157,16 +158,16 @@ class _Running:
                 () if self.under_way else concluded(self.state, self.planning, stopped(self.planning))
             )
         if (reached := limit_to_tell(self.state)) is not None:
-            return (TellPlan((reached,)),)
+            return (Record((reached,)),)
         if self.planning.escalation is not None:
             return self._drained()
         if (follows := after_limit(self.state, self.planning)) is not None:
             is_early = isinstance(follows, PlanEdited) and not self._is_quiet()
-            return tuple(self.started) if is_early else (TellPlan((follows,)),)
+            return tuple(self.started) if is_early else (Record((follows,)),)
         if told := self._reflections():
             return told
         if told := self._next_steps():
-            return (TellPlan(tuple(told)),)
+            return (Record(tuple(told)),)
         if self.started or self.under_way:
             return tuple(self.started)
         return self._ended_by_limit() if self.limit else self._at_rest()
@@ -201,16 +202,16 @@ class _Running:
                     attempt = int(child.scope.rpartition(".")[2])
                     events.append(InStep(name, attempt, given_up(call, self.state.elapsed_s)))
         if events:
-            return (TellPlan(tuple(events)),)
+            return (Record(tuple(events)),)
         may_write = not self.state.stuck or config_of(self.state).on_limit_reached == LimitAction.AnswerNow
         return concluded(self.state, self.planning, ending, may_write=may_write)
 
-    def _of_children(self) -> TellPlan | None:
+    def _of_children(self) -> Record | None:
         """What running steps ask for: the first that only goes on record comes back, the others are to be started.
 
         What may be called is called before the next call is judged, since limits count calls that have begun.
         """
-        first: TellPlan | None = None
+        first: Record | None = None
         is_over = self._ended_by_word() is not None
         for name, child in self.planning.children.items():
             if is_over and name != ANSWER:
@@ -234,13 +235,16 @@ class _Running:
                 elif isinstance(move, StepMove):
                     if not self._is_held_up(name, move):
                         self.started.append(Within(name, attempt, move))
-                elif isinstance(move, End) and isinstance(move.ending, Failed) and own.failure is not None:
-                    self.broken = move.ending  # no model to be had: that is no fault of the step
-                elif isinstance(move, Judge) and is_made_beside(own, move.call_id, self.planning.children):
-                    continue  # what comes of it there will answer it here
-                elif first is None:
-                    events = self.rows.announce(move, own)
-                    first = TellPlan(tuple(in_step(name, attempt, one) for one in events))
+                elif isinstance(move, Record):
+                    match move.events:
+                        case (RunEnded(Failed() as failed),) if own.failure is not None:
+                            self.broken = failed  # no model to be had: that is no fault of the step
+                        case (CallJudged(call_id),) if is_made_beside(own, call_id, self.planning.children):
+                            pass  # what comes of it there will answer it here
+                        case events if first is None:
+                            first = Record(tuple(in_step(name, attempt, one) for one in events))
+                        case _:
+                            pass
         is_acting = any(isinstance(one, Within) and isinstance(one.move, Act) for one in self.started)
         return None if is_acting or self.broken is not None else first
 
@@ -303,12 +307,12 @@ class _Running:
         record = planning.steps[first]
         name = record.step.step_id
         if record.times_failed_so >= planning.config.same_error_limit:
-            return (TellPlan(same_error(record)),)
+            return (Record(same_error(record)),)
         if self.is_paused or any(isinstance(move, Propose) for move in self.under_way):
             return ()
         followed = after_all_tries(self.state, planning, name)
         if isinstance(followed, tuple):
-            return (TellPlan(followed),)
+            return (Record(followed),)
         if limit := llm_spent(self.state, planning, asked=self._asked()):
             self.limit = limit
             return ()
@@ -372,14 +376,14 @@ class _Running:
             return ()
         if still_open := planning.open_steps:
             first = planning.steps[still_open[0]]
-            return (TellPlan((Escalated(still_open[0], cause_of(first)),)),)
+            return (Record((Escalated(still_open[0], cause_of(first)),)),)
         seen = {one.name for one in planning.evaluations}
         for name in planning.config.evaluators:
             if name not in seen:
                 return (Evaluate(name, planning.version),)
         failed = next((one for one in planning.evaluations if not one.passed), None)
         if failed is not None:
-            return (TellPlan((Escalated("", ("evaluation", failed.name, "")),)),)
+            return (Record((Escalated("", ("evaluation", failed.name, "")),)),)
         return concluded(self.state, self.planning, done(self.planning))
 
 

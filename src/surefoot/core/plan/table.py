@@ -20,8 +20,9 @@ from surefoot.core.running import in_view, union
 from surefoot.core.shape import shape_faults
 from surefoot.core.state import State, Turn
 from surefoot.types.endings import Completed, CompletedPartial, Failed, Stopped
+from surefoot.types.events import RunEnded
 from surefoot.types.guard import GuardConfig
-from surefoot.types.moves import End, Learn, TellStep, Think
+from surefoot.types.moves import Record, Think
 from surefoot.types.plan import PlanStep, StepError, StepErrorClass
 from surefoot.types.step_events import (
     ReasoningStepCompleted,
@@ -42,7 +43,7 @@ _AS_OUTPUT = frozenset({"truncated", "unlabelled_answer"})
 _CLASSES: dict[ResultKind, StepErrorClass] = {"denied": "denied", "timeout": "timeout"}
 
 
-def step_move(state: State, plan: PlanRecord) -> Think | Learn | TellStep | End:
+def step_move(state: State, plan: PlanRecord) -> Think | Record:
     """The next move of a run with a plan, while nothing is open. The first row that applies decides."""
     step = plan.running
     if step is None:
@@ -53,23 +54,23 @@ def step_move(state: State, plan: PlanRecord) -> Think | Learn | TellStep | End:
     if turn is None or state.steps == plan.since:
         return think(state, SOLO)
     if step.kind == "tool":
-        return TellStep(_called(step, turn))
+        return Record((_called(step, turn),))
     if turn.want in ("any", "answer"):
         return _spoken(state, step)
     return _worded(state, plan, step, turn)
 
 
-def _next_step(state: State, plan: PlanRecord) -> TellStep | End:
+def _next_step(state: State, plan: PlanRecord) -> Record:
     if (failed := plan.failed) is not None and failed.error is not None:
-        return End(Failed(failed.error.code, f"step {failed.step_id}: {failed.error.message}"))
+        return Record((RunEnded(Failed(failed.error.code, f"step {failed.step_id}: {failed.error.message}")),))
     step = plan.following
     if step is None:
         schema = state.config.output_schema
         is_other = schema is not None and bool(shape_faults(plan.answer, schema))
-        return End(CompletedPartial(plan.answer, "schema") if is_other else Completed(plan.answer))
+        return Record((RunEnded(CompletedPartial(plan.answer, "schema") if is_other else Completed(plan.answer)),))
     if step.kind == "skip":
-        return TellStep(StepSkipped(step.step_id, step.instruction, DEVELOPER))
-    return TellStep(StepStarted(step.step_id))
+        return Record((StepSkipped(step.step_id, step.instruction, DEVELOPER),))
+    return Record((StepStarted(step.step_id),))
 
 
 def _called(step: PlanStep, turn: Turn) -> StepEnded:
@@ -85,24 +86,24 @@ def _called(step: PlanStep, turn: Turn) -> StepEnded:
     return StepEnded(step.step_id, call_id=call.id, sources=(call.id,), trust=result.trust)
 
 
-def _spoken(state: State, step: PlanStep) -> Think | Learn | TellStep | End:
+def _spoken(state: State, step: PlanStep) -> Think | Record:
     """An agent step, or a last word: the loop decides as without a plan; where it would answer, the step is over."""
     move = react.speaker(state)
     match move:
-        case End(Completed(output)):
+        case Record((RunEnded(Completed(output)),)):
             pass
-        case End(CompletedPartial(output, reason)) if reason in _AS_OUTPUT:
+        case Record((RunEnded(CompletedPartial(output, reason)),)) if reason in _AS_OUTPUT:
             pass
         case _:
             return move
     sources, trust = in_view(state)
-    return TellStep(StepEnded(step.step_id, output, sources=sources, trust=trust))
+    return Record((StepEnded(step.step_id, output, sources=sources, trust=trust),))
 
 
-def _worded(state: State, plan: PlanRecord, step: PlanStep, turn: Turn) -> Think | TellStep | End:
+def _worded(state: State, plan: PlanRecord, step: PlanStep, turn: Turn) -> Think | Record:
     """A step without tools, after a reply of its own."""
     if turn.outcome == "refused":
-        return End(Stopped("refused"))
+        return Record((RunEnded(Stopped("refused")),))
     is_isolated = turn.want == "isolated"
     has_words = turn.outcome in ("answer", "cut")
     if turn.outcome == "cut" and state.speakers[SOLO].cuts_running <= state.config.continuations and not is_isolated:
@@ -111,12 +112,12 @@ def _worded(state: State, plan: PlanRecord, step: PlanStep, turn: Turn) -> Think
         sources, trust = union(plan.inputs(step)) if is_isolated else in_view(state)
         output = said(turn).strip() if is_isolated else joined(state, turn)
         tries = len(plan.bad) + 1
-        return TellStep(ReasoningStepCompleted(step.step_id, output, tries, is_isolated, sources, trust))
+        return Record((ReasoningStepCompleted(step.step_id, output, tries, is_isolated, sources, trust),))
     if is_isolated:
         told = f"{len(plan.bad)} replies called a tool or held no words, and the isolated call gave none either"
-        return TellStep(StepEnded(step.step_id, error=StepError("violation", VIOLATIONS, told)))
+        return Record((StepEnded(step.step_id, error=StepError("violation", VIOLATIONS, told)),))
     if state.steps not in plan.bad:
-        return TellStep(_violated(state, plan, step, turn))
+        return Record((_violated(state, plan, step, turn),))
     retries = (state.config.guard or _DEFAULT).reasoning_retries
     return think(state, SOLO, "any" if len(plan.bad) <= retries else "isolated")
 

@@ -30,24 +30,25 @@ from surefoot.core.roles import ACTOR, THINKER
 from surefoot.core.state import State, Turn, subset
 from surefoot.core.view import LOOK_FIRST, fitting
 from surefoot.types.endings import Completed, CompletedPartial, Failed, Stopped
+from surefoot.types.events import RunEnded
 from surefoot.types.messages import ModelMessage, ModelRequest
-from surefoot.types.moves import End, Learn, Think
+from surefoot.types.moves import Record, Think
 from surefoot.types.reply import Parsed
 
 
-def speaker(state: State) -> Think | Learn | End:
+def speaker(state: State) -> Think | Record:
     """Who speaks next, or that it is over; a proposal on hand is not lost to a limit."""
     move = _next(state)
-    if not isinstance(move, End) or not (proposal := proposed(state)):
-        return move
-    ending = move.ending
     is_last = state.failure is not None and state.failure.want == "answer"
-    if isinstance(ending, Stopped) or (isinstance(ending, Failed) and is_last):
-        return End(CompletedPartial(proposal, ending.reason))
-    return move
+    match move:
+        case Record((RunEnded(Stopped() | Failed() as ending),)) if isinstance(ending, Stopped) or is_last:
+            proposal = proposed(state)
+            return Record((RunEnded(CompletedPartial(proposal, ending.reason)),)) if proposal else move
+        case _:
+            return move
 
 
-def _next(state: State) -> Think | Learn | End:
+def _next(state: State) -> Think | Record:
     """The first line that applies decides."""
     if state.failure is not None:
         return after_failure(state)
@@ -55,11 +56,11 @@ def _next(state: State) -> Think | Learn | End:
     if turn is None:
         return think(state, THINKER)
     if turn.outcome == "refused":
-        return End(Stopped("refused"))
+        return Record((RunEnded(Stopped("refused")),))
     return _after_thinker(state, turn) if turn.role == THINKER else _after_actor(state, turn)
 
 
-def _after_thinker(state: State, turn: Turn) -> Think | Learn | End:
+def _after_thinker(state: State, turn: Turn) -> Think | Record:
     instruction = turn.parsed.instruction
     if instruction is None:
         if state.speakers[THINKER].nudges_running > state.config.nudges:
@@ -68,15 +69,15 @@ def _after_thinker(state: State, turn: Turn) -> Think | Learn | End:
     if not instruction.done:
         return think(state, ACTOR)
     proposal = "" if instruction.text else proposed(state)  # one who still instructs has not confirmed it
-    return End(Completed(proposal)) if proposal else think(state, ACTOR, "answer")
+    return Record((RunEnded(Completed(proposal)),)) if proposal else think(state, ACTOR, "answer")
 
 
-def _after_actor(state: State, turn: Turn) -> Think | Learn | End:
+def _after_actor(state: State, turn: Turn) -> Think | Record:
     if turn.want == "answer":
         return _after_delivery(state, turn)
     proposal = proposal_of(turn)
     if proposal and state.config.early_deliverable == "accept":
-        return End(Completed(proposal))
+        return Record((RunEnded(Completed(proposal)),))
     if (end := given_up(state, ACTOR)) is not None:
         return end
     if turn.outcome == "answer" or proposal:
@@ -88,17 +89,17 @@ def _after_actor(state: State, turn: Turn) -> Think | Learn | End:
     return think(state, ACTOR, "no_calls" if steps + 1 == most else "any")
 
 
-def _after_delivery(state: State, turn: Turn) -> Think | Learn | End:
+def _after_delivery(state: State, turn: Turn) -> Think | Record:
     """The deliverable was asked for: because the Thinker said so, or because a limit is reached."""
     is_over = reached_limit(state) is not None
     text = joined(state, turn) if turn.outcome == "answer" or (is_over and has_other_shape(turn)) else ""
     if _is_done(state):
         if turn.outcome == "answer":
-            return End(Completed(text))
+            return Record((RunEnded(Completed(text)),))
         if (end := misshapen(state, ACTOR)) is not None:
             return end
         if turn.outcome == "cut" and state.speakers[ACTOR].cuts_running > state.config.continuations:
-            return End(CompletedPartial(joined(state, turn), "truncated"))
+            return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
         if state.speakers[ACTOR].nudges_running > state.config.nudges:
             return failed_to_read(state, ACTOR)
         return last_word(state, text) if is_over else given_up(state, ACTOR) or think(state, ACTOR, "answer")

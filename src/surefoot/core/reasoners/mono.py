@@ -21,12 +21,13 @@ from surefoot.core.reasoners.shown import request
 from surefoot.core.roles import SOLO
 from surefoot.core.state import State, Turn
 from surefoot.types.endings import Completed, CompletedPartial, Stopped
+from surefoot.types.events import RunEnded
 from surefoot.types.messages import ModelMessage, ModelRequest
-from surefoot.types.moves import End, Learn, Think
+from surefoot.types.moves import Record, Think
 from surefoot.types.reply import Parsed
 
 
-def speaker(state: State) -> Think | Learn | End:
+def speaker(state: State) -> Think | Record:
     """Who speaks next, or that it is over. The first line that applies decides."""
     if state.failure is not None:
         return after_failure(state)
@@ -38,13 +39,13 @@ def speaker(state: State) -> Think | Learn | End:
         text = joined(state, turn) if has_other_shape(turn) else _answer(state, turn)
         return last_word(state, text) if is_over else think(state, SOLO)
     if (ending := finished(turn)) is not None:
-        return End(ending)
+        return Record((RunEnded(ending),))
     if answer := _answer(state, turn):
-        return End(Completed(answer))
+        return Record((RunEnded(Completed(answer)),))
     if turn.outcome == "refused":
-        return End(Stopped("refused"))
+        return Record((RunEnded(Stopped("refused")),))
     if turn.outcome == "cut" and state.speakers[SOLO].cuts_running > state.config.continuations:
-        return End(CompletedPartial(joined(state, turn), "truncated"))
+        return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
     return misshapen(state, SOLO) or given_up(state, SOLO) or think(state, SOLO)
 
 

@@ -6,16 +6,17 @@ from surefoot.core.reasoners.reading import read_step
 from surefoot.core.reasoners.shown import request
 from surefoot.core.state import State
 from surefoot.types.endings import Completed, Failed
+from surefoot.types.events import RunEnded
 from surefoot.types.messages import ModelMessage, ModelRequest
-from surefoot.types.moves import End, Think
+from surefoot.types.moves import Record, Think
 from surefoot.types.reply import Parsed
 
 
-def speaker(state: State) -> End:
+def speaker(state: State) -> Record:
     """It is over as soon as every call of the reply has its result."""
     if state.turn is None:
-        return End(Failed("no_reply", "the run was to carry out the calls of a reply, and holds none"))
-    return End(Completed(""))
+        return Record((RunEnded(Failed("no_reply", "the run was to carry out the calls of a reply, and holds none")),))
+    return Record((RunEnded(Completed("")),))
 
 
 def view(state: State, think: Think) -> ModelRequest:

@@ -23,12 +23,13 @@ from surefoot.core.roles import SOLO
 from surefoot.core.running import isolated_request
 from surefoot.core.state import State, Turn
 from surefoot.types.endings import Completed, CompletedPartial, Ending, Stopped
+from surefoot.types.events import RunEnded
 from surefoot.types.messages import ModelMessage, ModelRequest
-from surefoot.types.moves import End, Learn, Think
+from surefoot.types.moves import Record, Think
 from surefoot.types.reply import Parsed
 
 
-def speaker(state: State) -> Think | Learn | End:
+def speaker(state: State) -> Think | Record:
     """Who speaks next, or that it is over. The first line that applies decides."""
     if state.failure is not None:
         return after_failure(state)
@@ -40,9 +41,9 @@ def speaker(state: State) -> Think | Learn | End:
         is_over = reached_limit(state) is not None
         return last_word(state, joined(state, turn) if has_words else "") if is_over else think(state, SOLO)
     if (answer := accepted_answer(state, turn)) is not None:
-        return End(answer)
+        return Record((RunEnded(answer),))
     if turn.outcome == "refused":
-        return End(Stopped("refused"))
+        return Record((RunEnded(Stopped("refused")),))
     return misshapen(state, SOLO) or given_up(state, SOLO) or think(state, SOLO)
 
 

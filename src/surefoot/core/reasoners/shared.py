@@ -13,17 +13,17 @@ from surefoot.core.reasoners.words import AMONG_WORDS
 from surefoot.core.roles import ROLES, SOLO
 from surefoot.core.state import State, Turn
 from surefoot.types.endings import Completed, CompletedPartial, Ending, Failed, Stopped
-from surefoot.types.events import Want
-from surefoot.types.moves import End, Learn, Think
+from surefoot.types.events import ModelTraitLearnt, RunEnded, Want
+from surefoot.types.moves import Record, Think
 
 LEAKS_UNTIL_LEARNT = 2
 MOST_OVERFLOWS = 2
 
 
-def think(state: State, role: str, want: Want = "any") -> Think | End:
+def think(state: State, role: str, want: Want = "any") -> Think | Record:
     """Another request, as far as the budget goes; the last one asks for what is known, of the role that answers."""
     if (limit := spent_limit(state)) is not None:
-        return End(Stopped(limit))
+        return Record((RunEnded(Stopped(limit)),))
     if state.turn is not None and limit_for(state, role) is not None:
         return Think(state.steps + 1, ROLES[state.reasoner][-1], "answer")
     if want == "any" and state.current_step_is_reasoning:
@@ -31,7 +31,7 @@ def think(state: State, role: str, want: Want = "any") -> Think | End:
     return Think(state.steps + 1, role, want)
 
 
-def after_failure(state: State) -> Think | End:
+def after_failure(state: State) -> Think | Record:
     """What follows when a model gave no reply: the same request once more where that may help, else the end."""
     failure = state.failure
     assert failure is not None  # noqa: S101  # asked only then
@@ -39,12 +39,12 @@ def after_failure(state: State) -> Think | End:
     if failure.kind == "context_overflow" and overflows <= MOST_OVERFLOWS and state.turn is not None:
         return think(state, failure.role, failure.want)
     if failure.kind == "refused":
-        return End(Stopped("refused"))
+        return Record((RunEnded(Stopped("refused")),))
     if (limit := spent_limit(state, reserve=True)) is not None:
         has_reserve = failure.want != "answer" and state.turn is not None  # the last word was not tried yet
-        return think(state, failure.role) if has_reserve else End(Stopped(limit))
+        return think(state, failure.role) if has_reserve else Record((RunEnded(Stopped(limit)),))
     named = failure.kind in ("auth", "bad_request", "context_overflow")
-    return End(Failed(failure.kind if named else "model_unavailable", failure.message))
+    return Record((RunEnded(Failed(failure.kind if named else "model_unavailable", failure.message)),))
 
 
 def finished(turn: Turn) -> Ending | None:
@@ -55,26 +55,26 @@ def finished(turn: Turn) -> Ending | None:
     return None
 
 
-def given_up(state: State, role: str) -> Learn | End | None:
+def given_up(state: State, role: str) -> Record | None:
     """What follows when a role's replies cannot be read any more: another way to speak to it, else the end."""
     if (learnt := _learnt(state, role)) is not None:
-        return learnt
+        return Record((learnt,))
     speaker = state.speakers[role]
     if speaker.faults_running >= state.config.parse_faults or speaker.empty_running >= state.config.empty_replies:
         return failed_to_read(state, role)
     return None
 
 
-def failed_to_read(state: State, role: str) -> End:
+def failed_to_read(state: State, role: str) -> Record:
     """The end of a run whose replies cannot be read; says whose."""
     named = "" if role == SOLO else f"{role}: "
-    return End(Failed("parse_failure", named + _unreadable(state, role)))
+    return Record((RunEnded(Failed("parse_failure", named + _unreadable(state, role))),))
 
 
-def last_word(state: State, text: str) -> End:
+def last_word(state: State, text: str) -> Record:
     """The end when the answer was asked for because of a limit."""
     limit = reached_limit(state) or "steps"
-    return End(CompletedPartial(text, limit) if text else Stopped(limit))
+    return Record((RunEnded(CompletedPartial(text, limit) if text else Stopped(limit)),))
 
 
 def has_other_shape(turn: Turn) -> bool:
@@ -82,11 +82,11 @@ def has_other_shape(turn: Turn) -> bool:
     return turn.parsed.error is not None and turn.parsed.error.kind == "invalid_output"
 
 
-def misshapen(state: State, role: str) -> End | None:
+def misshapen(state: State, role: str) -> Record | None:
     """The end of a run whose output does not fit its schema, once a correction was asked for in vain."""
     own = list(islice((turn for turn in reversed(state.turns) if turn.role == role), 2))  # the newest first
     is_second = len(own) > 1 and all(map(has_other_shape, own))
-    return End(CompletedPartial(said(own[0]).strip(), "schema")) if is_second else None
+    return Record((RunEnded(CompletedPartial(said(own[0]).strip(), "schema")),)) if is_second else None
 
 
 def said(turn: Turn) -> str:
@@ -111,22 +111,23 @@ def joined(state: State, turn: Turn) -> str:
     return "".join(reversed(pieces)).strip()
 
 
-def _learnt(state: State, role: str) -> Learn | None:
+def _learnt(state: State, role: str) -> ModelTraitLearnt | None:
     """What the role's replies so far have shown about its model (spec/react.md, section 2), if it is new."""
     speaker = state.speakers[role]
     mode = speaker.mode
+    alone = role if len(state.speakers) > 1 else ""
     if mode == "native" and speaker.leaks >= LEAKS_UNTIL_LEARNT and speaker.traits.get("native_tools") is None:
         evidence = f"{speaker.leaks} replies held calls as text although tools were sent"
-        return Learn(role, "native_tools", "leaks", evidence)
+        return ModelTraitLearnt(speaker.model, "native_tools", "leaks", evidence, alone)
     is_unread = speaker.faults_running >= state.config.parse_faults
     if not is_unread and speaker.empty_running < state.config.empty_replies:
         return None
     has_schema = speaker.traits.get("json_schema") == "yes"
     if mode == "native" and has_schema:
         value = "weak" if is_unread and _is_call(state.turn) else "mute"
-        return Learn(role, "native_tools", value, _unreadable(state, role))
+        return ModelTraitLearnt(speaker.model, "native_tools", value, _unreadable(state, role), alone)
     if mode == "text" and has_schema:
-        return Learn(role, "text_steps", "weak", _unreadable(state, role))
+        return ModelTraitLearnt(speaker.model, "text_steps", "weak", _unreadable(state, role), alone)
     return None
 
 

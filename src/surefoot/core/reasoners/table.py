@@ -8,14 +8,14 @@ from typing import Protocol
 from surefoot.core.reasoners import dual, mono, once, react
 from surefoot.core.state import State
 from surefoot.types.messages import ModelMessage, ModelRequest
-from surefoot.types.moves import End, Learn, Think
+from surefoot.types.moves import Record, Think
 from surefoot.types.reply import Parsed
 
 
 class Reasoner(Protocol):
     """A pure module that answers three questions; it keeps nothing. Source: spec/reasoners.md, section 5."""
 
-    def speaker(self, state: State) -> Think | Learn | End:
+    def speaker(self, state: State) -> Think | Record:
         """Who speaks next, and for what; or that it is over, and how. Asked only while nothing is open."""
         ...
 
