@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from random_plans import DiedError, Driver, Setting, World
 from surefoot.core.fingerprint import fingerprint
 from surefoot.core.fold import fold
-from surefoot.core.plan.dag import Planning
+from surefoot.core.plans import Planning
 from surefoot.core.replay import replay
 from surefoot.core.state import State
 from surefoot.testing.journals import check_comes_back

@@ -15,7 +15,7 @@ import pytest
 
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, SqliteJournal, tool
 from surefoot.core.fold import fold
-from surefoot.core.plan.dag import Planning
+from surefoot.core.plans import Planning
 from surefoot.core.replay import replay
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls

@@ -9,7 +9,7 @@ from typing import Literal
 from surefoot.core.moves import next_moves, standing
 from surefoot.core.owners import open_calls, owners
 from surefoot.core.parse.deliverable import Deliverable, parts_of
-from surefoot.core.plan.signing import signature
+from surefoot.core.plan.accept import signature
 from surefoot.core.roles import rounds
 from surefoot.core.state import Call, State
 from surefoot.core.summary import is_word

@@ -18,7 +18,7 @@ from surefoot.cli.live import PlanProgress
 from surefoot.cli.plan_svg import picture
 from surefoot.cli.plan_table import Row, plan_view, rows_of, table
 from surefoot.core.fold import fold
-from surefoot.core.plan.signing import PLAN
+from surefoot.core.plan.accept import PLAN
 from surefoot.core.state import EMPTY
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run

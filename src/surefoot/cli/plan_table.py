@@ -13,11 +13,10 @@ from surefoot.cli.lines import Line, Style, brief_output, brief_parameters, coun
 from surefoot.cli.plan_lines import edit_line, plan_lines
 from surefoot.cli.standing import READY, as_plain
 from surefoot.core.owners import open_calls, owner_of
-from surefoot.core.plan.dag import Planning, StepRecord
-from surefoot.core.plan.execution import execution_context
-from surefoot.core.plan.history import history
+from surefoot.core.phase import phase_of, status_of
+from surefoot.core.plan.history import execution_context, history
 from surefoot.core.plan.limits import turns_so_far
-from surefoot.core.plan.phase import phase_of, status_of
+from surefoot.core.plans import Planning, StepRecord
 from surefoot.core.state import Call, State
 from surefoot.run import Run
 from surefoot.types.decisions import Ask

@@ -10,7 +10,7 @@ from surefoot.agent import Agent
 from surefoot.cli.driving import Work
 from surefoot.cli.live import put, stderr
 from surefoot.cli.why import plan_question
-from surefoot.core.plan.signing import PLAN
+from surefoot.core.plan.accept import PLAN
 from surefoot.core.state import State
 from surefoot.run import Run
 from surefoot.runtime.hands import Watch

@@ -26,7 +26,7 @@ from surefoot.cli.standing import READY, closing, ending_lines, header, listing
 from surefoot.cli.why import question_of
 from surefoot.cli.why import why as why_lines
 from surefoot.core.fold import fold
-from surefoot.core.plan.signing import PLAN
+from surefoot.core.plan.accept import PLAN
 from surefoot.core.replay import replay as replayed
 from surefoot.core.state import EMPTY
 from surefoot.journal.sqlite import SqliteJournal

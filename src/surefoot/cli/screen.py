@@ -17,7 +17,7 @@ from surefoot.core.fold import fold
 from surefoot.core.gate.judge import asked_of
 from surefoot.core.moves import next_moves
 from surefoot.core.pager import READ_RESULT
-from surefoot.core.plan.phase import phase_of
+from surefoot.core.phase import phase_of
 from surefoot.core.roles import ACTOR, SOLO, TAGGED
 from surefoot.core.state import EMPTY, Call, State, Turn
 from surefoot.knowledge.prefetch.urls import redacted

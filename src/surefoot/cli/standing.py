@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, without_password, written
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.deliverable import PARTS
-from surefoot.core.plan.signing import PLAN
+from surefoot.core.plan.accept import PLAN
 from surefoot.core.roles import SOLO
 from surefoot.core.state import Call, State
 from surefoot.knowledge.prefetch.urls import redacted

@@ -17,7 +17,7 @@ from surefoot.core.gate.judge import asked_of
 from surefoot.core.gate.question import in_full, question
 from surefoot.core.gate.verdict import POLICIES
 from surefoot.core.owners import owner_of
-from surefoot.core.plan.signing import PLAN
+from surefoot.core.plan.accept import PLAN
 from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
 from surefoot.types.decisions import Ask

@@ -24,13 +24,12 @@ from surefoot.core.guarded import (
     with_start,
     with_verdict,
 )
-from surefoot.core.plan.folding import having_read, planning_of, with_plan
-from surefoot.core.plan.iterating import with_limit, with_tries
-from surefoot.core.plan.record import PlanRecord
-from surefoot.core.plan.resumed import forked as planning_forked
-from surefoot.core.plan.resumed import in_children
-from surefoot.core.plan.resumed import taken_up as planning_taken_up
-from surefoot.core.plan.steps import taken_up, with_step
+from surefoot.core.plan.child import in_children
+from surefoot.core.plan.child import taken_up as planning_taken_up
+from surefoot.core.plan.fold import having_read, planning_of, with_plan
+from surefoot.core.plan.limits import with_limit, with_tries
+from surefoot.core.plan.steps import retried, with_step
+from surefoot.core.plans import PlanRecord
 from surefoot.core.reasoners.shown import fit_of
 from surefoot.core.repeats import having_told, known_after, result_of
 from surefoot.core.replied import calls_of, outcome_of
@@ -169,7 +168,7 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
         speakers={role: goes_on(kept, event.speakers.get(role)) for role, kept in state.speakers.items()},
         config=replace(event.config, guard=guard_of(state, event.config)) if event.config else state.config,
         failure=None,
-        plan=taken_up(state.plan),
+        plan=retried(state.plan),
         planning=planning_taken_up(
             state.planning, event.config or state.config, event.speakers, has_ended=state.ending is not None
         ),
@@ -181,7 +180,8 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
     if isinstance(event, RunForked):
         taken = forked(taken)
         if taken.planning is not None:
-            taken = changed(taken, planning=planning_forked(taken.planning, forked, taken.run_id))
+            own = in_children(taken.planning, lambda child: changed(forked(child), run_id=event.run_id))
+            taken = changed(taken, planning=changed(own, signed=0))  # the signature was for the other run
     if event.effects:
         taken = with_effects(taken, event.effects)
         if taken.planning is not None:

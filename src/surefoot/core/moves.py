@@ -20,8 +20,8 @@ second engine: an interrupted call is simply a call that was started, has not en
     references to be fetched      → find them; once their calls have ended, lay out what came of them
     a directory not known yet     → read its conventions
     a limit of progress reached   → put it on record; then end, or wait for a person, if that is the action
-    a plan that repairs itself    → what it asks for next (`core/plan/schedule.py`)
-    a plan was given              → its next step, or what the running one asks for (`core/plan/table.py`)
+    a plan that repairs itself    → what it asks for next (`core/plan/next.py`)
+    a plan was given              → its next step, or what the running one asks for (`core/plan/steps.py`)
     otherwise                     → the reasoner says who speaks next, or that it is over
     a step with tools is next     → where that is speculated about, first what `core/gate/speculation.py` asks for
 """
@@ -47,8 +47,9 @@ from surefoot.core.gate.judge import (
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.speculation import before_thinking
 from surefoot.core.guarded import unread
-from surefoot.core.plan.schedule import Rows, held_up, in_step, plan_moves
-from surefoot.core.plan.table import step_move
+from surefoot.core.plan.child import in_step
+from surefoot.core.plan.next import Rows, held_up, plan_moves
+from surefoot.core.plan.steps import step_move
 from surefoot.core.reasoners.dual import proposed
 from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.repeats import answered_by, is_unsure
@@ -252,10 +253,9 @@ def announce(move: Move, state: State) -> tuple[Event, ...]:
             return (CallStarted(call_id, attempt=(call.attempts if call else 0) + 1),)
         case Record(events):
             return events
-        case Within(step_id, attempt, inner):
+        case Within(step_id, _, inner):
             child = state.planning.children.get(step_id) if state.planning is not None else None
-            told = announce(inner, child) if child is not None else ()
-            return tuple(in_step(step_id, attempt, event) for event in told)
+            return () if child is None else tuple(in_step(child, event) for event in announce(inner, child))
         case Think() | Probe() | Find() | Hydrate() | ReadConventions() | MakeAnchor() | Sanitise() | JudgeCall():
             return ()
         case Shortlist() | Propose() | Wait() | Evaluate() | Hypothesise() | Commit():

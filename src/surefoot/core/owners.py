@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from surefoot.core.plan.child import with_whole
-from surefoot.core.plan.schedule import in_step
+from surefoot.core.plan.child import in_step, with_whole
 from surefoot.core.state import Call, State
 from surefoot.types.dataclass import dataclass
 from surefoot.types.events import Event
@@ -23,7 +22,7 @@ class Owner:
         """Events of this state as the run has them on record."""
         if not self.step_id:
             return tuple(events)
-        return tuple(in_step(self.step_id, self.attempt, event) for event in events)
+        return tuple(in_step(self.state, event) for event in events)
 
 
 def owners(state: State) -> Iterator[Owner]:

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from surefoot.core.fold import PROBE, fold
 from surefoot.core.moves import announce, next_moves
 from surefoot.core.plan.child import with_whole
-from surefoot.core.plan.schedule import in_step
 from surefoot.core.reasoners.table import read
 from surefoot.core.state import EMPTY, State
 from surefoot.types.dataclass import dataclass, replace
@@ -206,7 +205,7 @@ def _inside_again(state: State, event: InStep, under_way: frozenset[Move]) -> tu
     mine = {move.move: move for move in under_way if isinstance(move, Within) and move.step_id == event.step_id}
     got, left = _again(with_whole(child, state), event.event, frozenset(mine), [])
     under_way -= {move for inner, move in mine.items() if inner not in left}
-    return (in_step(event.step_id, event.attempt, got) if got is not None else None), under_way
+    return (replace(event, event=got) if got is not None else None), under_way  # pyright: ignore[reportArgumentType]  # of a step
 
 
 def came_of(event: Event, move: Move) -> bool:

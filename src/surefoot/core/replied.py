@@ -9,6 +9,9 @@ from surefoot.core.pager import READ_RESULT
 from surefoot.core.running import tools_now
 from surefoot.core.state import Call, Outcome, State
 from surefoot.types.events import ModelReplied
+from surefoot.types.messages import ModelMessage, NativeCall
+from surefoot.types.plan import PlanStep
+from surefoot.types.reply import Parsed, ParsedCall
 
 _WITH_CALLS = ("any", "reasoning")
 """What was asked for in a reply whose calls are answered, each by its id."""
@@ -85,3 +88,9 @@ def calls_of(state: State, event: ModelReplied) -> tuple[tuple[Call, ...], Mappi
     if event.parsed.errors:
         found.sort(key=lambda call: call.position)
     return tuple(found), ids
+
+
+def spoken_call(step: PlanStep, wire_id: str = "") -> tuple[ModelMessage, Parsed]:
+    """The call of a tool step as a model would have made it."""
+    message = ModelMessage("assistant", calls=(NativeCall(wire_id, step.tool_id, step.parameters),))
+    return message, Parsed((ParsedCall(0, step.tool_id, step.parameters),), format="native")

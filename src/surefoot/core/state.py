@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.history import History, Lookup
-from surefoot.core.plan.dag import Planning
-from surefoot.core.plan.record import PlanRecord
+from surefoot.core.plans import Planning, PlanRecord
 from surefoot.core.stuck import NO_STEPS, Steps
 from surefoot.core.text import json_text
 from surefoot.core.trail import NO_TRAIL, Trail, call_digest
@@ -49,7 +48,7 @@ _LONGEST_STEP = 9
 MOST_ATTEMPTS = 3
 """Attempts of one call after which only a person lets it run again: it may be what ends the process each time."""
 
-Record = TypeVar("Record", "Call", "Turn", "SpeakerState", "State")
+Record = TypeVar("Record", "Call", "Turn", "SpeakerState", "State", Planning)
 
 
 def changed(record: Record, **changes: object) -> Record:

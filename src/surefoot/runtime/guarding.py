@@ -15,7 +15,7 @@ from surefoot.core.gate.sources import endorsed_by
 from surefoot.core.gate.words import read_words
 from surefoot.core.guarded import guard_of, words_of
 from surefoot.core.owners import open_calls
-from surefoot.core.plan.signing import PLAN
+from surefoot.core.plan.accept import PLAN
 from surefoot.core.state import Call, State
 from surefoot.runtime.act import call_key
 from surefoot.runtime.stages import stage_templates

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.validate import validate
+from surefoot.core.plan.accept import plan_given as decide
 from surefoot.core.plan.child import WORDS
-from surefoot.core.plan.dag import Planning
-from surefoot.core.plan.folding import planning_of
-from surefoot.core.plan.planned import plan_given as decide
-from surefoot.core.plan.wording import fault_words
+from surefoot.core.plan.fold import planning_of
+from surefoot.core.plan.words import fault_words
+from surefoot.core.plans import Planning
 from surefoot.core.running import ISOLATED, PROMPT_OF
 from surefoot.core.state import EMPTY, changed
 from surefoot.core.text import json_text

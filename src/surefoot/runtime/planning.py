@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from surefoot.core.plan.child import with_whole
-from surefoot.core.plan.dag import Planning
-from surefoot.core.plan.execution import execution_context
+from surefoot.core.plan.choose import index_of, queries_of, shortlisted
+from surefoot.core.plan.history import execution_context
 from surefoot.core.plan.requests import prompt_for
-from surefoot.core.plan.shortlisting import index_of, queries_of, shortlisted
+from surefoot.core.plans import Planning
 from surefoot.core.roles import PLANNER, SOLO
 from surefoot.core.select.shortlist import CANDIDATES, Hit, blended, meanings, ranked
 from surefoot.core.state import State

@@ -14,9 +14,9 @@ from typing import cast
 from surefoot.core.fold import fold
 from surefoot.core.given_up import given_up
 from surefoot.core.moves import announce, next_moves, standing
-from surefoot.core.plan.choosing import short
-from surefoot.core.plan.dag import Planning, StepRecord
-from surefoot.core.plan.phase import status_of
+from surefoot.core.phase import status_of
+from surefoot.core.plan.choose import short
+from surefoot.core.plans import Planning, StepRecord
 from surefoot.core.state import EMPTY, Call, State
 from surefoot.core.text import json_text
 from surefoot.types.config import LoopConfig

@@ -18,7 +18,7 @@ from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.stages import judge_prompt
 from surefoot.core.gate.verdict import judged
 from surefoot.core.gate.words import read_words
-from surefoot.core.plan.record import PlanRecord
+from surefoot.core.plans import PlanRecord
 from surefoot.core.reasoners.shown import request
 from surefoot.core.running import guidance, isolated_request
 from surefoot.core.state import Call, State, changed

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from surefoot.core.plan.dag import Escalation, Planning, Shortlist, StepRecord, changed, laid_out
-from surefoot.core.state import EMPTY, SpeakerState, State
-from surefoot.core.state import changed as changed_state
+from surefoot.core.plan.edits import laid_out
+from surefoot.core.plans import Escalation, Planning, Shortlist, StepRecord
+from surefoot.core.state import EMPTY, SpeakerState, State, changed
 from surefoot.types.events import Attachment, Task
 from surefoot.types.plan import PlanStep, StepError, StepErrorClass, StepExecutionResult, StepStatus
 from surefoot.types.plan_events import ProposalRefused, RunReflected, StepReflected
@@ -66,7 +66,7 @@ SMALL = PlanConfig(history_max_tokens=1500, chapter_max_chars=240)
 def state_of(task: Task = TASK, tools: Catalogue = TOOLS, *, is_small: bool = False, **more: object) -> State:
     traits = {"optional_arguments": "no"} if is_small else {}
     speaker = SpeakerState("m", "schema", "schema", traits)
-    return changed_state(
+    return changed(
         EMPTY, run_id="r1", task=task, tools=tools, offered=tools, reasoner="plan", speakers={"solo": speaker}, **more
     )
 

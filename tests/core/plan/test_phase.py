@@ -9,7 +9,7 @@ import pytest
 
 from surefoot.agent import Agent
 from surefoot.core.fold import fold
-from surefoot.core.plan.phase import RunPhase, phase_of, status_of
+from surefoot.core.phase import RunPhase, phase_of, status_of
 from surefoot.core.state import EMPTY, State
 from surefoot.run import Run
 from surefoot.testing.models import ScriptedModel, calls

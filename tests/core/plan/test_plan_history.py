@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from plan_world import REFLECTION, STEPS, done, escalated, failed, planning_of, replanning, state_of, step_failed
 
-from surefoot.core.plan.dag import Planning, StepRecord, changed
-from surefoot.core.plan.history import history
-from surefoot.core.plan.statistics import statistics
+from surefoot.core.plan.history import history, statistics
+from surefoot.core.plans import Planning, StepRecord
+from surefoot.core.state import changed
 from surefoot.core.window import text_tokens
 from surefoot.types.plan import PlanStep
 from surefoot.types.plan_events import PlanEdited, ProposalRefused, RunReflected

@@ -16,16 +16,16 @@ from plan_world import STEPS, TOOLS, decomposing, escalated, failed, planning_of
 from surefoot import Agent, LoopConfig, MemoryJournal, tool
 from surefoot.core.fingerprint import call_fingerprint, fingerprint
 from surefoot.core.fold import fold
-from surefoot.core.plan.accept import MOST_FAULTS, draft_faults, listed
-from surefoot.core.plan.choosing import selection_given
-from surefoot.core.plan.dag import Escalation, Planning, StepRecord, changed
+from surefoot.core.plan.accept import MOST_FAULTS, draft_faults, listed, plan_given
+from surefoot.core.plan.choose import selection_given
 from surefoot.core.plan.edits import edit_of
-from surefoot.core.plan.planned import plan_given
-from surefoot.core.plan.reading import DECIDING, LONGEST_ID, decision_in, draft_of, object_of
-from surefoot.core.plan.reflecting import run_reflected
+from surefoot.core.plan.forms import DECIDING, LONGEST_ID, decision_in, draft_of, object_of
+from surefoot.core.plan.reflect import run_reflected
 from surefoot.core.plan.requests import prompt_for
 from surefoot.core.plan.schemas import schema_for
+from surefoot.core.plans import Escalation, Planning, StepRecord
 from surefoot.core.replay import replay
+from surefoot.core.state import changed
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.tools.call import ToolFailed

@@ -24,11 +24,12 @@ from plan_world import (
 )
 
 from surefoot.core.parse.validate import validate
-from surefoot.core.plan.dag import Planning, StepRecord, changed
-from surefoot.core.plan.reading import object_in
+from surefoot.core.plan.forms import object_in
 from surefoot.core.plan.requests import prompt_for
 from surefoot.core.plan.schemas import MOST_BRANCHES, MOST_IDS, Schema, schema_for
-from surefoot.models.grammar import grammar_schema, is_strict
+from surefoot.core.plans import Planning, StepRecord
+from surefoot.core.state import changed
+from surefoot.models.grammar import grammar_schema
 from surefoot.models.json_edge import mapping
 from surefoot.prompts.load import template
 from surefoot.types.planning import ProposalKind

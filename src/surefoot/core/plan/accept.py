@@ -1,6 +1,8 @@
-"""R1: a plan is accepted whole or refused whole, and all that is wrong with it is said at once.
+"""R1: a plan, or a repair of one, is accepted whole or refused whole, and all that is wrong with it is said at once.
 
-Source: spec/planning.md, section 4.
+What somebody proposes who has read untrusted text may narrow the plan and not widen it: a step that goes beyond the
+user's words is marked, and a person is asked about each of its calls. Where a person signs plans, that is asked here
+too. Source: spec/planning.md, sections 4, 7, 12 and 13.
 """
 
 from __future__ import annotations
@@ -8,35 +10,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, assert_never
+from itertools import cycle
+from typing import Literal, TypeVar
 
 from surefoot.core.fingerprint import call_fingerprint
-from surefoot.core.plan.arguments import arguments_of, checked
-from surefoot.core.plan.dag import Planning, StepRecord, transitive
-from surefoot.core.plan.reading import DraftStep
-from surefoot.core.plan.references import UnresolvedError, references_in
+from surefoot.core.gate.effects import guess
+from surefoot.core.plan.edits import applied, laid_out, remedied, replanned, superseded_by
+from surefoot.core.plan.forms import PLAN as PLAN_FORM
+from surefoot.core.plan.forms import DraftStep, Object, draft_of, list_of, object_of, read_form, remediation_of, text_of
+from surefoot.core.plan.references import UnresolvedError, arguments_of, checked, references_in
+from surefoot.core.plans import Planning, StepRecord
+from surefoot.core.state import Call, State, changed
+from surefoot.types.decisions import Ask
 from surefoot.types.plan import PlanStep
-from surefoot.types.planning import (
-    RESERVED_IDS,
-    Add,
-    Mark,
-    Operation,
-    Reopen,
-    SetDependencies,
-    SetParameters,
-    Skip,
-    Supersede,
-)
+from surefoot.types.plan_events import PlanEdited, PlanMade, ProposalRefused
+from surefoot.types.planning import RESERVED_IDS, Add, Mark, Operation, Plan, SetParameters
+from surefoot.types.reflection import AddRemediationSteps, RemediationStep, ReplanningStrategy
 from surefoot.types.tools import Catalogue, ToolSpec
-
-Forbids = Callable[[ToolSpec], bool]
-"""Whether the user's words forbid a tool whatever it is called with."""
 
 MOST_FAULTS = 20
 """Faults that a refusal lists; of further ones it tells the number."""
 
 LONGEST_FAULT = 200
 """Characters of one fault that a refusal keeps."""
+
+PLAN = "plan"
+"""What the question about a plan is called, where those about calls have the id of the call."""
+
+T = TypeVar("T")
 
 
 def listed(faults: Sequence[str]) -> str:
@@ -47,28 +48,130 @@ def listed(faults: Sequence[str]) -> str:
     return ";".join(shown)
 
 
+# ------------------------------------------------------------------ plans and repairs
+
+
+def plan_given(state: State, planning: Planning, given: Object, *, by: str) -> PlanMade | PlanEdited | ProposalRefused:
+    """What follows from a proposed plan. `by` is who proposes it: a developer's plan is not held to what was read."""
+    strategy = planning.strategy.strategy if planning.strategy is not None else None
+    if strategy is not None:
+        return _replanned(state, planning, given, strategy)
+    draft = draft_of(given.get("steps"))
+    steps = tuple(one.step for one in draft if one.step is not None)
+    empty = changed(planning, steps={}, order=(), ready=(), dependents={}, places={})
+    faults = draft_faults(empty, draft, state.tools)
+    if len(draft) <= planning.config.max_steps:
+        faults += _open_faults(state, empty, draft, (), steps)
+    if faults:
+        return _refused(faults)
+    is_developers = by == "developer"
+    return PlanMade(
+        read_form(
+            Plan,
+            PLAN_FORM,
+            given,
+            steps=steps if is_developers else tuple(marked(state, planning, step) for step in steps),
+            version=1 + len(planning.noted),
+            trust="trusted" if is_developers else planning.words_trust,
+        )
+    )
+
+
+def _replanned(
+    state: State, planning: Planning, given: Object, strategy: ReplanningStrategy
+) -> PlanEdited | ProposalRefused:
+    draft = draft_of(given.get("steps"))
+    faults = draft_faults(planning, draft, state.tools)
+    suggested = strategy.suggestions if isinstance(strategy, AddRemediationSteps) else ()
+    put_in = [one for one in suggested if isinstance(one, RemediationStep)]
+    if len(put_in) + len(draft) > planning.config.max_steps:
+        return _refused(["too_many_steps"])
+    if isinstance(strategy, AddRemediationSteps):
+        drafted = [remediation_of(object_of(one)) for one in list_of(given.get("steps"))]
+        edit = remedied(planning, [*put_in, *(one for one in drafted if isinstance(one, RemediationStep))])
+        operations = edit.operations
+        faults += [one for one in edit.faults if one not in faults]
+        faults += [one for one in repeated(planning, operations, state.tools) if one not in faults]
+    else:
+        steps = [one.step for one in draft if one.step is not None]
+        operations = replanned(planning, strategy, steps)
+        faults += dropped(planning, superseded_by(planning, strategy), steps)
+    faults += _open_faults(state, planning, draft, operations, ())
+    if faults:
+        return _refused(faults)
+    return edited(state, planning, strategy, operations, description=text_of(given.get("description")))
+
+
+def _refused(faults: Sequence[str]) -> ProposalRefused:
+    return ProposalRefused("decompose", "invalid_plan", listed(faults))
+
+
+def edited(
+    state: State,
+    planning: Planning,
+    strategy: ReplanningStrategy,
+    operations: Sequence[Operation],
+    description: str = "",
+) -> PlanEdited:
+    """The edit as it is put on record, with what goes beyond the user's words marked."""
+    made: list[Operation] = []
+    for one in operations:
+        made.append(replace(one, step=marked(state, planning, one.step)) if isinstance(one, Add) else one)
+        record = planning.steps.get(one.step_id) if isinstance(one, SetParameters) else None
+        if record is not None and not record.step.unanchored and marked(state, planning, record.step).unanchored:
+            made.append(Mark(record.step.step_id))
+    return PlanEdited(planning.version, planning.version + 1, strategy, tuple(made), description=description)
+
+
+def edit_faults(state: State, planning: Planning, operations: Sequence[Operation]) -> list[str]:
+    """What is wrong with the plan that an edit would make."""
+    return [*repeated(planning, operations, state.tools), *_open_faults(state, planning, (), operations, ())]
+
+
+def marked(state: State, planning: Planning, step: PlanStep) -> PlanStep:
+    """A step as its proposer may have it."""
+    if not planning.has_read:
+        return step
+    names = (step.tool_id, *step.allowed_tools)
+    if step.kind == "agent" and not step.allowed_tools:
+        names = planning.selected or ()
+    specs = [spec for name in names if (spec := state.tools.get(name)) is not None]
+    return replace(step, unanchored=True) if any(_is_beyond(state, planning, spec) for spec in specs) else step
+
+
+def _is_beyond(state: State, planning: Planning, spec: ToolSpec) -> bool:
+    """Whether a tool does what the user's words do not ask for, or came in only after untrusted text was read."""
+    if spec.effect == "read" and not spec.egress:
+        return False
+    if state.gate is not None:
+        known = state.gate.known
+        effect = guess(spec, known.config.guess).effect
+        if effect is None or effect not in known.words.anchor.effects_asked:
+            return True
+    return spec.name in planning.late_tools
+
+
+# ------------------------------------------------------------------ a draft by itself
+
+
 def draft_faults(planning: Planning, draft: Sequence[DraftStep], tools: Catalogue) -> list[str]:
     """What is wrong with a draft by itself, and against what was done before; of one too large no more than that."""
-    found: list[str] = []
     if len(draft) > planning.config.max_steps:
-        found.append("too_many_steps")
-        return found
+        return ["too_many_steps"]
     counts = Counter(one.step_id for one in draft)
-    found += [f"duplicate_step_id:{name}" for name, times in counts.items() if times > 1]
+    found = [f"duplicate_step_id:{name}" for name, times in counts.items() if times > 1]
     for one in draft:
         if one.step_id in planning.steps:
             found.append(f"duplicate_step_id:{one.step_id}")
         if one.step_id in RESERVED_IDS:
             found.append(f"reserved_step_id:{one.step_id}")
         if one.step is not None:
-            found += repeats(planning, one.step, tools)
-    if not draft:
-        found.append("empty_plan")
-    return found
+            found += _repeats(planning, one.step, tools)
+    return found if draft else ["empty_plan"]
 
 
-def repeats(planning: Planning, step: PlanStep, tools: Catalogue) -> list[str]:
-    """Whether a call whose parameters are all given was made before: with an effect, or in vain."""
+def _repeats(planning: Planning, step: PlanStep, tools: Catalogue) -> list[str]:
+    """Whether a call whose parameters are all given was made before: with an effect, or without success."""
     if step.kind != "tool" or references_in(step.parameters):
         return []
     before = made_before(planning, tools, step.tool_id, step.parameters)
@@ -81,18 +184,13 @@ def repeated(planning: Planning, operations: Iterable[Operation], tools: Catalog
     """Which calls that an edit gives were made before. What a step was to do anyway is not given by the edit."""
     given: dict[str, PlanStep] = {}
     for one in operations:
-        match one:
-            case Add(step):
-                given[step.step_id] = step
-            case SetParameters(name, parameters):
-                step = given.get(name) or planning.steps[name].step
-                if name in given or parameters != step.parameters:
-                    given[name] = replace(step, parameters=parameters)
-            case Supersede() | Skip() | SetDependencies() | Reopen() | Mark():
-                pass
-            case _:
-                assert_never(one)
-    return [fault for step in given.values() for fault in repeats(planning, step, tools)]
+        if isinstance(one, Add):
+            given[one.step.step_id] = one.step
+        elif isinstance(one, SetParameters):
+            step = given.get(one.step_id) or planning.steps[one.step_id].step
+            if one.step_id in given or one.parameters != step.parameters:
+                given[one.step_id] = replace(step, parameters=one.parameters)
+    return [fault for step in given.values() for fault in _repeats(planning, step, tools)]
 
 
 def made_before(
@@ -108,24 +206,16 @@ def made_before(
     except UnresolvedError:
         return frozenset()
     mark = call_fingerprint(tool_id, arguments, tools.get(tool_id))
+    calls = (call for child in planning.children.values() for call in child.calls)
+    begun = (one for one in calls if one.is_open and not one.is_waiting and one.spec and not one.spec.may_repeat)
     found: set[Literal["failed", "completed"]] = set()
-    if mark in planning.completed_effects or mark in _being_made(planning):
+    if mark in planning.completed_effects or any(
+        mark == call_fingerprint(one.name, one.arguments, one.spec) for one in begun
+    ):
         found.add("completed")
     if mark in planning.failed_calls:
         found.add("failed")
     return frozenset(found)
-
-
-def _being_made(planning: Planning) -> frozenset[str]:
-    """The calls with an effect that have begun and have not ended, so that nobody knows yet what comes of them."""
-    begun = (
-        call for child in planning.children.values() for call in child.calls if call.is_open and not call.is_waiting
-    )
-    return frozenset(
-        call_fingerprint(one.name, one.arguments, one.spec)
-        for one in begun
-        if one.spec is not None and not one.spec.may_repeat
-    )
 
 
 def dropped(planning: Planning, superseded: Iterable[str], added: Iterable[PlanStep]) -> list[str]:
@@ -134,58 +224,95 @@ def dropped(planning: Planning, superseded: Iterable[str], added: Iterable[PlanS
     return [] if any(step.must_succeed for step in added) else [f"must_succeed_dropped:{name}" for name in out]
 
 
+# ------------------------------------------------------------------ the plan that it would make
+
+
+def _open_faults(
+    state: State,
+    planning: Planning,
+    draft: Sequence[DraftStep],
+    operations: Sequence[Operation],
+    steps: Sequence[PlanStep],
+) -> list[str]:
+    """The faults of the open steps, tried on a copy: with an edit made, or with the steps of a first plan.
+
+    Of steps that share an id each is tried in its turn, so that none hides what is wrong with another.
+    """
+    found: list[str] = []
+    for some in _each_once(operations, lambda one: one.step.step_id if isinstance(one, Add) else str(id(one))):
+        for tried in _each_once(steps, lambda one: one.step_id):
+            before = frozenset(found)
+            found += [one for one in _faults_of(state, planning, draft, some, tried) if one not in before]
+    return found
+
+
+def _each_once(items: Sequence[T], name: Callable[[T], str]) -> list[list[T]]:
+    """The items so that no name comes twice, as often as it takes for each to be among them."""
+    same: dict[str, list[T]] = {}
+    for one in items:
+        same.setdefault(name(one), []).append(one)
+    most = max(map(len, same.values()), default=1)
+    return [[some[min(at, len(some) - 1)] for some in same.values()] for at in range(most)]
+
+
+def _faults_of(
+    state: State,
+    planning: Planning,
+    draft: Sequence[DraftStep],
+    operations: Sequence[Operation],
+    steps: Sequence[PlanStep],
+) -> list[str]:
+    unreadable = [one.step_id for one in draft if one.step is None and one.step_id not in planning.steps]
+    tried = applied(planning, operations, 1, "") if operations else planning
+    if steps or unreadable:
+        stand_in = (StepRecord(PlanStep("unreadable", kind="reasoning", instruction=name)) for name in unreadable)
+        new = {**{step.step_id: StepRecord(step) for step in steps}, **dict(zip(unreadable, stand_in, strict=True))}
+        records = {**tried.steps, **new}
+        drafted = [] if operations else [one.step_id for one in draft if one.step_id in records]
+        tried = laid_out(tried, records, dict.fromkeys((*tried.order, *drafted, *new)))
+    return open_faults(tried, state.tools, _forbids(state), frozenset(unreadable))
+
+
 def open_faults(
-    planning: Planning, tools: Catalogue, forbids: Forbids, unreadable: frozenset[str] = frozenset()
+    planning: Planning,
+    tools: Catalogue,
+    forbids: Callable[[ToolSpec], bool],
+    unreadable: frozenset[str] = frozenset(),
 ) -> list[str]:
     """What is wrong with the steps that are still to be done, in plan order. `planning` is the copy that is tried.
 
-    `unreadable` are the steps whose fields do not fit their kind; what stands for them has no more than their id.
+    `forbids` says whether the user's words forbid a tool whatever it is called with. `unreadable` are the steps whose
+    fields do not fit their kind; what stands for them has no more than their id.
     """
     live = {name: planning.steps[name].step for name in planning.live}
-    above, circular = _ancestors(live)
-    bit = {name: 1 << at for at, name in enumerate(live)}
+    bit, above = _above(live)
     selected = frozenset(planning.selected) if planning.selected is not None else frozenset(tools.names)
     found: list[str] = []
     for name, step in live.items():
         if not planning.steps[name].is_open:
             continue
-        if name not in unreadable:
-            found += _tool_faults(step, tools, selected, forbids)
+        for tool_id in () if name in unreadable else (step.tool_id,) if step.kind == "tool" else step.allowed_tools:
+            spec = tools.get(tool_id)
+            if spec is None:
+                found.append(f"unknown_tool:{name}:{tool_id}")
+            elif tool_id not in selected:
+                found.append(f"tool_not_selected:{name}:{tool_id}")
+            elif forbids(spec):
+                found.append(f"outside_intent:{name}:{tool_id}")
         found += [f"unknown_dependency:{name}:{needed}" for needed in step.dependencies if needed not in live]
-        if name in circular:
+        if above[name] & bit[name]:
             found.append(f"cycle:{name}")
-        used = references_in(step.parameters)
-        mask = above[name]
-        found += [
-            f"reference_not_a_dependency:{name}:{one.step_id}"
-            for one in used
-            if one.step_id not in live or not mask & bit[one.step_id]
-        ]
+        used = [one.step_id for one in references_in(step.parameters)]
+        found += [f"reference_not_a_dependency:{name}:{one}" for one in used if not above[name] & bit.get(one, 0)]
         if name in unreadable:
             found.append(f"bad_kind:{name}")
-        elif step.kind == "tool":
+        elif step.kind == "tool" and tools.get(step.tool_id) is not None:
             found += _parameter_faults(step, tools)
-    return found
-
-
-def _tool_faults(step: PlanStep, tools: Catalogue, selected: frozenset[str], forbids: Forbids) -> list[str]:
-    found: list[str] = []
-    for tool_id in (step.tool_id,) if step.kind == "tool" else step.allowed_tools:
-        spec = tools.get(tool_id)
-        if spec is None:
-            found.append(f"unknown_tool:{step.step_id}:{tool_id}")
-        elif tool_id not in selected:
-            found.append(f"tool_not_selected:{step.step_id}:{tool_id}")
-        elif forbids(spec):
-            found.append(f"outside_intent:{step.step_id}:{tool_id}")
     return found
 
 
 def _parameter_faults(step: PlanStep, tools: Catalogue) -> list[str]:
     """What of the parameters does not fit the tool, as far as that is known before references have values."""
-    spec = tools.get(step.tool_id)
-    if spec is None:
-        return []
     errors = checked(tools, step.tool_id, step.parameters).errors
     later = tuple(name for name, value in step.parameters.items() if references_in(value)) if errors else ()
     below = tuple(f"{name}{sign}" for name in later for sign in ".[")
@@ -193,36 +320,52 @@ def _parameter_faults(step: PlanStep, tools: Catalogue) -> list[str]:
     return [f"bad_parameters:{step.step_id}:{one.path or '/'}" for one in known if not one.path.startswith(below)]
 
 
-def _ancestors(live: Mapping[str, PlanStep]) -> tuple[dict[str, int], frozenset[str]]:
-    """For each step all that it depends on, as bits by its place; and the steps that depend on themselves."""
+def _above(live: Mapping[str, PlanStep]) -> tuple[dict[str, int], dict[str, int]]:
+    """The bit of each step, and those of all that it depends on, directly or not; in a circle it depends on itself."""
     bit = {name: 1 << at for at, name in enumerate(live)}
-    below: dict[str, list[str]] = {}
-    unmet: dict[str, int] = {}
-    for name, step in live.items():
-        needs = [needed for needed in dict.fromkeys(step.dependencies) if needed in live]
-        unmet[name] = len(needs)
-        for needed in needs:
-            below.setdefault(needed, []).append(name)
     masks = dict.fromkeys(live, 0)
-    ready = [name for name, count in unmet.items() if not count]
-    while ready:
-        name = ready.pop()
-        mask = masks[name] | bit[name]
-        for waiting in below.get(name, ()):
-            masks[waiting] |= mask
-            unmet[waiting] -= 1
-            if not unmet[waiting]:
-                ready.append(waiting)
-    circular: set[str] = set()
-    for name, count in unmet.items():
-        if count:
-            found = transitive(live, name)
-            masks[name] = sum(bit[one] for one in found if one in bit)
-            if name in found:
-                circular.add(name)
-    return masks, frozenset(circular)
+    for names in cycle((tuple(live), tuple(live)[::-1])):  # in plan order one pass nearly always does
+        before = dict(masks)
+        for name in names:
+            for needed in live[name].dependencies:
+                if needed in bit:
+                    masks[name] |= bit[needed] | masks[needed]
+        if masks == before:
+            break
+    return bit, masks
 
 
-def placeholder(step_id: str) -> StepRecord:
-    """What stands for a step that cannot be read, so that the others are checked as they would be beside it."""
-    return StepRecord(PlanStep("unreadable", kind="reasoning", instruction=step_id))
+def _forbids(state: State) -> Callable[[ToolSpec], bool]:
+    """Whether the user's words forbid a tool whatever it is called with; nobody forbids anything without a gate."""
+    gate = state.gate
+    if gate is None or gate.known.config.mode != "enforce":
+        return lambda _: False
+    limits = [one for one in gate.known.words.anchor.constraints.constraints if one.constraint_type == "forbid"]
+    whole = [one.condition for one in limits if not (one.condition.target or one.condition.forbidden_targets)]
+    effects = {one.effect for one in whole if one.effect and not one.except_targets and not one.tool_name}
+    names = {one.tool_name for one in whole if one.tool_name and not one.except_targets}
+    config = gate.known.config
+    return lambda spec: spec.name in names or guess(spec, config.guess).effect in effects
+
+
+# ------------------------------------------------------------------ a person signs
+
+
+def is_unsigned(planning: Planning | None) -> bool:
+    """Whether a plan waits for its signature."""
+    is_running = planning is not None and planning.phase == "running" and not planning.rejected_by
+    return planning is not None and is_running and planning.needs_signature
+
+
+def signature(state: State) -> tuple[Call, ...]:
+    """The question about the plan, in the form of a call: each step in one line."""
+    planning = state.planning
+    if planning is None or not is_unsigned(planning):
+        return ()
+    lines: dict[str, str] = {}
+    for name in planning.live:
+        step = planning.steps[name].step
+        what = f"{step.tool_id} {dict(step.parameters)}" if step.kind == "tool" else f"{step.kind}: {step.instruction}"
+        lines[step.step_id] = what + (f" after {', '.join(step.dependencies)}" if step.dependencies else "")
+    asked = Ask(f"version {planning.version} of the plan is to be signed before it runs")
+    return (Call(PLAN, PLAN, PLAN, lines, decision=asked),)

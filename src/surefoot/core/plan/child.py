@@ -1,32 +1,32 @@
 """A running step as a small run of its own: what it begins with, and what has come of it.
 
 A tool step begins with its one call, which no model spoke; any other step begins with what it is told, and goes on as a
-linear plan of one step does (`core/plan/table.py`). What belongs to the whole run goes along: the gate's record, the
-time and the tokens used. Source: spec/planning.md, sections 2, 5 and 13.
+linear plan of one step does (`core/plan/steps.py`). What belongs to the whole run goes along: the gate's record, the
+time and the tokens used.
+Source: spec/planning.md, sections 2, 5 and 13.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import get_args
 
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.validate import validate
-from surefoot.core.plan.dag import Loops, Planning, StepRecord, done_before
-from surefoot.core.plan.reading import object_in, one_of
-from surefoot.core.plan.record import PlanRecord
+from surefoot.core.plan.edits import laid_out
+from surefoot.core.plan.forms import object_in, one_of
 from surefoot.core.plan.references import value_of
+from surefoot.core.plans import Loops, Planning, PlanRecord, Tries
+from surefoot.core.replied import spoken_call
 from surefoot.core.roles import SOLO
+from surefoot.core.speakers import goes_on
 from surefoot.core.state import EMPTY, Call, State, Turn, changed, subset
 from surefoot.types.config import Budget, LoopConfig
-from surefoot.types.messages import ModelMessage, NativeCall
+from surefoot.types.events import Event, InStep, Speaker
 from surefoot.types.plan import NON_EMPTY, PlanStep, StepError, StepErrorClass, StepExecutionResult
 from surefoot.types.planning import PlanConfig
-from surefoot.types.reply import Parsed, ParsedCall
-from surefoot.types.tools import ResultKind, ToolResult, Trust
-
-_WIRE_ID = "call_1_0"
+from surefoot.types.tools import ResultKind, ToolResult
 
 WORDS = "step_words"
 """The template of a step of words, where calls are no field of a request."""
@@ -34,6 +34,7 @@ WORDS = "step_words"
 MOST_VALUE_CHARS = 1_000_000
 """Characters of a tool step's result that are kept as a value for later steps."""
 
+_WIRE_ID = "call_1_0"
 _BY_KIND: Mapping[ResultKind, tuple[StepErrorClass, str]] = {
     "timeout": ("timeout", "timeout"),
     "unknown_tool": ("tool", "not_found"),
@@ -42,8 +43,15 @@ _BY_KIND: Mapping[ResultKind, tuple[StepErrorClass, str]] = {
 _EMPTY_VALUES: tuple[object, ...] = ("", None, [], {})
 
 
+# ------------------------------------------------------------------ the small run
+
+
 def child_of(state: State, planning: Planning, step: PlanStep, attempt: int, arguments: Mapping[str, object]) -> State:
     """The state with which a step begins its attempt. `arguments` are the resolved parameters of a tool step."""
+    record = planning.steps.get(step.step_id)
+    barred = frozenset[str]()
+    if step.kind == "agent" and record is not None:  # calls that failed, and those whose effect is done (section 8)
+        barred = planning.failed_calls | planning.made_before(record)
     child = changed(
         EMPTY,
         run_id=state.run_id,
@@ -61,19 +69,32 @@ def child_of(state: State, planning: Planning, step: PlanStep, attempt: int, arg
         hydrated=state.hydrated,
         conventions=state.conventions,
         gate=state.gate,
-        barred=_barred(planning, step),
+        barred=barred,
         heads={},
     )
     if step.kind == "tool":
-        return _calling(state, child, planning, replace(step, parameters=arguments), attempt)
-    offered = (*(planning.selected or ()), *((READ_RESULT,) if state.offered.get(READ_RESULT) else ()))
+        step = replace(step, parameters=arguments)
+        spec = state.tools.get(step.tool_id)
+        if spec is not None and step.timeout_s is not None:
+            spec = replace(spec, timeout_s=step.timeout_s)
+        call = Call(child.scope, _WIRE_ID, step.tool_id, step.parameters, spec)
+        message, parsed = spoken_call(step, _WIRE_ID)
+        turn = Turn(1, message, parsed, "native", "any", SOLO, "calls", (call,), step_id=step.step_id)
+        plan = PlanRecord((step,), step)
+        return changed(child, offered=state.offered, config=planning.loops.tool, plan=plan, turn=turn, calls_made=1)
+    records = [planning.steps[name] for name in step.dependencies or planning.live if name in planning.steps]
+    if not step.dependencies:
+        records = [one for one in records if not planning.is_outdated(one)]
+    inputs = {one.step.step_id: one.result for one in records if one.status == "succeeded" and one.result is not None}
+    # of the first plan its own trust, of what came later that of all that was read by now
+    is_first = planning.plan is not None and step in planning.original
+    trust = planning.plan.trust if planning.plan is not None and is_first else planning.words_trust
     others = tuple(planning.steps[name].step for name in planning.live if name != step.step_id)
-    inputs = {one.step_id: one for one in _inputs(planning, step)}
-    record = planning.steps.get(step.step_id)
-    done = record.effects if record is not None else ()
-    plan = PlanRecord((*others, step), step, inputs, trust=_trust_of(planning, step), done=done)
-    child = changed(child, offered=subset(state.tools, offered), config=loop_of(planning.loops, step), plan=plan)
-    return in_words(child)
+    plan = PlanRecord((*others, step), step, inputs, trust=trust, done=record.effects if record is not None else ())
+    offered = (*(planning.selected or ()), *((READ_RESULT,) if state.offered.get(READ_RESULT) else ()))
+    return in_words(
+        changed(child, offered=subset(state.tools, offered), config=loop_of(planning.loops, step), plan=plan)
+    )
 
 
 def in_words(child: State) -> State:
@@ -89,27 +110,6 @@ def in_words(child: State) -> State:
     return changed(child, speakers=speakers, prompts={**child.prompts, "text": child.prompts[WORDS]})
 
 
-def _barred(planning: Planning, step: PlanStep) -> frozenset[str]:
-    """The calls that an agent step must not make: those that failed, and those whose effect is done (section 8)."""
-    record = planning.steps.get(step.step_id)
-    if step.kind != "agent" or record is None:
-        return frozenset()
-    return planning.failed_calls | done_before(planning, record)
-
-
-def _calling(state: State, child: State, planning: Planning, step: PlanStep, attempt: int) -> State:
-    """A tool step: its call stands there, and nobody has to speak."""
-    spec = state.tools.get(step.tool_id)
-    if spec is not None and step.timeout_s is not None:
-        spec = replace(spec, timeout_s=step.timeout_s)
-    call = Call(f"{step.step_id}.{attempt}", _WIRE_ID, step.tool_id, step.parameters, spec)
-    message = ModelMessage("assistant", calls=(NativeCall(_WIRE_ID, step.tool_id, step.parameters),))
-    parsed = Parsed((ParsedCall(0, step.tool_id, step.parameters),), format="native")
-    turn = Turn(1, message, parsed, "native", "any", SOLO, "calls", (call,), step_id=step.step_id)
-    plan = PlanRecord((step,), step)
-    return changed(child, offered=state.offered, config=planning.loops.tool, plan=plan, turn=turn, calls_made=1)
-
-
 def loops_of(config: LoopConfig, plan: PlanConfig) -> Loops:
     """How the steps of a plan are run, made once for a run."""
     most_s = [limit for limit in (plan.deadline_s, config.budget.max_seconds) if limit is not None]
@@ -122,36 +122,10 @@ def loops_of(config: LoopConfig, plan: PlanConfig) -> Loops:
 
 def loop_of(loops: Loops, step: PlanStep) -> LoopConfig:
     """How a step is run."""
-    if step.kind == "tool":
-        return loops.tool
-    if step.kind == "response":
-        return loops.answer
+    if step.kind in ("tool", "response"):
+        return loops.tool if step.kind == "tool" else loops.answer
     loop = loops.words
     return loop if step.max_steps is None else replace(loop, budget=replace(loop.budget, max_steps=step.max_steps))
-
-
-def _inputs(planning: Planning, step: PlanStep) -> tuple[StepExecutionResult, ...]:
-    """The results that a step reads: those it depends on; for one that names none, all there are that still hold."""
-    wanted = step.dependencies or planning.live
-    records = [planning.steps[name] for name in wanted if name in planning.steps]
-    if not step.dependencies:
-        records = [one for one in records if not is_outdated(planning, one)]
-    return tuple(one.result for one in records if one.status == "succeeded" and one.result is not None)
-
-
-def is_outdated(planning: Planning, record: StepRecord) -> bool:
-    """Whether a response tells of what was before: a repair has put in, or changed, a step that was done since."""
-    if record.step.kind != "response" or record.status != "succeeded":
-        return False
-    others = (planning.steps[name] for name in planning.live)
-    return any(one.step.kind != "response" and one.since and one.done_in > record.done_in for one in others)
-
-
-def _trust_of(planning: Planning, step: PlanStep) -> Trust:
-    """The trust of a step's words: of the first plan its own, of what came later that of all that was read by now."""
-    if planning.plan is not None and step in planning.original:
-        return planning.plan.trust
-    return "untrusted" if planning.has_read else "trusted"
 
 
 def with_whole(child: State, state: State) -> State:
@@ -161,13 +135,26 @@ def with_whole(child: State, state: State) -> State:
     return changed(child, gate=state.gate, usage=state.usage, elapsed_s=max(child.elapsed_s, state.elapsed_s))
 
 
+def in_step(child: State, event: Event) -> InStep:
+    """An event of a running step's own state, as the run has it on record."""
+    step_id, _, attempt = child.scope.rpartition(".")
+    return InStep(step_id, int(attempt), event)  # pyright: ignore[reportArgumentType]  # what a step can ask for is of a step
+
+
+# ------------------------------------------------------------------ what has come of it
+
+
 def outcome_of(child: State, step: PlanStep, attempt: int) -> StepExecutionResult | None:
     """What has come of a step; None while it goes on."""
     if step.kind == "tool":
         call = child.calls[0]
-        return None if call.result is None else _of_call(call, call.result, step, attempt)
-    plan = child.plan
-    result = plan.results.get(step.step_id) if plan is not None else None
+        given = call.result
+        if given is None:
+            return None
+        error = error_of(call, given) if given.is_error else unfulfilled(call, given, step)
+        made = StepExecutionResult(step.step_id, "tool", given.content, error, (call.id,), given.trust, attempt)
+        return replace(made, tool_id=call.name, parameters=call.arguments, call_id=call.id)
+    result = child.plan.results.get(step.step_id) if child.plan is not None else None
     if result is not None:
         return replace(result, kind=step.kind, attempt=attempt)
     if child.ending is None:
@@ -175,22 +162,6 @@ def outcome_of(child: State, step: PlanStep, attempt: int) -> StepExecutionResul
     reason = getattr(child.ending, "reason", child.ending.kind)
     told = getattr(child.ending, "detail", "") or f"its loop ended: {reason}"
     return StepExecutionResult(step.step_id, step.kind, "", StepError("limit", reason, told), attempt=attempt)
-
-
-def _of_call(call: Call, result: ToolResult, step: PlanStep, attempt: int) -> StepExecutionResult:
-    error = error_of(call, result) if result.is_error else unfulfilled(call, result, step)
-    return StepExecutionResult(
-        step.step_id,
-        "tool",
-        result.content,
-        error,
-        (call.id,),
-        result.trust,
-        attempt,
-        call.name,
-        call.arguments,
-        call.id,
-    )
 
 
 def error_of(call: Call, result: ToolResult) -> StepError:
@@ -214,9 +185,8 @@ def unfulfilled(call: Call, result: ToolResult, step: PlanStep) -> StepError | N
         return StepError("postcondition", "empty", "the result is empty")
     if isinstance(step.postcondition, Mapping):
         wanted = {"type": "object", "properties": {"result": step.postcondition}, "required": ["result"]}
-        errors = validate({"result": value}, wanted).errors
-        if errors:
-            return StepError("postcondition", "shape", "; ".join(str(error) for error in errors))
+        if errors := validate({"result": value}, wanted).errors:
+            return StepError("postcondition", "shape", "; ".join(map(str, errors)))
     return None
 
 
@@ -227,3 +197,49 @@ def step_value(result: StepExecutionResult, child: State) -> object:
         return value_of(given) if given is not None else None
     fields = object_in(result.output) if result.kind == "agent" else None
     return {"output": result.output} if fields is None else {"output": result.output, "fields": fields}
+
+
+# ------------------------------------------------------------------ taken up again (R17, R18)
+
+
+def taken_up(
+    planning: Planning | None, config: LoopConfig, speakers: Mapping[str, Speaker], *, has_ended: bool
+) -> Planning | None:
+    """The planning when somebody takes the run up again; `speakers` are those who speak from now on, by role.
+
+    What was cancelled may run, and what is in doubt is asked about. A run that had ended is thought about anew; after
+    a crash all that was decided still holds.
+    """
+    if planning is None:
+        return None
+    plan = config.plan or planning.config
+    steps = dict(planning.steps)
+    loops = loops_of(config, plan)
+    children = {name: _anew(child, loops, speakers) for name, child in planning.children.items()}
+    for name, record in planning.steps.items():
+        if record.status in ("cancelled", "in_doubt"):
+            steps[name] = replace(record, status="pending" if record.status == "cancelled" else "running")
+    laid = laid_out(planning, steps, planning.order) if steps != planning.steps else planning
+    taken = changed(laid, config=plan, loops=loops, children=children)
+    return changed(taken, stop=None, rejected_by="", answer=None, tries=Tries()) if has_ended else taken
+
+
+def _anew(child: State, loops: Loops, speakers: Mapping[str, Speaker]) -> State:
+    """A step's own state when the run is taken up: what failed of a model is asked again, a doubt is open again.
+
+    It is spoken to as the model can be that speaks now.
+    """
+    turn = child.turn
+    doubts = [one for one in child.calls if one.doubt == "unknown" or (one.result and one.result.kind == "in_doubt")]
+    if turn is not None and doubts:
+        calls = tuple(changed(one, result=None, doubt="") if one in doubts else one for one in turn.calls)
+        turn = changed(turn, calls=calls, _memo={})
+    step = child.running_step
+    config = loop_of(loops, step) if step is not None else child.config
+    now = {role: goes_on(kept, speakers.get(role)) for role, kept in child.speakers.items()}
+    return in_words(changed(child, turn=turn, config=config, speakers=now, failure=None, ending=None, heads={}))
+
+
+def in_children(planning: Planning, change: Callable[[State], State]) -> Planning:
+    """The planning with a change in the states of its running steps."""
+    return changed(planning, children={name: change(child) for name, child in planning.children.items()})

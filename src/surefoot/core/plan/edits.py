@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
-from surefoot.core.plan.dag import Planning, StepRecord, laid_out
 from surefoot.core.plan.references import references_in
-from surefoot.types.dataclass import dataclass, replace
+from surefoot.core.plans import Planning, StepRecord
+from surefoot.core.state import changed
 from surefoot.types.plan import PlanStep
 from surefoot.types.planning import (
     Add,
@@ -28,7 +28,6 @@ from surefoot.types.planning import (
 from surefoot.types.reflection import (
     AddRemediationSteps,
     AdjustDependencies,
-    Adjustment,
     FullReplan,
     RemediationStep,
     ReplanFromStep,
@@ -70,8 +69,6 @@ def edit_of(planning: Planning, strategy: ReplanningStrategy) -> Edit:
         case AdjustDependencies():
             return _adjusting(planning, strategy)
         case AddRemediationSteps(suggestions):
-            if not suggestions:
-                return Edit(faults=("no_steps",))
             steps = [one for one in suggestions if isinstance(one, RemediationStep)]
             if needs_planning(strategy):
                 return Edit(faults=remedied(planning, steps).faults) if steps else Edit()
@@ -82,22 +79,17 @@ def edit_of(planning: Planning, strategy: ReplanningStrategy) -> Edit:
 
 def superseded_by(planning: Planning, strategy: ReplanningStrategy) -> tuple[str, ...]:
     """The steps that a strategy takes out of the plan, in plan order."""
-    match strategy:
-        case FullReplan():
-            return tuple(name for name in planning.live if not planning.steps[name].is_done)
-        case ReplanFromStep(step_id):
-            out = {step_id}
-            left = [step_id]
-            while left:
-                for name in planning.dependents.get(left.pop(), ()):
-                    if name not in out:
-                        out.add(name)
-                        left.append(name)
-            return tuple(name for name in planning.live if name in out)
-        case SkipSteps() | AdjustDependencies() | AddRemediationSteps():
-            return ()
-        case _:
-            assert_never(strategy)
+    if isinstance(strategy, FullReplan):
+        return tuple(name for name in planning.live if not planning.steps[name].is_done)
+    if not isinstance(strategy, ReplanFromStep):
+        return ()
+    out = {strategy.step_id}
+    left = [strategy.step_id]
+    while left:
+        found = [name for name in planning.dependents.get(left.pop(), ()) if name not in out]
+        out.update(found)
+        left += found
+    return tuple(name for name in planning.live if name in out)
 
 
 def replanned(planning: Planning, strategy: ReplanningStrategy, steps: Iterable[PlanStep]) -> tuple[Operation, ...]:
@@ -105,11 +97,8 @@ def replanned(planning: Planning, strategy: ReplanningStrategy, steps: Iterable[
     return (*(Supersede(name) for name in superseded_by(planning, strategy)), *(Add(step) for step in steps))
 
 
-def _reopened(planning: Planning, but: frozenset[str] = frozenset()) -> tuple[Reopen, ...]:
+def _reopened(planning: Planning, but: Iterable[str] = ()) -> tuple[Reopen, ...]:
     return tuple(Reopen(n) for n in planning.order if planning.steps[n].status == "failed" and n not in but)
-
-
-# ------------------------------------------------------------------ skip_steps
 
 
 def _skipping(planning: Planning, named: Sequence[str]) -> Edit:
@@ -118,42 +107,26 @@ def _skipping(planning: Planning, named: Sequence[str]) -> Edit:
     if not named:
         return Edit(faults=("no_steps",))
     live = set(planning.live)
-    out = [name for name in named if name in live and not records[name].is_done]
-    skipped = set(out)
-    for name in planning.order:  # a step stands anywhere in the order, so this is done until nothing more is found
-        _spread(planning, skipped, name)
-    while _spread_all(planning, skipped):
-        pass
-    cascade = [name for name in planning.order if name in skipped]
-    kept = [n for n in cascade if records[n].step.must_succeed or records[n].step.kind == "response"]
     if set(named) <= live and all(records[name].status == "skipped" for name in named):
         return Edit(faults=tuple(f"already_skipped:{name}" for name in named))  # it would change nothing
+    uses = {
+        name: {one.step_id for one in references_in(records[name].step.parameters) if not one.is_optional}
+        for name in planning.live
+        if not records[name].is_done
+    }
+    skipped = {name for name in named if name in uses}
+    found = skipped
+    while found:  # a step stands anywhere in the order, so this is done until nothing more is found
+        found = {name for name, used in uses.items() if name not in skipped and used & skipped}
+        skipped |= found
+    cascade = [name for name in planning.order if name in skipped]
+    kept = [n for n in cascade if records[n].step.must_succeed or records[n].step.kind == "response"]
     faults = (
         *(f"unknown_step:{name}" for name in named if name not in live),
         *(f"already_succeeded:{name}" for name in named if name in live and records[name].status == "succeeded"),
         *(f"must_succeed:{name}" for name in kept),
     )
-    if faults:
-        return Edit(faults=faults)
-    return Edit((*(Skip(name) for name in cascade), *_reopened(planning, frozenset(skipped))))
-
-
-def _spread_all(planning: Planning, skipped: set[str]) -> bool:
-    before = len(skipped)
-    for name in planning.order:
-        _spread(planning, skipped, name)
-    return len(skipped) > before
-
-
-def _spread(planning: Planning, skipped: set[str], name: str) -> None:
-    record = planning.steps[name]
-    if name in skipped or record.is_done or record.status == "superseded":
-        return
-    if any(one.step_id in skipped and not one.is_optional for one in references_in(record.step.parameters)):
-        skipped.add(name)
-
-
-# ------------------------------------------------------------------ adjust_dependencies
+    return Edit(faults=faults) if faults else Edit((*(Skip(name) for name in cascade), *_reopened(planning, skipped)))
 
 
 def _adjusting(planning: Planning, strategy: AdjustDependencies) -> Edit:
@@ -163,29 +136,19 @@ def _adjusting(planning: Planning, strategy: AdjustDependencies) -> Edit:
     faults: list[str] = []
     made: list[Operation] = []
     for one in strategy.adjustments:
-        record = planning.steps.get(one.step_id)
+        record, has_parameters = planning.steps.get(one.step_id), one.parameters is not None
         if record is not None and record.status == "succeeded":
             faults.append(f"already_succeeded:{one.step_id}")
-        elif record is None or not _fits(record, one):
+            continue
+        fits = record is not None and record.is_open and (record.step.kind == "tool" or not has_parameters)
+        if not fits or (one.depends_on is None and not has_parameters):
             faults.append(f"bad_adjustment:{one.step_id}")
-        else:
-            if one.depends_on is not None:
-                made.append(SetDependencies(one.step_id, tuple(sorted(one.depends_on))))
-            if one.parameters is not None:
-                made.append(SetParameters(one.step_id, one.parameters))
-    if faults:
-        return Edit(faults=tuple(faults))
-    return Edit((*made, *_reopened(planning)))
-
-
-def _fits(record: StepRecord, one: Adjustment) -> bool:
-    """Whether a step can be adjusted so: it is still to be done, something is said of it, and it has parameters."""
-    if not record.is_open or (one.depends_on is None and one.parameters is None):
-        return False
-    return one.parameters is None or record.step.kind == "tool"
-
-
-# ------------------------------------------------------------------ add_remediation_steps
+            continue
+        if one.depends_on is not None:
+            made.append(SetDependencies(one.step_id, tuple(sorted(one.depends_on))))
+        if one.parameters is not None:
+            made.append(SetParameters(one.step_id, one.parameters))
+    return Edit(faults=tuple(faults)) if faults else Edit((*made, *_reopened(planning)))
 
 
 def remedied(planning: Planning, suggestions: Sequence[RemediationStep]) -> Edit:
@@ -199,48 +162,40 @@ def remedied(planning: Planning, suggestions: Sequence[RemediationStep]) -> Edit
     used = set(planning.order)
     calling = {name for name in planning.live if planning.steps[name].step.kind == "tool"}
     for one in suggestions:
-        target, name = one.insert_before or one.insert_after, one.step.step_id
+        before, target, name = one.insert_before, one.insert_before or one.insert_after, one.step.step_id
         record = planning.steps.get(target)
-        if target and target not in needs:
-            faults.append(f"unknown_step:{target}")
-            continue
-        if one.insert_before and record is not None and record.is_done:
-            faults.append(f"already_succeeded:{target}")
-            continue
-        if (
-            one.insert_before and record is not None and not record.is_open
-        ):  # its call stands, and may wait for a person
-            faults.append(f"bad_adjustment:{target}")
-            continue
-        if name in used:
-            faults.append(f"duplicate_step_id:{name}")
+        if fault := _misplaced(one, record, needs, used):
+            faults.append(fault)
             continue
         used.add(name)
-        own = one.step.dependencies or (needs[target] if one.insert_before else (target,) if target else ())
-        made.append(Add(replace(one.step, dependencies=own), one.insert_before, "" if one.insert_before else target))
-        if one.insert_before:
-            needs[target] = edited[target] = tuple(sorted({*needs[target], name}))
-            if one.target_parameters is not None and target in calling:  # beside another kind they say nothing
-                made.append(SetParameters(target, one.target_parameters))
-        elif target:
-            for other in _open_dependents(planning, needs, target):
+        own = one.step.dependencies or (needs[target] if before else (target,) if target else ())
+        made.append(Add(replace(one.step, dependencies=own), before, "" if before else target))
+        waiting = [target] if before else [n for n, some in needs.items() if target in some] if target else []
+        for other in waiting:  # of those that come after, the ones still to be done, and those that were just put in
+            if before or other not in planning.steps or planning.steps[other].is_open:
                 needs[other] = edited[other] = tuple(sorted({*needs[other], name}))
+        if before and one.target_parameters is not None and target in calling:  # beside another kind they say nothing
+            made.append(SetParameters(target, one.target_parameters))
         needs[name] = own
         if one.step.kind == "tool":
             calling.add(name)
     if faults:
         return Edit(faults=tuple(faults))
-    changes = tuple(SetDependencies(name, some) for name, some in edited.items())
-    return Edit((*made, *changes, *_reopened(planning)))
+    return Edit((*made, *(SetDependencies(name, some) for name, some in edited.items()), *_reopened(planning)))
 
 
-def _open_dependents(planning: Planning, needs: Mapping[str, tuple[str, ...]], target: str) -> tuple[str, ...]:
-    """The steps still to be done that depend on a step; those that were just put in are among them."""
-    waiting = (name for name, some in needs.items() if target in some)
-    return tuple(name for name in waiting if (one := planning.steps.get(name)) is None or one.is_open)
-
-
-# ------------------------------------------------------------------ applying
+def _misplaced(
+    one: RemediationStep, record: StepRecord | None, needs: Mapping[str, object], used: Iterable[str]
+) -> str:
+    """Why a step cannot be put in where it is wanted."""
+    target = one.insert_before or one.insert_after
+    if target and target not in needs:
+        return f"unknown_step:{target}"
+    if one.insert_before and record is not None and record.is_done:
+        return f"already_succeeded:{target}"
+    if one.insert_before and record is not None and not record.is_open:
+        return f"bad_adjustment:{target}"  # its call stands, and may wait for a person
+    return f"duplicate_step_id:{one.step.step_id}" if one.step.step_id in used else ""
 
 
 def applied(planning: Planning, operations: Iterable[Operation], seen: int, origin: str) -> Planning:
@@ -252,10 +207,8 @@ def applied(planning: Planning, operations: Iterable[Operation], seen: int, orig
         match operation:
             case Add(step, before, after):
                 steps[step.step_id] = StepRecord(step, since=seen)
-                at = (
-                    order.index(before) if before in order else order.index(after) + 1 if after in order else len(order)
-                )
-                order.insert(at, step.step_id)
+                end = order.index(after) + 1 if after in order else len(order)
+                order.insert(order.index(before) if before in order else end, step.step_id)
                 continue
             case Supersede(name):
                 record = replace(steps[name], status="superseded")
@@ -279,9 +232,33 @@ def applied(planning: Planning, operations: Iterable[Operation], seen: int, orig
     laid = laid_out(planning, steps, order)
     live = tuple(laid.steps[name].step for name in laid.live)
     plan = replace(laid.plan or Plan(()), steps=live, version=laid.version + 1, origin=origin)
-    laid.__dict__.update(plan=plan, children=children)  # it was made just now, and nobody else has it
-    return laid
+    return changed(laid, plan=plan, children=children)
 
 
 def _with_step(record: StepRecord, **changes: object) -> StepRecord:
     return replace(record, step=replace(record.step, **changes))  # pyright: ignore[reportArgumentType]  # fields of a step
+
+
+def laid_out(planning: Planning, steps: Mapping[str, StepRecord], order: Iterable[str]) -> Planning:
+    """The planning with these steps in this order: who waits for whom, and who may start, is worked out anew."""
+    ids = tuple(order)
+    dependents: dict[str, list[str]] = {}
+    made: dict[str, StepRecord] = {}
+    for name in ids:
+        record = steps[name]
+        if record.status != "superseded":
+            needs = set(record.step.dependencies)
+            for needed in needs:
+                dependents.setdefault(needed, []).append(name)
+            unmet = sum(not ((one := steps.get(needed)) and one.is_done) for needed in needs)
+            record = record if unmet == record.unmet else replace(record, unmet=unmet)
+        made[name] = record
+    pending = (made[name] for name in ids if made[name].status == "pending")
+    return changed(
+        planning,
+        steps=made,
+        order=ids,
+        places={name: at for at, name in enumerate(ids)},
+        dependents={name: tuple(some) for name, some in dependents.items()},
+        ready=tuple(one.step.step_id for one in pending if not one.unmet and not one.due),
+    )

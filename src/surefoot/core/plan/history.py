@@ -1,29 +1,34 @@
 """What has happened in a planned run, as one Markdown text for whoever thinks about it: most important first.
 
 Folded from the journal each time, so that there is one truth. Over its limit, outputs of steps that succeeded shrink to
-size, digest and fields, then these steps to a line each, the oldest first; then what else is told; failures last. What
-tools and models wrote stands in frames. Source: spec/planning.md, section 9.
+size, digest and fields, then these steps to a line each, the oldest first; then what else is told; failures last. Texts
+that are not the user's, the developer's or our own stand between marks that name source and trust, with the run's nonce
+in them, whether there is a gate or not. Source: spec/planning.md, section 9.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
+from typing import get_args
 
-from surefoot.core.plan.dag import Planning, StepRecord
-from surefoot.core.plan.framed import clipped, framed, named, trust_of_words
-from surefoot.core.plan.reading import object_of
-from surefoot.core.plan.statistics import statistics
-from surefoot.core.plan.wording import guidance_text, strategy_words
+from surefoot.core.gate.perception import Frame, key_of, nonce_of
+from surefoot.core.plan.forms import object_of
+from surefoot.core.plan.limits import turns_so_far
+from surefoot.core.plan.words import guidance_text, named, strategy_words
+from surefoot.core.plans import Planning, StepRecord, Tries
 from surefoot.core.state import State
 from surefoot.core.text import json_text
-from surefoot.core.told import attribute
-from surefoot.types.dataclass import dataclass
-from surefoot.types.plan import StepExecutionResult
-from surefoot.types.plan_events import StepReflected
-from surefoot.types.reflection import OverallReflectionGuidance
+from surefoot.core.told import attribute, plain
+from surefoot.types.plan import StepExecutionResult, StepStatus
+from surefoot.types.planning import Plan
+from surefoot.types.reflection import ExecutionContext, OverallReflectionGuidance, ReflectionResult
 from surefoot.types.tools import Trust
+
+NEW = "Each further reflection has to bring a new cause, a new approach or a new fact."
 
 _LONGEST_OUTPUT = 2_000
 _LONGEST_ERROR = 1_000
@@ -38,19 +43,23 @@ _MOST_REFUSALS = 20
 _FIELD = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _BYTES_A_TOKEN = 4
 _NOT_SHOWN = "\n\n({0} more entries are not shown)"
+_LEFT = ("skipped", "superseded", "in_doubt", "cancelled", "running", "waiting", "pending")
 
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """One thing that is told: whole first, then shorter and shorter."""
-
-    texts: tuple[str, ...]
+_ROUNDS = ((11, "stop unless something new is known"), (6, "warning: many rounds, say what is new"), (4, "reconsider"))
+_RETRIES = (
+    (6, "escalate: trigger_overall_reflection"),
+    (4, "warning: many retries, say what is new"),
+    (3, "check whether a retry can help at all"),
+)
+"""From how many on, and what is said then; the highest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
+    """What is told under a title. An entry is one thing: whole first, then shorter and shorter."""
+
     title: str
-    entries: tuple[_Entry, ...]
+    entries: tuple[tuple[str, ...], ...]
 
 
 def history(state: State, planning: Planning, about: str = "", *, advice: bool = True) -> str:
@@ -59,33 +68,30 @@ def history(state: State, planning: Planning, about: str = "", *, advice: bool =
     `about` is the step of a step's reflection: its figures are told, and its failures are left to whoever asks. Without
     `advice` the newest guidance is left to them too.
     """
-    done = _section("Succeeded steps", (_succeeded(state, planning, one) for one in _with(planning, "succeeded")))
-    failed = _section("Failed steps", (_failed(state, planning, one) for one in _having_failed(planning, about)))
-    others = (
-        _section("Refused proposals", _refusals(state, planning)),
-        _section("Changes of the plan", _edits(state, planning)),
+    records = [planning.steps[name] for name in planning.order]
+    # the failures of those that have not succeeded since are told whole
+    failed = [one for one in records if one.failures and one.status not in ("succeeded", "superseded")]
+    refused = [
+        clipped(f"- {one.kind} {one.about}: {one.what} {one.detail}", _LONGEST_LINE)
+        for one in planning.refusals[-_MOST_REFUSALS:]
+    ]
+    changes = [
+        clipped(f"- v{one.base_version} to v{one.version}: {strategy_words(one.strategy)}", 2 * _LONGEST_LINE)
+        for one in planning.edits
+    ]
+    guides = planning.reflections if advice else planning.reflections[:-1]
+    sections = (
+        _Section("Statistics", ((statistics(state, planning, about),),)),
+        _Section("Failed steps", tuple(_failed(state, planning, r) for r in failed if r.step.step_id != about)),
+        _Section("Refused proposals", _in_a_frame(state, planning, refused, "refused proposals")),
+        _Section("Changes of the plan", _in_a_frame(state, planning, changes, "changes of the plan")),
+        _Section("Succeeded steps", tuple(_succeeded(state, planning, r) for r in records if r.status == "succeeded")),
+        _Section(
+            "Other steps", tuple((f"- {title_of(r)}",) for status in _LEFT for r in records if r.status == status)
+        ),
+        _Section("Guidance so far", tuple(_guidance(state, planning, guide.reflection) for guide in reversed(guides))),
     )
-    left = ("skipped", "superseded", "in_doubt", "cancelled", "running", "waiting", "pending")
-    rest = (
-        _section("Other steps", (_line(one) for status in left for one in _with(planning, status))),
-        _section("Guidance so far", _guidance(state, planning, advice=advice)),
-    )
-    figures = _Section("Statistics", (_Entry((statistics(state, planning, about),)),))
-    return _fitted((figures, failed, *others, done, *rest), planning.config.history_max_tokens * _BYTES_A_TOKEN)
-
-
-def _section(title: str, entries: Iterable[_Entry]) -> _Section:
-    return _Section(title, tuple(entries))
-
-
-def _with(planning: Planning, status: str) -> list[StepRecord]:
-    return [one for name in planning.order if (one := planning.steps[name]).status == status]
-
-
-def _having_failed(planning: Planning, about: str) -> list[StepRecord]:
-    """The steps whose failures are told whole: those that have failed and not succeeded since."""
-    records = (planning.steps[name] for name in planning.order if name != about)
-    return [one for one in records if one.failures and one.status not in ("succeeded", "superseded")]
+    return _fitted(sections, planning.config.history_max_tokens * _BYTES_A_TOKEN)
 
 
 # ------------------------------------------------------------------ what is told
@@ -98,105 +104,86 @@ def title_of(record: StepRecord) -> str:
     return f"{named(name)} ({clipped(actor, _LONGEST_ID)}): {record.status}{attempts}"
 
 
-def _failed(state: State, planning: Planning, record: StepRecord) -> _Entry:
-    """Parameters, and each attempt with what was decided about it."""
-    attempts = [_attempt(record, one) for one in record.failures]
-    head = f"parameters: {clipped(json_text(record.step.parameters), _LONGEST_PARAMETERS)}"
-    if record.step.kind != "tool":
-        head = f"instruction: {clipped(record.step.instruction, _LONGEST_PARAMETERS)}"
-    whole = "\n".join((head, *attempts))
-    texts = [
-        _of_step(state, planning, record, whole),
-        _of_step(state, planning, record, clipped(attempts[-1], _SHORT)),
-        f"- {title_of(record)}, {len(record.failures)} failures",
-    ]
-    return _Entry(tuple(texts))
-
-
-def _attempt(record: StepRecord, one: StepExecutionResult) -> str:
-    error = one.error
-    told = f"{error.cls} {error.code}: {clipped(error.message, _LONGEST_ERROR)}" if error is not None else "failed"
-    with_ = f" with {clipped(json_text(one.parameters), _LONGEST_PARAMETERS)}" if one.parameters else ""
-    decided = next((after for after in record.reflected if after.attempt == one.attempt), None)
-    return f"attempt {one.attempt}{with_}: {told}{_decision(decided)}"
-
-
-def _decision(after: StepReflected | None) -> str:
-    if after is None:
-        return ""
-    action = after.reflection.suggested_action.type if after.reflection is not None else after.why
-    cause = after.reflection.root_cause if after.reflection is not None else ""
-    return f" -> {after.decision} ({action})" + (f", because {clipped(cause, _SHORT)}" if cause else "")
-
-
-def _succeeded(state: State, planning: Planning, record: StepRecord) -> _Entry:
-    result = record.result
-    line = f"- {title_of(record)}"
-    if result is None:
-        return _Entry((line,))
-    made = result.parameters if record.step.kind == "tool" else {"instruction": record.step.instruction}
-    head = f"parameters: {clipped(json_text(made), _LONGEST_PARAMETERS)}"
-    whole = _of_step(state, planning, record, f"{head}\noutput: {clipped(result.output, _LONGEST_OUTPUT)}")
-    digest = f"{line}; {len(result.output)} characters, digest {_digest(result.output)}{fields_of(record)}"
-    return _Entry((whole, digest + (f"; call {result.call_id}" if result.call_id else ""), line))
-
-
-def _of_step(state: State, planning: Planning, record: StepRecord, text: str) -> str:
-    """A step's line, and in a frame what was told of it."""
-    read = record.result.trust if record.result is not None and record.result.is_success else "untrusted"
-    trust: Trust = "untrusted" if "untrusted" in (read, trust_of_words(planning)) else "trusted"
-    most = _LONGEST_OUTPUT + 2 * _LONGEST_PARAMETERS
-    source = f"step {named(record.step.step_id)}"
-    return f"- {title_of(record)}{fields_of(record)}\n{framed(state, text, source, trust, most)}"
-
-
 def fields_of(record: StepRecord) -> str:
     """The fields that references can name in a step's value; "" where it has none."""
     names = [one for one in object_of(record.value) or {} if _FIELD.fullmatch(one)]
     return f"; fields {', '.join(names[:_MOST_FIELDS])}" if names else ""
 
 
-def _digest(text: str) -> str:
-    return sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+def _failed(state: State, planning: Planning, record: StepRecord) -> tuple[str, ...]:
+    """Parameters, and each attempt with what was decided about it."""
+    attempts = [_attempt(record, one) for one in record.failures]
+    head = f"parameters: {clipped(json_text(record.step.parameters), _LONGEST_PARAMETERS)}"
+    if record.step.kind != "tool":
+        head = f"instruction: {clipped(record.step.instruction, _LONGEST_PARAMETERS)}"
+    return (
+        _of_step(state, planning, record, "\n".join((head, *attempts))),
+        _of_step(state, planning, record, clipped(attempts[-1], _SHORT)),
+        f"- {title_of(record)}, {len(record.failures)} failures",
+    )
 
 
-def _line(record: StepRecord) -> _Entry:
-    return _Entry((f"- {title_of(record)}",))
+def _attempt(record: StepRecord, one: StepExecutionResult) -> str:
+    error = one.error
+    told = f"{error.cls} {error.code}: {clipped(error.message, _LONGEST_ERROR)}" if error is not None else "failed"
+    with_ = f" with {clipped(json_text(one.parameters), _LONGEST_PARAMETERS)}" if one.parameters else ""
+    after = next((after for after in record.reflected if after.attempt == one.attempt), None)
+    decision = ""
+    if after is not None:
+        thought = after.reflection
+        decision = f" -> {after.decision} ({thought.suggested_action.type if thought is not None else after.why})"
+        if thought is not None and thought.root_cause:
+            decision += f", because {clipped(thought.root_cause, _SHORT)}"
+    return f"attempt {one.attempt}{with_}: {told}{decision}"
 
 
-def _refusals(state: State, planning: Planning) -> Iterable[_Entry]:
-    """The newest refusals; their details are what models wrote."""
-    lines = [
-        clipped(f"- {one.kind} {one.about}: {one.what} {one.detail}", _LONGEST_LINE)
-        for one in planning.refusals[-_MOST_REFUSALS:]
-    ]
-    return _in_a_frame(state, planning, lines, "refused proposals")
+def _succeeded(state: State, planning: Planning, record: StepRecord) -> tuple[str, ...]:
+    result, line = record.result, f"- {title_of(record)}"
+    if result is None:
+        return (line,)
+    made = result.parameters if record.step.kind == "tool" else {"instruction": record.step.instruction}
+    head = f"parameters: {clipped(json_text(made), _LONGEST_PARAMETERS)}"
+    whole = _of_step(state, planning, record, f"{head}\noutput: {clipped(result.output, _LONGEST_OUTPUT)}")
+    digest = sha256(result.output.encode("utf-8", "replace")).hexdigest()[:12]
+    short = f"{line}; {len(result.output)} characters, digest {digest}{fields_of(record)}"
+    return (whole, short + (f"; call {result.call_id}" if result.call_id else ""), line)
 
 
-def _edits(state: State, planning: Planning) -> Iterable[_Entry]:
-    lines = [
-        clipped(f"- v{one.base_version} to v{one.version}: {strategy_words(one.strategy)}", 2 * _LONGEST_LINE)
-        for one in planning.edits
-    ]
-    return _in_a_frame(state, planning, lines, "changes of the plan")
+def _of_step(state: State, planning: Planning, record: StepRecord, text: str) -> str:
+    """A step's line, and in a frame what was told of it."""
+    read = record.result.trust if record.result is not None and record.result.is_success else "untrusted"
+    trust: Trust = "untrusted" if "untrusted" in (read, planning.words_trust) else "trusted"
+    most, source = _LONGEST_OUTPUT + 2 * _LONGEST_PARAMETERS, f"step {named(record.step.step_id)}"
+    return f"- {title_of(record)}{fields_of(record)}\n{framed(state, text, source, trust, most)}"
 
 
-def _guidance(state: State, planning: Planning, *, advice: bool) -> Iterable[_Entry]:
-    """What each overall reflection has advised, the newest first."""
-    for one in reversed(planning.reflections if advice else planning.reflections[:-1]):
-        text = guidance_text(OverallReflectionGuidance.of(one.reflection))
-        yield _Entry(
-            tuple(framed(state, text, "a reflection", trust_of_words(planning), most) for most in (1_000, _SHORT))
-        )
+def _guidance(state: State, planning: Planning, reflection: ReflectionResult) -> tuple[str, ...]:
+    """What an overall reflection has advised."""
+    text = guidance_text(OverallReflectionGuidance.of(reflection))
+    return tuple(framed(state, text, "a reflection", planning.words_trust, most) for most in (1_000, _SHORT))
 
 
-def _in_a_frame(state: State, planning: Planning, lines: list[str], source: str) -> Iterable[_Entry]:
-    if not lines:
-        return
-    trust = trust_of_words(planning)
-    short = lines[-3:]
-    most = 2 * _LONGEST_LINE * len(lines) + _SHORT
-    yield _Entry(tuple(framed(state, "\n".join(some), source, trust, most) for some in (lines, short)))
+def _in_a_frame(state: State, planning: Planning, lines: list[str], source: str) -> tuple[tuple[str, ...], ...]:
+    """The lines as one entry, and the newest of them."""
+    most, trust = 2 * _LONGEST_LINE * len(lines) + _SHORT, planning.words_trust
+    texts = ("\n".join(some) for some in (lines, lines[-3:]))
+    return (tuple(framed(state, text, source, trust, most) for text in texts),) if lines else ()
+
+
+def framed(state: State, text: str, source: str, trust: Trust, most: int) -> str:
+    """A text as data that cannot end its frame, the first `most` bytes of it."""
+    gate = state.gate
+    masks = gate.masks.get(key_of(text), ()) if gate is not None and gate.masks else ()
+    frame = Frame(nonce_of(state.run_id), masks)
+    return frame.around(clipped(plain(frame.cleaned(text)), most), attribute(frame.cleaned(source)), trust)
+
+
+def clipped(text: str, most: int) -> str:
+    """A text cut to so many bytes, with a line that says so."""
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= most:
+        return text
+    return f"{raw[:most].decode('utf-8', 'ignore')} … [cut: {len(text)} characters in all]"
 
 
 # ------------------------------------------------------------------ the limit
@@ -207,14 +194,14 @@ def _fitted(sections: tuple[_Section, ...], most: int) -> str:
     figures, failed, *_, done, _rest, _guided = sections
     levels = {id(entry): 0 for section in sections for entry in section.entries}
     size = _size(_written(sections, levels))
-    others = [entry for section in sections if section not in (figures, failed, done) for entry in section.entries]
-    steps = [(done.entries, 1), (done.entries, 2), (tuple(others), 1), (failed.entries, 1), (failed.entries, 2)]
+    others = tuple(one for part in sections if part not in (figures, failed, done) for one in part.entries)
+    steps = [(done.entries, 1), (done.entries, 2), (others, 1), (failed.entries, 1), (failed.entries, 2)]
     for entries, level in steps:
         for entry in entries:
             if size <= most:
                 return _written(sections, levels)
-            if level < len(entry.texts):
-                size -= _size(entry.texts[levels[id(entry)]]) - _size(entry.texts[level])
+            if level < len(entry):
+                size -= _size(entry[levels[id(entry)]]) - _size(entry[level])
                 levels[id(entry)] = level
     dropped = 0
     for section in reversed(sections[1:]):
@@ -223,7 +210,7 @@ def _fitted(sections: tuple[_Section, ...], most: int) -> str:
             more = _NOT_SHOWN.format(dropped) if dropped else ""
             if made and _size(made + more) <= most:
                 return made + more
-            size -= _size(entry.texts[levels.pop(id(entry))])
+            size -= _size(entry[levels.pop(id(entry))])
             dropped += 1
     made = _written(sections, levels) + _NOT_SHOWN.format(dropped)
     return made if _size(made) <= most else made.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
@@ -232,7 +219,7 @@ def _fitted(sections: tuple[_Section, ...], most: int) -> str:
 def _written(sections: tuple[_Section, ...], levels: Mapping[int, int]) -> str:
     parts: list[str] = []
     for section in sections:
-        shown = [one.texts[levels[id(one)]] for one in section.entries if id(one) in levels]
+        shown = [one[levels[id(one)]] for one in section.entries if id(one) in levels]
         if shown:
             parts.append("\n".join((f"## {section.title}", *shown)))
     return "\n\n".join(parts)
@@ -240,3 +227,74 @@ def _written(sections: tuple[_Section, ...], levels: Mapping[int, int]) -> str:
 
 def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
+
+
+# ------------------------------------------------------------------ figures
+
+
+def statistics(state: State, planning: Planning, about: str = "") -> str:
+    """The engine's own figures with one line of advice, for a step's reflection those of that step too."""
+    stats, config, budget, round_ = planning.stats, planning.config, state.config.budget, current_round(planning)
+    counts = Counter(record.status for record in planning.steps.values())
+    by_status = ", ".join(f"{counts[one]} {one}" for one in get_args(StepStatus) if counts[one])
+    record = planning.steps.get(about)
+    retries = record.transient + sum(one.decision == "retry" for one in record.reflected) if record is not None else 0
+    mine = f", of this step {retries}" if about else ""
+    tools, models = (
+        _of(stats.tool_calls, config.max_tool_calls),
+        _of(turns_so_far(state, planning), config.max_llm_calls),
+    )
+    used = [
+        f"tokens {_of(state.usage.total_tokens, config.max_tokens, budget.max_tokens)}",
+        f"seconds {_of(state.elapsed_s, config.deadline_s, budget.max_seconds)}",
+    ]
+    if costs := [limit for limit in (config.max_cost_usd, budget.max_cost_usd) if limit is not None]:
+        used.append(f"US dollars {state.usage.cost_usd or 0.0:.2f} of {min(costs):.2f}")
+    lines = [
+        f"- round {round_}, step retries {stats.step_retries}{mine}, replans {stats.replans}",
+        f"- steps: {by_status or 'none'}; completed {planning.completion_percent} %",
+        f"- tool calls {tools}, model calls {models}, {', '.join(used)}",
+    ]
+    if config.max_replans is not None:
+        lines.append(f"- replans left: {max(0, config.max_replans - stats.replans)}")
+    tables = ((_ROUNDS, round_), (_RETRIES, retries))
+    advice = [next((text for least, text in table if count >= least), "") for table, count in tables]
+    return "\n".join([*lines, f"- advice: {'; '.join(filter(None, advice)) or 'none'}. {NEW}"])
+
+
+def _of(used: float, *limits: float | None) -> str:
+    known = [limit for limit in limits if limit is not None]
+    return f"{used:.0f} of {min(known):.0f}" if known else f"{used:.0f}"
+
+
+def current_round(planning: Planning) -> int:
+    """The overall reflection that is being made, or the last one; 0 before the first."""
+    is_next = planning.phase == "running" and planning.escalation is not None and planning.tries == Tries()
+    return planning.stats.rounds + is_next
+
+
+def execution_context(state: State, planning: Planning) -> ExecutionContext:
+    """How far a run is, as an evaluator sees it: what came of its steps, and what is left of the budget."""
+    config, stats = planning.config, planning.stats
+    results: list[StepExecutionResult] = []
+    for name in planning.order:
+        record = planning.steps[name]
+        results += record.failures
+        if record.status == "succeeded" and record.result is not None:
+            results.append(record.result)
+    deadline_s = planning.loops.words.budget.max_seconds
+    left: dict[str, float | None] = {
+        "llm_calls": None if config.max_llm_calls is None else config.max_llm_calls - turns_so_far(state, planning),
+        "tool_calls": None if config.max_tool_calls is None else config.max_tool_calls - stats.tool_calls,
+        "seconds": None if deadline_s is None else max(0.0, deadline_s - state.elapsed_s),
+    }
+    return ExecutionContext(
+        planning.plan or Plan(()),
+        tuple(results),
+        planning.selected or (),
+        stats,
+        left,
+        planning.failed_calls,
+        frozenset(planning.completed_effects),
+        tuple(sorted(planning.answered)),
+    )

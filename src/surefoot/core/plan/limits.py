@@ -1,24 +1,65 @@
-"""What a planned run may use up, and what is kept of it for the answer. Source: spec/planning.md, section 11.
+"""What a planned run may use up, how often a step may be tried, and how the run ends.
 
-Requests side by side are counted before they have come back, so that their number is never passed. What a request will
-cost nobody knows before: each one under way is reckoned to cost what requests of this run have cost on average. So
-tokens and money can be passed by what the requests under way cost beyond that, of each step at most one.
-
+**What is used up.** Requests side by side are counted before they have come back, so that their number is never passed.
+What a request will cost nobody knows before: each one under way is reckoned to cost what requests of this run have cost
+on average. So tokens and money can be passed by what the requests under way cost beyond that, of each step at most one.
 A turn of calls that is made without a request counts as one. Requests of the judge and the sanitiser count; one that is
 asked again because its reply did not fit may pass the number by that one. Ways to go on are part of the step that
 follows, and asked for only where a request, or a turn without one, may follow.
+
+**How often a whole step may be tried**, where the user has said so, and what follows at that limit:
+
+a failure                → it is counted, unless what lies between has failed
+the limit                → it is put on record, with what is to be done
+AbortTask, AnswerNow     → the run ends, as does one that goes in circles; AnswerNow has an answer written first
+Escalate                 → a person is asked; "go on" begins the step anew, "no" has the run thought about
+SkipStep                 → an edit that skips it, where R11 allows one; else the run is thought about
+Replan                   → the run is thought about
+an edit reopens the step → it begins anew
+
+Source: spec/planning.md, sections 8, 10 and 11; spec/primitives.md, 2.2 and 2.5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from surefoot.core.budget import turns_unasked
-from surefoot.core.plan.dag import Planning
-from surefoot.core.state import State
+from surefoot.core.plan.accept import edit_faults, edited
+from surefoot.core.plan.edits import edit_of
+from surefoot.core.plan.forms import MALFORMED
+from surefoot.core.plans import Planning, StepRecord
+from surefoot.core.state import DueLimit, State, changed
+from surefoot.core.stuck import count, record_and_check, reset
+from surefoot.core.tracked import limited, reached
+from surefoot.types.endings import Completed, CompletedPartial, Ending, Failed, Stopped
+from surefoot.types.events import Event, InStep, RunEnded, StepLimitReached
 from surefoot.types.guard_events import BranchCommitted
 from surefoot.types.moves import Act, Commit, Hypothesise, JudgeCall, Move, Propose, Record, Sanitise, Think, Within
-from surefoot.types.planning import ANSWER
+from surefoot.types.plan import StepErrorClass
+from surefoot.types.plan_events import Escalated, PlanEdited, ProposalRefused
+from surefoot.types.planning import ANSWER, Reopen
+from surefoot.types.progress import LimitAction, StepIterationConfig
+from surefoot.types.reflection import SkipSteps
+from surefoot.types.step_events import StepEnded, StepStarted
+
+ENGINE = "engine"
+"""Who edits the plan where a limit has it done; such an edit is no replan, so no limit of replans counts it."""
+
+STEP_LIMIT = "step_limit"
+"""Why a run is no whole success in which a step came to a limit at which it is skipped."""
+
+_LONGEST_RESULT = 300
+"""Characters of one result that are told where no model writes the answer."""
+
+_BETWEEN: frozenset[StepErrorClass] = frozenset({"transient", "timeout", "server"})
+"""Errors of what lies between a tool and what it reaches: they say nothing about the step."""
+
+_ASKING = (Think, Hypothesise, Commit, JudgeCall, Sanitise)
+
+
+# ------------------------------------------------------------------ what is used up
 
 
 def spent(state: State, planning: Planning) -> str:
@@ -45,9 +86,8 @@ def llm_spent(state: State, planning: Planning, *, last: bool = False, asked: in
         return "token_budget"
     if costs and (state.usage.cost_usd or 0.0) * share >= min(costs):
         return "cost_budget"
-    most = planning.config.max_llm_calls
     kept = 1 if config.answer == "auto" and not last else 0
-    return "llm_budget" if most is not None and made + asked >= most - kept else ""
+    return "llm_budget" if config.max_llm_calls is not None and made + asked >= config.max_llm_calls - kept else ""
 
 
 def limit_of(name: str, move: Move, state: State, planning: Planning, beside: tuple[Iterable[Move], list[Move]]) -> str:
@@ -67,9 +107,6 @@ def limit_of(name: str, move: Move, state: State, planning: Planning, beside: tu
             return ""
 
 
-_ASKING = (Think, Hypothesise, Commit, JudgeCall, Sanitise)
-
-
 def asking(moves: Iterable[Move]) -> frozenset[str]:
     """The steps of which a model is asked, or is about to be, once ways to go on are known; "" for a reflection."""
     steps = {one.step_id for one in moves if isinstance(one, Within) and isinstance(one.move, _ASKING)}
@@ -82,3 +119,168 @@ def calls_left(planning: Planning) -> int | None:
     children = planning.children.values()
     to_come = sum(bool(child.calls) and not child.calls[0].attempts and not child.done for child in children)
     return None if most is None else most - planning.stats.tool_calls - to_come
+
+
+# ------------------------------------------------------------------ how often a step may be tried
+
+
+def set_limits(state: State) -> StepIterationConfig | None:
+    """The limits of whole steps; None where the user has set none, since R5 stands in for their defaults."""
+    config = state.config.step_iteration
+    return config if config is not None and config.enabled else None
+
+
+def with_tries(before: State, after: State, event: Event) -> State:
+    """The state in which a failure is counted that an event has brought, or steps begin anew that an edit reopens."""
+    if after.planning is None or (config := set_limits(after)) is None:
+        return after
+    match event:
+        case PlanEdited(operations=operations):
+            tried = after.tried
+            for one in operations:
+                tried = reset(tried, one.step_id) if isinstance(one, Reopen) else tried
+            failed = {name for name, one in after.planning.steps.items() if one.status == "failed"}
+            asked = tuple(one for one in after.asked if one.step_id in failed)
+            due = tuple(one for one in after.limit_due if one.step_id in failed)
+            return changed(after, tried=tried, asked=asked, limit_due=due)
+        case InStep(step_id) | StepEnded(step_id):
+            old = before.planning.steps.get(step_id) if before.planning is not None else None
+            new = after.planning.steps.get(step_id)
+            has_failed = old is not None and new is not None and len(new.failures) > len(old.failures)
+            return _with_failure(after, config, new) if has_failed and new is not None else after
+        case _:
+            return after
+
+
+def _with_failure(state: State, config: StepIterationConfig, record: StepRecord) -> State:
+    result, step_id = record.failures[-1], record.step.step_id
+    error = result.error
+    if error is None:
+        return state
+    tried, decision = record_and_check(
+        state.tried,
+        config,
+        step_id,
+        error.message or error.code,
+        call=(result.fingerprint or "").encode(),
+        infrastructure=error.cls in _BETWEEN,
+        number=state.seen - 1,
+    )
+    due = state.limit_due
+    if decision.decision == "stop" and decision.first:
+        due = (*due, DueLimit(step_id, count(tried, step_id), decision))
+    return changed(state, tried=tried, limit_due=due)
+
+
+def with_limit(state: State, event: StepLimitReached) -> State:
+    """The state once a limit is on record: R5's own and `Replan` end nothing by themselves."""
+    if event.action == LimitAction.Replan:
+        due = tuple(one for one in state.limit_due if one.step_id != event.step_id)
+        return changed(state, seen=state.seen + 1, limit_due=due)
+    told = limited(state, event)
+    if event.action != LimitAction.SkipStep or told.planning is None:
+        return told
+    return changed(told, planning=changed(told.planning, is_limited=True))
+
+
+def limit_to_tell(state: State) -> StepLimitReached | None:
+    """The limit of a step that is to be put on record."""
+    config = set_limits(state)
+    return None if config is None or not state.limit_due else reached(state.limit_due[0], config.on_limit_reached)
+
+
+def after_limit(state: State, planning: Planning) -> PlanEdited | Escalated | None:
+    """What is done about the first failed step that has come to its limit, once that is on record; None for no such."""
+    config = set_limits(state)
+    asked = {one.step_id for one in state.asked}
+    for name in planning.queue if config is not None else ():
+        tried = state.tried.by_id.get(name)
+        if config is None or tried is None or tried.stop is None or name in asked:
+            continue
+        if config.on_limit_reached == LimitAction.SkipStep:
+            strategy = SkipSteps((name,), tried.stop.reason)
+            edit = edit_of(planning, strategy)
+            if not (edit.faults or edit_faults(state, planning, edit.operations)):
+                return replace(edited(state, planning, strategy, edit.operations), by=ENGINE)
+        return Escalated(name, planning.steps[name].cause)
+    return None
+
+
+def same_error(record: StepRecord) -> tuple[ProposalRefused, StepLimitReached, Escalated]:
+    """R5: a step that has failed so often in one way is not thought about by itself any more."""
+    name = record.step.step_id
+    actor, cls, _ = record.signature
+    code = record.result.error.code if record.result is not None and record.result.error is not None else ""
+    told = f"{actor} has failed {record.times_failed_so} times with {cls} {code}".rstrip()
+    return (
+        ProposalRefused("step_reflection", "step_retry_limit", f"{name}:{cls}", name),
+        StepLimitReached(name, record.attempt, told, "max", action=LimitAction.Replan),
+        Escalated(name, record.cause),
+    )
+
+
+# ------------------------------------------------------------------ how the run ends
+
+
+def done(planning: Planning) -> Completed | CompletedPartial:
+    """The end of a run whose steps are all done; one of them may have come to a limit at which it is skipped."""
+    return CompletedPartial("", STEP_LIMIT) if planning.is_limited else Completed("")
+
+
+def concluded(state: State, planning: Planning, ending: Ending, *, may_write: bool = True) -> tuple[Move, ...]:
+    """The end, once the answer is written where a model may be asked; else what there is is told."""
+    if isinstance(ending, Failed):  # with what was done before it: what took effect stays, whatever is missing now
+        refusal = planning.refusal
+        is_unread = ending.reason == "invalid_plan" and refusal is not None and refusal.what == MALFORMED
+        detail = "no reply could be read as a plan" if is_unread else ending.detail
+        parts = (detail, answer_without(planning, ""))
+        return (Record((RunEnded(replace(ending, detail="\n".join(one for one in parts if one))),)),)
+    if (said := _response(planning)) and ending == done(planning):
+        return (Record((RunEnded(replace(ending, answer=said)),)),)
+    has_results = any(record.status == "succeeded" for record in planning.steps.values())
+    is_asked = may_write and planning.answer is None and planning.config.answer != "off"
+    is_asked = is_asked and (has_results or isinstance(ending, Completed))
+    if is_asked and not (spent(state, planning) or llm_spent(state, planning, last=True)):
+        return () if ANSWER in planning.children else (Record((StepStarted(ANSWER),)),)
+    reason = "" if isinstance(ending, Completed) else getattr(ending, "reason", "")
+    told = planning.answer or ("" if planning.config.answer == "off" else answer_without(planning, reason))
+    if isinstance(ending, Completed | CompletedPartial | Stopped):
+        ending = replace(ending, answer=told)
+    return (Record((RunEnded(ending),)),)
+
+
+def _response(planning: Planning) -> str:
+    """What the last response step of the plan has written, unless a repair has had more done since; "" for nothing."""
+    for name in reversed(planning.live):
+        record = planning.steps[name]
+        is_said = record.step.kind == "response" and record.status == "succeeded"
+        if is_said and record.result is not None and not planning.is_outdated(record):
+            return record.result.output
+    return ""
+
+
+def answer_without(planning: Planning, reason: str) -> str:
+    """The results so far and what is left of the plan, told without asking a model; "" where nothing was done.
+
+    What a step had done before it was taken out of the plan stays done.
+    """
+    records = [planning.steps[name] for name in planning.order]
+    lines: list[str] = []
+    for one in records:
+        is_done = one.status == "succeeded" or (one.status == "superseded" and bool(one.done_calls))
+        if one.result is None or not is_done:
+            continue
+        lines = lines or ["Done:"]
+        if not planning.is_outdated(one):
+            output = " ".join(one.result.output.split())
+            cut = f"{output[:_LONGEST_RESULT]}…" if len(output) > _LONGEST_RESULT else output
+            lines.append(f"- {one.step.title}: {cut}")
+    if not lines:
+        return ""
+    if left := [one for one in records if one.status not in ("succeeded", "skipped", "superseded")]:
+        lines.append("Not done:")
+    for one in left:
+        error = one.result.error if one.result is not None else None
+        why = f" ({error.cls}: {error.code})" if error is not None else ""
+        lines.append(f"- {one.step.title}: {one.status}{why}")
+    return "\n".join([*lines, *([f"The run is over because of: {reason}"] if reason else [])])

@@ -1,7 +1,8 @@
-"""References from one step to the results of others: `{{step.field}}` inside the strings of its parameters.
+"""What the call of a step is given: references to the results of other steps replaced, held to the schema of its tool.
 
-R3: a string that is nothing but a reference becomes the value with its type; an embedded one is written as text. A
-field that is missing or null fails the step. `{{?step.field}}` may be null. Source: spec/planning.md, section 2.
+R3: `{{step.field}}` in the strings of a step's parameters. A string that is nothing but a reference becomes
+the value with its type; an embedded one is written as text. A field that is missing or null fails the step;
+`{{?step.field}}` may be null. Source: spec/planning.md, section 2.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from typing import cast
 
 import orjson
 
+from surefoot.core.fingerprint import call_fingerprint, fingerprint
+from surefoot.core.parse.validate import Checked, Validator
+from surefoot.core.plan.forms import list_of, object_of
+from surefoot.core.plans import Planning
 from surefoot.core.text import json_text
-from surefoot.types.dataclass import dataclass
-from surefoot.types.tools import ToolResult
+from surefoot.types.plan import PlanStep
+from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 _REFERENCE = re.compile(r"\{\{\s*(\??)([A-Za-z0-9_-]+)((?:\.[^.{}\s]+)*)\s*\}\}")
 
@@ -38,20 +43,20 @@ class UnresolvedError(Exception):
 
 def references_in(value: object) -> tuple[Reference, ...]:
     """All references, keys of objects sorted, each as often as it occurs."""
-    return tuple(_found(value))
 
+    def found(part: object) -> Iterator[Reference]:
+        if isinstance(part, str):
+            if "{{" in part:
+                yield from (_of(match) for match in _REFERENCE.finditer(part))
+        elif isinstance(part, Mapping):
+            members = cast("Mapping[str, object]", part)  # JSON
+            for key in sorted(members):
+                yield from found(members[key])
+        elif isinstance(part, Sequence):
+            for item in cast("Sequence[object]", part):  # the same
+                yield from found(item)
 
-def _found(value: object) -> Iterator[Reference]:
-    if isinstance(value, str):
-        if "{{" in value:
-            yield from (_of(match) for match in _REFERENCE.finditer(value))
-    elif isinstance(value, Mapping):
-        members = cast("Mapping[str, object]", value)  # JSON
-        for key in sorted(members):
-            yield from _found(members[key])
-    elif isinstance(value, Sequence):
-        for item in cast("Sequence[object]", value):  # the same
-            yield from _found(item)
+    return tuple(found(value))
 
 
 def _of(match: re.Match[str]) -> Reference:
@@ -67,10 +72,14 @@ def resolved(value: object, result_of: Callable[[str], object]) -> object:
     if isinstance(value, str):
         if "{{" not in value:
             return value
-        whole = _REFERENCE.fullmatch(value)
-        if whole is not None:
+        if (whole := _REFERENCE.fullmatch(value)) is not None:
             return _looked_up(_of(whole), result_of)
-        return _REFERENCE.sub(lambda match: _as_text(_looked_up(_of(match), result_of)), value)
+
+        def as_text(match: re.Match[str]) -> str:
+            part = _looked_up(_of(match), result_of)
+            return part if isinstance(part, str) else "" if part is None else json_text(part)
+
+        return _REFERENCE.sub(as_text, value)
     if isinstance(value, Mapping):
         members = cast("Mapping[str, object]", value)  # JSON
         return {key: resolved(part, result_of) for key, part in members.items()}
@@ -79,18 +88,15 @@ def resolved(value: object, result_of: Callable[[str], object]) -> object:
     return value
 
 
-def _as_text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json_text(value)
-
-
 def _looked_up(reference: Reference, result_of: Callable[[str], object]) -> object:
     value = result_of(reference.step_id)
     for at, field in enumerate(reference.path):
-        inner = _field(value, field)
-        if inner is None and field == WHOLE and at == 0 and not _has(value, field):
-            inner = value
+        members, items = object_of(value), list_of(value)
+        inner = members.get(field) if members is not None else None
+        if field.isdecimal() and len(field) <= 9 and int(field) < len(items):  # noqa: PLR2004  # more are no index
+            inner = items[int(field)]
+        if inner is None and field == WHOLE and at == 0 and not (members and field in members):
+            continue
         value = inner
         if value is None:
             break
@@ -99,19 +105,6 @@ def _looked_up(reference: Reference, result_of: Callable[[str], object]) -> obje
             f"{reference.text} is not there: the result of step {reference.step_id} has no such field"
         )
     return value
-
-
-def _has(value: object, field: str) -> bool:
-    return isinstance(value, Mapping) and field in value
-
-
-def _field(value: object, field: str) -> object:
-    if isinstance(value, Mapping):
-        return cast("Mapping[str, object]", value).get(field)  # JSON
-    if isinstance(value, list | tuple) and field.isdecimal() and len(field) <= 9:  # noqa: PLR2004  # more are no index
-        items = cast("Sequence[object]", value)  # the same
-        return items[int(field)] if int(field) < len(items) else None
-    return None
 
 
 def value_of(result: ToolResult) -> object:
@@ -128,3 +121,33 @@ def value_of(result: ToolResult) -> object:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return result.content
+
+
+def resolve_step(planning: Planning, parameters: Mapping[str, object]) -> dict[str, object]:
+    """Parameters with every reference replaced by what the steps have given. Raises `UnresolvedError`."""
+
+    def result_of(name: str) -> object:
+        record = planning.steps.get(name)
+        return record.value if record is not None and record.status == "succeeded" else None
+
+    return dict(cast("Mapping[str, object]", resolved(parameters, result_of)))  # a mapping stays one
+
+
+def checked(tools: Catalogue, tool_id: str, arguments: Mapping[str, object]) -> Checked:
+    """The arguments as the tool takes them, with lossless coercions made; or what is wrong with them."""
+    spec = tools.get(tool_id)
+    if spec is None:
+        return Checked(arguments)
+    return tools.derived(f"validator:{tool_id}", lambda _: Validator(spec.parameters)).check(arguments)
+
+
+def arguments_of(tools: Catalogue, planning: Planning, tool_id: str, parameters: Mapping[str, object]) -> Checked:
+    """The arguments that a call has now. Raises `UnresolvedError`."""
+    return checked(tools, tool_id, resolve_step(planning, parameters))
+
+
+def fingerprint_of(step: PlanStep, parameters: Mapping[str, object], spec: ToolSpec | None) -> str:
+    """The fingerprint of a step, once its parameters are resolved; `spec` is its tool."""
+    if step.kind == "tool":
+        return call_fingerprint(step.tool_id, parameters, spec)
+    return fingerprint(step.kind, step.instruction)

@@ -1,43 +1,42 @@
 """What a model is asked for a plan: the template, what stands below it, and what the reply has to be.
 
 The user's words, the developer's and our own figures stand plain; all other text is data between marks.
-Source: spec/planning.md, section 9.
+Source: seed 004; spec/planning.md, sections 2 and 9.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import assert_never, cast
+from dataclasses import dataclass
+from typing import assert_never, cast, get_args
 
-from surefoot.core.plan.arguments import resolve_step
-from surefoot.core.plan.contexts import guidance_of, overall_context, reflection_context, selection_context
-from surefoot.core.plan.dag import BLOCKED, Planning, StepRecord
+from surefoot.core.plan.choose import listed_names, previous_tools
 from surefoot.core.plan.edits import superseded_by
-from surefoot.core.plan.framed import clipped, framed, named, trust_of_words
-from surefoot.core.plan.history import fields_of, history, title_of
-from surefoot.core.plan.references import UnresolvedError
-from surefoot.core.plan.schemas import is_small, listed_names, schema_for
-from surefoot.core.plan.wording import cause_words, guidance_text, refusal_words, suggestion_words
+from surefoot.core.plan.history import clipped, current_round, fields_of, framed, history, title_of
+from surefoot.core.plan.references import UnresolvedError, resolve_step
+from surefoot.core.plan.schemas import is_small, schema_for
+from surefoot.core.plan.words import cause_words, guidance_text, named, refusal_words, suggestion_words
+from surefoot.core.plans import BLOCKED, Planning
 from surefoot.core.state import State, subset
 from surefoot.core.step_schema import required_only
 from surefoot.core.text import json_text
 from surefoot.core.told import attribute, plain
 from surefoot.types.dataclass import dataclass
 from surefoot.types.events import Task
-from surefoot.types.plan import PlanStep
+from surefoot.types.plan import PlanStep, StepExecutionResult
 from surefoot.types.planning import ProposalKind
-from surefoot.types.reflection import AddRemediationSteps, ReplanFromStep, StepReflection
+from surefoot.types.reflection import (
+    AddRemediationSteps,
+    OverallReflectionContext,
+    OverallReflectionGuidance,
+    ReflectionContext,
+    ReplanFromStep,
+)
+from surefoot.types.selection import ReplanningToolSelectionContext
 from surefoot.types.tools import ToolSpec, Trust
 
-TEMPLATES: Mapping[ProposalKind, str] = {
-    "select_initial": "plan/select_initial",
-    "decompose": "plan/decompose",
-    "step_reflection": "plan/step_reflection",
-    "overall_reflection": "plan/overall_reflection",
-    "select_corrective": "plan/select_corrective",
-}
 REDECOMPOSE = "plan/redecompose"
-PLAN_TEMPLATES: tuple[str, ...] = (*TEMPLATES.values(), REDECOMPOSE)
+PLAN_TEMPLATES: tuple[str, ...] = (*(f"plan/{kind}" for kind in get_args(ProposalKind)), REDECOMPOSE)
 """The templates, by the names under which they are files and stand in a run's record."""
 
 _DATA: Trust = "untrusted"
@@ -65,18 +64,20 @@ def prompt_for(state: State, planning: Planning, kind: ProposalKind, about: str)
     if planning.refusal is not None and planning.refusal.kind == kind:
         parts.append(refusal_words(planning.refusal))
     parts.append("Reply with the JSON object alone.")
-    template = REDECOMPOSE if is_again else TEMPLATES[kind]
+    template = REDECOMPOSE if is_again else f"plan/{kind}"
     return PlanPrompt(template, "\n\n".join(parts), schema_for(state, planning, kind, about))
 
 
 def _own(state: State, planning: Planning, kind: ProposalKind, about: str) -> list[str]:
     match kind:
         case "select_initial":
-            return [*_intent(state), _listed(state, listed_names(state, planning), "Tools to choose from")]
+            return [*_intent(state), _listed(state, planning)]
         case "decompose" if planning.phase == "redecomposing":
             return _again(state, planning)
         case "decompose":
-            return [*_guidance_for_type(planning), _declared(state, planning), *_noted(planning), *_used_ids(planning)]
+            kind_of_task = planning.selection.task_type if planning.selection is not None else "general"
+            known = [] if kind_of_task == "general" else [f"Kind of task: {attribute(clipped(kind_of_task, 40))}"]
+            return [*known, _declared(state, planning), *_noted(planning), *_used_ids(planning)]
         case "step_reflection":
             return _of_step(state, planning, about)
         case "overall_reflection":
@@ -96,7 +97,10 @@ def _of_task(state: State, planning: Planning) -> list[str]:
     context = task.context
     materials: list[tuple[str, str, Trust]] = [
         *((f"attachment {one.name}", one.text, one.trust) for one in task.attachments),
-        *((f"document {one.name}", _described(one.description, one.content), _DATA) for one in context.documents),
+        *(
+            (f"document {one.name}", "\n".join((*filter(None, [one.description]), one.content)), _DATA)
+            for one in context.documents
+        ),
         *([("references", state.hydrated.message, _DATA)] if state.hydrated and state.hydrated.message else []),
         *((f"conventions {one.directory}", one.message, _DATA) for one in state.conventions if one.message),
         *([("earlier conversation", text, _DATA)] if (text := "\n".join(context.conversation_history)) else []),
@@ -110,10 +114,6 @@ def _of_task(state: State, planning: Planning) -> list[str]:
         *([f"User preferences:\n{_lines(context.user_preferences)}"] if context.user_preferences else []),
         *(framed(state, text, source, trust, most) for source, text, trust in materials),
     ]
-
-
-def _described(description: str, content: str) -> str:
-    return f"{description}\n{content}" if description else content
 
 
 def _intent(state: State) -> list[str]:
@@ -137,35 +137,27 @@ def _noted(planning: Planning) -> list[str]:
 # ------------------------------------------------------------------ tools
 
 
-def _listed(state: State, names: Sequence[str], title: str) -> str:
+def _listed(state: State, planning: Planning) -> str:
     """Tools to choose from: id, category, what each does, and the names of its parameters."""
-    return _of_tools(
-        state,
-        names,
-        title,
-        lambda tool: {
-            "tool_id": tool.name,
-            **({"category": tool.category} if tool.category else {}),
-            "does": tool.description,
-            "parameters": list(_properties(tool)),
-        },
-    )
+
+    def tell(tool: ToolSpec) -> Mapping[str, object]:
+        category = {"category": tool.category} if tool.category else {}
+        names = list(_properties(tool.parameters))
+        return {"tool_id": tool.name, **category, "does": tool.description, "parameters": names}
+
+    return _of_tools(state, listed_names(state, planning), "Tools to choose from", tell)
 
 
-def _declared(state: State, planning: Planning, title: str = "Tools") -> str:
-    """The selected tools with the schemas of their parameters."""
+def _declared(state: State, planning: Planning) -> str:
+    """The selected tools with the schemas of their parameters, and the fields of their results where declared."""
+
+    def tell(tool: ToolSpec) -> Mapping[str, object]:
+        given = list(_properties(tool.output or {}))
+        result = {"result": given} if given else {}
+        return {"tool_id": tool.name, "does": tool.description, "parameters": tool.parameters, **result}
+
     names = planning.selected if planning.selected is not None else state.offered.names
-    return _of_tools(
-        state,
-        names,
-        title,
-        lambda tool: {
-            "tool_id": tool.name,
-            "does": tool.description,
-            "parameters": tool.parameters,
-            **({"result": list(given)} if (given := _given(tool)) else {}),
-        },
-    )
+    return _of_tools(state, names, "Tools", tell)
 
 
 def _of_tools(state: State, names: Sequence[str], title: str, tell: Callable[[ToolSpec], Mapping[str, object]]) -> str:
@@ -178,32 +170,53 @@ def _of_tools(state: State, names: Sequence[str], title: str, tell: Callable[[To
         server = (tool.server or "another place") if tool.is_foreign else ""
         lines.setdefault(server, []).append(json_text(tell(tool)))
     shown = [
-        framed(state, "\n".join(some), f"tools of {server}", "untrusted", _LONGEST_TOOLS) if server else "\n".join(some)
+        framed(state, "\n".join(some), f"tools of {server}", _DATA, _LONGEST_TOOLS) if server else "\n".join(some)
         for server, some in lines.items()
     ]
     return "\n".join((f"{title}:", *(shown or ["none"])))
 
 
-def _properties(tool: ToolSpec) -> Iterable[str]:
-    properties = tool.parameters.get("properties")
+def _properties(schema: Mapping[str, object]) -> Iterable[str]:
+    properties = schema.get("properties")
     return cast("Mapping[str, object]", properties) if isinstance(properties, Mapping) else ()  # JSON
-
-
-def _given(tool: ToolSpec) -> Iterable[str]:
-    """The fields of a tool's results, as far as it declares them."""
-    properties = (tool.output or {}).get("properties")
-    return cast("Mapping[str, object]", properties) if isinstance(properties, Mapping) else ()  # JSON
-
-
-def _guidance_for_type(planning: Planning) -> list[str]:
-    """What kind of task the selection took it for."""
-    selection = planning.selection
-    if selection is None or selection.task_type == "general":
-        return []
-    return [f"Kind of task: {attribute(clipped(selection.task_type, 40))}"]
 
 
 # ------------------------------------------------------------------ reflections
+
+
+def reflection_context(state: State, planning: Planning, step_id: str) -> ReflectionContext:
+    """What a reflection on a failed step is made from."""
+    record = planning.steps[step_id]
+    failed = record.result or StepExecutionResult(step_id, record.step.kind)
+    done = tuple(one.result for one in planning.steps.values() if one.status == "succeeded" and one.result is not None)
+    words = state.task.text if state.task is not None else ""
+    return ReflectionContext(words, done, failed, history(state, planning, step_id), planning.stats)
+
+
+def overall_context(state: State, planning: Planning) -> OverallReflectionContext:
+    """What an overall reflection is made from."""
+    failed = [one for one in planning.evaluations if not one.passed]
+    return OverallReflectionContext(
+        history(state, planning),
+        planning.stats.replans,
+        current_round(planning),
+        planning.original,
+        "\n".join(f"{one.name}: not passed. {one.note}".strip() for one in failed),
+        tuple(sorted(planning.answered)),
+    )
+
+
+def selection_context(state: State, planning: Planning) -> ReplanningToolSelectionContext:
+    """What a corrective selection is made from."""
+    reflected = planning.strategy or (planning.reflections[-1] if planning.reflections else None)
+    analysis = reflected.reflection.diagnosis if reflected is not None else ""
+    told = history(state, planning, advice=False)
+    return ReplanningToolSelectionContext(previous_tools(planning), told, analysis, _last_guidance(planning))
+
+
+def _last_guidance(planning: Planning) -> str:
+    newest = planning.reflections[-1].reflection if planning.reflections else None
+    return guidance_text(OverallReflectionGuidance.of(newest) if newest is not None else None)
 
 
 def _of_step(state: State, planning: Planning, about: str) -> list[str]:
@@ -211,73 +224,45 @@ def _of_step(state: State, planning: Planning, about: str) -> list[str]:
     step, failed = record.step, context.failed_step
     told: list[str] = [f"step: {json_text(_shown_step(step))}"]
     if step.kind == "tool":
-        told.append(f"parameters with their values: {_resolved(planning, step)}")
+        try:
+            values = json_text(resolve_step(planning, step.parameters))
+        except UnresolvedError as missing:
+            values = str(missing)
+        told.append(f"parameters with their values: {values}")
     for one in record.failures:
         error = one.error
         with_ = f" with {json_text(one.parameters)}" if one.parameters else ""
         told.append(f"attempt {one.attempt}{with_}: " + (f"{error.cls} {error.code}: {error.message}" if error else ""))
-        if (thought := _reflected(record, one.attempt)) is not None:
+        thought = next((after.reflection for after in record.reflected if after.attempt == one.attempt), None)
+        if thought is not None:
             told.append(f"then: {thought.suggested_action.type}, because {thought.root_cause}")
-    trust = "untrusted" if "untrusted" in (failed.trust, trust_of_words(planning)) or failed.error else "trusted"
+    trust = "untrusted" if "untrusted" in (failed.trust, planning.words_trust) or failed.error else "trusted"
     cls = failed.error.cls if failed.error is not None else "unknown"
+    text = "\n".join(clipped(one, _LONGEST_STEP) for one in told)
     return [
         f"What happened so far:\n{context.execution_history}",
         _declared(state, planning),
         f"The failed step is {named(about)}, at attempt {record.attempt}; the class of its error is {cls}:\n"
-        + framed(
-            state,
-            "\n".join(clipped(one, _LONGEST_STEP) for one in told),
-            f"step {named(about)}",
-            trust,
-            3 * _LONGEST_STEP,
-        ),
+        + framed(state, text, f"step {named(about)}", trust, 3 * _LONGEST_STEP),
     ]
-
-
-def _reflected(record: StepRecord, attempt: int) -> StepReflection | None:
-    return next((one.reflection for one in record.reflected if one.attempt == attempt), None)
-
-
-def _resolved(planning: Planning, step: PlanStep) -> str:
-    try:
-        return json_text(resolve_step(planning, step.parameters))
-    except UnresolvedError as missing:
-        return str(missing)
 
 
 def _of_run(state: State, planning: Planning) -> list[str]:
-    context = overall_context(state, planning)
+    context, trust = overall_context(state, planning), planning.words_trust
     escalation = planning.escalation
     cause = escalation.cause if escalation is not None else BLOCKED
     at = f" at step {named(escalation.step_id)}" if escalation is not None and escalation.step_id else ""
-    trust = trust_of_words(planning)
     answered = [cause_words(one) for one in context.causes_already_replanned]
-    original = _plan_lines(context.original_plan) if planning.version > 1 else []
-    current = _plan_lines([planning.steps[name].step for name in planning.live])
-    return [
-        f"What happened so far:\n{context.execution_history}",
-        *(
-            [f"Plan at first:\n{framed(state, _joined(original), 'the plan', trust, _LONGEST_PLAN)}"]
-            if original
-            else []
-        ),
-        f"Plan now:\n{framed(state, _joined(current), 'the plan', trust, _LONGEST_PLAN)}",
-        *(
-            [f"Evaluation:\n{framed(state, context.evaluation, 'evaluators', trust, 1_000)}"]
-            if context.evaluation
-            else []
-        ),
-        "Causes for which the plan was repaired before: " + ("; ".join(answered) or "none"),
-        f"Why the run is thought about{at}: {cause_words(cause)}",
-    ]
-
-
-def _plan_lines(steps: Iterable[PlanStep]) -> list[str]:
-    return [json_text(_shown_step(step)) for step in steps]
-
-
-def _joined(lines: Iterable[str]) -> str:
-    return "\n".join(lines)
+    current = [planning.steps[name].step for name in planning.live]
+    plans = [("Plan at first", context.original_plan)] if planning.version > 1 and context.original_plan else []
+    parts = [f"What happened so far:\n{context.execution_history}"]
+    for title, steps in (*plans, ("Plan now", current)):
+        text = "\n".join(json_text(_shown_step(step)) for step in steps)
+        parts.append(f"{title}:\n{framed(state, text, 'the plan', trust, _LONGEST_PLAN)}")
+    if context.evaluation:
+        parts.append(f"Evaluation:\n{framed(state, context.evaluation, 'evaluators', trust, 1_000)}")
+    parts.append("Causes for which the plan was repaired before: " + ("; ".join(answered) or "none"))
+    return [*parts, f"Why the run is thought about{at}: {cause_words(cause)}"]
 
 
 def _lines(texts: Iterable[str]) -> str:
@@ -301,18 +286,19 @@ def _shown_step(step: PlanStep) -> dict[str, object]:
 
 def _corrective(state: State, planning: Planning) -> list[str]:
     context = selection_context(state, planning)
-    trust = trust_of_words(planning)
+    trust = planning.words_trust
     used = [
         f"{attribute(one.tool_id)}: {one.execution_status}; {one.execution_summary}" for one in context.previous_tools
     ]
-    why = [f"{one.tool_id}: {one.failure_reason}" for one in context.previous_tools if one.failure_reason]
+    failed = [one for one in context.previous_tools if one.failure_reason]
+    why = "\n".join(f"{one.tool_id}: {one.failure_reason}" for one in failed)
     advice = "\n".join(part for part in (context.reflection_analysis, context.overall_reflection_guidance) if part)
     return [
         f"What happened so far:\n{context.execution_history}",
         f"Tools chosen before:\n{_lines(used) or 'none'}",
-        *([f"Why they failed:\n{framed(state, _joined(why), 'calls of tools', 'untrusted', 2_000)}"] if why else []),
+        *([f"Why they failed:\n{framed(state, why, 'calls of tools', 'untrusted', 2_000)}"] if why else []),
         f"Advice of the reflection:\n{framed(state, advice, 'a reflection', trust, 3_000)}",
-        _listed(state, listed_names(state, planning), "Tools to choose from"),
+        _listed(state, planning),
         *_noted(planning),
     ]
 
@@ -323,11 +309,11 @@ def _corrective(state: State, planning: Planning) -> list[str]:
 def _again(state: State, planning: Planning) -> list[str]:
     strategy = planning.strategy.strategy if planning.strategy is not None else None
     out = frozenset(superseded_by(planning, strategy)) if strategy is not None else frozenset(planning.open_steps)
-    trust = trust_of_words(planning)
+    trust = planning.words_trust
     kept = [planning.steps[name] for name in planning.live if name not in out]
     lines = [f"{title_of(one)}{fields_of(one) if one.is_done else ''}" for one in kept]
-    calls = _made(state, planning)
-    advice = guidance_text(guidance_of(planning))
+    joined = "\n".join(_made(state, planning))
+    advice = _last_guidance(planning)
     cause = planning.escalation.cause if planning.escalation is not None else None
     return [
         f"What happened so far:\n{history(state, planning, advice=False)}",
@@ -336,7 +322,7 @@ def _again(state: State, planning: Planning) -> list[str]:
         _declared(state, planning),
         f"Steps that stay:\n{_lines(lines) or 'none'}",
         *_used_ids(planning),
-        *([f"Calls not to make again:\n{framed(state, _joined(calls), 'calls', trust, 4_000)}"] if calls else []),
+        *([f"Calls not to make again:\n{framed(state, joined, 'calls', trust, 4_000)}"] if joined else []),
         *_noted(planning),
         f"Plan now: {_wanted(state, planning, out)}",
     ]
@@ -348,7 +334,7 @@ def _wanted(state: State, planning: Planning, out: Iterable[str]) -> str:
     if isinstance(strategy, AddRemediationSteps):
         words = _lines(suggestion_words(one) for one in strategy.suggestions if isinstance(one, str))
         return "only the steps that do this, put in before or after steps that stay:\n" + framed(
-            state, words, "a reflection", trust_of_words(planning), 2_000
+            state, words, "a reflection", planning.words_trust, 2_000
         )
     if isinstance(strategy, ReplanFromStep):
         left = frozenset(out)

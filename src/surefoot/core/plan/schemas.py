@@ -1,9 +1,10 @@
 """The JSON Schema of each reply of planning: what a decoder is held to, so that a reply says what can be said.
 
-Chapters come first, so that reasoning precedes the decision. Every object is closed and every field required, null
-where it is optional; tools and steps are named out of those that there are. A model that fills in whatever it may, and
-makes it up (trait `optional_arguments`), is asked for what the example of its template has and no more: where a schema
-ends an object that the example goes on with, a small model is driven off its path. Source: spec/planning.md, section 9.
+Made of the forms (`core/plan/forms.py`) and of what there is to name. Chapters come first, so that reasoning precedes
+the decision. Every object is closed and every field required, null where it is optional; tools and steps are named out
+of those that there are. A model that fills in whatever it may, and makes it up (trait `optional_arguments`), is asked
+for what the example of its template has and no more: where a schema ends an object that the example goes on with, a
+small model is driven off its path. Source: spec/planning.md, section 9.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 
-from surefoot.core.plan.choosing import offered_names
-from surefoot.core.plan.dag import Planning
+from surefoot.core.plan import forms
+from surefoot.core.plan.choose import listed_names, offered_names
+from surefoot.core.plan.forms import Form, Schema
+from surefoot.core.plans import Planning
 from surefoot.core.roles import PLANNER, SOLO
 from surefoot.core.state import State
 from surefoot.core.text import json_text
@@ -20,10 +23,8 @@ from surefoot.core.view import REQUIRED_ONLY
 from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import NON_EMPTY, StepKind
 from surefoot.types.planning import ProposalKind
-from surefoot.types.reflection import AddRemediationSteps, ProblemClass, RootCause
+from surefoot.types.reflection import AddRemediationSteps
 from surefoot.types.tools import ToolSpec
-
-Schema = Mapping[str, object]
 
 MOST_IDS = 100
 """Names up to which they are listed; of more, any text will do."""
@@ -41,16 +42,10 @@ _FEW_STEPS = 12
 _MOST_TEXTS, _FEW_TEXTS = 6, 2
 _LONGEST_INSTRUCTION = 600
 
-_LISTS = (
-    "root_causes", "incorrect_assumptions", "alternative_approaches", "optimization_suggestions", "lessons_learned",
-)  # fmt: skip
-
 _TEXT: Schema = {"type": "string"}
-_LABEL: Schema = {"type": "string", "maxLength": 40}
 _NULL: Schema = {"type": "null"}
 _NEW_ID: Schema = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,40}$"}
 _REFERENCE: Schema = {"type": "string", "pattern": "^[{][{][A-Za-z0-9_.?-]{1,80}[}][}]$"}
-_PERCENT: Schema = {"type": "integer", "minimum": 0, "maximum": 100}
 _BOOLEAN: Schema = {"type": "boolean"}
 _SCALARS: tuple[Schema, ...] = (_TEXT, {"type": "number"}, _BOOLEAN, _NULL)
 _ANY_OBJECT: Schema = {
@@ -68,8 +63,14 @@ class _Maker:
     chapter: Schema
     is_small: bool
 
-    def texts(self) -> Schema:
-        return _array(self.chapter, _FEW_TEXTS if self.is_small else _MOST_TEXTS)
+    def of(self, form: Form, **own: Schema) -> dict[str, object]:
+        """A form as a schema; `own` is what of it depends on this request."""
+        words = {"chapter": self.chapter, "texts": _array(self.chapter, _FEW_TEXTS if self.is_small else _MOST_TEXTS)}
+        fields: dict[str, Schema] = {}
+        for name, field in form.items():
+            known = words[field.schema] if isinstance(field.schema, str) else field.schema
+            fields[name] = own.pop(name, None) or known or _TEXT
+        return _object(**fields, **own)
 
 
 def schema_for(state: State, planning: Planning, kind: ProposalKind, about: str = "") -> Schema:
@@ -80,13 +81,18 @@ def schema_for(state: State, planning: Planning, kind: ProposalKind, about: str 
     maker = _Maker(tools, chapter, is_small(state))
     match kind:
         case "select_initial" | "select_corrective":
-            return _selection(state, planning, maker, with_changes=kind == "select_corrective")
+            return _selection(planning, maker, listed_names(state, planning), with_changes=kind == "select_corrective")
         case "decompose":
-            return _plan(planning, maker)
+            most = min(planning.config.max_steps, _FEW_STEPS) if maker.is_small else planning.config.max_steps
+            reflected = planning.strategy.strategy if planning.strategy is not None else None
+            places = _places(planning, maker) if isinstance(reflected, AddRemediationSteps) else {}
+            return maker.of(forms.PLAN, steps=_array({"anyOf": _steps(maker, places)}, most, least=1))
         case "step_reflection":
-            return _step_reflection(planning, maker, about)
+            actions = _actions(planning, maker, about)
+            return maker.of(forms.STEP_REFLECTION, suggested_action={"anyOf": actions})
         case "overall_reflection":
-            return _overall_reflection(planning, maker)
+            strategies = {"anyOf": [_NULL, *_strategies(planning, maker)]}
+            return maker.of(forms.OVERALL_REFLECTION, replanning_strategy=strategies)
 
 
 def is_small(state: State) -> bool:
@@ -95,49 +101,21 @@ def is_small(state: State) -> bool:
     return speaker is not None and speaker.traits.get(REQUIRED_ONLY) == "no"
 
 
-# ------------------------------------------------------------------ selections
-
-
-def _selection(state: State, planning: Planning, maker: _Maker, *, with_changes: bool) -> Schema:
-    listed = listed_names(state, planning)
-    fields: dict[str, Schema] = {
-        "brief_reasoning": maker.chapter,
-        "selected_tool_ids": _array(_one_of(listed), planning.config.selected_max, least=int(with_changes)),
-        "task_type": _LABEL,
-        "selection_confidence": _PERCENT,
-    }
+def _selection(planning: Planning, maker: _Maker, listed: Sequence[str], *, with_changes: bool) -> Schema:
+    before, now = _one_of(planning.selected or ()), _one_of(listed)
+    more: dict[str, Schema] = {}
     if with_changes and not maker.is_small:  # the engine computes what changed, whatever is said here
-        before, now = _one_of(planning.selected or ()), _one_of(listed)
-        fields["changes_from_previous"] = _object(
-            kept_tools=_array(before, MOST_IDS),
-            replaced_tools=_array(_object(old=before, new=now, reason=maker.chapter), MOST_IDS),
-            added_tools=_array(_object(tool_id=now, reason=maker.chapter), MOST_IDS),
-            removed_tools=_array(_object(tool_id=before, reason=maker.chapter), MOST_IDS),
+        more["changes_from_previous"] = _object(
+            kept_tools=_array(before),
+            replaced_tools=_array(maker.of(forms.REPLACEMENT, old=before, new=now)),
+            added_tools=_array(maker.of(forms.CHANGE, tool_id=now)),
+            removed_tools=_array(maker.of(forms.CHANGE, tool_id=before)),
         )
-    return _object(**fields)
+    chosen = _array(now, planning.config.selected_max, least=int(with_changes))
+    return maker.of(forms.SELECTION, selected_tool_ids=chosen, **more)
 
 
-def listed_names(state: State, planning: Planning) -> tuple[str, ...]:
-    """The tools that a selection chooses from: the shortlist, and in a corrective one those chosen before."""
-    if planning.shortlist is None:
-        return offered_names(state)
-    before = planning.selected or () if planning.phase == "reselecting" else ()
-    return tuple(dict.fromkeys((*planning.shortlist.names, *before)))
-
-
-# ------------------------------------------------------------------ plans
-
-
-def _plan(planning: Planning, maker: _Maker) -> Schema:
-    most = min(planning.config.max_steps, _FEW_STEPS) if maker.is_small else planning.config.max_steps
-    reflected = planning.strategy.strategy if planning.strategy is not None else None
-    places = _places(planning, maker) if isinstance(reflected, AddRemediationSteps) else {}
-    return _object(
-        context_understanding=maker.chapter,
-        description=maker.chapter,
-        task_type=_LABEL,
-        steps=_array({"anyOf": _steps(maker, places)}, most, least=1),
-    )
+# ------------------------------------------------------------------ steps
 
 
 def _places(planning: Planning, maker: _Maker) -> dict[str, Schema]:
@@ -146,13 +124,8 @@ def _places(planning: Planning, maker: _Maker) -> dict[str, Schema]:
     return {
         "insert_before": _or_null(_one_of(not_done)),
         "insert_after": _or_null(_one_of(planning.live)),
-        "target_parameters": {"anyOf": [_NULL, *_parameter_sets(maker, _tools_of(planning, maker, not_done))]},
+        "target_parameters": {"anyOf": [_NULL, *_parameter_sets(planning, maker, not_done)]},
     }
-
-
-def _tools_of(planning: Planning, maker: _Maker, names: Sequence[str]) -> tuple[ToolSpec, ...]:
-    used = {planning.steps[name].step.tool_id for name in names}
-    return tuple(tool for tool in maker.tools if tool.name in used)
 
 
 def _steps(maker: _Maker, places: Mapping[str, Schema]) -> list[Schema]:
@@ -161,15 +134,14 @@ def _steps(maker: _Maker, places: Mapping[str, Schema]) -> list[Schema]:
         _step(maker, "tool", {"tool_id": {"const": tool.name}, "parameters": _parameters(tool, maker)}, places)
         for tool in maker.tools[:MOST_BRANCHES]
     ]
-    if len(maker.tools) > MOST_BRANCHES:
-        others = tuple(tool.name for tool in maker.tools[MOST_BRANCHES:])
+    names = tuple(tool.name for tool in maker.tools)
+    if others := names[MOST_BRANCHES:]:
         made.append(_step(maker, "tool", {"tool_id": _one_of(others), "parameters": _ANY_OBJECT}, places))
     words: dict[str, Schema] = {"instruction": {"type": "string", "maxLength": _LONGEST_INSTRUCTION}}
     kinds: tuple[StepKind, ...] = ("reasoning",) if maker.is_small else get_args(StepKind)
     for kind in kinds:
         if kind != "tool":
-            allowed = _array(_one_of(tuple(tool.name for tool in maker.tools)), MOST_IDS)
-            more = {"allowed_tools": allowed} if kind == "agent" and maker.tools else {}
+            more = {"allowed_tools": _array(_one_of(names))} if kind == "agent" and names else {}
             made.append(_step(maker, kind, {**words, **more}, places))
     return made
 
@@ -189,9 +161,10 @@ def _step(maker: _Maker, kind: StepKind, own: Mapping[str, Schema], places: Mapp
     return _object(**fields, **places)
 
 
-def _parameter_sets(maker: _Maker, tools: Sequence[ToolSpec]) -> list[Schema]:
-    """The parameters of one of several tools, each once."""
-    made = [_parameters(tool, maker) for tool in tools[:MOST_BRANCHES]]
+def _parameter_sets(planning: Planning, maker: _Maker, names: Sequence[str]) -> list[Schema]:
+    """The parameters of the tool of one of several steps, each once."""
+    used = {planning.steps[name].step.tool_id for name in names}
+    made = [_parameters(tool, maker) for tool in [one for one in maker.tools if one.name in used][:MOST_BRANCHES]]
     return list({json_text(one): one for one in made}.values()) if made else [_ANY_OBJECT]
 
 
@@ -234,77 +207,57 @@ def _referable(node: Schema, depth: int, maker: _Maker) -> Schema:
     return {"anyOf": [inner, _REFERENCE]}
 
 
-# ------------------------------------------------------------------ reflections
+# ------------------------------------------------------------------ what follows
 
 
-def _step_reflection(planning: Planning, maker: _Maker, about: str) -> Schema:
+def _actions(planning: Planning, maker: _Maker, about: str) -> list[Schema]:
+    """What may follow for a failed step."""
     step = planning.steps[about].step
     mine = next((tool for tool in maker.tools if tool.name == step.tool_id), None)
-    words = _object(instruction={"type": "string", "maxLength": _LONGEST_INSTRUCTION})
-    data = words if step.kind != "tool" else _parameters(mine, maker) if mine is not None else _ANY_OBJECT
-    actions = [_object(type={"const": "retry_with_params"}, data=data)]
+    data = _object(instruction={"type": "string", "maxLength": _LONGEST_INSTRUCTION})
+    if step.kind == "tool":
+        data = _parameters(mine, maker) if mine is not None else _ANY_OBJECT
     others = [tool for tool in maker.tools if tool.name != step.tool_id] if step.kind == "tool" else []
-    actions += [
-        _object(
-            type={"const": "retry_with_tool"},
-            data=_object(tool_id={"const": tool.name}, parameters=_parameters(tool, maker)),
-        )
-        for tool in others[:MOST_BRANCHES]
+    exchanges = [
+        _object(tool_id={"const": tool.name}, parameters=_parameters(tool, maker)) for tool in others[:MOST_BRANCHES]
     ]
     if names := tuple(tool.name for tool in others[MOST_BRANCHES:]):
-        data = _object(tool_id=_one_of(names), parameters=_ANY_OBJECT)
-        actions.append(_object(type={"const": "retry_with_tool"}, data=data))
-    actions.append(_object(type={"const": "trigger_overall_reflection"}, data=maker.chapter))
-    return _object(
-        **dict.fromkeys(("history_review", "error_analysis", "proposal"), maker.chapter),
-        root_cause_category={"enum": list(get_args(RootCause))},
-        root_cause=maker.chapter,
-        is_recoverable=_BOOLEAN,
-        confidence=_PERCENT,
-        analysis=maker.chapter,
-        suggested_action={"anyOf": actions},
-        alternative_solutions=maker.texts(),
-    )
-
-
-def _overall_reflection(planning: Planning, maker: _Maker) -> Schema:
-    return _object(
-        **dict.fromkeys(("overview", "diagnosis", "improvements", "decision", "lessons"), maker.chapter),
-        **dict.fromkeys(_LISTS, maker.texts()),
-        completion_percent=_PERCENT,
-        problem_class={"enum": list(get_args(ProblemClass))},
-        repeated_failure=_BOOLEAN,
-        should_replan=_BOOLEAN,
-        replanning_strategy={"anyOf": [_NULL, *_strategies(planning, maker)]},
-    )
+        exchanges.append(_object(tool_id=_one_of(names), parameters=_ANY_OBJECT))
+    return [
+        _object(type={"const": "retry_with_params"}, data=data),
+        *(_object(type={"const": "retry_with_tool"}, data=one) for one in exchanges),
+        _object(type={"const": "trigger_overall_reflection"}, data=maker.chapter),
+    ]
 
 
 def _strategies(planning: Planning, maker: _Maker) -> list[Schema]:
     """Those that this plan admits, the smallest first."""
     records = [planning.steps[name] for name in planning.live]
     still_open = tuple(one.step.step_id for one in records if one.is_open)
-    left_out = tuple(
-        one.step.step_id for one in records if one.is_open and not one.step.must_succeed and one.step.kind != "response"
-    )
+    may_go = (one.step for one in records if one.is_open and not one.step.must_succeed)
+    left_out = tuple(step.step_id for step in may_go if step.kind != "response")
     not_done = tuple(one.step.step_id for one in records if not one.is_done)
-    made: list[Schema] = []
-    if still_open:
-        sets = _parameter_sets(maker, _tools_of(planning, maker, still_open))
-        adjustment = _object(
-            step_id=_one_of(still_open),
-            depends_on=_or_null(_array(_one_of(planning.live), MOST_IDS)),
-            parameters={"anyOf": [_NULL, *sets]},
-        )
-        made.append(_object(type={"const": "adjust_dependencies"}, adjustments=_array(adjustment, MOST_IDS, least=1)))
     steps = [*_steps(maker, _places(planning, maker)), maker.chapter]
-    suggestions = _array({"anyOf": steps}, 3 if maker.is_small else planning.config.max_steps, least=1)
-    made.append(_object(type={"const": "add_remediation_steps"}, suggestions=suggestions))
+    most = 3 if maker.is_small else planning.config.max_steps
+    own: dict[str, dict[str, Schema]] = {"full_replan": {}}
+    own["add_remediation_steps"] = {"suggestions": _array({"anyOf": steps}, most, least=1)}
+    if still_open:
+        adjustment = maker.of(
+            forms.ADJUSTMENT,
+            step_id=_one_of(still_open),
+            depends_on=_or_null(_array(_one_of(planning.live))),
+            parameters={"anyOf": [_NULL, *_parameter_sets(planning, maker, still_open)]},
+        )
+        own["adjust_dependencies"] = {"adjustments": _array(adjustment, least=1)}
     if left_out:
-        named = _array(_one_of(left_out), MOST_IDS, least=1)
-        made.append(_object(type={"const": "skip_steps"}, step_ids=named, reason=maker.chapter))
+        own["skip_steps"] = {"step_ids": _array(_one_of(left_out), least=1)}
     if not_done:
-        made.append(_object(type={"const": "replan_from_step"}, step_id=_one_of(not_done), reason=maker.chapter))
-    return [*made, _object(type={"const": "full_replan"})]
+        own["replan_from_step"] = {"step_id": _one_of(not_done)}
+    return [
+        maker.of({"type": forms.NAME, **form}, type={"const": name}, **own[name])
+        for name, (_, form) in forms.STRATEGIES.items()
+        if name in own
+    ]
 
 
 # ------------------------------------------------------------------ parts
@@ -314,7 +267,7 @@ def _object(**fields: Schema) -> dict[str, object]:
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
-def _array(items: Schema, most: int, least: int = 0) -> Schema:
+def _array(items: Schema, most: int = MOST_IDS, least: int = 0) -> Schema:
     return {"type": "array", "items": items, "minItems": least, "maxItems": most}
 
 

@@ -5,13 +5,13 @@ Source: spec/planning.md, sections 3, 4, 6, 7 and 14.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import assert_never
 
 from surefoot.core.plan.accept import MOST_FAULTS
-from surefoot.core.plan.choosing import EMPTY_SELECTION
-from surefoot.core.plan.dag import BLOCKED
-from surefoot.core.plan.framed import is_name, named
+from surefoot.core.plan.choose import EMPTY_SELECTION
+from surefoot.core.plans import BLOCKED
 from surefoot.core.text import json_text
 from surefoot.types.plan_events import ProposalRefused
 from surefoot.types.reflection import (
@@ -70,6 +70,14 @@ REFUSALS: Mapping[str, str] = {
 """The refusals after which a proposal is asked for again; the place is what was refused of it."""
 
 _WITH_FAULTS = frozenset({"invalid_plan", "invalid_strategy"})
+_NAME = re.compile(r"[A-Za-z0-9_./-]{1,64}")
+
+NO_GUIDANCE = "No overall reflection has been made."
+
+
+def named(name: str) -> str:
+    """A name that a model may have made up, where it reads as a name; anything else could be a sentence."""
+    return name if _NAME.fullmatch(name) else "(a name that is not shown)"
 
 
 def refusal_words(refused: ProposalRefused) -> str:
@@ -97,10 +105,7 @@ def cause_words(cause: Cause) -> str:
         return "nothing can go on, although steps are open"
     if actor == "evaluation":
         return f"the evaluation {named(cls)} was not passed"
-    return f"{named(actor)} failed with {cls}{f' {code}' if is_name(code) else ''}"
-
-
-NO_GUIDANCE = "No overall reflection has been made."
+    return f"{named(actor)} failed with {cls}{f' {code}' if _NAME.fullmatch(code) else ''}"
 
 
 def guidance_text(guidance: OverallReflectionGuidance | None) -> str:
@@ -124,9 +129,9 @@ def strategy_words(strategy: ReplanningStrategy) -> str:
         case FullReplan():
             return strategy.type
         case ReplanFromStep(step_id, reason):
-            return _told(f"{strategy.type} {step_id}", reason)
+            words = f"{strategy.type} {step_id}"
         case SkipSteps(step_ids, reason):
-            return _told(f"{strategy.type} {', '.join(step_ids)}", reason)
+            words = f"{strategy.type} {', '.join(step_ids)}"
         case AddRemediationSteps(suggestions):
             return f"{strategy.type}: {'; '.join(suggestion_words(one) for one in suggestions)}"
         case AdjustDependencies(adjustments):
@@ -139,6 +144,7 @@ def strategy_words(strategy: ReplanningStrategy) -> str:
             return f"{strategy.type}: {'; '.join(parts)}"
         case _:
             assert_never(strategy)
+    return f"{words}: {reason}" if reason else words
 
 
 def suggestion_words(suggestion: RemediationStep | str) -> str:
@@ -149,7 +155,3 @@ def suggestion_words(suggestion: RemediationStep | str) -> str:
     at = f" before {suggestion.insert_before}" if suggestion.insert_before else ""
     at = at or (f" after {suggestion.insert_after}" if suggestion.insert_after else "")
     return f"{step.step_id} {step.tool_id or step.instruction}{at}"
-
-
-def _told(words: str, reason: str) -> str:
-    return f"{words}: {reason}" if reason else words

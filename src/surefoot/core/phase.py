@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Literal
 
 from surefoot.core.moves import next_moves, standing
+from surefoot.core.plan.accept import is_unsigned
 from surefoot.core.plan.child import with_whole
-from surefoot.core.plan.dag import Phase, Planning
-from surefoot.core.plan.signing import is_unsigned
+from surefoot.core.plans import Phase, Planning
 from surefoot.core.state import State
 from surefoot.types.moves import Act, Move
 from surefoot.types.plan import StepStatus

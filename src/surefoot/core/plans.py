@@ -1,26 +1,24 @@
-"""How far a plan has come that repairs itself: its steps, what is proposed, and what has been tried.
+"""How far a plan has come: the steps that came with a task, and a plan that repairs itself.
 
-A step that runs has a small state of its own (`children`): the same records, folded by the same rules, as a run has.
-`core/plan/folding.py` makes this out of events. Source: spec/planning.md, sections 2, 3, 8 and 11.
+A step that runs has a small state of its own (`Planning.children`): the same records, folded by the same rules, as a
+run has. `core/plan` makes these out of events. Source: spec/guard.md, section 2; spec/planning.md, 2, 3, 8 and 11.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from surefoot.core.fingerprint import call_fingerprint, fingerprint
 from surefoot.core.similar import normal
 from surefoot.types.config import LoopConfig
-from surefoot.types.dataclass import dataclass, field, replace
-from surefoot.types.plan import PlanStep, StepError, StepExecutionResult, StepStatus
+from surefoot.types.plan import WITHOUT_TOOLS, PlanStep, StepError, StepExecutionResult, StepStatus
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected, StepReflected
 from surefoot.types.planning import Plan, PlanConfig, ProposalKind
 from surefoot.types.reflection import Cause, EvaluationResult, PlanStats
 from surefoot.types.selection import ToolSelectionResult
-from surefoot.types.tools import ToolSpec
+from surefoot.types.tools import Trust
 
 if TYPE_CHECKING:
     from surefoot.core.state import State
@@ -34,6 +32,48 @@ BLOCKED: Cause = ("blocked", "", "")
 
 _DONE: frozenset[StepStatus] = frozenset({"succeeded", "skipped"})
 _OPEN: frozenset[StepStatus] = frozenset({"pending", "failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRecord:
+    """The steps in their order, the one that runs, and what came of the others, by id.
+
+    `since` is how many turns there were before the running step, `bad` the numbers of those of its replies that it
+    cannot use and that are on record as such. `trust` is that of all that whoever wrote the running step had read,
+    `done` what an attempt at it before has done and must not be done again, a line each.
+    """
+
+    steps: tuple[PlanStep, ...]
+    running: PlanStep | None = None
+    results: Mapping[str, StepExecutionResult] = field(default_factory=dict[str, StepExecutionResult])
+    since: int = 0
+    bad: tuple[int, ...] = ()
+    trust: Trust = "trusted"
+    done: tuple[str, ...] = ()
+
+    @property
+    def following(self) -> PlanStep | None:
+        """The first step that has no result yet."""
+        return next((step for step in self.steps if step.step_id not in self.results), None)
+
+    @property
+    def failed(self) -> StepExecutionResult | None:
+        """The step that failed, if one did."""
+        return next((result for result in self.results.values() if result.error is not None), None)
+
+    @property
+    def answer(self) -> str:
+        """The answer so far: the output of the last step that has one."""
+        return next((one.output for one in reversed(tuple(self.results.values())) if one.is_success), "")
+
+    def is_reasoning(self, step_id: str) -> bool:
+        """Whether that step is one in which no tool may be called."""
+        return any(step.step_id == step_id and step.kind in WITHOUT_TOOLS for step in self.steps)
+
+    def inputs(self, step: PlanStep) -> tuple[StepExecutionResult, ...]:
+        """The outputs that a step uses: those it depends on, or all before it where it names none."""
+        wanted = step.dependencies or tuple(self.results)
+        return tuple(one for name in wanted if (one := self.results.get(name)) is not None and one.is_success)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +124,11 @@ class StepRecord:
         return kind_of_failure(self.step.tool_id or self.step.kind, error)
 
     @property
+    def cause(self) -> Cause:
+        """The cause of a round that begins at this step."""
+        return self.signature if self.result is not None and self.result.error is not None else BLOCKED
+
+    @property
     def times_failed_so(self) -> int:
         """How often it has failed as it did last; what the engine retries by itself does not count."""
         mine = self.signature
@@ -113,12 +158,9 @@ _NUMBER = re.compile(r"[0-9]+")
 class Loops(NamedTuple):
     """How steps are run: the loop of a call, of other steps, and of one that writes the answer."""
 
-    tool: LoopConfig
-    words: LoopConfig
-    answer: LoopConfig
-
-
-_ONE = LoopConfig()
+    tool: LoopConfig = LoopConfig()
+    words: LoopConfig = LoopConfig()
+    answer: LoopConfig = LoopConfig()
 
 
 class Tries(NamedTuple):
@@ -158,7 +200,7 @@ class Planning:
     """
 
     config: PlanConfig
-    loops: Loops = Loops(_ONE, _ONE, _ONE)
+    loops: Loops = Loops()
     phase: Phase = "selecting"
     selected: tuple[str, ...] | None = None
     selection: ToolSelectionResult | None = None
@@ -227,111 +269,33 @@ class Planning:
         return tuple(name for name in self.order if self.steps[name].status != "superseded")
 
     @property
+    def words_trust(self) -> Trust:
+        """The trust of what models have proposed in this run so far."""
+        return "untrusted" if self.has_read else "trusted"
+
+    def made_before(self, record: StepRecord) -> frozenset[str]:
+        """The calls with an effect that a step must not make: its own of earlier attempts, those before it was added.
+
+        That a result was not what was promised makes no difference, and neither does an edit that reopens the step.
+        """
+        if not record.since:
+            return record.done_calls
+        return record.done_calls | {mark for mark, at in self.completed_effects.items() if at < record.since}
+
+    def is_outdated(self, record: StepRecord) -> bool:
+        """Whether a response tells of what was before: a repair has put in, or changed, a step that was done since."""
+        if record.step.kind != "response" or record.status != "succeeded":
+            return False
+        others = (self.steps[name] for name in self.live)
+        return any(one.step.kind != "response" and one.since and one.done_in > record.done_in for one in others)
+
+    @property
     def completion_percent(self) -> int:
         """The engine's own figure: of the steps still in the plan, responses left out, how many have succeeded."""
         counted = [one for one in self.steps.values() if one.step.kind != "response"]
         done = sum(one.status == "succeeded" for one in counted)
         left = sum(one.status not in ("succeeded", "skipped", "superseded") for one in counted)
         return 100 * done // (done + left) if done + left else 0
-
-
-def fingerprint_of(step: PlanStep, parameters: Mapping[str, object], spec: ToolSpec | None) -> str:
-    """The fingerprint of a step, once its parameters are resolved; `spec` is its tool."""
-    if step.kind == "tool":
-        return call_fingerprint(step.tool_id, parameters, spec)
-    return fingerprint(step.kind, step.instruction)
-
-
-def done_before(planning: Planning, record: StepRecord) -> frozenset[str]:
-    """The calls with an effect that a step must not make: its own of earlier attempts, and those before it was added.
-
-    That a result was not what was promised makes no difference, and neither does an edit that reopens the step.
-    """
-    if not record.since:
-        return record.done_calls
-    return record.done_calls | {mark for mark, at in planning.completed_effects.items() if at < record.since}
-
-
-def with_record(planning: Planning, record: StepRecord, **changes: object) -> Planning:
-    """The planning with one step's record replaced, and other fields changed."""
-    return changed(planning, steps={**planning.steps, record.step.step_id: record}, **changes)
-
-
-def changed(planning: Planning, **changes: object) -> Planning:
-    """The planning with some fields changed, as `core/state.py: changed` does it and for the same reason."""
-    new = object.__new__(Planning)
-    new.__dict__.update(planning.__dict__, **changes)
-    return new
-
-
-def counted(planning: Planning, **more: int) -> PlanStats:
-    """The figures with some of them increased."""
-    return replace(planning.stats, **{name: getattr(planning.stats, name) + by for name, by in more.items()})
-
-
-def laid_out(planning: Planning, steps: Mapping[str, StepRecord], order: Iterable[str]) -> Planning:
-    """The planning with these steps in this order: who waits for whom, and who may start, is worked out anew."""
-    ids = tuple(order)
-    dependents: dict[str, list[str]] = {}
-    made: dict[str, StepRecord] = {}
-    for name in ids:
-        record = steps[name]
-        if record.status == "superseded":
-            made[name] = record
-            continue
-        needs = set(record.step.dependencies)
-        for needed in needs:
-            dependents.setdefault(needed, []).append(name)
-        unmet = sum(not ((one := steps.get(needed)) and one.is_done) for needed in needs)
-        made[name] = record if unmet == record.unmet else replace(record, unmet=unmet)
-    pending = (made[name] for name in ids if made[name].status == "pending")
-    ready = tuple(one.step.step_id for one in pending if not one.unmet and not one.due)
-    return changed(
-        planning,
-        steps=made,
-        order=ids,
-        places={name: at for at, name in enumerate(ids)},
-        dependents={name: tuple(some) for name, some in dependents.items()},
-        ready=ready,
-    )
-
-
-def having_done(planning: Planning, record: StepRecord) -> Planning:
-    """The planning once a step is done: those that waited for it alone are ready. Costs O(its dependents)."""
-    name = record.step.step_id
-    steps = {**planning.steps, name: record}
-    ready = planning.ready
-    for waiting in planning.dependents.get(name, ()):
-        one = steps[waiting]
-        steps[waiting] = one = replace(one, unmet=one.unmet - 1)
-        if not one.unmet and one.status == "pending":
-            at = bisect_left(ready, planning.places[waiting], key=planning.places.__getitem__)
-            ready = (*ready[:at], waiting, *ready[at:])
-    return changed(planning, steps=steps, ready=ready)
-
-
-def transitive(steps: Mapping[str, StepRecord] | Mapping[str, PlanStep], start: str) -> frozenset[str]:
-    """All that a step depends on, directly or not; with itself among them if it depends on itself."""
-    found: set[str] = set()
-    left = list(_needs(steps, start))
-    while left:
-        name = left.pop()
-        if name not in found:
-            found.add(name)
-            left += _needs(steps, name)
-    return frozenset(found)
-
-
-def _needs(steps: Mapping[str, StepRecord] | Mapping[str, PlanStep], name: str) -> tuple[str, ...]:
-    one = steps.get(name)
-    if one is None:
-        return ()
-    return one.dependencies if isinstance(one, PlanStep) else one.step.dependencies
-
-
-def cause_of(record: StepRecord) -> Cause:
-    """The cause of a round that begins at this step."""
-    return record.signature if record.result is not None and record.result.error is not None else BLOCKED
 
 
 WANTED: Mapping[Phase, ProposalKind] = {

@@ -1,0 +1,275 @@
+"""An attempt at a step: it begins, goes on in a state of its own, and comes to something. Part of the fold.
+
+What happens inside a step is folded into the step's own state; where that has come to something, the step has.
+Source: spec/planning.md, sections 5 and 8.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeGuard
+
+from surefoot.core.fingerprint import call_fingerprint
+from surefoot.core.plan.child import child_of, outcome_of, step_value, with_whole
+from surefoot.core.plan.references import UnresolvedError, arguments_of, fingerprint_of
+from surefoot.core.plans import Planning, StepRecord
+from surefoot.core.repeats import NOTHING_KNOWN
+from surefoot.core.state import Call, State, changed
+from surefoot.core.text import json_text
+from surefoot.types.events import (
+    CallEnded,
+    CallStarted,
+    DoubtSettled,
+    Event,
+    InStep,
+    ModelReplied,
+    ModelTraitLearnt,
+    StepInner,
+)
+from surefoot.types.guard_events import JudgementMade, PerceptionSanitised
+from surefoot.types.plan import PlanStep, StepError, StepExecutionResult
+from surefoot.types.planning import ANSWER
+from surefoot.types.reflection import PlanStats
+from surefoot.types.step_events import StepEnded, StepStarted
+
+Apply = Callable[[State, Event], State]
+
+_ANSWERING = PlanStep(ANSWER, "answer", "response", instruction="Answer the task from these results.")
+"""The step that writes the answer of a plan without a response step."""
+
+_LONGEST_EFFECT = 200
+_RETRIED = frozenset({"transient", "timeout"})
+
+
+def with_record(planning: Planning, record: StepRecord, **changes: object) -> Planning:
+    """The planning with one step's record replaced, and other fields changed."""
+    return changed(planning, steps={**planning.steps, record.step.step_id: record}, **changes)
+
+
+def counted(planning: Planning, **more: int) -> PlanStats:
+    """The figures with some of them increased."""
+    return replace(planning.stats, **{name: getattr(planning.stats, name) + by for name, by in more.items()})
+
+
+def without(planning: Planning, step_id: str) -> Planning:
+    """The planning in which a step is not about to start."""
+    ready = tuple(name for name in planning.ready if name != step_id)
+    due = tuple(name for name in planning.due if name != step_id) if planning.due else ()
+    return changed(planning, ready=ready, due=due)
+
+
+def having_done(planning: Planning, record: StepRecord) -> Planning:
+    """The planning once a step is done: those that waited for it alone are ready. Costs O(its dependents)."""
+    name = record.step.step_id
+    steps = {**planning.steps, name: record}
+    ready = planning.ready
+    for waiting in planning.dependents.get(name, ()):
+        one = steps[waiting]
+        steps[waiting] = one = replace(one, unmet=one.unmet - 1)
+        if not one.unmet and one.status == "pending":
+            at = bisect_left(ready, planning.places[waiting], key=planning.places.__getitem__)
+            ready = (*ready[:at], waiting, *ready[at:])
+    return changed(planning, steps=steps, ready=ready)
+
+
+def start_of(state: State, planning: Planning, record: StepRecord) -> StepStarted | StepEnded:
+    """A step begins, or fails before it does: no try is left it, its parameters cannot be had, or it repeats (R8 c)."""
+    step, attempt = record.step, record.attempt + 1
+    arguments: Mapping[str, object] = {}
+    limits = state.config.step_iteration
+    error: StepError | None = None
+    if limits is not None and limits.enabled and not limits.max_reattempts_per_step:
+        error = StepError("limit", "step_limit", "the limit of tries is 0, so no step is begun")
+    elif step.kind == "tool":
+        try:
+            called = arguments_of(state.tools, planning, step.tool_id, step.parameters)
+        except UnresolvedError as missing:
+            error = StepError("parameter", "unresolved_reference", str(missing))
+        else:
+            arguments = called.value
+            if called.errors:
+                error = StepError("parameter", "bad_parameters", "; ".join(map(str, called.errors)))
+    if error is None:
+        mark = fingerprint_of(step, arguments, state.tools.get(step.tool_id))
+        is_failed = mark in planning.failed_calls and not record.is_exempt
+        if is_failed or mark in planning.made_before(record):
+            code = "repeat_failure" if is_failed else "repeats_completed_call"
+            error = StepError("parameter", code, "this very call was made before in this run")
+    if error is not None:
+        return StepEnded(step.step_id, error=error, attempt=attempt)
+    return StepStarted(step.step_id, attempt, state.elapsed_s)
+
+
+def started(state: State, planning: Planning, event: StepStarted) -> Planning:
+    """The planning once a step begins: it has a state of its own."""
+    name, attempt = event.step_id, event.attempt
+    if name == ANSWER:
+        child = child_of(state, planning, _ANSWERING, attempt, {})
+        return changed(planning, children={**planning.children, ANSWER: child})
+    record = planning.steps[name]
+    step = record.step
+    try:
+        arguments = arguments_of(state.tools, planning, step.tool_id, step.parameters).value
+    except UnresolvedError:  # it was resolved right before, so nothing can be missing
+        return planning
+    by_engine = record.due == "wait"
+    record = replace(
+        record,
+        status="running",
+        attempt=attempt,
+        due="",
+        transient=record.transient + by_engine,
+        begun_s=event.elapsed_s,
+    )
+    children = {**planning.children, name: child_of(state, planning, step, attempt, arguments)}
+    stats = counted(planning, step_retries=1) if by_engine else planning.stats
+    return with_record(without(planning, name), record, children=children, stats=stats)
+
+
+def failed(state: State, planning: Planning, record: StepRecord, result: StepExecutionResult) -> Planning:
+    """The planning with a step that has failed: tried again by the engine (R4), or left to a reflection."""
+    error = result.error or StepError("tool", "error")
+    name = record.step.step_id
+    spec = state.tools.get(record.step.tool_id)
+    may_repeat = spec is not None and spec.may_repeat and error.cls in _RETRIED
+    if may_repeat and record.transient < planning.config.transient_retries:
+        waiting = replace(record, status="pending", result=result, due="wait")
+        return with_record(planning, waiting, due=(*planning.due, name))
+    failures = (*record.failures, result)
+    record = replace(record, status="failed", result=result, failures=failures, due="", is_exempt=False)
+    marks = planning.failed_calls | {result.fingerprint} if result.fingerprint else planning.failed_calls
+    queue = planning.queue if planning.escalation is not None else (*planning.queue, name)
+    return with_record(planning, record, failed_calls=marks, queue=queue)
+
+
+# ------------------------------------------------------------------ inside a step
+
+
+def inside(state: State, planning: Planning, event: InStep, apply: Apply) -> State:
+    """Something happened inside a running step."""
+    child, inner = planning.children.get(event.step_id), event.event
+    if child is None or child.scope != f"{event.step_id}.{event.attempt}":
+        return state  # a late word: it is on record, and changes nothing
+    before = with_whole(child, state)
+    after = _in_doubt(before, inner) if _is_unknown(inner, before) else apply(before, inner)
+    if isinstance(inner, ModelTraitLearnt):
+        state = changed(apply(state, inner), seen=state.seen)
+    planning = _noticed(state, planning, event.step_id, after, inner)
+    if _has_acted(after, inner):  # from here on each step knows that alone
+        state = changed(state, known=after.known)
+        others = {name: changed(one, known=after.known) for name, one in planning.children.items()}
+        planning = changed(planning, children=others)
+    state = changed(
+        state,
+        gate=after.gate,
+        usage=after.usage,
+        requests=state.requests + after.requests - before.requests,
+        calls_made=state.calls_made + after.calls_made - before.calls_made,
+        elapsed_s=max(state.elapsed_s, after.elapsed_s),
+    )
+    return changed(state, planning=_settled(state, planning, event, after))
+
+
+def _has_acted(child: State, inner: StepInner) -> bool:
+    """Whether a call with an effect has ended just now, with whatever outcome."""
+    call = child.call(inner.call_id) if isinstance(inner, CallEnded | DoubtSettled) else None
+    return call is not None and call.has_effect and (isinstance(inner, CallEnded) or call.result is not None)
+
+
+def _is_unknown(inner: StepInner, child: State) -> TypeGuard[CallEnded]:
+    """Whether a call has ended and nobody knows whether it took effect: also where the tool itself ran out of time."""
+    if not isinstance(inner, CallEnded):
+        return False
+    call = child.call(inner.call_id)
+    may_repeat = call is not None and call.spec is not None and call.spec.may_repeat
+    return inner.result.kind == "in_doubt" or (inner.result.error.startswith("timeout:") and not may_repeat)
+
+
+def _in_doubt(child: State, inner: CallEnded) -> State:
+    """A call that has ended, and nobody knows how, stays open, as if the process had died at it.
+
+    One that may be repeated is not repeated at once: whoever takes the run up has it made again (R18).
+    """
+    turn = child.turn
+    if turn is not None:
+        calls = tuple(
+            changed(call, doubt="unknown" if call.spec is not None and call.spec.may_repeat else "")
+            if call.id == inner.call_id
+            else call
+            for call in turn.calls
+        )
+        turn = changed(turn, calls=calls, _memo={})
+    known = NOTHING_KNOWN if _has_acted(child, inner) else child.known
+    return changed(child, known=known, seen=child.seen + 1, turn=turn, elapsed_s=max(child.elapsed_s, inner.elapsed_s))
+
+
+def _noticed(state: State, planning: Planning, step_id: str, child: State, inner: StepInner) -> Planning:
+    """The planning with what a call inside a step has done, or has failed at."""
+    match inner:
+        case ModelReplied(requests=requests):
+            return changed(planning, stats=counted(planning, llm_calls=requests))
+        case JudgementMade(asking=asking) | PerceptionSanitised(asking=asking) if asking is not None:
+            return changed(planning, stats=counted(planning, llm_calls=asking.requests))
+        case CallStarted():
+            return changed(planning, stats=counted(planning, tool_calls=1))
+        case CallEnded(call_id) | DoubtSettled(call_id):
+            call = child.call(call_id)
+            return _called(state, planning, step_id, call) if call is not None and call.result is not None else planning
+        case _:
+            return planning
+
+
+def _called(state: State, planning: Planning, step_id: str, call: Call) -> Planning:
+    result, record = call.result, planning.steps.get(step_id)
+    assert result is not None  # noqa: S101  # asked only then
+    if result.trust == "untrusted" and not planning.has_read:
+        planning = changed(planning, has_read=True)
+    is_agent = record is not None and record.step.kind == "agent"
+    has_no_effect = result.is_error or call.spec is None or call.spec.may_repeat
+    if has_no_effect and not (is_agent and result.kind in ("error", "timeout")):
+        return planning
+    mark = call_fingerprint(call.name, call.arguments, call.spec)
+    if has_no_effect:
+        return changed(planning, failed_calls=planning.failed_calls | {mark})
+    if mark not in planning.completed_effects:  # the first time counts: what was added since must not repeat it
+        planning = changed(planning, completed_effects={**planning.completed_effects, mark: state.seen})
+    if record is None:
+        return planning
+    told = f"{call.name}({json_text(call.arguments)})"[:_LONGEST_EFFECT]
+    effects = (*record.effects, told) if is_agent else record.effects
+    return with_record(planning, replace(record, effects=effects, done_calls=record.done_calls | {mark}))
+
+
+def _settled(state: State, planning: Planning, event: InStep, child: State) -> Planning:
+    """The planning with a step's own state as it is now, or with what has come of the step."""
+    name = event.step_id
+    children = {**planning.children, name: child}
+    step = _ANSWERING if name == ANSWER else planning.steps[name].step
+    result = outcome_of(child, step, event.attempt)
+    if result is not None:
+        del children[name]
+    planning = changed(planning, children=children)
+    if name == ANSWER:
+        return planning if result is None else changed(planning, answer=result.output)
+    record = planning.steps[name]
+    if result is None:  # in doubt from a call of which nobody knows, until its doubt is settled
+        is_settled = isinstance(event.event, DoubtSettled) and event.event.outcome != "unknown"
+        status = "running" if record.status == "in_doubt" and is_settled else record.status
+        status = "in_doubt" if _is_unknown(event.event, child) else status
+        return planning if status == record.status else with_record(planning, replace(record, status=status))
+    call = child.calls[0] if step.kind == "tool" else None
+    if call is not None and call.result is not None and call.result.kind == "cancelled":
+        return with_record(planning, replace(record, status="cancelled", result=result))
+    result = replace(
+        result,
+        fingerprint=fingerprint_of(step, call.arguments if call is not None else {}, state.tools.get(step.tool_id)),
+        started_at_s=record.begun_s,
+        duration_s=max(0.0, round(state.elapsed_s - record.begun_s, 6)),
+    )
+    if result.error is not None:
+        return failed(state, planning, record, result)
+    value, version = step_value(result, child), planning.version
+    done = replace(record, status="succeeded", result=result, value=value, due="", is_exempt=False, done_in=version)
+    return changed(having_done(planning, done), has_moved=True)

@@ -1,0 +1,300 @@
+"""What follows from a proposal, and from there being none: events that say why. Models propose; rules dispose.
+
+A reflection on a step (R6) leads to a retry or to the run; one on the run (R8) stops it or repairs its plan. R16: a
+reply without a whole JSON object is asked for again, and then: a step's reflection escalates, an overall reflection
+ends the run, a selection takes its fallback, a plan fails. Source: seed 004; spec/planning.md, sections 3, 4, 6, 7, 11.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Literal
+
+from surefoot.core.fingerprint import fingerprint
+from surefoot.core.plan.accept import (
+    LONGEST_FAULT,
+    draft_faults,
+    edit_faults,
+    edited,
+    listed,
+    made_before,
+    marked,
+    plan_given,
+)
+from surefoot.core.plan.choose import fallback, selection_given
+from surefoot.core.plan.edits import Edit, edit_of, needs_planning
+from surefoot.core.plan.forms import (
+    MALFORMED,
+    OVERALL_REFLECTION,
+    STEP_REFLECTION,
+    Object,
+    decision_in,
+    object_of,
+    read_form,
+    strategy_of,
+    suggested_steps,
+    text_of,
+)
+from surefoot.core.plan.references import references_in
+from surefoot.core.plans import Planning, StepRecord
+from surefoot.core.state import State
+from surefoot.core.text import json_text
+from surefoot.types.endings import Failed
+from surefoot.types.events import Event
+from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected, StepReflected
+from surefoot.types.reflection import (
+    AddRemediationSteps,
+    Cause,
+    FullReplan,
+    ReflectionResult,
+    ReplanEntireTask,
+    ReplanningStrategy,
+    RetryWithAdjustedParams,
+    RetryWithAlternativeTool,
+    StepAction,
+    StepReflection,
+    TriggerOverallReflection,
+)
+
+_DISPUTED = 25
+"""Per cent between the model's figure of completion and the engine's."""
+
+_VARYING = re.compile(r"(?:0x)?[0-9a-f]{6,}|[0-9]+", re.IGNORECASE)
+_AGREEING: Mapping[str, str] = {"parameter_error": "retry_with_params", "tool_error": "retry_with_tool"}
+
+
+def decided(state: State, planning: Planning, proposal: ProposalMade) -> tuple[Event, ...]:
+    """What is put on record about a proposal."""
+    given = decision_in(proposal.message.content, proposal.kind)
+    if given is None:
+        return (ProposalRefused(proposal.kind, MALFORMED, proposal.kind, proposal.about),)
+    match proposal.kind:
+        case "select_initial" | "select_corrective":
+            return selection_given(state, planning, given)
+        case "decompose":
+            return (plan_given(state, planning, given, by=proposal.by),)
+        case "step_reflection":
+            return step_reflected(state, planning, proposal.about, given)
+        case "overall_reflection":
+            return run_reflected(state, planning, given)
+
+
+def after_all_tries(state: State, planning: Planning, about: str) -> tuple[Event, ...] | Failed | None:
+    """What follows when proposals have come to nothing as often as they may; None while another may be asked for."""
+    malformed, refused = planning.tries
+    most_malformed, most_refused = planning.config.llm_repairs, planning.config.reasks
+    told = planning.refusal.detail if planning.refusal is not None else ""
+    if planning.phase in ("decomposing", "redecomposing"):
+        return Failed("invalid_plan", told) if malformed + refused > most_malformed else None
+    if planning.phase == "selecting" and refused:
+        return fallback(state, planning)  # it is not asked for again
+    if malformed <= most_malformed and refused <= most_refused:
+        return None
+    if planning.phase in ("selecting", "reselecting"):
+        return fallback(state, planning)
+    if about:
+        why = "malformed" if malformed > most_malformed else "refused"
+        return (StepReflected(about, planning.steps[about].attempt, "escalate", why=why),)
+    if malformed > most_malformed:
+        return Failed("reflection_unparseable", "no reply of an overall reflection could be read")
+    return Failed("invalid_strategy", told)
+
+
+# ------------------------------------------------------------------ of a step
+
+
+_Call = tuple[str, dict[str, object] | None, str]
+"""The tool, its parameters, and the instruction of a step without a call."""
+
+
+class _RefusedError(Exception):
+    """A proposed action that cannot be taken: the rule, and what of it."""
+
+
+def step_reflected(
+    state: State, planning: Planning, step_id: str, given: Object
+) -> tuple[ProposalRefused | StepReflected, ...]:
+    """What follows from a reflection on a step: a retry, an escalation, or a refusal for which it is asked again."""
+    record = planning.steps[step_id]
+    suggested = object_of(given.get("suggested_action")) or {}
+    name, data = text_of(suggested.get("type")), suggested.get("data")
+    if name == "trigger_overall_reflection":
+        return (_told(record, given, TriggerOverallReflection(text_of(data))),)
+    if name == "replan_entire_task":
+        refused = ProposalRefused("step_reflection", "step_cannot_replan", step_id, step_id)
+        return (refused, _told(record, given, ReplanEntireTask(text_of(data))))
+    try:
+        retry = _retry(state, planning, record, name, data)
+    except _RefusedError as why:
+        what, detail = why.args
+        return (ProposalRefused("step_reflection", what, detail[:LONGEST_FAULT], step_id),)
+    told = _told(record, given, *retry)
+    if record.step.kind != "tool":
+        return (told,)
+    step = replace(record.step, tool_id=told.tool_id, parameters=told.parameters or {})
+    return (replace(told, unanchored=marked(state, planning, step).unanchored),)
+
+
+def _retry(state: State, planning: Planning, record: StepRecord, name: str, data: object) -> tuple[StepAction, _Call]:
+    """What is tried in place of what failed. Raises `_RefusedError`; also for what was made before (section 8, a)."""
+    step, given = record.step, object_of(data)
+    if name == "retry_with_params" and not given:
+        raise _RefusedError("empty_params", step.step_id)
+    if name == "retry_with_params" and step.kind != "tool":
+        instruction = text_of((given or {}).get("instruction"))
+        if not instruction.strip():
+            raise _RefusedError("empty_params", step.step_id)
+        if fingerprint(step.kind, instruction) in planning.failed_calls:
+            raise _RefusedError("repeat_failure", f"{step.step_id}:{step.kind}")
+        return RetryWithAdjustedParams(given or {}), ("", None, instruction)
+    if name == "retry_with_params":
+        new = given or {}
+        made = {key: value for key, value in {**step.parameters, **new}.items() if value is not None or key not in new}
+        action, tool_id = RetryWithAdjustedParams(new), step.tool_id
+    elif name == "retry_with_tool" and step.kind == "tool":
+        new = given or {"tool_id": data}
+        tool_id, parameters = text_of(new.get("tool_id")), object_of(new.get("parameters"))
+        if state.tools.get(tool_id) is None:
+            raise _RefusedError("unknown_tool", tool_id)
+        if planning.selected is not None and tool_id not in planning.selected:
+            raise _RefusedError("tool_not_selected", tool_id)
+        made = dict(parameters if parameters is not None else step.parameters)
+        action = RetryWithAlternativeTool(tool_id, parameters)
+    else:
+        raise _RefusedError("unknown_action", name)
+    before = made_before(planning, state.tools, tool_id, made)
+    if "failed" in before:
+        raise _RefusedError("repeat_failure", f"{step.step_id}:{tool_id}")
+    if "completed" in before:
+        raise _RefusedError("repeats_completed_call", f"{step.step_id}:{tool_id}")
+    return action, (tool_id, made, "")
+
+
+def _told(record: StepRecord, given: Object, action: StepAction, call: _Call = ("", None, "")) -> StepReflected:
+    """The decision about a step, with what in its reflection contradicts the action, which decides."""
+    reflection = read_form(StepReflection, STEP_REFLECTION, given, suggested_action=action)
+    category, notes = reflection.root_cause_category, list[str]()
+    if category is not None and _AGREEING.get(category, "trigger_overall_reflection") != action.type:
+        notes.append(f"{category} beside {action.type}")
+    is_retry = action.type.startswith("retry")
+    if reflection.is_recoverable != is_retry:
+        notes.append(f"is_recoverable={str(reflection.is_recoverable).lower()} beside {action.type}")
+    name, decision = record.step.step_id, "retry" if is_retry else "escalate"
+    return StepReflected(name, record.attempt, decision, reflection, *call, notes=tuple(notes))
+
+
+# ------------------------------------------------------------------ of the run
+
+Stop = tuple[Literal["stopped", "completed_partial"], str]
+
+
+def run_reflected(
+    state: State, planning: Planning, given: Object
+) -> tuple[ProposalRefused | RunReflected | PlanEdited, ...]:
+    """R8, in its order, also when the model is asked again: stop, or one of the five strategies."""
+    assert planning.escalation is not None  # noqa: S101  # it is asked for because of one
+    cause = planning.escalation.cause
+    proposed = given.get("replanning_strategy")
+    read = strategy_of(proposed)
+    own = None if read == "unknown" else read
+    reflection = read_form(ReflectionResult, OVERALL_REFLECTION, given, replanning_strategy=own)
+    refused: tuple[ProposalRefused, ...] = ()
+    pending = [n for n in planning.open_steps if planning.steps[n].step.must_succeed]
+    is_repeated = reflection.repeated_failure or cause in planning.answered
+    is_enough = reflection.completion_percent >= planning.config.completion_threshold
+    if is_enough and pending and not is_repeated:
+        refused = (ProposalRefused("overall_reflection", "must_succeed_pending", ",".join(pending)),)
+    percent = planning.completion_percent
+    is_disputed = abs(percent - reflection.completion_percent) >= _DISPUTED
+    if stop := _stop(planning, cause, reflection, is_repeated=is_repeated, is_enough=is_enough and not pending):
+        return (*refused, RunReflected("stop", cause, reflection, *stop, None, percent, is_disputed))
+    if read == "unknown":
+        members = object_of(proposed)
+        name = text_of(proposed if members is None else members.get("type"))
+        return (*refused, _invalid([f"unknown_strategy:{name}"]))
+    strategy = read if read is not None else FullReplan()
+    edit = _edit(state, planning, strategy, proposed)
+    if edit.faults:
+        return (*refused, _invalid(edit.faults))
+    told = RunReflected("replan", cause, reflection, "", "", strategy, percent, is_disputed)
+    if needs_planning(strategy):
+        return (*refused, told)
+    return (*refused, told, edited(state, planning, strategy, edit.operations))
+
+
+def _edit(state: State, planning: Planning, strategy: ReplanningStrategy, proposed: object) -> Edit:
+    """The edit of a strategy, held to its own rules and, as any draft, to those of R1; or all that is wrong with it."""
+    draft = suggested_steps(proposed) if isinstance(strategy, AddRemediationSteps) else ()
+    found = draft_faults(planning, draft, state.tools) if draft else []
+    if len(draft) > planning.config.max_steps:
+        return Edit(faults=tuple(found))
+    found += [f"bad_kind:{one.step_id}" for one in draft if one.step is None]
+    edit = edit_of(planning, strategy)
+    faults = list(dict.fromkeys((*edit.faults, *found)))
+    if not faults and not needs_planning(strategy):
+        faults = edit_faults(state, planning, edit.operations)
+    return Edit(faults=tuple(faults)) if faults else edit
+
+
+def _stop(
+    planning: Planning, cause: Cause, reflection: ReflectionResult, *, is_repeated: bool, is_enough: bool
+) -> Stop | None:
+    """The first row of R8 that ends the run."""
+    most = planning.config.max_replans
+    found = next(
+        (
+            reason
+            for reason, applies in (
+                ("repeated_failure", is_repeated),
+                ("completion_threshold", is_enough),
+                ("external_error", reflection.problem_class in ("external", "server")),
+                ("reflector_stop", not reflection.should_replan),
+                ("replan_budget", most is not None and planning.stats.replans >= most),
+                ("no_progress", idle_rounds(planning, cause) >= planning.config.no_progress_rounds),
+            )
+            if applies
+        ),
+        None,
+    )
+    if found is None:
+        return None
+    if cause[0] == "evaluation":
+        return "completed_partial", "evaluation"
+    return "completed_partial" if found == "completion_threshold" else "stopped", found
+
+
+def _invalid(faults: Sequence[str]) -> ProposalRefused:
+    return ProposalRefused("overall_reflection", "invalid_strategy", listed(faults))
+
+
+# ------------------------------------------------------------------ progress
+
+
+def idle_rounds(planning: Planning, cause: Cause) -> int:
+    """Rounds in a row without progress, with this one counted in. Source: spec/planning.md, section 11."""
+    is_new_plan = open_part(planning) not in planning.tried_open
+    is_new_cause = plain_cause(cause) not in planning.seen_causes
+    has_progress = is_new_plan and (planning.has_moved or is_new_cause)
+    return 0 if has_progress else planning.idle_rounds + 1
+
+
+def plain_cause(cause: Cause) -> Cause:
+    """A cause in whose code times, ids and numbers do not count."""
+    return cause[0], cause[1], _VARYING.sub("#", cause[2])
+
+
+def open_part(planning: Planning) -> str:
+    """What is still to be done, with ids and wording aside."""
+    places = {name: str(at) for at, name in enumerate(planning.open_steps)}
+    parts: list[object] = []
+    for name in planning.open_steps:
+        step = planning.steps[name].step
+        text = json_text(step.parameters, sort_keys=True)
+        for one in references_in(step.parameters):
+            text = text.replace(one.text, f"<{places.get(one.step_id, 'done')}.{'.'.join(one.path)}>")
+        needs = sorted(places[needed] for needed in step.dependencies if needed in places)
+        parts.append([step.kind, step.tool_id, sorted(step.allowed_tools), text, needs])
+    return sha256(json_text(parts).encode("utf-8", "replace")).hexdigest()
