@@ -24,9 +24,7 @@ from surefoot.core.guarded import (
     with_start,
     with_verdict,
 )
-from surefoot.core.plan.child import in_children
-from surefoot.core.plan.child import taken_up as planning_taken_up
-from surefoot.core.plan.fold import having_read, planning_of, with_plan
+from surefoot.core.plan.fold import having_read, in_children, planning_of, taken_up, with_plan
 from surefoot.core.plan.limits import with_limit, with_tries
 from surefoot.core.plan.steps import retried, with_step
 from surefoot.core.plans import PlanRecord
@@ -169,7 +167,7 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
         config=replace(event.config, guard=guard_of(state, event.config)) if event.config else state.config,
         failure=None,
         plan=retried(state.plan),
-        planning=planning_taken_up(
+        planning=taken_up(
             state.planning, event.config or state.config, event.speakers, has_ended=state.ending is not None
         ),
         ending=None,

@@ -265,17 +265,16 @@ def announce(move: Move, state: State) -> tuple[Event, ...]:
 
 
 def _judged(state: State, call_id: str, decision: Decision, rule: str, grounds: Grounds = NO_GROUNDS) -> Record:
-    return Record((CallJudged(call_id, decision, rule, origin=_origin(state), grounds=grounds),))
-
-
-def _origin(state: State) -> Literal["model", "prefetch", "plan", "branch"]:
-    """Who has asked for the calls of the newest turn."""
-    if state.turn is not None and state.turn.role == PREFETCH:
-        return "prefetch"
-    if state.turn is not None and choosing_now(state).made == state.turn.step:
-        return "branch"
-    step = state.running_step
-    return "plan" if step is not None and step.kind == "tool" else "model"
+    """A verdict, with who has asked for the calls of the newest turn."""
+    step, turn = state.running_step, state.turn
+    origin: Literal["model", "prefetch", "plan", "branch"] = "model"
+    if turn is not None and turn.role == PREFETCH:
+        origin = "prefetch"
+    elif turn is not None and choosing_now(state).made == turn.step:
+        origin = "branch"
+    elif step is not None and step.kind == "tool":
+        origin = "plan"
+    return Record((CallJudged(call_id, decision, rule, origin=origin, grounds=grounds),))
 
 
 def durability(move: Move, state: State) -> Durability:

@@ -8,22 +8,20 @@ Source: spec/planning.md, sections 2, 5 and 13.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import get_args
 
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.validate import validate
-from surefoot.core.plan.edits import laid_out
 from surefoot.core.plan.forms import object_in, one_of
 from surefoot.core.plan.references import value_of
-from surefoot.core.plans import Loops, Planning, PlanRecord, Tries
+from surefoot.core.plans import Loops, Planning, PlanRecord
 from surefoot.core.replied import spoken_call
 from surefoot.core.roles import SOLO
-from surefoot.core.speakers import goes_on
 from surefoot.core.state import EMPTY, Call, State, Turn, changed, subset
 from surefoot.types.config import Budget, LoopConfig
-from surefoot.types.events import Event, InStep, Speaker
+from surefoot.types.events import Event, InStep
 from surefoot.types.plan import NON_EMPTY, PlanStep, StepError, StepErrorClass, StepExecutionResult
 from surefoot.types.planning import PlanConfig
 from surefoot.types.tools import ResultKind, ToolResult
@@ -197,49 +195,3 @@ def step_value(result: StepExecutionResult, child: State) -> object:
         return value_of(given) if given is not None else None
     fields = object_in(result.output) if result.kind == "agent" else None
     return {"output": result.output} if fields is None else {"output": result.output, "fields": fields}
-
-
-# ------------------------------------------------------------------ taken up again (R17, R18)
-
-
-def taken_up(
-    planning: Planning | None, config: LoopConfig, speakers: Mapping[str, Speaker], *, has_ended: bool
-) -> Planning | None:
-    """The planning when somebody takes the run up again; `speakers` are those who speak from now on, by role.
-
-    What was cancelled may run, and what is in doubt is asked about. A run that had ended is thought about anew; after
-    a crash all that was decided still holds.
-    """
-    if planning is None:
-        return None
-    plan = config.plan or planning.config
-    steps = dict(planning.steps)
-    loops = loops_of(config, plan)
-    children = {name: _anew(child, loops, speakers) for name, child in planning.children.items()}
-    for name, record in planning.steps.items():
-        if record.status in ("cancelled", "in_doubt"):
-            steps[name] = replace(record, status="pending" if record.status == "cancelled" else "running")
-    laid = laid_out(planning, steps, planning.order) if steps != planning.steps else planning
-    taken = changed(laid, config=plan, loops=loops, children=children)
-    return changed(taken, stop=None, rejected_by="", answer=None, tries=Tries()) if has_ended else taken
-
-
-def _anew(child: State, loops: Loops, speakers: Mapping[str, Speaker]) -> State:
-    """A step's own state when the run is taken up: what failed of a model is asked again, a doubt is open again.
-
-    It is spoken to as the model can be that speaks now.
-    """
-    turn = child.turn
-    doubts = [one for one in child.calls if one.doubt == "unknown" or (one.result and one.result.kind == "in_doubt")]
-    if turn is not None and doubts:
-        calls = tuple(changed(one, result=None, doubt="") if one in doubts else one for one in turn.calls)
-        turn = changed(turn, calls=calls, _memo={})
-    step = child.running_step
-    config = loop_of(loops, step) if step is not None else child.config
-    now = {role: goes_on(kept, speakers.get(role)) for role, kept in child.speakers.items()}
-    return in_words(changed(child, turn=turn, config=config, speakers=now, failure=None, ending=None, heads={}))
-
-
-def in_children(planning: Planning, change: Callable[[State], State]) -> Planning:
-    """The planning with a change in the states of its running steps."""
-    return changed(planning, children={name: change(child) for name, child in planning.children.items()})
