@@ -17,8 +17,8 @@ from surefoot.core.given_up import given_up
 from surefoot.core.moves import announce, next_moves, standing
 from surefoot.core.owners import open_calls
 from surefoot.core.plan.accept import signature
+from surefoot.core.plan.candidates import shortlisted
 from surefoot.core.plan.child import with_whole
-from surefoot.core.plan.choose import shortlisted
 from surefoot.core.plan.requests import prompt_for
 from surefoot.core.plans import Planning
 from surefoot.core.reasoners.table import REASONERS

@@ -12,8 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
+from surefoot.core.plan.candidates import index_of, queries_of, shortlisted
 from surefoot.core.plan.child import with_whole
-from surefoot.core.plan.choose import index_of, queries_of, shortlisted
 from surefoot.core.plan.history import execution_context
 from surefoot.core.plan.requests import prompt_for
 from surefoot.core.plans import Planning
