@@ -26,9 +26,10 @@ from surefoot.core.roles import SOLO
 from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
 from surefoot.runtime.guarding import approval, refusal
-from surefoot.runtime.planned import step_templates
-from surefoot.runtime.planning import nothing_done
+from surefoot.runtime.plan import nothing_done
+from surefoot.runtime.task_plan import step_templates
 from surefoot.runtime.templates import chosen_templates
+from surefoot.types import moves
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Ask
 from surefoot.types.endings import Cancelled
@@ -47,9 +48,9 @@ from surefoot.types.events import (
     ToolsShortlisted,
 )
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
-from surefoot.types.moves import Act, Evaluate, Move, Propose, Shortlist, Think, Wait, Within, WorldMove
+from surefoot.types.moves import Act, Evaluate, Move, Shortlist, Think, Wait, Within, WorldMove
 from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated
-from surefoot.types.planning import PlanConfig
+from surefoot.types.planning import PlanConfig, ProposalKind
 from surefoot.types.reflection import EvaluationResult
 from surefoot.types.step_events import StepStarted
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
@@ -494,7 +495,7 @@ class Driver:
         assert planning is not None
         oracle = Oracle(self.world.setting)
         match move:
-            case Propose(kind, about):
+            case moves.Ask(about=about) if (kind := move.proposal) is not None:
                 return self._proposal(oracle, move, kind, about)
             case Shortlist():
                 return self._ending(move, 0.0, ToolsShortlisted(*shortlisted(self.state, planning), self.now_s))
@@ -525,17 +526,17 @@ class Driver:
     def _ending(self, move: WorldMove, takes_s: float, *events: Event) -> _End:
         return _End(round(self.now_s + takes_s, 6), self._begun, move, events)
 
-    def _proposal(self, oracle: Oracle, move: Propose, kind: str, about: str) -> _End:
+    def _proposal(self, oracle: Oracle, move: WorldMove, kind: ProposalKind, about: str) -> _End:
         number = sum(isinstance(e, ProposalMade) and (e.kind, e.about) == (kind, about) for e in self.events)
         planning = self.state.planning
         assert planning is not None
         if number % 3 == 0:
-            assert prompt_for(self.state, planning, move.kind, about).text
+            assert prompt_for(self.state, planning, kind, about).text
         random = self.world.setting.random("fails", kind, about, number)
         if random.random() * 3000 < self.world.setting.hostile:
             return self._ending(move, 0.03, ModelFailed("timeout", "no reply", elapsed_s=self.now_s))
         text = oracle.reply(self.state, kind, about, number)
-        made = ProposalMade(move.kind, ModelMessage("assistant", text, usage=Usage(7, 3)), about, elapsed_s=self.now_s)
+        made = ProposalMade(kind, ModelMessage("assistant", text, usage=Usage(7, 3)), about, elapsed_s=self.now_s)
         return self._ending(move, random.choice((0.0, 0.03)), made)
 
     def _evaluation(self, planning: Planning) -> EvaluationResult:

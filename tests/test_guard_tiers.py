@@ -388,7 +388,7 @@ async def test_a_stage_whose_model_blocks_keeps_to_its_time(stage: str, is_plain
         released.set()
     events = [record.event for record in (await store.read_recorded(run.id))[0]]
     asked = [e.asking for e in events if isinstance(e, JudgementMade | PerceptionSanitised) and e.asking]
-    assert [one.failure for one in asked] == [f"guard/{stage}: no reply within 0.2 s"]
+    assert [one.failure for one in asked] == [f"guard/{stage}: test:guard gave no reply within 0.2 s"]
 
 
 async def test_requests_of_stages_count() -> None:

@@ -21,16 +21,16 @@ from surefoot.core.state import EMPTY, Call, State
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Opened, Run, asked_about
 from surefoot.runtime.admission import Admission
+from surefoot.runtime.ask import stage_templates
 from surefoot.runtime.cast import Cast, by_role, cast_of, judge_of
 from surefoot.runtime.drive import drive
 from surefoot.runtime.guarding import anchor, anchor_late, approval, expired, refusal, settled
 from surefoot.runtime.hands import LiveHands, Watch
 from surefoot.runtime.offered import Offered, Offers
 from surefoot.runtime.pins import Pins
-from surefoot.runtime.planned import bounded, plan_given, planned, step_templates
 from surefoot.runtime.selection import selected_anew
 from surefoot.runtime.services import RunServices, checked_services
-from surefoot.runtime.stages import stage_templates
+from surefoot.runtime.task_plan import bounded, plan_given, planned, step_templates
 from surefoot.runtime.templates import Thinking, chosen_templates
 from surefoot.runtime.toolbox import bound_tools, known_of
 from surefoot.runtime.trajectories import Trajectories

@@ -58,6 +58,7 @@ from surefoot.core.running import choosing_now, tools_now
 from surefoot.core.state import Call, State
 from surefoot.core.touched import unread_directory
 from surefoot.core.tracked import RULE, config_of, reached
+from surefoot.types import moves
 from surefoot.types.decisions import Allow, Ask, Decision, Deny
 from surefoot.types.endings import Completed, CompletedPartial, Stopped
 from surefoot.types.events import (
@@ -71,19 +72,13 @@ from surefoot.types.guard import NO_GROUNDS, Grounds
 from surefoot.types.guard_events import PerceptionSanitised
 from surefoot.types.moves import (
     Act,
-    Commit,
     Evaluate,
     Find,
     Hydrate,
-    Hypothesise,
-    JudgeCall,
-    MakeAnchor,
     Move,
     Probe,
-    Propose,
     ReadConventions,
     Record,
-    Sanitise,
     Shortlist,
     Think,
     Wait,
@@ -132,7 +127,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         return _side_by_side(state, calls, waiting, len(still_open) - len(waiting))
     if state.planning is not None and state.planning.has_begun:
         if state.gate is not None and state.planning.noted and not under_way and _is_unread(state.gate):
-            return (MakeAnchor(),)  # the note on a plan is the user's word, too
+            return (moves.Ask("anchor"),)  # the note on a plan is the user's word, too
         return () if has_asked_enough(state) else plan_moves(state, state.planning, under_way, _ROWS)
     if under_way:
         return ()
@@ -174,8 +169,8 @@ def _staged(state: State, gate: GateRecord) -> tuple[Move, ...]:
     if gate.hidden:
         return (Record((PerceptionSanitised(*gate.hidden[0]),)),)
     if _is_unread(gate) and not state.turns and state.found is None:
-        return (MakeAnchor(),)
-    return tuple(Sanitise(call_id) for call_id in unread(state))
+        return (moves.Ask("anchor"),)
+    return tuple(moves.Ask("sanitise", call_id) for call_id in unread(state))
 
 
 def _is_unread(gate: GateRecord) -> bool:
@@ -200,7 +195,7 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
     return ""
 
 
-def _verdict(state: State, call: Call) -> Record | JudgeCall:
+def _verdict(state: State, call: Call) -> Record | moves.Ask:
     """A call whose result is known gets it (`core/repeats.py`), unless it is refused anyway."""
     if state.turn is not None and state.turn.role == PREFETCH:
         decision, rule, grounds = judge(state, call)  # nobody is asked before a run has begun
@@ -215,7 +210,7 @@ def _verdict(state: State, call: Call) -> Record | JudgeCall:
     may_run = tools_now(state).get(call.name) is not None and failed_before(state, call) == Allow()
     if may_run and (known := answered_by(state, call)):
         return Record((CallReused(call.id, known),))
-    return JudgeCall(call.id) if is_unheard(state, call) else _judged(state, call.id, *judge(state, call))
+    return moves.Ask("judge", call.id) if is_unheard(state, call) else _judged(state, call.id, *judge(state, call))
 
 
 def _interrupted(still_open: list[Call], under_way: frozenset[Move]) -> list[Call]:
@@ -256,9 +251,9 @@ def announce(move: Move, state: State) -> tuple[Event, ...]:
         case Within(step_id, _, inner):
             child = state.planning.children.get(step_id) if state.planning is not None else None
             return () if child is None else tuple(in_step(child, event) for event in announce(inner, child))
-        case Think() | Probe() | Find() | Hydrate() | ReadConventions() | MakeAnchor() | Sanitise() | JudgeCall():
+        case Think() | Probe() | Find() | Hydrate() | ReadConventions() | moves.Ask():
             return ()
-        case Shortlist() | Propose() | Wait() | Evaluate() | Hypothesise() | Commit():
+        case Shortlist() | Wait() | Evaluate():
             return ()
         case _:
             assert_never(move)

@@ -42,18 +42,13 @@ from surefoot.types.events import (
 from surefoot.types.guard_events import BranchCommitted, HypothesesMade, JudgementMade, PerceptionSanitised
 from surefoot.types.moves import (
     Act,
-    Commit,
+    Ask,
     Evaluate,
     Find,
     Hydrate,
-    Hypothesise,
-    JudgeCall,
-    MakeAnchor,
     Move,
     Probe,
-    Propose,
     ReadConventions,
-    Sanitise,
     Shortlist,
     Think,
     Wait,
@@ -159,8 +154,8 @@ def _is_outcome(event: Event, move: Move) -> bool:
             return (event.step_id, event.attempt) == (step_id, attempt) and _is_outcome(event.event, inner)
         case Think(step, role) if isinstance(event, ModelReplied):
             return (event.step, event.role) == (step, role)
-        case Think() | Propose() if isinstance(event, ModelFailed | ModelTraitLearnt):
-            return True
+        case Think() | Ask() if isinstance(event, ModelFailed | ModelTraitLearnt):
+            return _may_fail(move)
         case _:
             return came_of(event, move)
 
@@ -178,10 +173,10 @@ def _again(
                 return None, under_way
             return _read_again(state, event, move), under_way - {move}
         case ModelFailed():
-            move = next((m for m in under_way if isinstance(m, Think | Propose)), None)
+            move = next((m for m in under_way if _may_fail(m)), None)
             return (event, under_way - {move}) if move else (None, under_way)
         case ModelTraitLearnt():  # the endpoint's own word, in place of a reply
-            return event, frozenset(m for m in under_way if not isinstance(m, Think | Propose))
+            return event, frozenset(m for m in under_way if not _may_fail(m))
         case InStep():
             return _inside_again(state, event, under_way)
         case DoubtSettled(call_id):  # the attempt has come to nothing that anybody knows, and its probe has answered
@@ -208,6 +203,11 @@ def _inside_again(state: State, event: InStep, under_way: frozenset[Move]) -> tu
     return (replace(event, event=got) if got is not None else None), under_way  # pyright: ignore[reportArgumentType]  # of a step
 
 
+def _may_fail(move: Move) -> bool:
+    """Whether a model that gives no reply is on record as such: one who speaks, or proposes."""
+    return isinstance(move, Think) or (isinstance(move, Ask) and move.proposal is not None)
+
+
 def came_of(event: Event, move: Move) -> bool:
     """Whether an event is what came of a move that touches the world, but for a reply."""
     match move:
@@ -221,20 +221,20 @@ def came_of(event: Event, move: Move) -> bool:
             return isinstance(event, PreHydrationComplete)
         case ReadConventions(directory):
             return isinstance(event, ConventionsRead) and event.directory == directory
-        case MakeAnchor():
+        case Ask("anchor"):
             return isinstance(event, IntentAnchored) and event.asking is not None
-        case Sanitise(call_id):
-            return isinstance(event, PerceptionSanitised) and event.asking is not None and event.call_id == call_id
-        case JudgeCall(call_id):
-            return isinstance(event, JudgementMade) and event.call_id == call_id
-        case Hypothesise(step_id, tree_id):
-            return isinstance(event, HypothesesMade) and (event.tree.step_id, event.tree.tree_id) == (step_id, tree_id)
-        case Commit(tree_id):
-            return isinstance(event, BranchCommitted) and event.asking is not None and event.decision.tree_id == tree_id
+        case Ask("sanitise", about):
+            return isinstance(event, PerceptionSanitised) and event.asking is not None and event.call_id == about
+        case Ask("judge", about):
+            return isinstance(event, JudgementMade) and event.call_id == about
+        case Ask("branches", about):
+            return isinstance(event, HypothesesMade) and event.tree.tree_id == about
+        case Ask("choice", about):
+            return isinstance(event, BranchCommitted) and event.asking is not None and event.decision.tree_id == about
+        case Ask(kind, about):
+            return isinstance(event, ProposalMade) and (event.kind, event.about) == (kind, about)
         case Within(step_id, attempt, inner) if isinstance(event, InStep):
             return (event.step_id, event.attempt) == (step_id, attempt) and came_of(event.event, inner)
-        case Propose(kind, about):
-            return isinstance(event, ProposalMade) and (event.kind, event.about) == (kind, about)
         case Shortlist():
             return isinstance(event, ToolsShortlisted)
         case Wait(step_id, attempt):

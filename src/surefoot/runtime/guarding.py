@@ -18,7 +18,7 @@ from surefoot.core.owners import open_calls
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.state import Call, State
 from surefoot.runtime.act import call_key
-from surefoot.runtime.stages import stage_templates
+from surefoot.runtime.ask import stage_templates
 from surefoot.tools.attempts import is_running
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Ask, Deny

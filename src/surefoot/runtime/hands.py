@@ -11,27 +11,22 @@ from typing import TYPE_CHECKING, assert_never
 
 from surefoot.core.state import State
 from surefoot.runtime.act import act, probe
+from surefoot.runtime.ask import ask
+from surefoot.runtime.branches import log_tree
 from surefoot.runtime.cast import Cast
-from surefoot.runtime.planned import log_step
 from surefoot.runtime.services import RunServices
-from surefoot.runtime.speculating import log_tree, speculated
-from surefoot.runtime.stages import stage
+from surefoot.runtime.task_plan import log_step
 from surefoot.runtime.think import think
 from surefoot.types.events import Event, ModelTraitLearnt
 from surefoot.types.messages import Signal
 from surefoot.types.moves import (
     Act,
-    Commit,
+    Ask,
     Evaluate,
     Find,
     Hydrate,
-    Hypothesise,
-    JudgeCall,
-    MakeAnchor,
     Probe,
-    Propose,
     ReadConventions,
-    Sanitise,
     Shortlist,
     Think,
     Wait,
@@ -91,12 +86,10 @@ class LiveHands:
                 from surefoot.runtime.before import prepare  # noqa: PLC0415  # its patterns take 40 ms to compile
 
                 return await prepare(self, move, state)
-            case MakeAnchor() | Sanitise() | JudgeCall():
-                return await stage(self, move, state)
-            case Hypothesise() | Commit():
-                return await speculated(self, move, state)
-            case Within() | Propose() | Shortlist() | Wait() | Evaluate():
-                from surefoot.runtime.planning import plan_move  # noqa: PLC0415  # only a run with a plan pays for it
+            case Ask():
+                return await ask(self, move, state)
+            case Within() | Shortlist() | Wait() | Evaluate():
+                from surefoot.runtime.plan import plan_move  # noqa: PLC0415  # only a run with a plan pays for it
 
                 return await plan_move(self, move, state)
             case _:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -14,11 +12,12 @@ from surefoot.core.budget import seconds_left
 from surefoot.core.parse.deliverable import parts_of
 from surefoot.core.parse.stream import DisplayFilter
 from surefoot.core.reasoners.table import REASONERS, read
-from surefoot.core.replied import outcome_of
-from surefoot.core.state import Outcome, State, subset
+from surefoot.core.state import SpeakerState, State, subset
 from surefoot.core.step_schema import ANSWER, MAX_BRANCHES, name_schema
 from surefoot.core.text import clean
-from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
+from surefoot.core.view import form_of
+from surefoot.runtime.ask import reply_of
+from surefoot.types.errors import ModelError, TraitRefused
 from surefoot.types.events import Event, ModelFailed, ModelReplied, ModelTraitLearnt
 from surefoot.types.messages import (
     Emit,
@@ -43,29 +42,29 @@ async def think(hands: LiveHands, move: Think, state: State) -> Sequence[Event]:
     reasoner, speaker, part = REASONERS[state.reasoner], state.speakers[move.role], hands.cast.parts[move.role]
     deadline_s = seconds_left(state, last=move.want == "answer")
     request = replace(reasoner.view(state, move), settings=part.settings, stream=hands.stream, deadline_s=deadline_s)
-    display = _Display(hands.tell) if hands.stream and hands.watch else None
-    try:
-        async with asyncio.timeout(deadline_s) if deadline_s is not None else nullcontext():
-            message, requests = await _asked(part.model, request, display.emit if display else None)
-    except TimeoutError:
-        error: ModelError = ModelTimeout(f"{speaker.model} gave no reply in the {deadline_s or 0:g} s that were left")
-        return (_failed(hands, move, error),)
-    except TraitRefused as refused:
-        if (refused.trait, refused.value) in speaker.learnt or speaker.traits.get(refused.trait) == refused.value:
-            return (_failed(hands, move, refused),)  # it was left out already: nothing more can be learnt
-        if len(speaker.learnt) >= MOST_TRAITS:
-            return (_failed(hands, move, refused),)
-        return (ModelTraitLearnt(speaker.model, refused.trait, refused.value, refused.evidence),)
-    except ModelError as refused:
-        return (_failed(hands, move, refused),)
-    except Exception as broken:  # noqa: BLE001  # an adapter may be anybody's code: what it raises ends the run by name
-        error = ModelError(f"the adapter of {speaker.model} broke: {type(broken).__name__}: {broken}")
-        return (_failed(hands, move, error),)
+    has_labels = form_of(state, move.role) in ("text", "schema")
+    display = _Display(hands.tell, has_labels=has_labels) if hands.stream and hands.watch else None
+    reply = _asked(part.model, request, display.emit if display else None)
+    match await reply_of(reply, speaker.model, deadline_s):
+        case TraitRefused() as refused if not _is_known(speaker, refused):
+            return (ModelTraitLearnt(speaker.model, refused.trait, refused.value, refused.evidence),)
+        case ModelError() as error:
+            return (_failed(hands, move, error),)
+        case message, requests:
+            pass
+    if display:
+        display.finish()
     parsed = read(state, move, message)
     replied = ModelReplied(move.step, message, parsed, speaker.mode, move.want, move.role, hands.elapsed_s, requests)
     if display:
         display.finish(parsed, outcome_of(state, replied))
     return (replied,)
+
+
+def _is_known(speaker: SpeakerState, refused: TraitRefused) -> bool:
+    """Whether nothing more can be learnt of an endpoint: that part was left out already, or too many were."""
+    is_left_out = (refused.trait, refused.value) in speaker.learnt or speaker.traits.get(refused.trait) == refused.value
+    return is_left_out or len(speaker.learnt) >= MOST_TRAITS
 
 
 MOST_TRAITS = 30

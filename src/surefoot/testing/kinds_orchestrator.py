@@ -38,7 +38,7 @@ from surefoot.types.events import (
     ToolsShortlisted,
 )
 from surefoot.types.messages import ModelMessage
-from surefoot.types.moves import Act, Move, Propose, Shortlist, Wait, Within, WorldMove
+from surefoot.types.moves import Act, Ask, Move, Shortlist, Wait, Within, WorldMove
 from surefoot.types.plan_events import ProposalMade, StepReflected
 from surefoot.types.planning import PlanConfig
 from surefoot.types.reflection import PlanStats
@@ -218,12 +218,12 @@ class Driver:
     def _begin(self, move: WorldMove) -> None:
         now_s = self.now_ms / 1000
         match move:
-            case Propose():
-                line = self.line_for(move)
+            case Ask(about=about) if (kind := move.proposal) is not None:
+                line = self.line_for(kind, about)
                 takes_ms = _number(line.get("takes_ms", 0))
                 reply, ended_s = line["reply"], (self.now_ms + takes_ms) / 1000
                 said = ModelMessage("assistant", reply if isinstance(reply, str) else json_text(reply))
-                self._push(move, ProposalMade(move.kind, said, move.about, elapsed_s=ended_s), takes_ms)
+                self._push(move, ProposalMade(kind, said, about, elapsed_s=ended_s), takes_ms)
             case Shortlist():
                 names = _names(self.case.get("retrieval_fallback", self.state.tools.names))
                 self._push(move, ToolsShortlisted(names, elapsed_s=now_s))
@@ -264,21 +264,21 @@ class Driver:
                     assert call is not None  # noqa: S101  # it is under way
                     end.call["outcome"] = "cancelled"
                     self.happened(InStep(step_id, attempt, given_up(call, now_s)))
-                case Propose():
+                case Ask():
                     self.happened(ModelFailed("timeout", "no reply before the run was over", elapsed_s=now_s))
                 case _:
                     pass
         self.ends.clear()
         self.under_way = frozenset()
 
-    def line_for(self, move: Propose) -> Case:
+    def line_for(self, kind: str, about: str) -> Case:
         """The next reply of the script, if it is one to what is asked."""
         script = _cases(self.case.get("llm_script", []))
-        wanted = asked_for(move.kind, move.about)
+        wanted = asked_for(kind, about)
         if len(self.asked) >= len(script):
             raise OffScriptError(f"the engine asks for {wanted}, and the script is over")
         line = script[len(self.asked)]
-        scripted = asked_for(str(line["kind"]), str(line.get("about", move.about)))
+        scripted = asked_for(str(line["kind"]), str(line.get("about", about)))
         if scripted != wanted:
             raise OffScriptError(f"the engine asks for {wanted}, and the script has {scripted} next")
         self.asked.append(wanted)

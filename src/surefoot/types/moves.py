@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from surefoot.types.events import Event, Want
 from surefoot.types.planning import ProposalKind
+
+GuardPurpose = Literal["anchor", "sanitise", "judge", "branches", "choice"]
+"""What the user's words ask for and forbid · which passages of a result are hidden · whether a call serves the user ·
+ways to go on in a step · which of those that survived is taken. Source: spec/guard.md, sections 3.2 to 3.4."""
+
+Purpose = GuardPurpose | ProposalKind
+"""For what a model is asked for an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,52 +57,31 @@ class ReadConventions:
 
 
 @dataclass(frozen=True, slots=True)
-class MakeAnchor:
-    """Ask a model what the user's words ask for and forbid."""
+class Ask:
+    """Ask a model for an object.
 
+    `about` is the call of a stage of the guard, the tree of a choice, the step of a step's reflection; `number` counts
+    the proposals that were asked for.
+    """
 
-@dataclass(frozen=True, slots=True)
-class Sanitise:
-    """Ask a model which passages of the result of a call are not to be shown."""
+    purpose: Purpose
+    about: str = ""
+    number: int = 0
 
-    call_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeCall:
-    """Ask a model whether a call serves what the user asked."""
-
-    call_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Hypothesise:
-    """Ask a model for ways to go on in a step, as the tree of that id."""
-
-    step_id: str
-    tree_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """Ask a model which of the branches that survived is to be taken."""
-
-    tree_id: str
+    @property
+    def proposal(self) -> ProposalKind | None:
+        """What of a plan it proposes; None for anything else."""
+        match self.purpose:
+            case "anchor" | "sanitise" | "judge" | "branches" | "choice":
+                return None
+            case kind:
+                return kind
 
 
 @dataclass(frozen=True, slots=True)
 class Shortlist:
     """Find the tools that a model gets to choose from, for the `number`th time."""
 
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Propose:
-    """Ask a model for a proposal; `about` is the step of a step reflection, `number` counts all that were asked for."""
-
-    kind: ProposalKind
-    about: str
     number: int
 
 
@@ -122,13 +109,7 @@ class Record:
     events: tuple[Event, ...]
 
 
-StageMove = MakeAnchor | Sanitise | JudgeCall
-"""The moves in which a model is asked for a stage of the guard."""
-
-SpeculativeMove = Hypothesise | Commit
-"""The moves in which a model is asked for ways to go on (spec/guard.md, section 3.4)."""
-
-StepMove = Think | Act | Probe | ReadConventions | StageMove | SpeculativeMove
+StepMove = Think | Act | Probe | ReadConventions | Ask
 """The moves that touch the world out of a running step of a plan."""
 
 
@@ -141,10 +122,10 @@ class Within:
     move: StepMove
 
 
-PlanMove = Shortlist | Propose | Wait | Evaluate | Within
+PlanMove = Shortlist | Wait | Evaluate | Within
 """The moves of a plan that repairs itself."""
 
-WorldMove = Think | Act | Probe | Find | Hydrate | ReadConventions | StageMove | SpeculativeMove | PlanMove
+WorldMove = Think | Act | Probe | Find | Hydrate | ReadConventions | Ask | PlanMove
 """The moves that touch the world; `Record` does not."""
 
 Move = WorldMove | Record

@@ -33,7 +33,7 @@ from surefoot.types.decisions import Allow, Decision, Deny
 from surefoot.types.guard import CommitmentDecision, HypothesisBranch, HypothesisTree
 from surefoot.types.guard_events import BranchCommitted, BranchRejected
 from surefoot.types.messages import ModelMessage
-from surefoot.types.moves import Commit, Hypothesise, Move, Record, Think
+from surefoot.types.moves import Ask, Move, Record, Think
 from surefoot.types.plan import RESERVED, StepError
 from surefoot.types.reply import Parsed
 from surefoot.types.step_events import StepEnded
@@ -84,10 +84,10 @@ def _row(state: State, gate: GateRecord) -> Move | None:
     )
 
 
-def _another(state: State, now: Choosing) -> Hypothesise:
+def _another(state: State, now: Choosing) -> Ask:
     trees = now.trees if now.tree is not None and state.steps == now.point else 0
     scope = f"{place_of(state)}:" if state.scope else ""
-    return Hypothesise(step_now(state), f"{scope}{state.steps + 1}.{trees + 1}")
+    return Ask("branches", f"{scope}{state.steps + 1}.{trees + 1}")
 
 
 def _after_a_turn(state: State, now: Choosing, tree: HypothesisTree, most: int) -> Move | None:
@@ -120,7 +120,7 @@ def _choice(state: State, now: Choosing, tree: HypothesisTree) -> Move:
         return Record((BranchCommitted(none),))
     if len(left) == 1:
         return _taken(state, now, tree, left[0][0], "the only one that is left")
-    return Commit(tree.tree_id)
+    return Ask("choice", tree.tree_id)
 
 
 def _taken(state: State, now: Choosing, tree: HypothesisTree, branch: HypothesisBranch, reason: str) -> Record:

@@ -36,7 +36,7 @@ from surefoot.core.tracked import limited, reached
 from surefoot.types.endings import Completed, CompletedPartial, Ending, Failed, Stopped
 from surefoot.types.events import Event, InStep, RunEnded, StepLimitReached
 from surefoot.types.guard_events import BranchCommitted
-from surefoot.types.moves import Act, Commit, Hypothesise, JudgeCall, Move, Propose, Record, Sanitise, Think, Within
+from surefoot.types.moves import Act, Ask, Move, Record, Think, Within
 from surefoot.types.plan import StepErrorClass
 from surefoot.types.plan_events import Escalated, PlanEdited, ProposalRefused
 from surefoot.types.planning import ANSWER, Reopen
@@ -55,8 +55,6 @@ _LONGEST_RESULT = 300
 
 _BETWEEN: frozenset[StepErrorClass] = frozenset({"transient", "timeout", "server"})
 """Errors of what lies between a tool and what it reaches: they say nothing about the step."""
-
-_ASKING = (Think, Hypothesise, Commit, JudgeCall, Sanitise)
 
 
 # ------------------------------------------------------------------ what is used up
@@ -94,7 +92,7 @@ def limit_of(name: str, move: Move, state: State, planning: Planning, beside: tu
     """Why a running step may not make a move, beside those under way and those that start now; "" where it may."""
     under_way, started = beside
     match move:
-        case Think() | Hypothesise() | Commit() | JudgeCall() | Sanitise() | Record((BranchCommitted(direct=True),)):
+        case Think() | Ask() | Record((BranchCommitted(direct=True),)):
             return llm_spent(state, planning, last=name == ANSWER, asked=len(asking((*under_way, *started))))
         case Act(call_id):
             call = planning.children[name].call(call_id)
@@ -109,8 +107,8 @@ def limit_of(name: str, move: Move, state: State, planning: Planning, beside: tu
 
 def asking(moves: Iterable[Move]) -> frozenset[str]:
     """The steps of which a model is asked, or is about to be, once ways to go on are known; "" for a reflection."""
-    steps = {one.step_id for one in moves if isinstance(one, Within) and isinstance(one.move, _ASKING)}
-    return frozenset(steps | {"" for one in moves if isinstance(one, Propose)})
+    steps = {one.step_id for one in moves if isinstance(one, Within) and isinstance(one.move, Think | Ask)}
+    return frozenset(steps | {"" for one in moves if isinstance(one, Ask) and one.proposal is not None})
 
 
 def calls_left(planning: Planning) -> int | None:

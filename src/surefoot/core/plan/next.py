@@ -46,11 +46,11 @@ from surefoot.core.plans import WANTED, Planning
 from surefoot.core.repeats import is_made_beside
 from surefoot.core.state import State
 from surefoot.core.tracked import config_of
-from surefoot.types.dataclass import dataclass
+from surefoot.types import moves
 from surefoot.types.decisions import Ask
 from surefoot.types.endings import CompletedPartial, Failed, Stopped
 from surefoot.types.events import CallJudged, Event, RunEnded
-from surefoot.types.moves import Act, Evaluate, Move, Probe, Propose, Record, Shortlist, StepMove, Wait, Within
+from surefoot.types.moves import Act, Evaluate, Move, Probe, Record, Shortlist, StepMove, Wait, Within
 from surefoot.types.plan_events import Escalated, PlanEdited
 from surefoot.types.planning import ANSWER
 from surefoot.types.progress import LimitAction
@@ -105,7 +105,7 @@ def _planned(state: State, planning: Planning) -> Moves:
     if limit := spent(state, planning) or llm_spent(state, planning):
         ending = RunEnded(Stopped(limit, answer_without(planning, limit)))
         return () if _is_asked(state, planning) else (Record((ending,)),)
-    return (Propose(WANTED[planning.phase], "", planning.stats.llm_calls),)
+    return (moves.Ask(WANTED[planning.phase], "", planning.stats.llm_calls),)
 
 
 def _is_asked(state: State, planning: Planning) -> bool:
@@ -267,7 +267,7 @@ class _Running:
         if limit := llm_spent(self.state, self.planning):
             self.limit = limit
             return self._ended_by_limit()
-        return (Propose("overall_reflection", "", self.planning.stats.llm_calls),)
+        return (moves.Ask("overall_reflection", "", self.planning.stats.llm_calls),)
 
     def _is_quiet(self) -> bool:
         """Whether what is in flight has ended; what the engine tries again is part of that."""
@@ -296,7 +296,7 @@ class _Running:
         record = planning.steps[name]
         if record.times_failed_so >= planning.config.same_error_limit:
             return Record(same_error(record))
-        if self.is_paused or any(isinstance(move, Propose) for move in self.under_way):
+        if self.is_paused or any(isinstance(move, moves.Ask) for move in self.under_way):
             return None
         followed = after_all_tries(self.state, planning, name)
         if isinstance(followed, tuple):
@@ -304,7 +304,7 @@ class _Running:
         if limit := llm_spent(self.state, planning, asked=self._asked()):
             self.limit = limit
         else:
-            self.started.append(Propose("step_reflection", name, planning.stats.llm_calls))
+            self.started.append(moves.Ask("step_reflection", name, planning.stats.llm_calls))
         return None
 
     def _next_steps(self) -> list[Event]:

@@ -6,9 +6,9 @@ Source: spec/guard.md, sections 3.4, 3.6 and 3.9.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, assert_never, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from surefoot.core.gate.proposing import MOST_BRANCHES, accepted, commit_prompt, hypotheses_prompt
 from surefoot.core.gate.record import GateRecord
@@ -19,43 +19,27 @@ from surefoot.core.parse.validate import validate
 from surefoot.core.running import choosing_now
 from surefoot.core.state import State
 from surefoot.core.text import clean
-from surefoot.runtime.stages import Asker, Reply
 from surefoot.types.decisions import Deny
 from surefoot.types.events import Event
 from surefoot.types.guard import CommitmentDecision, Flow, HypothesisBranch, HypothesisTree
 from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade
-from surefoot.types.moves import Commit, Hypothesise, SpeculativeMove
 from surefoot.types.plan import RESERVED
 from surefoot.types.tools import Catalogue
 
 if TYPE_CHECKING:
-    from surefoot.runtime.hands import LiveHands
+    from surefoot.runtime.ask import Asker, Reply
 
 _LOG = logging.getLogger("surefoot.gate")
 LONGEST_REASON = 200
 _NOTHING: Mapping[str, object] = {}
 
 
-async def speculated(hands: LiveHands, move: SpeculativeMove, state: State) -> Sequence[Event]:
-    """A tree, or a choice among the branches of one that survived."""
-    gate = state.gate
-    assert gate is not None  # noqa: S101  # the move was made from this state
-    asker = Asker(hands, state, gate.known.config)
-    match move:
-        case Hypothesise(_, tree_id):
-            return (await _hypothesised(hands, asker, state, gate, tree_id),)
-        case Commit():
-            return (await _committed(asker, state, gate),)
-        case _:
-            assert_never(move)
-
-
-async def _hypothesised(hands: LiveHands, asker: Asker, state: State, gate: GateRecord, tree_id: str) -> HypothesesMade:
+async def hypothesised(asker: Asker, state: State, gate: GateRecord, tree_id: str) -> HypothesesMade:
     """What memory knows, and what a model names; without its reply what memory knows alone."""
     found: list[HypothesisBranch] = []
     unfit = 0
-    if gate.known.config.memory and hands.paths is not None:
-        known = hands.paths.of(state.tools)
+    if gate.known.config.memory and asker.hands.paths is not None:
+        known = asker.hands.paths.of(state.tools)
         found += [one for one in recalled(state, known.values()) if _fits(one, state.tools) is not None]
         found = found[: MOST_BRANCHES - 1]
     reply = await asker.ask(hypotheses_prompt(state, gate))
@@ -118,7 +102,7 @@ def _fits(branch: HypothesisBranch, tools: Catalogue) -> HypothesisBranch | None
     return replace(branch, argument_sets=tuple(sets))
 
 
-async def _committed(asker: Asker, state: State, gate: GateRecord) -> BranchCommitted:
+async def committed(asker: Asker, state: State, gate: GateRecord, _: str) -> BranchCommitted:
     """The branch that a model chooses among those that the gate lets pass; without its word the first in order."""
     now = choosing_now(state)
     assert now.tree is not None  # noqa: S101  # the move was made from this state

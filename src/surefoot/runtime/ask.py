@@ -1,14 +1,17 @@
-"""Ask a model for a stage of the guard. A stage fails closed: what goes wrong is on record, and opens nothing.
+"""Ask a model for an object: a stage of the guard, ways to go on, or a proposal for a plan.
 
-Source: spec/guard.md, sections 3.2, 3.3 and 3.9.
+A stage fails closed: what goes wrong is on record, and opens nothing. A proposal that fails is a reply that failed.
+Source: spec/guard.md, sections 3.2 to 3.4 and 3.9; spec/planning.md, section 3.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, assert_never, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 import orjson
 
@@ -33,16 +36,20 @@ from surefoot.core.gate.stages import (
 from surefoot.core.gate.verdict import digest_of
 from surefoot.core.guarded import words_of
 from surefoot.core.parse.validate import validate
-from surefoot.core.roles import guard_role
+from surefoot.core.roles import PLANNER, SOLO, guard_role
 from surefoot.core.state import State
 from surefoot.core.text import clean
+from surefoot.core.view import REQUIRED_ONLY
 from surefoot.prompts.load import template
-from surefoot.types.errors import ModelError, TraitRefused
-from surefoot.types.events import Event, IntentAnchored
+from surefoot.runtime import branches
+from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
+from surefoot.types.events import Event, IntentAnchored, ModelFailed, ModelTraitLearnt
 from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import Asking, JudgementMade, PerceptionSanitised
 from surefoot.types.messages import ModelMessage, ModelRequest, Usage
-from surefoot.types.moves import JudgeCall, MakeAnchor, Sanitise, StageMove
+from surefoot.types.moves import Ask
+from surefoot.types.plan_events import ProposalMade
+from surefoot.types.planning import ProposalKind
 
 if TYPE_CHECKING:
     from surefoot.runtime.hands import LiveHands
@@ -51,7 +58,11 @@ _LOG = logging.getLogger("surefoot.gate")
 _LONGEST_FAILURE = 300
 _AGAIN = "This does not fit: {why}. Reply with the JSON object alone."
 
+SMALL_MODEL_TOKENS = 1_600
+"""Tokens of a proposal by a model that writes a step in far fewer."""
+
 Reply = Mapping[str, object]
+T = TypeVar("T")
 
 
 def stage_templates(guard: GuardConfig | None) -> dict[str, str]:
@@ -64,24 +75,67 @@ def stage_templates(guard: GuardConfig | None) -> dict[str, str]:
     return {name: template(name) for name in names}
 
 
-async def stage(hands: LiveHands, move: StageMove, state: State) -> Sequence[Event]:
-    """What a model says for one stage, checked, as an event; or why it says nothing."""
-    gate, words = state.gate, words_of(state)
+async def ask(hands: LiveHands, move: Ask, state: State) -> Sequence[Event]:
+    """What a model says, checked, as an event; or why it says nothing."""
+    if (kind := move.proposal) is not None:
+        return (await _proposed(hands, kind, move.about, state),)
+    gate = state.gate
     assert gate is not None  # noqa: S101  # the move was made from this state
     asker = Asker(hands, state, gate.known.config)
-    match move:
-        case MakeAnchor():
-            return (await _anchored(asker, state, gate, words),)
-        case Sanitise(call_id):
-            return (await _sanitised(asker, state, gate, call_id),)
-        case JudgeCall(call_id):
-            return (await _judged(asker, state, gate, words, call_id),)
-        case _:
-            assert_never(move)
+    return (await _PURPOSES[move.purpose](asker, state, gate, move.about),)
 
 
-async def _anchored(asker: Asker, state: State, gate: GateRecord, words: str) -> IntentAnchored:
+async def reply_of(reply: Awaitable[T], model: str, limit_s: float | None) -> T | ModelError:
+    """What comes of a request within its time, in seconds; or why none comes, whatever it is."""
+    try:
+        async with asyncio.timeout(limit_s) if limit_s is not None else nullcontext():
+            return await reply
+    except TimeoutError:
+        return ModelTimeout(f"{model} gave no reply within {limit_s or 0:g} s")
+    except ModelError as error:
+        return error
+    except Exception as broken:  # noqa: BLE001  # an adapter may be anybody's code: what it raises is told by name
+        return ModelError(f"the adapter of {model} broke: {type(broken).__name__}: {broken}")
+
+
+async def _proposed(hands: LiveHands, kind: ProposalKind, about: str, state: State) -> Event:
+    """A proposal as the model gives it; what follows from it is decided elsewhere."""
+    from surefoot.core.plan.requests import prompt_for  # noqa: PLC0415  # only a run that plans pays for it
+
+    planning = state.planning
+    assert planning is not None  # noqa: S101  # the move was made from this state
+    role = PLANNER if PLANNER in state.speakers else SOLO
+    speaker, part = state.speakers[role], hands.cast.parts[role]
+    prompt = prompt_for(state, planning, kind, about)
+    deadline_s = planning.loops.words.budget.max_seconds
+    limit_s = None if deadline_s is None else max(0.0, deadline_s - hands.elapsed_s)
+    settings = part.settings
+    if settings.max_output_tokens is None and speaker.traits.get(REQUIRED_ONLY) == "no":
+        settings = replace(settings, max_output_tokens=SMALL_MODEL_TOKENS)  # its own default is for a step, not a plan
+    held = "schema" in part.model.modes and speaker.traits.get("json_schema") != "no"
+    request = ModelRequest(
+        state.prompts[prompt.template],
+        (ModelMessage("user", prompt.text),),
+        "schema" if held else "text",
+        schema=prompt.schema if held else None,
+        settings=settings,
+        traits=speaker.traits,
+        deadline_s=limit_s,
+    )
+    match await reply_of(part.model.send(request), speaker.model, limit_s):
+        case TraitRefused(trait="json_schema") as refused if held:  # the prompt says what the reply has to be
+            return ModelTraitLearnt(speaker.model, refused.trait, refused.value, refused.evidence)
+        case ModelError() as error:
+            told = clean(str(error))
+            return ModelFailed(error.kind, told, error.attempts, role, error.usage, elapsed_s=hands.elapsed_s)
+        case message:
+            message = replace(message, content=clean(message.content), calls=(), opaque=())
+            return ProposalMade(kind, message, about, elapsed_s=hands.elapsed_s)
+
+
+async def _anchored(asker: Asker, state: State, gate: GateRecord, _: str) -> IntentAnchored:
     """The anchor with what a model reads in the words; either half may fail, and the rules' anchor stands."""
+    words = words_of(state)
     anchor, dropped = gate.known.words.anchor, 0
     reply = await asker.ask(constraints_prompt(words, state.tools, gate))
     if reply is not None:
@@ -105,12 +159,12 @@ async def _sanitised(asker: Asker, state: State, gate: GateRecord, call_id: str)
     return PerceptionSanitised(call_id, masks=masks, ignored=ignored, asking=asker.asking())
 
 
-async def _judged(asker: Asker, state: State, gate: GateRecord, words: str, call_id: str) -> JudgementMade:
+async def _judged(asker: Asker, state: State, gate: GateRecord, call_id: str) -> JudgementMade:
     call = state.call(call_id)
     assert call is not None  # noqa: S101  # the move was made from this state
     assert call.spec is not None  # noqa: S101  # as above
     digest = digest_of(call.spec, call.arguments)
-    reply = await asker.ask(judge_prompt(words, call, call.spec, gate))
+    reply = await asker.ask(judge_prompt(words_of(state), call, call.spec, gate))
     if reply is None:
         return JudgementMade(call_id, digest, asker.asking())
     verdict = cast("Literal['allow', 'ask', 'deny']", reply["verdict"])  # as the schema has it
@@ -118,11 +172,21 @@ async def _judged(asker: Asker, state: State, gate: GateRecord, words: str, call
     return JudgementMade(call_id, digest, asker.asking(), verdict, reason, limit[:LONGEST_REASON])
 
 
+_PURPOSES: Mapping[str, Callable[[Asker, State, GateRecord, str], Awaitable[Event]]] = {
+    "anchor": _anchored,
+    "sanitise": _sanitised,
+    "judge": _judged,
+    "branches": branches.hypothesised,
+    "choice": branches.committed,
+}
+"""Who asks for what, with the stage's own prompt."""
+
+
 class Asker:
     """Asks the model that plays the guard, and counts what that takes. One repair for each request."""
 
     def __init__(self, hands: LiveHands, state: State, config: GuardConfig) -> None:
-        self._hands = hands
+        self.hands = hands
         self._state = state
         self._role = guard_role(state)
         self._model = hands.cast.parts[self._role].model
@@ -135,7 +199,7 @@ class Asker:
     def asking(self) -> Asking:
         """What it took so far."""
         failure = "; ".join(dict.fromkeys(self._failures))
-        return Asking(self._model.name, self._role, failure, self._usage, self._hands.elapsed_s, self._requests)
+        return Asking(self._model.name, self._role, failure, self._usage, self.hands.elapsed_s, self._requests)
 
     async def ask(self, prompt: StagePrompt) -> Reply | None:
         """A reply that fits; None where there is none, for a reason that is kept."""
@@ -145,28 +209,24 @@ class Asker:
         if (spent := spent_limit(self._state)) is not None:
             failure = f"not asked: the {spent} of the run are spent"
         else:
-            until_s = self._hands.clock() + limit_s
-            try:
-                async with asyncio.timeout(limit_s):
-                    reply = await self._tried(prompt, limit_s)
-                if self._hands.clock() < until_s:
-                    return reply
-                failure = f"no reply within {limit_s:g} s"  # it blocked the loop, so it could not be cut off
-            except TimeoutError:
-                failure = f"no reply within {limit_s:g} s"
-            except ModelError as error:
-                self._usage += error.usage
-                failure = str(error)
-            except _UnusableError as unusable:
-                failure = str(unusable)
-            except Exception as broken:  # noqa: BLE001  # an adapter may be anybody's code: its stage has failed
-                failure = f"the adapter broke: {type(broken).__name__}: {broken}"
+            until_s = self.hands.clock() + limit_s
+            reply = await reply_of(self._tried(prompt, limit_s), self._model.name, limit_s)
+            if isinstance(reply, ModelError):
+                self._usage += reply.usage
+                failure = str(reply)
+            elif self.hands.clock() >= until_s:  # it blocked the loop, so it could not be cut off
+                failure = f"{self._model.name} gave no reply within {limit_s:g} s"
+            elif isinstance(reply, str):
+                failure = f"the reply does not fit: {reply}"
+            else:
+                return reply
         failure = f"{prompt.template}: {clean(failure)}"[:_LONGEST_FAILURE]
         self._failures.append(failure)
         _LOG.warning("a stage of the guard failed: %r", failure)
         return None
 
-    async def _tried(self, prompt: StagePrompt, limit_s: float) -> Reply:
+    async def _tried(self, prompt: StagePrompt, limit_s: float) -> Reply | str:
+        """A reply that fits, asked for once more where it does not; or what is wrong with the second."""
         messages = [ModelMessage("user", prompt.text)]
         why = ""
         for _ in range(2):
@@ -175,10 +235,10 @@ class Asker:
             if reply is not None:
                 return reply
             messages += [ModelMessage("assistant", message.content), ModelMessage("user", _AGAIN.format(why=why))]
-        raise _UnusableError(f"the reply does not fit: {why}")
+        return why
 
     async def _sent(self, prompt: StagePrompt, messages: Sequence[ModelMessage], limit_s: float) -> ModelMessage:
-        part, speaker = self._hands.cast.parts[self._role], self._state.speakers[self._role]
+        part, speaker = self.hands.cast.parts[self._role], self._state.speakers[self._role]
         held = self._has_schema and speaker.traits.get("json_schema") != "no"
         request = ModelRequest(
             self._state.prompts[prompt.template],
@@ -200,10 +260,6 @@ class Asker:
             return await self._sent(prompt, messages, limit_s)
         self._usage += message.usage
         return message
-
-
-class _UnusableError(Exception):
-    """A model has replied, and not with what it was asked for."""
 
 
 def _read(text: str, schema: Mapping[str, object]) -> tuple[Reply | None, str]:

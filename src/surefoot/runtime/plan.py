@@ -1,4 +1,4 @@
-"""The hands of a plan that repairs itself: ask for proposals, find tools to choose from, wait, evaluate.
+"""The hands of a plan that repairs itself: find tools to choose from, wait, evaluate, make a move of a step.
 
 What a running step asks for is made as it would be in a run of its own. Source: spec/planning.md, sections 3, 5, 9, 10.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
@@ -15,27 +14,19 @@ from typing import TYPE_CHECKING, assert_never
 from surefoot.core.plan.candidates import index_of, queries_of, shortlisted
 from surefoot.core.plan.child import with_whole
 from surefoot.core.plan.history import execution_context
-from surefoot.core.plan.requests import prompt_for
 from surefoot.core.plans import Planning
-from surefoot.core.roles import PLANNER, SOLO
-from surefoot.core.select.shortlist import CANDIDATES, Hit, blended, meanings, ranked
+from surefoot.core.select.query import CANDIDATES, Hit, blended, meanings, ranked
 from surefoot.core.state import State
 from surefoot.core.text import clean
-from surefoot.core.view import REQUIRED_ONLY
-from surefoot.tools.call import called, is_async, is_stopping
-from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
-from surefoot.types.events import Event, InStep, ModelFailed, ModelTraitLearnt, ToolsShortlisted
-from surefoot.types.messages import ModelMessage, ModelRequest
-from surefoot.types.moves import Evaluate, PlanMove, Propose, Shortlist, Wait, Within
-from surefoot.types.plan_events import ProposalMade, RunEvaluated
+from surefoot.tools.calling import called, is_async, is_stopping
+from surefoot.types.events import Event, InStep, ToolsShortlisted
+from surefoot.types.moves import Evaluate, PlanMove, Shortlist, Wait, Within
+from surefoot.types.plan_events import RunEvaluated
 from surefoot.types.reflection import EvaluationResult
 from surefoot.types.step_events import StepStarted
 
 if TYPE_CHECKING:
     from surefoot.runtime.hands import LiveHands
-
-SMALL_MODEL_TOKENS = 1_600
-"""Tokens of a proposal by a model that writes a step in far fewer."""
 
 NOTHING_DONE = "nothing_done"
 
@@ -47,8 +38,6 @@ async def plan_move(hands: LiveHands, move: PlanMove, state: State) -> Sequence[
     match move:
         case Within():
             return await _within(hands, move, state, planning)
-        case Propose():
-            return await _proposed(hands, move, state, planning)
         case Shortlist():
             names, best = shortlisted(state, planning, await _meant(hands, state, planning))
             return (ToolsShortlisted(names, best, hands.elapsed_s),)
@@ -85,48 +74,6 @@ async def _within(hands: LiveHands, move: Within, state: State, planning: Planni
 def _seconds_left(hands: LiveHands, planning: Planning) -> float:
     deadline_s = planning.loops.words.budget.max_seconds
     return float("inf") if deadline_s is None else max(0.0, deadline_s - hands.elapsed_s)
-
-
-async def _proposed(hands: LiveHands, move: Propose, state: State, planning: Planning) -> Sequence[Event]:
-    """A proposal as the model gives it; what follows from it is decided elsewhere."""
-    role = PLANNER if PLANNER in state.speakers else SOLO
-    speaker, part = state.speakers[role], hands.cast.parts[role]
-    prompt = prompt_for(state, planning, move.kind, move.about)
-    left_s = _seconds_left(hands, planning)
-    limit_s = None if left_s == float("inf") else left_s
-    settings = part.settings
-    if settings.max_output_tokens is None and speaker.traits.get(REQUIRED_ONLY) == "no":
-        settings = replace(settings, max_output_tokens=SMALL_MODEL_TOKENS)  # its own default is for a step, not a plan
-    held = "schema" in part.model.modes and speaker.traits.get("json_schema") != "no"
-    request = ModelRequest(
-        state.prompts[prompt.template],
-        (ModelMessage("user", prompt.text),),
-        "schema" if held else "text",
-        schema=prompt.schema if held else None,
-        settings=settings,
-        traits=speaker.traits,
-        deadline_s=limit_s,
-    )
-    try:
-        async with asyncio.timeout(limit_s) if limit_s is not None else nullcontext():
-            message = await part.model.send(request)
-    except TimeoutError:
-        return (_failed(role, ModelTimeout(f"{speaker.model} gave no proposal in {limit_s or 0:g} s"), hands),)
-    except TraitRefused as refused:
-        if held and refused.trait == "json_schema":  # the prompt says what the reply has to be
-            return (ModelTraitLearnt(speaker.model, refused.trait, refused.value, refused.evidence),)
-        return (_failed(role, refused, hands),)
-    except ModelError as error:
-        return (_failed(role, error, hands),)
-    except Exception as broken:  # noqa: BLE001  # an adapter may be anybody's code: what it raises ends the run by name
-        told = ModelError(f"the adapter of {speaker.model} broke: {type(broken).__name__}: {broken}")
-        return (_failed(role, told, hands),)
-    message = replace(message, content=clean(message.content), calls=(), opaque=())
-    return (ProposalMade(move.kind, message, move.about, elapsed_s=hands.elapsed_s),)
-
-
-def _failed(role: str, error: ModelError, hands: LiveHands) -> ModelFailed:
-    return ModelFailed(error.kind, clean(str(error)), error.attempts, role, error.usage, elapsed_s=hands.elapsed_s)
 
 
 async def _evaluated(hands: LiveHands, name: str, state: State, planning: Planning) -> EvaluationResult:

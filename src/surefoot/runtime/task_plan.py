@@ -28,19 +28,6 @@ from surefoot.types.settings import written
 from surefoot.types.step_events import ReasoningStepCompleted, ReasoningStepViolated, StepSkipped
 from surefoot.types.tools import Catalogue
 
-PROPOSING = tuple(
-    f"plan/{name}"
-    for name in (
-        "select_initial",
-        "decompose",
-        "step_reflection",
-        "overall_reflection",
-        "select_corrective",
-        "redecompose",
-    )
-)
-"""The templates of proposals, by the names under which they are files and stand in a run's record."""
-
 _LOG = logging.getLogger("surefoot.gate")
 
 
@@ -117,8 +104,11 @@ def _checked(step: PlanStep, tools: Catalogue) -> PlanStep:
 def step_templates(task: Task, reasoner: str) -> dict[str, str]:
     """What the steps of a plan are told, and whoever proposes one; nothing for a task without."""
     names = (*PROMPT_OF.values(), ISOLATED) if task.steps or reasoner == "plan" else ()
-    proposing = (WORDS, *PROPOSING) if reasoner == "plan" else ()
-    return {name: template(name) for name in (*names, *proposing)}
+    if reasoner == "plan":
+        from surefoot.core.plan.requests import PLAN_TEMPLATES  # noqa: PLC0415  # only a run that plans pays for it
+
+        names = (*names, WORDS, *PLAN_TEMPLATES)
+    return {name: template(name) for name in names}
 
 
 def plan_given(task: Task, reasoner: str, tools: Catalogue) -> tuple[Event, ...]:
