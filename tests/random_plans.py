@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from surefoot.core.fold import fold
-from surefoot.core.given_up import given_up
 from surefoot.core.moves import announce, next_moves, standing
-from surefoot.core.owners import open_calls
+from surefoot.core.owners import give_up, open_calls
 from surefoot.core.plan.accept import signature
 from surefoot.core.plan.candidates import shortlisted
 from surefoot.core.plan.child import with_whole
@@ -545,7 +544,7 @@ class Driver:
 
     def _cancelled(self) -> State:
         """As `Agent.cancel` ends a run."""
-        given = [one for owner, call in open_calls(self.state) for one in owner.told((given_up(call, self.now_s),))]
+        given = [one for owner, call in open_calls(self.state) for one in owner.told((give_up(call, self.now_s),))]
         self._append((*given, RunEnded(Cancelled("Ada"))))
         return self.state
 

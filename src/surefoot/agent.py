@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from surefoot.core.fold import fold
-from surefoot.core.given_up import given_up
 from surefoot.core.moves import next_moves, standing
-from surefoot.core.owners import open_calls, owner_of
+from surefoot.core.owners import give_up, open_calls, owner_of
 from surefoot.core.reasoners.table import CHOICES
 from surefoot.core.roles import ROLES
 from surefoot.core.state import EMPTY, Call, State
@@ -277,7 +276,7 @@ class Agent:
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to cancel")
             if state.ending is None:
-                given = (owner.told((given_up(call, state.elapsed_s),)) for owner, call in open_calls(state))
+                given = (owner.told((give_up(call, state.elapsed_s),)) for owner, call in open_calls(state))
                 ended = (*chain.from_iterable(given), RunEnded(Cancelled(by)))
                 await journal.append(ended, "written")
                 state = fold(ended, state)

@@ -34,10 +34,10 @@ from surefoot.core.replied import calls_of, outcome_of
 from surefoot.core.roles import PREFETCH, rounds_to_tell
 from surefoot.core.running import guidance
 from surefoot.core.speakers import goes_on, having_failed, having_learnt, having_said, speaking
-from surefoot.core.speculated import with_tree
 from surefoot.core.state import EMPTY, MOST_ATTEMPTS, Call, State, Turn, changed, subset
 from surefoot.core.touched import ROOT
 from surefoot.core.tracked import anew, answered, limited, with_reply, with_result, with_settled
+from surefoot.core.tree import with_tree
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
     CallEnded,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from surefoot.core.plan.child import in_step, with_whole
 from surefoot.core.state import Call, State
-from surefoot.types.dataclass import dataclass
-from surefoot.types.events import Event
+from surefoot.types.events import CallEnded, Event
+from surefoot.types.tools import ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +47,13 @@ def owner_of(state: State, call_id: str) -> Owner:
 def _is_of(state: State, call_id: str) -> bool:
     """Whether that is one of its calls, or of its limits about which a person is asked."""
     return state.call(call_id) is not None or any(one.step_id == call_id for one in state.asked)
+
+
+def give_up(call: Call, elapsed_s: float) -> CallEnded:
+    """An open call is cancelled where it had not begun or may be repeated; else nobody knows what it has done."""
+    if call.is_waiting or (call.spec is not None and call.spec.may_repeat):
+        told = ToolResult("cancelled: not run", "cancelled", source="surefoot", trust="trusted", infrastructure=True)
+    else:
+        unknown = "broken off, and nobody knows whether it took effect; find that out before you call it again"
+        told = ToolResult(unknown, "in_doubt", source="surefoot", trust="trusted")
+    return CallEnded(call.id, told, elapsed_s)

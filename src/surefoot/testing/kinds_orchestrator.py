@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import cast
 
 from surefoot.core.fold import fold
-from surefoot.core.given_up import given_up
 from surefoot.core.moves import announce, next_moves, standing
+from surefoot.core.owners import give_up
 from surefoot.core.phase import status_of
 from surefoot.core.plan.choose import short
 from surefoot.core.plans import Planning, StepRecord
@@ -263,7 +263,7 @@ class Driver:
                     call = self.planning.children[step_id].call(call_id)
                     assert call is not None  # noqa: S101  # it is under way
                     end.call["outcome"] = "cancelled"
-                    self.happened(InStep(step_id, attempt, given_up(call, now_s)))
+                    self.happened(InStep(step_id, attempt, give_up(call, now_s)))
                 case Ask():
                     self.happened(ModelFailed("timeout", "no reply before the run was over", elapsed_s=now_s))
                 case _:

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from surefoot.core.gate.judge import is_paused
-from surefoot.core.given_up import given_up
+from surefoot.core.owners import give_up
 from surefoot.core.plan.accept import is_unsigned
 from surefoot.core.plan.attempt import start_of
 from surefoot.core.plan.child import in_step, with_whole
@@ -181,7 +181,7 @@ class _Running:
             return ()
         doubtful = self._doubtful()
         events = tuple(
-            in_step(child, given_up(call, self.state.elapsed_s))
+            in_step(child, give_up(call, self.state.elapsed_s))
             for name, child in self.planning.children.items()
             for call in child.calls
             if call.is_open and call.attempts and name not in doubtful
