@@ -59,7 +59,7 @@ from surefoot.core.state import Call, State
 from surefoot.core.touched import unread_directory
 from surefoot.core.tracked import RULE, config_of, reached
 from surefoot.types import moves
-from surefoot.types.decisions import Allow, Ask, Decision, Deny
+from surefoot.types.decisions import ALLOWED, Allow, Ask, Decision, Deny
 from surefoot.types.endings import Completed, CompletedPartial, Stopped
 from surefoot.types.events import (
     CallJudged,
@@ -104,9 +104,11 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         interrupted = _interrupted(still_open, under_way)
         again = [c for c in interrupted if c.may_run_again]
         checks = (profile,) if state.gate is None else (profile, digest_mismatch, refused_since)
-        for call in (*again, *(c for c in still_open if c.is_waiting and c.decision is not None)):
-            for check in checks:
-                if (refusal := check(state, call)) != allowed:
+        decided = (*again, *[c for c in still_open if c.decision is not None and c.is_waiting])
+        named = {c.name: c.id for c in reversed(decided)} if state.gate is None else {}  # the profile asks for no more
+        for call in decided:
+            for check in checks if named.get(call.name, call.id) == call.id else ():
+                if (refusal := check(state, call)) != ALLOWED:
                     return (_judged(state, call.id, refusal, check.__name__),)
         if again:
             return tuple(Act(c.id) for c in again)
@@ -122,7 +124,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
                 return () if move in under_way else (move,)
         waiting = [c for c in still_open if c.is_waiting]
         begins = [c for c in waiting if not isinstance(c.decision, Ask)]  # a question is not lost to the time
-        if begins and (late := no_call_after_the_time(state, begins[0])) != Allow():
+        if begins and (late := no_call_after_the_time(state, begins[0])) != ALLOWED:
             return (_judged(state, begins[0].id, late, no_call_after_the_time.__name__),)
         return _side_by_side(state, calls, waiting, len(still_open) - len(waiting))
     if state.planning is not None and state.planning.has_begun:
@@ -200,14 +202,14 @@ def _verdict(state: State, call: Call) -> Record | moves.Ask:
     if state.turn is not None and state.turn.role == PREFETCH:
         decision, rule, grounds = judge(state, call)  # nobody is asked before a run has begun
         return _judged(state, call.id, Deny(NEEDS_APPROVAL) if isinstance(decision, Ask) else decision, rule, grounds)
-    if reasoning_step(state, call) != Allow():
+    if reasoning_step(state, call) != ALLOWED:
         return _judged(state, call.id, *judge(state, call))
-    if (sign := stuck(state, call)) != Allow():
+    if (sign := stuck(state, call)) != ALLOWED:
         decision, rule, grounds = judge(state, call)
         if isinstance(decision, Deny):
             return _judged(state, call.id, decision, rule, grounds)
         return _judged(state, call.id, sign, RULE)
-    may_run = tools_now(state).get(call.name) is not None and failed_before(state, call) == Allow()
+    may_run = tools_now(state).get(call.name) is not None and failed_before(state, call) == ALLOWED
     if may_run and (known := answered_by(state, call)):
         return Record((CallReused(call.id, known),))
     return moves.Ask("judge", call.id) if is_unheard(state, call) else _judged(state, call.id, *judge(state, call))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from surefoot.core.plan.child import in_step, with_whole
 from surefoot.core.state import Call, State
+from surefoot.types.dataclass import dataclass
 from surefoot.types.events import CallEnded, Event
 from surefoot.types.tools import ToolResult
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from surefoot.core.similar import normal
 from surefoot.types.config import LoopConfig
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.plan import WITHOUT_TOOLS, PlanStep, StepError, StepExecutionResult, StepStatus
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected, StepReflected
 from surefoot.types.planning import Plan, PlanConfig, ProposalKind

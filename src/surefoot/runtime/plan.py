@@ -15,10 +15,10 @@ from surefoot.core.plan.candidates import index_of, queries_of, shortlisted
 from surefoot.core.plan.child import with_whole
 from surefoot.core.plan.history import execution_context
 from surefoot.core.plans import Planning
-from surefoot.core.select.query import CANDIDATES, Hit, blended, meanings, ranked
+from surefoot.core.select.shortlist import CANDIDATES, Hit, blended, meanings, ranked
 from surefoot.core.state import State
 from surefoot.core.text import clean
-from surefoot.tools.calling import called, is_async, is_stopping
+from surefoot.tools.call import called, is_async, is_stopping
 from surefoot.types.events import Event, InStep, ToolsShortlisted
 from surefoot.types.moves import Evaluate, PlanMove, Shortlist, Wait, Within
 from surefoot.types.plan_events import RunEvaluated

@@ -12,10 +12,10 @@ from surefoot.core.budget import seconds_left
 from surefoot.core.parse.deliverable import parts_of
 from surefoot.core.parse.stream import DisplayFilter
 from surefoot.core.reasoners.table import REASONERS, read
-from surefoot.core.state import SpeakerState, State, subset
+from surefoot.core.replied import outcome_of
+from surefoot.core.state import Outcome, SpeakerState, State, subset
 from surefoot.core.step_schema import ANSWER, MAX_BRANCHES, name_schema
 from surefoot.core.text import clean
-from surefoot.core.view import form_of
 from surefoot.runtime.ask import reply_of
 from surefoot.types.errors import ModelError, TraitRefused
 from surefoot.types.events import Event, ModelFailed, ModelReplied, ModelTraitLearnt
@@ -42,8 +42,7 @@ async def think(hands: LiveHands, move: Think, state: State) -> Sequence[Event]:
     reasoner, speaker, part = REASONERS[state.reasoner], state.speakers[move.role], hands.cast.parts[move.role]
     deadline_s = seconds_left(state, last=move.want == "answer")
     request = replace(reasoner.view(state, move), settings=part.settings, stream=hands.stream, deadline_s=deadline_s)
-    has_labels = form_of(state, move.role) in ("text", "schema")
-    display = _Display(hands.tell, has_labels=has_labels) if hands.stream and hands.watch else None
+    display = _Display(hands.tell) if hands.stream and hands.watch else None
     reply = _asked(part.model, request, display.emit if display else None)
     match await reply_of(reply, speaker.model, deadline_s):
         case TraitRefused() as refused if not _is_known(speaker, refused):
@@ -52,8 +51,6 @@ async def think(hands: LiveHands, move: Think, state: State) -> Sequence[Event]:
             return (_failed(hands, move, error),)
         case message, requests:
             pass
-    if display:
-        display.finish()
     parsed = read(state, move, message)
     replied = ModelReplied(move.step, message, parsed, speaker.mode, move.want, move.role, hands.elapsed_s, requests)
     if display:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from surefoot.types.dataclass import dataclass
 from surefoot.types.events import Event, Want
 from surefoot.types.planning import ProposalKind
 

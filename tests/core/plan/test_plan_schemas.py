@@ -29,7 +29,7 @@ from surefoot.core.plan.requests import prompt_for
 from surefoot.core.plan.schemas import MOST_BRANCHES, MOST_IDS, Schema, schema_for
 from surefoot.core.plans import Planning, StepRecord
 from surefoot.core.state import changed
-from surefoot.models.grammar import grammar_schema
+from surefoot.models.grammar import grammar_schema, is_strict
 from surefoot.models.json_edge import mapping
 from surefoot.prompts.load import template
 from surefoot.types.planning import ProposalKind

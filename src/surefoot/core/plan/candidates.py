@@ -11,8 +11,7 @@ from surefoot.core.pager import READ_RESULT
 from surefoot.core.plan.choose import offered_names, previous_tools
 from surefoot.core.plans import Planning
 from surefoot.core.select.index import Index, index_of_catalogue
-from surefoot.core.select.query import Hit, ranked
-from surefoot.core.select.shortlist import BEST, shortlist, sub_queries
+from surefoot.core.select.shortlist import BEST, Hit, ranked, shortlist, sub_queries
 from surefoot.core.state import State
 
 _FAILED, _WORKED = 0.5, 1.25

@@ -13,6 +13,7 @@ from typing import assert_never
 from surefoot.core.plan.references import references_in
 from surefoot.core.plans import Planning, StepRecord
 from surefoot.core.state import changed
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.plan import PlanStep
 from surefoot.types.planning import (
     Add,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeGuard, TypeVar, cast, get_args
 
 from surefoot.core.parse.json_ladder import read

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import get_args
 
@@ -23,6 +22,7 @@ from surefoot.core.plans import Planning, StepRecord, Tries
 from surefoot.core.state import State
 from surefoot.core.text import json_text
 from surefoot.core.told import attribute, plain
+from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import StepExecutionResult, StepStatus
 from surefoot.types.planning import Plan
 from surefoot.types.reflection import ExecutionContext, OverallReflectionGuidance, ReflectionResult

@@ -47,6 +47,7 @@ from surefoot.core.repeats import is_made_beside
 from surefoot.core.state import State
 from surefoot.core.tracked import config_of
 from surefoot.types import moves
+from surefoot.types.dataclass import dataclass
 from surefoot.types.decisions import Ask
 from surefoot.types.endings import CompletedPartial, Failed, Stopped
 from surefoot.types.events import CallJudged, Event, RunEnded

@@ -18,6 +18,7 @@ from surefoot.core.parse.validate import Checked, Validator
 from surefoot.core.plan.forms import list_of, object_of
 from surefoot.core.plans import Planning
 from surefoot.core.text import json_text
+from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import PlanStep
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 

@@ -7,7 +7,6 @@ Source: seed 004; spec/planning.md, sections 2 and 9.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import assert_never, cast, get_args
 
 from surefoot.core.plan.choose import listed_names, previous_tools
