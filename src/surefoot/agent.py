@@ -24,7 +24,7 @@ from surefoot.runtime.ask import stage_templates
 from surefoot.runtime.cast import Cast, by_role, cast_of, judge_of
 from surefoot.runtime.drive import drive
 from surefoot.runtime.guarding import anchor, anchor_late, approval, expired, refusal, settled
-from surefoot.runtime.hands import LiveHands, Watch
+from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.offered import Offered, Offers
 from surefoot.runtime.pins import Pins
 from surefoot.runtime.selection import selected_anew
@@ -33,6 +33,7 @@ from surefoot.runtime.task_plan import bounded, plan_given, planned, step_templa
 from surefoot.runtime.templates import Thinking, chosen_templates
 from surefoot.runtime.toolbox import bound_tools, known_of
 from surefoot.runtime.trajectories import Trajectories
+from surefoot.runtime.world import Watch
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.endings import Cancelled, Completed
 from surefoot.types.errors import UsageError
@@ -355,9 +356,8 @@ class Agent:
         tools = offered.tools if offered else await self._offers.tools_of(state.tools)
         await journal.append(first)
         async with RunServices(self._services) as services:
-            hands = LiveHands(self._cast, tools, journal, services, watch, stream)
-            hands.earlier_s, hands.knowledge, hands.paths = state.elapsed_s, self._knowledge, self._paths
-            hands.evaluators, hands.encoder = self.evaluators, self.encoder
+            own = (self._knowledge, self._paths, self.encoder, self.evaluators)
+            hands = LiveHands(self._cast, tools, journal, services, watch, stream, state.elapsed_s, *own)
             hands.announced(first)
             ended = await drive(journal, hands, fold(first, state))
             await self._paths.remember(journal, ended)

@@ -18,7 +18,7 @@ from surefoot.cli.live import Showing
 from surefoot.core.owners import open_calls
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
-from surefoot.runtime.hands import Watch
+from surefoot.runtime.world import Watch
 from surefoot.types.errors import UsageError
 
 Work = Callable[[Watch, bool], Coroutine[object, object, Run]]

@@ -13,7 +13,7 @@ from surefoot.cli.why import plan_question
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.state import State
 from surefoot.run import Run
-from surefoot.runtime.hands import Watch
+from surefoot.runtime.world import Watch
 from surefoot.types.ports import JournalStore
 
 _ASKED = "Run this plan? Type yes or no, or say what you want instead: "

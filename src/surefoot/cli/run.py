@@ -43,7 +43,7 @@ from surefoot.cli.setup import (
 from surefoot.core.fold import fold
 from surefoot.core.state import EMPTY, State
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.runtime.hands import Watch
+from surefoot.runtime.world import Watch
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Attachment, Task

@@ -29,25 +29,25 @@ from surefoot.types.settings import is_number
 from surefoot.types.tools import ResultKind, ToolResult
 
 if TYPE_CHECKING:
-    from surefoot.runtime.hands import LiveHands
+    from surefoot.runtime.world import World
 
 _KINDS = frozenset(get_args(ResultKind))
 
 
-async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
+async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     """The result of one call. No event when one that must not be repeated ran out of time: nobody knows if it ran."""
     call = state.call(call_id)
     assert call is not None  # noqa: S101  # the move was made from this state
     assert call.spec is not None  # noqa: S101  # only calls of known tools are allowed
     if call.name == READ_RESULT:
-        result = await _page(hands, call, state)
-        return (CallEnded(call_id, result, hands.elapsed_s),)
-    tool = hands.tools.get(call.name)
+        result = await _page(world, call, state)
+        return (CallEnded(call_id, result, world.elapsed_s),)
+    tool = world.tools.get(call.name)
     if tool is None:
         missing = f"the tool {call.name!r} is part of this run but was not given to the agent that goes on with it"
-        return (CallEnded(call_id, ToolResult(missing, "error", source="surefoot"), hands.elapsed_s),)
-    limit_s = _limit_s(call, state, hands.elapsed_s)
-    line = Line(hands)
+        return (CallEnded(call_id, ToolResult(missing, "error", source="surefoot"), world.elapsed_s),)
+    limit_s = _limit_s(call, state, world.elapsed_s)
+    line = Line(world)
     context = _context(state, call, limit_s, line)
     is_over = False
 
@@ -79,9 +79,9 @@ async def act(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
             raise
         result = _failed(error)
     finally:
-        _keep_services(hands, tool, context)
-    elapsed_s = max(hands.elapsed_s, state.elapsed_s + limit_s) if is_over else hands.elapsed_s
-    return (CallEnded(call_id, await _fitted(hands, result, call, state), elapsed_s),)
+        _keep_services(world, tool, context)
+    elapsed_s = max(world.elapsed_s, state.elapsed_s + limit_s) if is_over else world.elapsed_s
+    return (CallEnded(call_id, await _fitted(world, result, call, state), elapsed_s),)
 
 
 def _handed(call: Call) -> Mapping[str, object]:
@@ -99,10 +99,10 @@ def _failed(error: BaseException) -> ToolResult:
         return ToolResult(type(error).__name__, "error")
 
 
-def _keep_services(hands: LiveHands, tool: Tool, context: ToolCallContext) -> None:
+def _keep_services(world: World, tool: Tool, context: ToolCallContext) -> None:
     """A thread cannot be stopped, so the run's services stay open until it is done with them."""
     if _is_function(tool):
-        hands.services.used_by(tool.threads(context))
+        world.services.used_by(tool.threads(context))
 
 
 def _is_planned(state: State) -> bool:
@@ -131,14 +131,14 @@ def _is_cut_short(state: State, limit_s: float) -> bool:
     return bool(state.scope) and left_s is not None and left_s <= limit_s
 
 
-async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]:
+async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
     """Whether an interrupted call took effect, as its tool tells. What a probe cannot tell is left to a person."""
     call = state.call(call_id)
-    tool = hands.tools.get(call.name) if call else None
+    tool = world.tools.get(call.name) if call else None
     if call is None or tool is None:
-        return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=hands.elapsed_s),)
+        return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=world.elapsed_s),)
     limit_s = state.config.tool_timeout_s
-    line = Line(hands)
+    line = Line(world)
     context = _context(state, call, limit_s, line)
     try:
         with line:
@@ -147,13 +147,13 @@ async def probe(hands: LiveHands, call_id: str, state: State) -> Sequence[Event]
     except BaseException as error:  # a probe is the user's code: whatever it raises, it could not tell
         if is_stopping(error):
             raise
-        return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=hands.elapsed_s),)
+        return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=world.elapsed_s),)
     finally:
-        _keep_services(hands, tool, context)
+        _keep_services(world, tool, context)
     if found is None:
-        return (DoubtSettled(call_id, "not_done", PROBE, elapsed_s=hands.elapsed_s),)
-    result = await _fitted(hands, found, call, state)
-    return (DoubtSettled(call_id, "done", PROBE, result, hands.elapsed_s),)
+        return (DoubtSettled(call_id, "not_done", PROBE, elapsed_s=world.elapsed_s),)
+    result = await _fitted(world, found, call, state)
+    return (DoubtSettled(call_id, "done", PROBE, result, world.elapsed_s),)
 
 
 def call_key(state: State, call: Call) -> str:
@@ -172,7 +172,7 @@ def _context(state: State, call: Call, limit_s: float, line: Line) -> ToolCallCo
     return ToolCallContext(state.run_id, call.id, key, max(1, call.attempts), job, operator, limit_s, line)
 
 
-async def _fitted(hands: LiveHands, given: object, call: Call, state: State) -> ToolResult:
+async def _fitted(world: World, given: object, call: Call, state: State) -> ToolResult:
     """The result as the journal keeps it: a text over the limit becomes a blob, and the model sees its beginning."""
     if not isinstance(given, ToolResult) or not isinstance(given.content, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # anybody's code
         given = ToolResult(f"the tool gave a {type(given).__name__} in place of a ToolResult with text", "error")
@@ -187,11 +187,11 @@ async def _fitted(hands: LiveHands, given: object, call: Call, state: State) -> 
     given = replace(made, error=clean(str(given.error)), retry_after_s=wait_s) if given.error or wait_s else made
     if size <= limit:
         return given
-    digest = await hands.journal.put_blob(content.encode())
+    digest = await world.journal.put_blob(content.encode())
     return replace(given, content=content[:limit], blob=digest, structured=False, outcome=outcome(content).hex())
 
 
-async def _page(hands: LiveHands, call: Call, state: State) -> ToolResult:
+async def _page(world: World, call: Call, state: State) -> ToolResult:
     """A piece of an earlier result, whether it was cut, folded or neither; no larger than the window bears."""
     wanted, start = str(call.arguments.get("call_id", "")), call.arguments.get("start", 0)
     earlier = state.call(wanted)
@@ -200,7 +200,7 @@ async def _page(hands: LiveHands, call: Call, state: State) -> ToolResult:
     text = earlier.result.content
     if earlier.result.blob is not None:
         try:
-            text = (await hands.journal.get_blob(earlier.result.blob)).decode()
+            text = (await world.journal.get_blob(earlier.result.blob)).decode()
         except JournalError as error:
             return ToolResult(str(error), "error", source="surefoot")
     window = window_of(state, state.turn.role) if state.turn else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -52,7 +53,7 @@ from surefoot.types.plan_events import ProposalMade
 from surefoot.types.planning import ProposalKind
 
 if TYPE_CHECKING:
-    from surefoot.runtime.hands import LiveHands
+    from surefoot.runtime.world import World
 
 _LOG = logging.getLogger("surefoot.gate")
 _LONGEST_FAILURE = 300
@@ -75,13 +76,13 @@ def stage_templates(guard: GuardConfig | None) -> dict[str, str]:
     return {name: template(name) for name in names}
 
 
-async def ask(hands: LiveHands, move: Ask, state: State) -> Sequence[Event]:
+async def ask(world: World, move: Ask, state: State) -> Sequence[Event]:
     """What a model says, checked, as an event; or why it says nothing."""
     if (kind := move.proposal) is not None:
-        return (await _proposed(hands, kind, move.about, state),)
+        return (await _proposed(world, kind, move.about, state),)
     gate = state.gate
     assert gate is not None  # noqa: S101  # the move was made from this state
-    asker = Asker(hands, state, gate.known.config)
+    asker = Asker(world, state, gate.known.config)
     return (await _PURPOSES[move.purpose](asker, state, gate, move.about),)
 
 
@@ -98,17 +99,17 @@ async def reply_of(reply: Awaitable[T], model: str, limit_s: float | None) -> T 
         return ModelError(f"the adapter of {model} broke: {type(broken).__name__}: {broken}")
 
 
-async def _proposed(hands: LiveHands, kind: ProposalKind, about: str, state: State) -> Event:
+async def _proposed(world: World, kind: ProposalKind, about: str, state: State) -> Event:
     """A proposal as the model gives it; what follows from it is decided elsewhere."""
     from surefoot.core.plan.requests import prompt_for  # noqa: PLC0415  # only a run that plans pays for it
 
     planning = state.planning
     assert planning is not None  # noqa: S101  # the move was made from this state
     role = PLANNER if PLANNER in state.speakers else SOLO
-    speaker, part = state.speakers[role], hands.cast.parts[role]
+    speaker, part = state.speakers[role], world.cast.parts[role]
     prompt = prompt_for(state, planning, kind, about)
     deadline_s = planning.loops.words.budget.max_seconds
-    limit_s = None if deadline_s is None else max(0.0, deadline_s - hands.elapsed_s)
+    limit_s = None if deadline_s is None else max(0.0, deadline_s - world.elapsed_s)
     settings = part.settings
     if settings.max_output_tokens is None and speaker.traits.get(REQUIRED_ONLY) == "no":
         settings = replace(settings, max_output_tokens=SMALL_MODEL_TOKENS)  # its own default is for a step, not a plan
@@ -127,10 +128,10 @@ async def _proposed(hands: LiveHands, kind: ProposalKind, about: str, state: Sta
             return ModelTraitLearnt(speaker.model, refused.trait, refused.value, refused.evidence)
         case ModelError() as error:
             told = clean(str(error))
-            return ModelFailed(error.kind, told, error.attempts, role, error.usage, elapsed_s=hands.elapsed_s)
+            return ModelFailed(error.kind, told, error.attempts, role, error.usage, elapsed_s=world.elapsed_s)
         case message:
             message = replace(message, content=clean(message.content), calls=(), opaque=())
-            return ProposalMade(kind, message, about, elapsed_s=hands.elapsed_s)
+            return ProposalMade(kind, message, about, elapsed_s=world.elapsed_s)
 
 
 async def _anchored(asker: Asker, state: State, gate: GateRecord, _: str) -> IntentAnchored:
@@ -185,11 +186,11 @@ _PURPOSES: Mapping[str, Callable[[Asker, State, GateRecord, str], Awaitable[Even
 class Asker:
     """Asks the model that plays the guard, and counts what that takes. One repair for each request."""
 
-    def __init__(self, hands: LiveHands, state: State, config: GuardConfig) -> None:
-        self.hands = hands
+    def __init__(self, world: World, state: State, config: GuardConfig) -> None:
+        self.world = world
         self._state = state
         self._role = guard_role(state)
-        self._model = hands.cast.parts[self._role].model
+        self._model = world.cast.parts[self._role].model
         self._limit_s = config.stage_timeout_s
         self._usage = Usage()
         self._requests = 0
@@ -199,7 +200,7 @@ class Asker:
     def asking(self) -> Asking:
         """What it took so far."""
         failure = "; ".join(dict.fromkeys(self._failures))
-        return Asking(self._model.name, self._role, failure, self._usage, self.hands.elapsed_s, self._requests)
+        return Asking(self._model.name, self._role, failure, self._usage, self.world.elapsed_s, self._requests)
 
     async def ask(self, prompt: StagePrompt) -> Reply | None:
         """A reply that fits; None where there is none, for a reason that is kept."""
@@ -209,12 +210,12 @@ class Asker:
         if (spent := spent_limit(self._state)) is not None:
             failure = f"not asked: the {spent} of the run are spent"
         else:
-            until_s = self.hands.clock() + limit_s
+            until_s = time.monotonic() + limit_s
             reply = await reply_of(self._tried(prompt, limit_s), self._model.name, limit_s)
             if isinstance(reply, ModelError):
                 self._usage += reply.usage
                 failure = str(reply)
-            elif self.hands.clock() >= until_s:  # it blocked the loop, so it could not be cut off
+            elif time.monotonic() >= until_s:  # it blocked the loop, so it could not be cut off
                 failure = f"{self._model.name} gave no reply within {limit_s:g} s"
             elif isinstance(reply, str):
                 failure = f"the reply does not fit: {reply}"
@@ -238,7 +239,7 @@ class Asker:
         return why
 
     async def _sent(self, prompt: StagePrompt, messages: Sequence[ModelMessage], limit_s: float) -> ModelMessage:
-        part, speaker = self.hands.cast.parts[self._role], self._state.speakers[self._role]
+        part, speaker = self.world.cast.parts[self._role], self._state.speakers[self._role]
         held = self._has_schema and speaker.traits.get("json_schema") != "no"
         request = ModelRequest(
             self._state.prompts[prompt.template],

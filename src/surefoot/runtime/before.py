@@ -12,17 +12,17 @@ from surefoot.types.events import Event
 from surefoot.types.moves import Find, Hydrate, ReadConventions
 
 if TYPE_CHECKING:
-    from surefoot.runtime.hands import LiveHands
+    from surefoot.runtime.world import World
 
 
-async def prepare(hands: LiveHands, move: Find | Hydrate | ReadConventions, state: State) -> Sequence[Event]:
+async def prepare(world: World, move: Find | Hydrate | ReadConventions, state: State) -> Sequence[Event]:
     """Make one of these moves."""
     match move:
         case Find():
-            return await find(hands, state)
+            return await find(world, state)
         case Hydrate():
-            return await hydrate(hands, state)
+            return await hydrate(world, state)
         case ReadConventions(directory):
-            return await read_conventions(hands, directory, state)
+            return await read_conventions(world, directory, state)
         case _:
             assert_never(move)

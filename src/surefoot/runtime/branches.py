@@ -38,8 +38,8 @@ async def hypothesised(asker: Asker, state: State, gate: GateRecord, tree_id: st
     """What memory knows, and what a model names; without its reply what memory knows alone."""
     found: list[HypothesisBranch] = []
     unfit = 0
-    if gate.known.config.memory and asker.hands.paths is not None:
-        known = asker.hands.paths.of(state.tools)
+    if gate.known.config.memory and asker.world.paths is not None:
+        known = asker.world.paths.of(state.tools)
         found += [one for one in recalled(state, known.values()) if _fits(one, state.tools) is not None]
         found = found[: MOST_BRANCHES - 1]
     reply = await asker.ask(hypotheses_prompt(state, gate))

@@ -19,10 +19,10 @@ from surefoot.types.prehydration import PreHydrationConfig
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
-    from surefoot.runtime.hands import LiveHands
+    from surefoot.runtime.world import World
 
 
-async def read_conventions(hands: LiveHands, directory: str, state: State) -> Sequence[Event]:
+async def read_conventions(world: World, directory: str, state: State) -> Sequence[Event]:
     """The files that count there and were not shown so before. A place outside the workspace has none.
 
     With those of the workspace itself, which come before the first model call, come those of the places that the task
@@ -31,16 +31,16 @@ async def read_conventions(hands: LiveHands, directory: str, state: State) -> Se
     """
     config = state.config.conventions
     step = state.turn.step if state.turn else 0
-    if hands.knowledge is None or config is None:
+    if world.knowledge is None or config is None:
         return (ConventionsRead(directory, step=step),)
-    scope, found, errors = await _files(hands.knowledge, directory)
+    scope, found, errors = await _files(world.knowledge, directory)
     others, before = state.conventions, None
     if scope == ROOT and state.conventions:
         before, *others = state.conventions
     if scope == ROOT:
         folders = (path.rpartition("/")[0] for path, *_ in before.files) if before else await _named(state, config.root)
         for place in filter(None, folders):
-            _, more, wrong = await _files(hands.knowledge, place)
+            _, more, wrong = await _files(world.knowledge, place)
             found, errors = [*found, *more], [*errors, *wrong]
     known = {path: (digest, kept) for one in others for path, digest, kept in one.files}  # the last counts
     new: list[ConventionFile] = []

@@ -10,16 +10,16 @@ from surefoot.types.messages import ToolProgress
 from surefoot.types.ports import ServiceKey
 
 if TYPE_CHECKING:
-    from surefoot.runtime.hands import LiveHands
+    from surefoot.runtime.world import World
 
 
 class Line:
     """A `CallLine`, open as long as its context lasts. A thread may hold it for longer."""
 
-    __slots__ = ("_hands", "_is_waiting", "_loop", "_state")
+    __slots__ = ("_is_waiting", "_loop", "_state", "_world")
 
-    def __init__(self, hands: LiveHands) -> None:
-        self._hands = hands
+    def __init__(self, world: World) -> None:
+        self._world = world
         self._is_waiting = False
         self._loop = asyncio.get_running_loop()
         self._state: Literal["open", "ended", "cancelled"] = "open"
@@ -44,10 +44,10 @@ class Line:
 
     def tell(self, signal: ToolProgress) -> None:
         """Show it to whoever watches: at once when asked on the loop, as soon as it is free when asked in a thread."""
-        if self._hands.watch is None or self._state != "open":
+        if self._world.watch is None or self._state != "open":
             return
         if _running_loop() is self._loop:
-            self._hands.tell(signal)
+            self._world.tell(signal)
             return
         try:
             self._loop.call_soon_threadsafe(self._told, signal)
@@ -56,13 +56,13 @@ class Line:
 
     async def service(self, key: ServiceKey) -> object:
         self._is_waiting = True
-        service = await self._hands.services.get(key)
+        service = await self._world.services.get(key)
         self._is_waiting = False
         return service
 
     def _told(self, signal: ToolProgress) -> None:
         if self._state == "open":
-            self._hands.tell(signal)
+            self._world.tell(signal)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

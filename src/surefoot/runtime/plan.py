@@ -26,64 +26,64 @@ from surefoot.types.reflection import EvaluationResult
 from surefoot.types.step_events import StepStarted
 
 if TYPE_CHECKING:
-    from surefoot.runtime.hands import LiveHands
+    from surefoot.runtime.world import World
 
 NOTHING_DONE = "nothing_done"
 
 
-async def plan_move(hands: LiveHands, move: PlanMove, state: State) -> Sequence[Event]:
+async def plan_move(world: World, move: PlanMove, state: State) -> Sequence[Event]:
     """Make one move of a plan and say what happened. See `Hands`."""
     planning = state.planning
     assert planning is not None  # noqa: S101  # the move was made from this state
     match move:
         case Within():
-            return await _within(hands, move, state, planning)
+            return await _within(world, move, state, planning)
         case Shortlist():
-            names, best = shortlisted(state, planning, await _meant(hands, state, planning))
-            return (ToolsShortlisted(names, best, hands.elapsed_s),)
+            names, best = shortlisted(state, planning, await _meant(world, state, planning))
+            return (ToolsShortlisted(names, best, world.elapsed_s),)
         case Wait(step_id, attempt, wait_s):
-            await hands.sleep(min(wait_s, _seconds_left(hands, planning)))
-            return (StepStarted(step_id, attempt, hands.elapsed_s),)
+            await world.sleep(min(wait_s, _seconds_left(world, planning)))
+            return (StepStarted(step_id, attempt, world.elapsed_s),)
         case Evaluate(name):
-            return (RunEvaluated(await _evaluated(hands, name, state, planning), hands.elapsed_s),)
+            return (RunEvaluated(await _evaluated(world, name, state, planning), world.elapsed_s),)
         case _:
             assert_never(move)
 
 
-async def _meant(hands: LiveHands, state: State, planning: Planning) -> dict[str, tuple[Hit, ...]] | None:
+async def _meant(world: World, state: State, planning: Planning) -> dict[str, tuple[Hit, ...]] | None:
     """The tools that fit each part of the task as the agent's encoder ranks them; None without one."""
-    if hands.encoder is None:
+    if world.encoder is None:
         return None
     index = index_of(state)
     found: dict[str, tuple[Hit, ...]] = {}
     for query in queries_of(state, planning):
         hits = ranked(index, query, CANDIDATES)
         asked, texts = meanings(index, query, hits)
-        found[query] = blended(index, query, hits, await hands.encoder.likeness(asked, texts)) if hits else ()
+        found[query] = blended(index, query, hits, await world.encoder.likeness(asked, texts)) if hits else ()
     return found
 
 
-async def _within(hands: LiveHands, move: Within, state: State, planning: Planning) -> Sequence[Event]:
+async def _within(world: World, move: Within, state: State, planning: Planning) -> Sequence[Event]:
     """A move of a running step, made with the step's own state."""
     child = planning.children.get(move.step_id)
     assert child is not None  # noqa: S101  # the move was made from this state
-    events = await hands.do(move.move, with_whole(child, state))
+    events = await world.do(move.move, with_whole(child, state))
     return tuple(InStep(move.step_id, move.attempt, event) for event in events)  # pyright: ignore[reportArgumentType]  # of a step's moves
 
 
-def _seconds_left(hands: LiveHands, planning: Planning) -> float:
+def _seconds_left(world: World, planning: Planning) -> float:
     deadline_s = planning.loops.words.budget.max_seconds
-    return float("inf") if deadline_s is None else max(0.0, deadline_s - hands.elapsed_s)
+    return float("inf") if deadline_s is None else max(0.0, deadline_s - world.elapsed_s)
 
 
-async def _evaluated(hands: LiveHands, name: str, state: State, planning: Planning) -> EvaluationResult:
+async def _evaluated(world: World, name: str, state: State, planning: Planning) -> EvaluationResult:
     """What an evaluator says, within the run's time. One that breaks, or says nothing, has not passed the run."""
     if name == NOTHING_DONE:
         return nothing_done(planning)
-    evaluator = hands.evaluators.get(name)
+    evaluator = world.evaluators.get(name)
     if evaluator is None:
         return EvaluationResult(name, passed=False, note=f"this agent has no evaluator {name!r}")
-    left_s = _seconds_left(hands, planning)
+    left_s = _seconds_left(world, planning)
     clock = asyncio.timeout(None if left_s == float("inf") else left_s)
     try:
         async with clock:
@@ -94,7 +94,7 @@ async def _evaluated(hands: LiveHands, name: str, state: State, planning: Planni
         if is_stopping(error):
             raise
         found, told = None, f"it broke: {type(error).__name__}: {error}"
-    if clock.expired() or not _seconds_left(hands, planning):  # one that blocks the loop cannot be cut off
+    if clock.expired() or not _seconds_left(world, planning):  # one that blocks the loop cannot be cut off
         told = f"it gave no word within {left_s:g} s, when the run's time was over"
     if told:
         return EvaluationResult(name, passed=False, note=clean(told)[:500])

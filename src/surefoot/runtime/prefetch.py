@@ -23,20 +23,20 @@ from surefoot.types.reply import ParsedCall
 from surefoot.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from surefoot.runtime.hands import LiveHands
+    from surefoot.runtime.world import World
 
 
-async def find(hands: LiveHands, state: State) -> Sequence[Event]:
+async def find(world: World, state: State) -> Sequence[Event]:
     """The references in the user's words, and the calls that resolve them."""
     config = _config(state)
     found = await references_in([state.task.text] if state.task else [], config)
     made = lookups(config, state.tools)
     references = examined(found.references, made, state.tools)
     calls = tuple(ParsedCall(call.place, call.tool, call.arguments) for call in planned(references, made))
-    return (ReferencesFound(references, found.dropped, found.scan_truncated, calls, hands.elapsed_s),)
+    return (ReferencesFound(references, found.dropped, found.scan_truncated, calls, world.elapsed_s),)
 
 
-async def hydrate(hands: LiveHands, state: State) -> Sequence[Event]:
+async def hydrate(world: World, state: State) -> Sequence[Event]:
     """What the model gets to read of the references, and what became of each.
 
     What was found decides which calls there are; the configuration may be another one by now.
@@ -46,7 +46,7 @@ async def hydrate(hands: LiveHands, state: State) -> Sequence[Event]:
     found = Extraction(told.references, told.dropped, told.scan_truncated)
     made = {told.references[call.position].type: Lookup(call.name, "") for call in told.calls}
     outcomes = {
-        call.id: await _whole(hands, call, frame_of(state, call)) for call in state.calls if call.result is not None
+        call.id: await _whole(world, call, frame_of(state, call)) for call in state.calls if call.result is not None
     }
     context = hydrated(found, made, outcomes, config, run_id=state.run_id, prefix="0.")
     return (
@@ -58,18 +58,18 @@ async def hydrate(hands: LiveHands, state: State) -> Sequence[Event]:
             context.dropped,
             context.frame_tokens,
             context.scan_truncated,
-            max(0, round((hands.elapsed_s - told.elapsed_s) * 1000)),
+            max(0, round((world.elapsed_s - told.elapsed_s) * 1000)),
             items_of(context),
             clean(context.message),
         ),
     )
 
 
-async def _whole(hands: LiveHands, call: Call, frame: Frame) -> ToolResult:
+async def _whole(world: World, call: Call, frame: Frame) -> ToolResult:
     """The result of a call as it may be shown, whole where the journal keeps more than its beginning."""
     result = call.result
     assert result is not None  # noqa: S101  # asked only then
-    content = result.content if result.blob is None else (await hands.journal.get_blob(result.blob)).decode()
+    content = result.content if result.blob is None else (await world.journal.get_blob(result.blob)).decode()
     shown = frame.cleaned(content)
     return result if shown is result.content else replace(result, content=shown)
 

@@ -34,25 +34,25 @@ from surefoot.types.ports import Model
 from surefoot.types.reply import Parsed
 
 if TYPE_CHECKING:
-    from surefoot.runtime.hands import LiveHands
+    from surefoot.runtime.world import World
 
 
-async def think(hands: LiveHands, move: Think, state: State) -> Sequence[Event]:
+async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     """One reply as an event; or what was learnt about the endpoint; or why there is no reply."""
-    reasoner, speaker, part = REASONERS[state.reasoner], state.speakers[move.role], hands.cast.parts[move.role]
+    reasoner, speaker, part = REASONERS[state.reasoner], state.speakers[move.role], world.cast.parts[move.role]
     deadline_s = seconds_left(state, last=move.want == "answer")
-    request = replace(reasoner.view(state, move), settings=part.settings, stream=hands.stream, deadline_s=deadline_s)
-    display = _Display(hands.tell) if hands.stream and hands.watch else None
+    request = replace(reasoner.view(state, move), settings=part.settings, stream=world.stream, deadline_s=deadline_s)
+    display = _Display(world.tell) if world.stream and world.watch else None
     reply = _asked(part.model, request, display.emit if display else None)
     match await reply_of(reply, speaker.model, deadline_s):
         case TraitRefused() as refused if not _is_known(speaker, refused):
             return (ModelTraitLearnt(speaker.model, refused.trait, refused.value, refused.evidence),)
         case ModelError() as error:
-            return (_failed(hands, move, error),)
+            return (_failed(world, move, error),)
         case message, requests:
             pass
     parsed = read(state, move, message)
-    replied = ModelReplied(move.step, message, parsed, speaker.mode, move.want, move.role, hands.elapsed_s, requests)
+    replied = ModelReplied(move.step, message, parsed, speaker.mode, move.want, move.role, world.elapsed_s, requests)
     if display:
         display.finish(parsed, outcome_of(state, replied))
     return (replied,)
@@ -68,9 +68,9 @@ MOST_TRAITS = 30
 """Traits learnt in one go after which an endpoint is not asked any more."""
 
 
-def _failed(hands: LiveHands, move: Think, error: ModelError) -> ModelFailed:
+def _failed(world: World, move: Think, error: ModelError) -> ModelFailed:
     return ModelFailed(
-        error.kind, clean(str(error)), error.attempts, move.role, error.usage, move.want, elapsed_s=hands.elapsed_s
+        error.kind, clean(str(error)), error.attempts, move.role, error.usage, move.want, elapsed_s=world.elapsed_s
     )
 
 

@@ -26,9 +26,9 @@ from surefoot.models.names import resolve
 from surefoot.models.wrapper import Wrapped
 from surefoot.run import Run
 from surefoot.runtime.drive import drive
-from surefoot.runtime.hands import Watch
 from surefoot.runtime.offered import Offered
 from surefoot.runtime.services import RunServices
+from surefoot.runtime.world import Watch
 from surefoot.testing.tape import Miss, PlayedHands, PlayedRun, PlayedStore
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, Speaker
