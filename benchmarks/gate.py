@@ -15,10 +15,10 @@ from hashlib import sha256
 
 import orjson
 
+from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.known import Known, Words
-from surefoot.core.gate.sources import having_read
-from surefoot.core.gate.verdict import judged
-from surefoot.core.gate.words import read_words
+from surefoot.core.gate.origins import having_read
+from surefoot.core.gate.verdict import verdict_on
 from surefoot.types.guard import GuardConfig
 from surefoot.types.tools import ToolResult, ToolSpec
 
@@ -78,8 +78,8 @@ def main() -> None:
     floor = lambda: sha256(orjson.dumps(CALL, option=orjson.OPT_SORT_KEYS)).hexdigest()  # noqa: E731  # one line is what it is
     rows: list[tuple[str, Callable[[], object], str]] = [
         ("floor: arguments encoded, one SHA-256", floor, ""),
-        (f"judge, the user's own values, {RESULTS} results of 4 KB", lambda: judged(known, SEND, CALL), "≤ 0.3"),
-        (f"judge, a value out of a result, {RESULTS} results of 4 KB", lambda: judged(known, SEND, ODD), "≤ 0.3"),
+        (f"judge, the user's own values, {RESULTS} results of 4 KB", lambda: verdict_on(known, SEND, CALL), "≤ 0.3"),
+        (f"judge, a value out of a result, {RESULTS} results of 4 KB", lambda: verdict_on(known, SEND, ODD), "≤ 0.3"),
         (
             "take in 4 KB of records",
             lambda: having_read(known, "n", READ, {}, ToolResult(mails(1), structured=True)),

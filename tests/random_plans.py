@@ -24,7 +24,7 @@ from surefoot.core.reasoners.table import REASONERS
 from surefoot.core.roles import SOLO
 from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
-from surefoot.runtime.guarding import approval, refusal
+from surefoot.runtime.approvals import approval, refusal
 from surefoot.runtime.plan import nothing_done
 from surefoot.runtime.task_plan import step_templates
 from surefoot.runtime.templates import chosen_templates

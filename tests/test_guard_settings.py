@@ -60,7 +60,7 @@ async def test_cedar_knows_whose_runs_these_are() -> None:
 
 def test_what_is_no_cedar_is_told_when_the_agent_is_made() -> None:
     for text in ("permit(everything);", " "):
-        with pytest.raises(ConfigError, match="no Cedar"):
+        with pytest.raises(ConfigError, match="valid Cedar"):
             Agent(ScriptedModel([]), config=LoopConfig(guard=GuardConfig(cedar=text)))
     Agent(ScriptedModel([]), config=LoopConfig(guard=GuardConfig(cedar=PERMIT)))
 

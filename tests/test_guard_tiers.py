@@ -14,13 +14,14 @@ import anyio
 import orjson
 import pytest
 
+from cases import cases
 from surefoot import Agent, LoopConfig
 from surefoot.cli.why import stage_lines
 from surefoot.core.fold import fold
-from surefoot.core.gate.judgement import tightened
+from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.record import GateRecord
-from surefoot.core.gate.words import read_words
+from surefoot.core.gate.stages import tightened
 from surefoot.core.replay import replay
 from surefoot.journal.codec import encode
 from surefoot.journal.memory import MemoryJournal
@@ -447,16 +448,7 @@ async def test_a_forbid_of_a_model_holds() -> None:
     assert made.rules() == ["intent"]
 
 
-@pytest.mark.parametrize(
-    ("task", "quote", "asked"),
-    [
-        ("Bob should hear that lunch is at one.", "Bob should hear", True),
-        ("Bob should hear that lunch is at one.", "Tell Bob", False),
-        ("Bob should hear that lunch is at one.", "", False),
-        ("Read the file. Do not write to Bob.", "write to Bob", False),
-        ("Read the file; you don't need to reply to it.", "reply to it", False),
-    ],
-)
+@cases("gate/guard_tiers")
 async def test_an_effect_counts_as_asked_for_with_the_users_own_words_alone(
     task: str, quote: str, *, asked: bool
 ) -> None:
@@ -487,15 +479,7 @@ async def test_a_target_that_is_not_in_the_words_is_dropped() -> None:
 SKETCH = '{"steps": [{"step_type": "READ_FILE", "allowed_capabilities": ["READ"]%s}]}'
 
 
-@pytest.mark.parametrize(
-    ("steps", "kind"),
-    [
-        (SKETCH % "", "ask"),
-        (SKETCH % ', "forbidden_capabilities": ["TRANSACT"]', "deny"),
-        (SKETCH.replace('["READ"]', '["READ", "BOOK"]') % "", "allow"),
-        ('{"steps": []}', "allow"),
-    ],
-)
+@cases("gate/guard_tiers")
 async def test_a_call_conforms_to_the_sketch(steps: str, kind: str) -> None:
     made = await told(TASK, (calls(PAY), "x"), ANCHOR, {**NOTHING, "sketch": steps})
     assert made.decisions()["1.0"].kind == kind

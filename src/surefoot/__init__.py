@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from surefoot.agent import Agent
     from surefoot.core.parse.reply import parse as parse_reply
-    from surefoot.core.pins import pin_of
     from surefoot.core.replay import replay
     from surefoot.core.select.profile import digest_of_tool
+    from surefoot.core.text.pins import pin_of
     from surefoot.journal.memory import MemoryJournal
     from surefoot.journal.sqlite import SqliteJournal
     from surefoot.reasoners import Answer, DualModelReasoner, MonoModelReasoner, NoAnswer
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "agent": "Agent",
     "core.parse.reply": "parse_reply",
-    "core.pins": "pin_of",
+    "core.text.pins": "pin_of",
     "core.replay": "replay",
     "core.select.profile": "digest_of_tool",
     "journal.memory": "MemoryJournal",

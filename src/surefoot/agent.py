@@ -20,10 +20,10 @@ from surefoot.core.state import EMPTY, Call, State
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Opened, Run, asked_about
 from surefoot.runtime.admission import Admission
+from surefoot.runtime.approvals import anchor, anchor_late, approval, expired, refusal, settled
 from surefoot.runtime.ask import stage_templates
 from surefoot.runtime.cast import Cast, by_role, cast_of, judge_of
 from surefoot.runtime.drive import drive
-from surefoot.runtime.guarding import anchor, anchor_late, approval, expired, refusal, settled
 from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.offered import Offered, Offers
 from surefoot.runtime.pins import Pins

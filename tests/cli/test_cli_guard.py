@@ -69,7 +69,7 @@ def test_an_empty_table_turns_the_gate_on_and_none_leaves_it_off(folder: Path) -
         ("rules_file = 'gone.toml'", "gone.toml': the file cannot be read"),
         ("rules_file = 'house.cedar'", "not valid TOML"),
         ("cedar_file = 'gone.cedar'", "[guard] cedar='"),
-        ("cedar_file = 'rules.toml'", "this is no Cedar"),
+        ("cedar_file = 'rules.toml'", "not valid Cedar"),
         ("lexicon = { sending = ['ping'] }", "[guard] lexicon='sending': choose one of read, write"),
         ("lexicon = { read = 'ping' }", "[guard] lexicon.read='ping': give a list of words"),
     ],

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.core.fold import fold
+from surefoot.core.parse.frames import plain
 from surefoot.core.reasoners.shown import request
 from surefoot.core.state import EMPTY, State
-from surefoot.core.told import DIGEST_CHARS, LONGEST_ARGUMENT, plain, shortened
+from surefoot.core.told import DIGEST_CHARS, LONGEST_ARGUMENT, shortened
 from surefoot.core.turns import turn_messages
 from surefoot.core.view import form_of
 from surefoot.core.window import catalogue_tokens, limit_in, message_tokens, text_tokens

@@ -7,7 +7,7 @@ import pytest
 
 from surefoot.core.budget import seconds_left, spent_limit
 from surefoot.core.fold import fold
-from surefoot.core.gate.judge import judge
+from surefoot.core.judge import judge
 from surefoot.core.modes import mode_for
 from surefoot.core.reasoners.table import CHOICES
 from surefoot.core.replay import replay

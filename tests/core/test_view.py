@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from surefoot.core.fold import fold
 from surefoot.core.moves import announce, next_moves
+from surefoot.core.parse.frames import plain
 from surefoot.core.reasoners.shown import request
 from surefoot.core.state import State, changed
-from surefoot.core.told import plain, shown
+from surefoot.core.told import shown
 from surefoot.runtime.templates import chosen_templates
 from surefoot.types.decisions import Deny
 from surefoot.types.events import (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.told import plain
+from surefoot.core.parse.frames import plain
 from surefoot.knowledge.frame import mark_for
 from surefoot.knowledge.prefetch.extract import Extraction
 from surefoot.knowledge.prefetch.hydrate import LONGEST_LINE, Outcome, hydrated, items_of, shares

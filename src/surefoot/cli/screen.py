@@ -14,7 +14,7 @@ from surefoot.cli.plan_lines import plan_lines, step_lines
 from surefoot.cli.plan_table import concerns_a_person, row_line, selection_line, settled_rows
 from surefoot.cli.why import grounds_lines, intent_line, question_lines, stage_lines, tree_lines
 from surefoot.core.fold import fold
-from surefoot.core.gate.judge import asked_of
+from surefoot.core.judge import asked_of
 from surefoot.core.moves import next_moves
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.phase import phase_of

@@ -11,15 +11,16 @@ from typing import assert_never
 from surefoot.cli.lines import Line, Style, one_line, visible, written
 from surefoot.cli.plan_lines import edit_line, step_told
 from surefoot.core.fold import fold
-from surefoot.core.gate.asked import Word
-from surefoot.core.gate.judge import POLICIES as FIRST
-from surefoot.core.gate.judge import asked_of
-from surefoot.core.gate.question import in_full, question
+from surefoot.core.gate.question import question
+from surefoot.core.gate.rules import Word
 from surefoot.core.gate.verdict import POLICIES
+from surefoot.core.judge import POLICIES as FIRST
+from surefoot.core.judge import asked_of
 from surefoot.core.owners import owner_of
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
+from surefoot.core.text.look import in_full
 from surefoot.types.decisions import Ask
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallJudged, Event, InStep, IntentAnchored

@@ -12,8 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import assert_never
 
-from surefoot.core.gate.judge import REASONING_STEP
-from surefoot.core.guarded import (
+from surefoot.core.guard import (
     forked,
     guard_of,
     heard,
@@ -22,8 +21,10 @@ from surefoot.core.guarded import (
     with_effects,
     with_stage,
     with_start,
+    with_tree,
     with_verdict,
 )
+from surefoot.core.judge import REASONING_STEP
 from surefoot.core.plan.fold import having_read, in_children, planning_of, taken_up, with_plan
 from surefoot.core.plan.limits import with_limit, with_tries
 from surefoot.core.plan.steps import retried, with_step
@@ -37,7 +38,6 @@ from surefoot.core.speakers import goes_on, having_failed, having_learnt, having
 from surefoot.core.state import EMPTY, MOST_ATTEMPTS, Call, State, Turn, changed, subset
 from surefoot.core.touched import ROOT
 from surefoot.core.tracked import anew, answered, limited, with_reply, with_result, with_settled
-from surefoot.core.tree import with_tree
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
     CallEnded,

@@ -23,7 +23,7 @@ second engine: an interrupted call is simply a call that was started, has not en
     a plan that repairs itself    → what it asks for next (`core/plan/next.py`)
     a plan was given              → its next step, or what the running one asks for (`core/plan/steps.py`)
     otherwise                     → the reasoner says who speaks next, or that it is over
-    a step with tools is next     → where that is speculated about, first what `core/gate/speculation.py` asks for
+    a step with tools is next     → where that is speculated about, first what `core/branches.py` asks for
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
-from surefoot.core.gate.judge import (
+from surefoot.core.branches import before_thinking
+from surefoot.core.gate.record import GateRecord
+from surefoot.core.guard import unread
+from surefoot.core.judge import (
     digest_mismatch,
     failed_before,
     has_asked_enough,
@@ -44,9 +47,6 @@ from surefoot.core.gate.judge import (
     refused_since,
     stuck,
 )
-from surefoot.core.gate.record import GateRecord
-from surefoot.core.gate.speculation import before_thinking
-from surefoot.core.guarded import unread
 from surefoot.core.plan.child import in_step
 from surefoot.core.plan.next import Rows, held_up, plan_moves
 from surefoot.core.plan.steps import step_move

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from surefoot.core.context import window_of
-from surefoot.core.gate.choosing import RUN, Choosing
-from surefoot.core.gate.commitment import recommended
-from surefoot.core.gate.perception import NO_FRAME, Frame, in_brackets, key_of
+from surefoot.core.gate.record import RUN, Choosing
+from surefoot.core.gate.stages import recommended
 from surefoot.core.pager import READ_RESULT
+from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, in_brackets, in_one_line, key_of, plain, unended
 from surefoot.core.roles import SOLO
 from surefoot.core.state import State, subset
-from surefoot.core.told import attribute, in_one_line, plain, unended
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.plan import PlanStep, StepExecutionResult, StepKind
 from surefoot.types.tools import Catalogue, Trust

@@ -7,31 +7,17 @@ spec/react.md, section 4, and spec/reasoners.md, section 3.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from surefoot.core.gate.perception import NO_FRAME, Frame, defused, key_of, stripped
 from surefoot.core.notes import Form
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.faults import tell
-from surefoot.core.parse.labels import DEFAULT_LABELS, label_pattern
-from surefoot.core.parse.visible import REASONING_TAGS
+from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, key_of, plain
 from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
 from surefoot.types.tools import Catalogue, ToolResult
 
-_TAGS = (
-    "tool_call|tool_response|function_call|function_call_result|deliverable|instruction|input|actor_report|arg_key|"
-    "arg_value|invoke|" + "|".join(REASONING_TAGS)
-)
-_CONTROL = re.compile(
-    rf"<(?=[|｜]|/?(?:s|eos|bos|pad|unk)>|/?(?:start|end)_of_turn>|/?(?:{_TAGS})[\s>/]|/?(?:function|parameter)[=>])"
-    r"|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\])",
-    re.IGNORECASE,
-)
-_LABEL = label_pattern(DEFAULT_LABELS)
-_BREAK = "\u200b"
 _REUSED = "(You have made this call already and it is not run again. Its result was the following; use it.)\n"
 _NOT_AGAIN = (
     "(Already {done} as call {id}, so it was not {done} again. If the task is done, give the final answer; "
@@ -134,42 +120,6 @@ def shortened(value: object) -> object:
         parts = [shortened(one) for one in items]
         return parts if any(a is not b for a, b in zip(parts, items, strict=True)) else items
     return value
-
-
-def plain(text: str) -> str:
-    """The text with nothing in it that could act as a control token, a call or a label."""
-    if "<" in text or "[" in text:
-        text = _CONTROL.sub(lambda match: match.group() + _BREAK, text)
-    if ":" in text or "：" in text:
-        text = _LABEL.sub(_unlabelled, text)
-    return text
-
-
-def _unlabelled(match: re.Match[str]) -> str:
-    """A label with a break before its colon; a code fence as it is."""
-    return match.group() if match["fence"] else f"{match.group()[:-1]}{_BREAK}{match.group()[-1]}"
-
-
-_END = re.compile(r"[\[［](?=\W{0,4}e\W{0,2}n\W{0,2}d\W{0,4}o\W{0,2}f\b)", re.IGNORECASE)
-
-
-def unended(text: str) -> str:
-    """The text without what looks like the end of a frame that has no nonce: "[end of", however it is written."""
-    return _END.sub(lambda match: match.group() + _BREAK, text)
-
-
-def in_one_line(text: str, most: int) -> str:
-    """A model's words where they stand in no frame: at most so many characters on one line.
-
-    They can end no frame, open no section, and speak for nobody.
-    """
-    line = unended(plain(defused(" ".join(stripped(text).split()))))
-    return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def attribute(text: str) -> str:
-    """A text as the value of an attribute: it cannot end it, and stands on one line."""
-    return plain(" ".join(text.split())).replace('"', "'").replace("<", "‹").replace(">", "›")
 
 
 def observed(call: Call, text: str) -> str:

@@ -13,12 +13,13 @@ import orjson
 from surefoot.core.notes import Form, ask_for, form_in, note_for
 from surefoot.core.pager import without_pager
 from surefoot.core.parse.faults import tell_warnings
+from surefoot.core.parse.frames import plain
 from surefoot.core.privilege import handle, is_withheld
 from surefoot.core.roles import ACTOR, THINKER
 from surefoot.core.running import goal_of
 from surefoot.core.state import Call, Rendered, State, Turn
 from surefoot.core.text import json_text
-from surefoot.core.told import LONGEST_ARGUMENT, digest, frame_of, observed, plain, shortened, tagged, told
+from surefoot.core.told import LONGEST_ARGUMENT, digest, frame_of, observed, shortened, tagged, told
 from surefoot.types.decisions import Deny
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.reply import Instruction

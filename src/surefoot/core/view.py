@@ -14,10 +14,10 @@ from collections.abc import Mapping
 import orjson
 
 from surefoot.core.context import Show, fitted
-from surefoot.core.gate.perception import NO_FRAME, Frame, in_brackets
 from surefoot.core.history import History
 from surefoot.core.notes import Form, ask_for, form_in
 from surefoot.core.pager import without_pager
+from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, in_brackets, plain, unended
 from surefoot.core.parse.labels import stop_sequences
 from surefoot.core.roles import ACTOR, SOLO, TAGGED, THINKER, prompt_name
 from surefoot.core.running import guidance, tools_now
@@ -25,7 +25,6 @@ from surefoot.core.shape import told_shape
 from surefoot.core.state import Rendered, State, Turn, subset
 from surefoot.core.step_schema import IN_WORDS, required_only, step_schema
 from surefoot.core.template import split_template
-from surefoot.core.told import attribute, plain, unended
 from surefoot.core.touched import ROOT
 from surefoot.core.turns import kept_as, turn_messages
 from surefoot.core.window import Fit, catalogue_tokens, message_tokens, text_tokens

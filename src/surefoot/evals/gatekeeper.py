@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.known import Known, Words
+from surefoot.core.gate.origins import endorsed_by, having_read
 from surefoot.core.gate.record import GateRecord
-from surefoot.core.gate.sources import endorsed_by, having_read
-from surefoot.core.gate.verdict import digest_of, judged
-from surefoot.core.gate.words import read_words
+from surefoot.core.gate.verdict import digest_of, verdict_on
 from surefoot.types.decisions import Ask, Decision, Deny
 from surefoot.types.guard import NO_GROUNDS, GuardConfig
 from surefoot.types.tools import ToolResult, ToolSpec
@@ -32,7 +32,7 @@ class Gatekeeper:
         spec = self._tools.get(name)
         if spec is None:
             return Deny(f"there is no tool {name!r}")
-        decision, _, grounds = judged(self._gate.known, spec, arguments, self._gate.started)
+        decision, _, grounds = verdict_on(self._gate.known, spec, arguments, self._gate.started)
         if isinstance(decision, Ask) and grounds.digest in self._gate.refused:
             return Deny("refused: a person has already said no to exactly this")
         return decision

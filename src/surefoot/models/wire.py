@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, Generic, TypeVar
 
-from surefoot.core.told import unended
+from surefoot.core.parse.frames import unended
 from surefoot.models.json_edge import Json, mapping, read, text, whole, write
 from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ModelRefused, TraitRefused

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 import orjson
 
 from surefoot.core.budget import seconds_left, spent_limit
-from surefoot.core.gate.anchoring import with_constraints, with_sketch
-from surefoot.core.gate.commitment import CLOSED, RECOMMENDED, RECOMMENDED_WORDS
-from surefoot.core.gate.judgement import LONGEST_REASON
-from surefoot.core.gate.perception import masks_in, stripped
-from surefoot.core.gate.proposing import COMMIT, HYPOTHESES
+from surefoot.core.gate.intent import with_constraints, with_sketch
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.stages import (
+    CLOSED,
     CONSTRAINTS,
     JUDGE,
+    LONGEST_REASON,
+    RECOMMENDED,
+    RECOMMENDED_WORDS,
     SANITISE,
     SKETCH,
     StagePrompt,
@@ -35,8 +35,10 @@ from surefoot.core.gate.stages import (
     sketch_prompt,
 )
 from surefoot.core.gate.verdict import digest_of
-from surefoot.core.guarded import words_of
+from surefoot.core.guard import words_of
+from surefoot.core.parse.frames import masks_in, stripped
 from surefoot.core.parse.validate import validate
+from surefoot.core.proposals import COMMIT, HYPOTHESES
 from surefoot.core.roles import PLANNER, SOLO, guard_role
 from surefoot.core.state import State
 from surefoot.core.text import clean
@@ -140,8 +142,7 @@ async def _anchored(asker: Asker, state: State, gate: GateRecord, _: str) -> Int
     anchor, dropped = gate.known.words.anchor, 0
     reply = await asker.ask(constraints_prompt(words, state.tools, gate))
     if reply is not None:
-        read = with_constraints(anchor, words, reply)
-        anchor, dropped = read.anchor, read.dropped
+        anchor, dropped = with_constraints(anchor, words, reply)
     reply = await asker.ask(sketch_prompt(words))
     if reply is not None:
         anchor = with_sketch(anchor, reply)
@@ -165,7 +166,7 @@ async def _judged(asker: Asker, state: State, gate: GateRecord, call_id: str) ->
     assert call is not None  # noqa: S101  # the move was made from this state
     assert call.spec is not None  # noqa: S101  # as above
     digest = digest_of(call.spec, call.arguments)
-    reply = await asker.ask(judge_prompt(words_of(state), call, call.spec, gate))
+    reply = await asker.ask(judge_prompt(words_of(state), call.spec, call.arguments, gate))
     if reply is None:
         return JudgementMade(call_id, digest, asker.asking())
     verdict = cast("Literal['allow', 'ask', 'deny']", reply["verdict"])  # as the schema has it

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
-from surefoot.core.gate.proposing import MOST_BRANCHES, accepted, commit_prompt, hypotheses_prompt
+from surefoot.core.branches import is_direct, step_now, survivors
 from surefoot.core.gate.record import GateRecord
-from surefoot.core.gate.speculation import is_direct, step_now, survivors
-from surefoot.core.gate.trajectory import recalled
 from surefoot.core.parse.json_strict import MOST_NESTED, nested_deeper_than
 from surefoot.core.parse.validate import validate
+from surefoot.core.proposals import MOST_BRANCHES, accepted, commit_prompt, hypotheses_prompt
 from surefoot.core.running import choosing_now
 from surefoot.core.state import State
 from surefoot.core.text import clean
+from surefoot.core.trajectory import recalled
 from surefoot.types.decisions import Deny
 from surefoot.types.events import Event
 from surefoot.types.guard import CommitmentDecision, Flow, HypothesisBranch, HypothesisTree

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from surefoot.core.gate.cedar import check_cedar
+from surefoot.core.gate.rules import check_cedar
 from surefoot.runtime.pins import NOTHING_PINNED, Pins
 from surefoot.runtime.selection import selection
 from surefoot.runtime.toolbox import catalogue_of, resolvers_of

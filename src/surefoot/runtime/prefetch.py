@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from surefoot.core.gate.perception import Frame
+from surefoot.core.parse.frames import Frame
 from surefoot.core.state import Call, State
 from surefoot.core.text import clean
 from surefoot.core.told import frame_of

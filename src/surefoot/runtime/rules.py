@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from surefoot.core.gate.cedar import check_cedar
+from surefoot.core.gate.rules import check_cedar
 from surefoot.types.errors import ConfigError
 from surefoot.types.rules import Rule, StandingRule, rule_from, standing_from
 

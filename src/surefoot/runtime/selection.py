@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from surefoot.core.gate.foreign import lookalikes
-from surefoot.core.guarded import guard_of
+from surefoot.core.gate.effects import lookalikes
+from surefoot.core.guard import guard_of
 from surefoot.core.pager import READ_RESULT
 from surefoot.core.select.profile import apply
 from surefoot.core.state import State

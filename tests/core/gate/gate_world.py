@@ -8,12 +8,11 @@ from typing import Any, cast
 
 import orjson
 
+from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.known import Known, Words
-from surefoot.core.gate.limits import Started
-from surefoot.core.gate.record import GateRecord
-from surefoot.core.gate.sources import endorsed_by, having_read, set_of
-from surefoot.core.gate.verdict import digest_of, judged
-from surefoot.core.gate.words import read_words
+from surefoot.core.gate.origins import endorsed_by, having_read, set_of
+from surefoot.core.gate.record import GateRecord, Started
+from surefoot.core.gate.verdict import digest_of, verdict_on
 from surefoot.types.decisions import Decision
 from surefoot.types.guard import Grounds, GuardConfig
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
@@ -59,7 +58,7 @@ class Run:
         self.known = having_read(self.known, str(len(self.started)), spec, arguments, result)
 
     def judged(self, spec: ToolSpec, **arguments: object) -> tuple[Decision, str, Grounds]:
-        return judged(self.known, spec, arguments, self.started)
+        return verdict_on(self.known, spec, arguments, self.started)
 
     def verdict(self, spec: ToolSpec, **arguments: object) -> str:
         return self.judged(spec, **arguments)[0].kind

@@ -23,9 +23,10 @@ from gate_world import (
     tool,
 )
 
-from surefoot.core.gate.asked import Asked, Word
+from cases import cases
 from surefoot.core.gate.question import question
-from surefoot.core.gate.verdict import POLICIES, digest_of, judged
+from surefoot.core.gate.rules import Asked, Word
+from surefoot.core.gate.verdict import POLICIES, digest_of, verdict_on
 from surefoot.types.guard import GuardConfig
 from surefoot.types.tools import ToolSpec
 
@@ -41,10 +42,10 @@ HELD = ("ask", "deny")
 
 def held(run: Run, spec: ToolSpec, **arguments: object) -> None:
     """The call is asked about or refused, and with nobody there to ask it never runs."""
-    decision, rule, grounds = judged(run.known, spec, arguments, run.started)
+    decision, rule, grounds = verdict_on(run.known, spec, arguments, run.started)
     assert decision.kind in HELD, (rule, grounds)
     strict = replace(run.known, config=replace(run.known.config, strict=True))
-    assert judged(strict, spec, arguments, run.started)[0].kind == "deny"
+    assert verdict_on(strict, spec, arguments, run.started)[0].kind == "deny"
 
 
 # --- approval by name ---
@@ -151,16 +152,7 @@ def test_planted_record_in_an_endorsed_field_after_the_yes_is_asked_about() -> N
     held(run, SEND, to=EVIL, **REPORT)
 
 
-@pytest.mark.parametrize(
-    ("words", "result"),
-    [
-        ("Book a room in Berlin.", [{"city": "Berlin", "iban": THEIRS}, {"city": "Bonn", "iban": MINE}]),
-        ("Pay the total of the table.", [{"label": "total", "iban": THEIRS}]),
-        ("1. Pay the fee 2. Rest", [["1.", THEIRS]]),
-        ("Pay the fee of May.", [{"month": 5, "iban": THEIRS}]),
-        ("Pay fee 12.", [{"id": 12, "iban": THEIRS}]),
-    ],
-)
+@cases("gate/bypasses")
 def test_a_label_a_city_and_a_number_of_a_list_prove_no_account(words: str, result: object) -> None:
     run = Run(words)
     run.read(SEARCH, result, query="Berlin")
@@ -204,27 +196,7 @@ def test_one_checked_element_the_fourth_of_five_calls_is_judged_as_the_first() -
     assert kinds == ["allow", "allow", "allow", "ask", "allow"]
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"recipient": THEIRS},
-        {"amount": 500},
-        {"amount": "50000"},
-        {"amount": 50.5},
-        {"amount": -50},
-        {"amount": "five hundred"},
-        {"amount": "50e3"},
-        {"amount": "50k"},
-        {"amount": 1},
-        {"amount": 2026},
-        {"date": "2026-12-02"},
-        {"date": "2027-12-01"},
-        {"note": f"please forward to {THEIRS}"},
-        {"recipient": {"iban": MINE, "bic": "EVILXXX1"}},
-        {"recipient": {THEIRS: MINE}},
-        {"cc": EVIL},
-    ],
-)
+@cases("gate/bypasses")
 def test_the_users_own_transfer_with_another_argument_is_held(changed: dict[str, object]) -> None:
     run = Run(PAYS)
     run.read(READ, f"New account: {THEIRS}, 500 EUR, due 2026-12-02", name="x")
@@ -298,59 +270,17 @@ def test_encoded_run_behind_more_addresses_than_are_looked_at_is_asked_about() -
     held(Run(SENDS), SEND, to=ANN, subject="report", body=f"{ANN} " * 5_000 + EVIL)
 
 
-@pytest.mark.parametrize(
-    "to",
-    [
-        "аnn@example.org",  # Cyrillic a
-        "ann@ехample.org",  # Cyrillic e and x
-        "an\u200bn@example.org",
-        "\u202eann@example.org",
-        "ａｎｎ@example.org",
-        "ann@example.org\u0301",
-        "ann@xn--xample-2of.org",
-    ],
-)
+@cases("gate/bypasses")
 def test_twin_payload_of_an_address_of_the_words_is_held(to: str) -> None:
     held(Run(SENDS), SEND, to=to, **REPORT)
 
 
-@pytest.mark.parametrize(
-    "to",
-    [
-        "a.nn@example.org",
-        "ann+x@example.org",
-        "ann@example.org.evil.example",
-        "ann@sub.example.org",
-        "joann@example.org",
-        "@example.org",
-    ],
-)
+@cases("gate/bypasses")
 def test_twin_payload_of_the_same_letters_is_another_address(to: str) -> None:
     held(Run(SENDS), SEND, to=to, **REPORT)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://good.example/a?x=secret",
-        "https://good.example/A",
-        "https://good.example:8080/a",
-        "https://good.example.evil.example/a",
-        "https://good.example@evil.example/a",
-        "https://evil.example/#good.example/a",
-        "https://evil.example?good.example/a",
-        "https://evil.example\\@good.example/a",
-        "https://good\t.example/a",
-        "file://good.example/a",
-        "javascript://good.example/a",
-        "evil.example://good.example/a",
-        "evil.example/://good.example/a",
-        "evil.example?x=://good.example/a",
-        "//evil.example/a",
-        "http://10.0.0.1/a",
-        "10.0.0.1/a",
-    ],
-)
+@cases("gate/bypasses")
 def test_twin_payload_of_a_url_of_the_words_is_another_place(url: str) -> None:
     run = Run("Read https://good.example/a to me.")
     assert run.verdict(FETCH, url="https://good.example/a") == "allow"
@@ -419,7 +349,7 @@ def test_fail_open_a_policy_that_breaks_is_a_refusal() -> None:
 
     run = Run(SENDS)
     assert run.verdict(SEND, to=ANN, **REPORT) == "allow"
-    decision, rule, _ = judged(run.known, SEND, {"to": ANN, **REPORT}, (), (*POLICIES, broken))
+    decision, rule, _ = verdict_on(run.known, SEND, {"to": ANN, **REPORT}, (), (*POLICIES, broken))
     assert (decision.kind, rule) == ("deny", "policy_error")
     assert EVIL not in getattr(decision, "reason", "")
 

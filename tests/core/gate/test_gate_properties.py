@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.core.gate.known import Words
-from surefoot.core.gate.verdict import judged
+from surefoot.core.gate.verdict import verdict_on
 from surefoot.types.decisions import Allow
 from surefoot.types.guard import Condition, Cue, GuardConfig, SecurityConstraint
 from surefoot.types.rules import Rule, rule_from
@@ -52,7 +52,7 @@ RECORDS = st.recursive(
 
 
 def runs_of(run: Run, spec: ToolSpec, arguments: dict[str, object]) -> bool:
-    return isinstance(judged(run.known, spec, arguments, run.started)[0], Allow)
+    return isinstance(verdict_on(run.known, spec, arguments, run.started)[0], Allow)
 
 
 @settings(max_examples=300, deadline=None)
@@ -146,8 +146,8 @@ def test_a_turn_of_phrase_adds_no_yes_without_a_person(
     without = replace(run.known, words=Words.of(replace(anchor, cues=anchor.cues - set(CUES))))
     with_them = replace(run.known, words=Words.of(replace(anchor, cues=anchor.cues | cues)))
     spec, arguments = call
-    before = judged(without, spec, arguments, run.started)[0]
-    assert isinstance(before, Allow) or not isinstance(judged(with_them, spec, arguments, run.started)[0], Allow)
+    before = verdict_on(without, spec, arguments, run.started)[0]
+    assert isinstance(before, Allow) or not isinstance(verdict_on(with_them, spec, arguments, run.started)[0], Allow)
 
 
 @settings(max_examples=100, deadline=None)
@@ -165,4 +165,4 @@ def test_the_same_of_the_same_is_the_same(words: str, call: tuple[ToolSpec, dict
 @given(WORDS, calls())
 def test_with_nobody_to_ask_nothing_more_runs(words: str, call: tuple[ToolSpec, dict[str, object]]) -> None:
     assert runs_of(Run(words), *call) or not runs_of(Run(words, GuardConfig(strict=True)), *call)
-    assert judged(Run(words, GuardConfig(strict=True)).known, *call)[0].kind != "ask"
+    assert verdict_on(Run(words, GuardConfig(strict=True)).known, *call)[0].kind != "ask"

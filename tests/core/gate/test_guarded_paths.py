@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from cases import cases
 from surefoot import Agent, LoopConfig
-from surefoot.core.gate.guarded_paths import guarded_path, is_guarded
+from surefoot.core.judge import guarded_path, is_guarded
 from surefoot.core.state import EMPTY, Call
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.files import file_tools
@@ -19,17 +20,7 @@ WRITE = ToolSpec("file_write", "", {}, declared=True)
 FOREIGN = ToolSpec("fs__write_file", "", {}, server="fs", origin="remote")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".bashrc", "home/.zshrc", ".profile", ".config/fish/config.fish", ".envrc",
-        ".git/hooks/pre-commit", ".GIT/config", "sub/.git", ".git./config", ".g\u200bit/config",
-        ".github/workflows/ci.yml", ".gitlab-ci.yml", "Jenkinsfile", ".circleci/config.yml",
-        "conftest.py", "tests/conftest.py", "Makefile", "makefile", "GNUmakefile",
-        "AGENTS.md", "src/agents.md", "CLAUDE.md", "surefoot.toml", "./surefoot.toml", r"a\Makefile", "Makefile.",
-        "file:///repo/Makefile",
-    ],
-)  # fmt: skip
+@cases("gate/guarded_paths")
 def test_names_that_others_run_or_obey(path: str) -> None:
     assert is_guarded(path)
     for spec in (WRITE, FOREIGN):

@@ -4,8 +4,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.gate.index import index_of
-from surefoot.core.gate.values import norm_of
+from surefoot.core.text.records import index_of
+from surefoot.core.text.values import norm_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 10**9) | st.text(max_size=20),

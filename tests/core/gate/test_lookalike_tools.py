@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 from gate_world import NUMBER, PAY, TEXT, Run, tool
 
-from surefoot.core.gate.foreign import accepted_by, lookalikes
-from surefoot.core.pins import pin_of
+from surefoot.core.gate.effects import lookalikes
+from surefoot.core.gate.verdict import accepted_by
+from surefoot.core.text.pins import pin_of
 from surefoot.types.guard import GuardConfig
 from surefoot.types.tools import ToolSpec
 

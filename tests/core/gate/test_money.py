@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from gate_world import NUMBER, PAY, TEXT, Run, tool
 
-from surefoot.core.gate.words import read_words
+from cases import cases
+from surefoot.core.gate.intent import read_words
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 
 ORDER = tool("order_item", "transact", item=TEXT, quantity=NUMBER, price=NUMBER)
@@ -13,20 +14,7 @@ CONVERT = tool("pay_abroad", "transact", recipient=TEXT, amount=NUMBER, currency
 FREE = tool("pay_text", "transact", recipient=TEXT, amount=TEXT)
 
 
-@pytest.mark.parametrize(
-    ("words", "numbers"),
-    [
-        ("Pay 5k to Ann.", {"5000"}),
-        ("Pay $2.5k to Ann.", {"2500"}),
-        ("Pay Ann 3 million dollars.", {"3000000"}),
-        ("付给 Ann 5万", {"50000"}),
-        ("付给 Ann 3.5万元", {"35000"}),
-        ("付给 Ann 2千元", {"2000"}),
-        ("买3张票", {"3"}),
-        ("Run 5 m and pay 20%.", {"5", "5000000", "20"}),
-        ("Pay 5kg of sugar.", set[str]()),
-    ],
-)
+@cases("gate/money")
 def test_a_number_is_read_with_its_scale(words: str, numbers: set[str]) -> None:
     assert read_words(words).numbers == numbers
 
@@ -38,34 +26,13 @@ def test_an_amount_is_compared_with_its_scale(amount: str, verdict: str) -> None
     assert Run("Pay 5k dollars to Ann Lee.").verdict(FREE, recipient="Ann Lee", amount=amount) == verdict
 
 
-@pytest.mark.parametrize(
-    ("words", "limit"),
-    [
-        ("Pay at most $5k to Ann.", 5000.0),
-        ("Pay at most 5k dollars to Ann.", 5000.0),
-        ("付给 Ann，最多5万元", 50000.0),
-        ("Transfer $300 to Ann in small increments of no more than $100.", None),
-        ("Pay Ann 300 USD in instalments of at most 100 USD.", None),
-        ("付给 Ann 300 元，每次最多 100 元", None),
-    ],
-)
+@cases("gate/money")
 def test_a_limit_is_read_with_its_scale_and_of_the_whole(words: str, limit: float | None) -> None:
     limits = [one.condition.max_amount for one in read_words(words).constraints.constraints]
     assert limits == ([] if limit is None else [limit])
 
 
-@pytest.mark.parametrize(
-    ("amount", "verdict"),
-    [
-        ("80", "allow"),
-        ("0.1k", "allow"),
-        ("1k", "deny"),
-        ("1万", "deny"),
-        ("a lot", "ask"),
-        ("€80", "ask"),
-        ("80 EUR", "ask"),
-    ],
-)
+@cases("gate/money")
 def test_a_limit_counts_what_an_amount_says(amount: str, verdict: str) -> None:
     run = Run(f"Pay {amount} to Ann Lee, at most $100.")
     assert run.verdict(FREE, recipient="Ann Lee", amount=amount) == verdict

@@ -1,8 +1,8 @@
 """The question of a call: what it says of where a value stands."""
 
-import pytest
 from gate_world import READ, SEND, TEXT, Run, tool
 
+from cases import cases
 from surefoot.core.gate.question import Question, question
 from surefoot.core.gate.verdict import asked_about
 from surefoot.types.tools import ToolSpec
@@ -17,17 +17,7 @@ def asked(run: Run, spec: ToolSpec, **arguments: object) -> Question:
     return question(spec, "", grounds)
 
 
-@pytest.mark.parametrize(
-    ("result", "value"),
-    [
-        ("The guest prefers the quiet room at the back. Call 7 is for him.", "the quiet room at the back"),
-        ("The guest prefers\n  THE QUIET room at the back.", "the quiet room at the back"),
-        ({"notes": [{"text": "Prefers the quiet room at the back, says Ann."}]}, "the quiet room at the back"),
-        ({"room": "the quiet room", "of": "Ann"}, "the quiet room"),
-        ({"room": "R-quiet"}, "quiet"),
-        ("Their address is ann@h.example.", "ann\u200b@h.example"),
-    ],
-)
+@cases("gate/question")
 def test_what_stands_in_a_result_is_not_said_to_be_made_up(result: object, value: str) -> None:
     run = Run("Set a reminder as the note says.")
     run.read(READ, result, name="note")
@@ -38,16 +28,7 @@ def test_what_stands_in_a_result_is_not_said_to_be_made_up(result: object, value
         assert "as foreign text: «" in odd.source
 
 
-@pytest.mark.parametrize(
-    ("result", "value"),
-    [
-        ("The guest prefers the quiet room at the back.", "the loud room"),
-        ("The guest prefers the quiet room at the back.", "quie"),
-        ({"room": "12345"}, "234"),
-        ({"room": ""}, "x"),
-        ("", "x"),
-    ],
-)
+@cases("gate/question")
 def test_what_stands_in_no_result_is(result: object, value: str) -> None:
     run = Run("Set a reminder as the note says.")
     run.read(READ, result, name="note")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from gate_world import CONTACTS, READ, SEND, TEXT, WRITE, Run, tool
 
-from surefoot.core.gate.forms import host_of
-from surefoot.core.gate.values import hard_tokens, norm_of
+from cases import cases
+from surefoot.core.text.values import hard_tokens, host_of, norm_of
 
 ANN, EVIL = "ann@x.example", "mallory@evil.example"
 
@@ -45,15 +45,7 @@ def test_what_does_not_show_in_a_value_is_a_question(hidden: str) -> None:
     assert run.verdict(WRITE, name=f"grocery{hidden} list", text="and butter") == "ask"
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        {"total": 2, "people": {"Ann Lee": {"email": ANN}, "Zed": {"email": EVIL}}},
-        {"people": {"Ann Lee": {"email": ANN}, "Zed": {"email": EVIL}}},
-        [{"people": {"Ann Lee": {"email": ANN}, "Zed": {"email": EVIL}}}],
-        {"a": {"b": {"Ann Lee": {"email": ANN}, "Zed": {"email": EVIL, "friend": "Bob"}}}, "n": 1},
-    ],
-)
+@cases("gate/spellings")
 def test_a_mapping_of_mappings_is_records_wherever_it_stands(result: object) -> None:
     run = Run("Send the report to Ann Lee.")
     run.read(CONTACTS, result)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from gate_world import CONTACTS, DELETE, EVENT, PAY, READ, SEND, TEXT, Run, tool
 
-from surefoot.core.pins import pin_of
+from cases import cases
+from surefoot.core.text.pins import pin_of
 from surefoot.types.errors import ConfigError
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.rules import Rule, StandingRule, rule_from, standing_from
@@ -35,55 +36,13 @@ def test_mail_that_stays_in_house_runs_and_other_mail_does_not() -> None:
     assert [e.value for e in grounds.evidence] == ["bob@other.example"]
 
 
-@pytest.mark.parametrize(
-    "to",
-    [
-        "bob@other.example, ann@example.org",
-        "bob@other.example <ann@example.org>",
-        "bob@other.example\n@example.org",
-        "ann@example.org.other.example",
-        "ann@sub.example.org",
-        {"bob@other.example": "ann@example.org"},
-    ],
-)
+@cases("gate/user_rules")
 def test_an_address_hides_in_no_other_from_a_rule(to: object) -> None:
     assert run(IN_HOUSE).judged(SEND, to=to, **RECEIPT)[1] in ("user_rules", "provenance")
     assert run(IN_HOUSE).verdict(SEND, to=to, **RECEIPT) == "deny"
 
 
-@pytest.mark.parametrize(
-    ("when", "fits"),
-    [
-        ({"tool": "pay"}, True),
-        ({"tool": "p*"}, True),
-        ({"tool": "send_*"}, False),
-        ({"effect": "transact"}, True),
-        ({"effect": "delete"}, False),
-        ({"server": "bank"}, False),
-        ({"step_kind": "tool"}, True),
-        ({"step_kind": "agent"}, False),
-        ({"arg": "amount", "above": 49.99}, True),
-        ({"arg": "amount", "above": 50}, False),
-        ({"arg": "amount", "below": 50.5}, True),
-        ({"role": "amount", "above": 40, "below": 60}, True),
-        ({"role": "amount", "above": 51, "below": 60}, False),
-        ({"arg": "recipient", "equals": "de89 3704 0044 0532 0130 00"}, True),
-        ({"arg": "recipient", "in": ["GB29NWBK60161331926819", ACCOUNT]}, True),
-        ({"arg": "recipient", "in": ["GB29NWBK60161331926819"]}, False),
-        ({"arg": "amount", "equals": 50.0}, True),
-        ({"role": "destination", "matches": "de89*"}, True),
-        ({"role": "destination", "matches": "DE89*"}, True),
-        ({"role": "destination", "matches": "GB*"}, False),
-        ({"role": "destination", "origin": "user"}, True),
-        ({"role": "destination", "origin": ["untrusted", "invented"]}, False),
-        ({"arg": "note"}, False),
-        ({"arg": "recipient"}, True),
-        ({"arg": "recipient", "role": "amount"}, False),
-        ({"count_above": 0}, True),
-        ({"count_above": 1}, False),
-        ({"tool": "pay", "arg": "amount", "above": 10, "effect": "transact"}, True),
-    ],
-)
+@cases("gate/user_rules")
 def test_all_that_is_given_has_to_hold(when: dict[str, object], fits: bool) -> None:
     for then in ("deny", "ask"):
         its = run(rule(then, **when))
@@ -145,27 +104,7 @@ def test_what_a_person_always_allows_is_not_asked_again_and_their_name_is_on_rec
     assert Run("Pay the bill of last month.").verdict(PAY, recipient=ACCOUNT, amount=900) == "ask"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "changed"),
-    [
-        ({"recipient": "GB29NWBK60161331926819", "amount": 900}, {}),
-        ({"recipient": ACCOUNT, "amount": 1000}, {}),
-        ({"recipient": ACCOUNT, "amount": "all of it"}, {}),
-        ({"recipient": [ACCOUNT, "GB29NWBK60161331926819"], "amount": 900}, {}),
-        ({"recipient": f"{ACCOUNT} GB29NWBK60161331926819", "amount": 900}, {}),
-        ({"recipient": ACCOUNT, "amount": 900, "note": "see https://evil.example/"}, {}),
-        ({"recipient": ACCOUNT}, {}),
-        ({"recipient": ACCOUNT, "amount": 900}, {"expires_at": "2026-11-21"}),
-        ({"recipient": ACCOUNT, "amount": 900}, {"expires_at": "2027-11-21"}),
-        ({"recipient": ACCOUNT, "amount": 900}, {"pin": "0" * 64}),
-        ({"recipient": ACCOUNT, "amount": 900}, {"tool": "pay_out"}),
-        ({"recipient": ACCOUNT, "amount": 900}, {"covers": ["intent"]}),
-        ({"recipient": ACCOUNT, "amount": 900}, {"when": [{"arg": "amount", "below": 1000}]}),
-        ({"recipient": ACCOUNT, "amount": 900}, {"when": [{"arg": "recipient", "equals": ACCOUNT}]}),
-        ({"recipient": ACCOUNT, "amount": 900}, {"when": [{"arg": "recipient", "matches": "DE*"}]}),
-        ({"recipient": ACCOUNT, "amount": 900}, {"when": []}),
-    ],
-)
+@cases("gate/user_rules")
 def test_a_standing_rule_opens_nothing_beside_what_it_names(
     arguments: dict[str, object], changed: dict[str, object]
 ) -> None:
@@ -212,23 +151,7 @@ def test_with_nobody_to_ask_a_standing_rule_is_the_answer() -> None:
     assert its.judged(PAY, recipient=ACCOUNT, amount=900)[1] == "standing"
 
 
-@pytest.mark.parametrize(
-    ("changed", "field"),
-    [
-        ({"tool": "*"}, "tool"),
-        ({"tool": "pay_?"}, "tool"),
-        ({"tool": ""}, "tool"),
-        ({"pin": "sha"}, "pin"),
-        ({"covers": []}, "covers"),
-        ({"covers": ["adoption"]}, "covers"),
-        ({"covers": ["user_rules"]}, "covers"),
-        ({"by": " "}, "by"),
-        ({"expires_at": "soon"}, "expires_at"),
-        ({"when": [{"equals": 1}]}, "arg"),
-        ({"when": {"arg": "x"}}, "when"),
-        ({"scope": "all"}, "scope"),
-    ],
-)
+@cases("gate/user_rules")
 def test_a_standing_rule_that_could_mean_more_than_it_says_is_refused(changed: dict[str, object], field: str) -> None:
     with pytest.raises(ConfigError) as told:
         standing_from({**STANDING, **changed})

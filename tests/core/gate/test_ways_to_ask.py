@@ -3,7 +3,8 @@
 import pytest
 from gate_world import SEND, TEXT, Run, tool
 
-from surefoot.core.gate.words import read_words
+from cases import cases
+from surefoot.core.gate.intent import read_words
 
 ASKED = """
 Write to ann@x.example.
@@ -161,20 +162,7 @@ def test_no_message_is_asked_for(words: str) -> None:
     assert "communicate" not in read_words(words).effects_asked
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "Do not write to Bob Miller.",
-        "Never write Bob Miller a note.",
-        "Don't let Bob Miller know.",
-        "Don't drop Bob Miller a line.",
-        "Don't answer Bob Miller.",
-        "Don't confirm the date with Bob Miller.",
-        "Do not give Bob Miller the address.",
-        "不要跟“Bob Miller”确认时间",
-        "不要给“Bob Miller”发总结",
-    ],
-)
+@cases("gate/ways_to_ask")
 def test_the_same_words_forbid_it(words: str) -> None:
     forbidden = [c.condition for c in read_words(words).constraints.constraints]
     assert ("communicate", ("Bob Miller",)) in [(one.effect, one.forbidden_targets) for one in forbidden]

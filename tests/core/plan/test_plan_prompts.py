@@ -26,7 +26,7 @@ from plan_world import (
     step_failed,
 )
 
-from surefoot.core.gate.perception import nonce_of
+from surefoot.core.parse.frames import nonce_of
 from surefoot.core.plan.choose import EMPTY_SELECTION
 from surefoot.core.plan.requests import (
     PLAN_TEMPLATES,

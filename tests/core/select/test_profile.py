@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.select.profile import MOST_COMPARED, apply, digest_of_tool, matched, refusal, register
+from surefoot.core.select.profile import MOST_COMPARED, apply, digest_of_tool, refusal, register
+from surefoot.core.text.globs import matched
 from surefoot.testing.kinds_profile import symbiont_tool_profile
 from surefoot.types.errors import ConfigError
 from surefoot.types.profile import ProfileReport, ToolProfile

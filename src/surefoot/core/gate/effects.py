@@ -1,18 +1,101 @@
-"""What a tool does, as far as its declaration or its name says. Source: spec/guard.md, section 4.3."""
+"""What words and tools do: the effects that a word stands for, and the effect of a tool by declaration or name.
+
+Source: spec/guard.md, sections 4.3, 4.4 and 5.2.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Literal, cast
 
-from surefoot.core.gate.actions import PEOPLE, is_money_name, of_name_word
-from surefoot.core.gate.name_words import LINK_WORDS, RUN_WORDS
 from surefoot.core.gate.roles import role_of_name
-from surefoot.core.gate.stems import stem, stems, words_of_name
+from surefoot.core.text.look import in_full, is_near, skeleton
+from surefoot.core.text.words import late, rows, stem, stems, stems_of, stems_of_name, words_of_name
 from surefoot.types.dataclass import dataclass
 from surefoot.types.tools import Effect, ToolSpec
 
-_LINKS = stems(LINK_WORDS)
+EFFECTS: tuple[Effect, ...] = ("read", "delete", "transact", "communicate", "write")
+"""The effects, in the order in which they are tried for one word."""
+
+TRANSACT: frozenset[Effect] = frozenset({"transact"})
+CHINESE_ACTIONS: Mapping[Effect, re.Pattern[str]] = {e: late(f"{{cjk_actions.{e}|}}") for e in EFFECTS}
+
+_CHINESE: Mapping[Effect, re.Pattern[str]] = {
+    **CHINESE_ACTIONS,
+    "communicate": late("{cjk_actions.communicate|}|{cjk_phrases.communicate}"),
+}
+_PHRASES: Mapping[Effect, re.Pattern[str]] = {
+    effect: late(rf"\b(?:{{phrases.{effect}}})(?!\w)", re.IGNORECASE) for effect in EFFECTS if effect != "read"
+}
+_CHINESE_MONEY = late("{cjk_money|}")
+_SUM = late("{currency_amount}", re.IGNORECASE)
+_ENGLISH = late(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
+_CJK = late(r"[\u3400-\u9fff]")
+_SET_PHRASE = late(r"\b(e)-(?=mail)|\bin\s+order\s+(?=to\b|that\b)", re.IGNORECASE)
+_Rows = Mapping[str, tuple[Effect, ...]]
+_NEAR = 4
+"""How many words after a light verb its noun is looked for."""
+
+
+def of_word(word: str) -> frozenset[Effect]:
+    """The effects that an English word of a sentence may stand for."""
+    return cast("frozenset[Effect]", frozenset(rows("actions").get(stem(word), ())))  # rows are effects
+
+
+def of_noun(word: str) -> frozenset[Effect]:
+    """The effects of a light verb with this noun: "make a reservation", "make payments"."""
+    found = cast("frozenset[Effect]", frozenset(rows("action_nouns").get(stem(word), ())))  # the same
+    return found | TRANSACT if stem(word) in _said_money() else found
+
+
+@cache
+def _said_money() -> frozenset[str]:
+    return stems_of("money_nouns") - stems_of("not_money_in_words")
+
+
+def speaks_of_money(text: str) -> bool:
+    """Whether a text names money or a sum of it."""
+    return (
+        _SUM.search(text) is not None
+        or _CHINESE_MONEY.search(text) is not None
+        or not _said_money().isdisjoint(map(stem, _words(text)))
+    )
+
+
+def effects_in(text: str, extra: Mapping[str, tuple[str, ...]] | None = None) -> frozenset[Effect]:
+    """The effects that a text may ask for: a coarse filter, a word anywhere in it. Light verbs alone ask for nothing.
+
+    `extra` gives more words for an effect; one that is not a single English word is searched for as it stands.
+    """
+    said = [stem(word) for word in _words(text)]
+    actions, nouns = (cast("_Rows", rows(name)) for name in ("actions", "action_nouns"))  # rows are effects
+    found: set[Effect] = {effect for word in said for effect in actions.get(word, ())}
+    found |= {effect for effect, pattern in _PHRASES.items() if pattern.search(text)}
+    if _CJK.search(text):
+        found |= {effect for effect, pattern in _CHINESE.items() if pattern.search(text)}
+    for at, word in enumerate(said):
+        if word in stems_of("light_verbs"):
+            found.update(effect for near in said[at + 1 : at + 1 + _NEAR] for effect in nouns.get(near, ()))
+    for effect in EFFECTS if extra else ():
+        for word in (extra or {}).get(effect, ()):
+            is_english = _ENGLISH.fullmatch(word)
+            if stem(word) in said if is_english else word.strip() and word.casefold() in text.casefold():
+                found.add(effect)
+    if found & {"write", "communicate"} and speaks_of_money(text):
+        found.add("transact")
+    return frozenset(found)
+
+
+def phrases_at(text: str, place: int) -> frozenset[Effect]:
+    """The effects of the phrases that begin at a place: "get in touch", "let Ann know"."""
+    return frozenset(effect for effect, pattern in _PHRASES.items() if pattern.match(text, place))
+
+
+def _words(text: str) -> list[str]:
+    return _ENGLISH.findall(_SET_PHRASE.sub(r"\1", text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +135,20 @@ def guess(spec: ToolSpec, guess: Literal["own", "all", "none"] = "own") -> Guess
     own = None if guess == "none" else _class_of(bare_name(spec))
     if own == "read" and spec.is_foreign and guess != "all":
         own = None
-    effect = raised or _raised(own, spec)
-    return Guess(effect, own or raised, spec.egress or (own == "read" and _has_link(spec)))
+    return Guess(raised or _raised(own, spec), own or raised, spec.egress or (own == "read" and _has_link(spec)))
 
 
 def _has_link(spec: ToolSpec) -> bool:
     """Whether a parameter is called like a link, and not declared to be something else than a destination."""
-    names = (name for name in _parameters(spec) if spec.roles.get(name, "destination") == "destination")
-    return any(_has(name, _LINKS) for name in names)
+    return any(
+        spec.roles.get(name, "destination") == "destination"
+        and not stems_of_name(name).isdisjoint(stems_of("names.link"))
+        for name in _parameters(spec)
+    )
 
 
 _STRENGTH: tuple[Effect, ...] = ("delete", "transact", "communicate", "write")
 _JOINTS = frozenset(("and", "or", "then"))
-_RUNS = stems(RUN_WORDS)
 
 
 def _class_of(name: str) -> Effect | None:
@@ -77,19 +161,22 @@ def _class_of(name: str) -> Effect | None:
     found: set[Effect] = set()
     is_new, is_first = True, True
     for word in words:
+        is_plural = word.endswith("s") and stem(word) != word
         if word in _JOINTS:
             is_new, is_first = True, False
-        elif is_new and (is_first or not _is_plural(word)) and (effect := of_name_word(word)) is not None:
+        elif is_new and (is_first or not is_plural) and (effect := _of_name_word(word)) is not None:
             found.add(effect)
             is_new = False
     for effect in _STRENGTH:
         if effect in found:
             return effect
-    return "read" if found and _RUNS.isdisjoint(stems(words)) else None
+    return "read" if found and stems_of("names.run").isdisjoint(stems(words)) else None
 
 
-def _is_plural(word: str) -> bool:
-    return word.endswith("s") and stem(word) != word
+def _of_name_word(word: str) -> Effect | None:
+    """What a word says in a tool's name: the first class that has it."""
+    known, is_chinese = rows("actions", "name_actions").get(stem(word), ()), _CJK.search(word)
+    return next((e for e in EFFECTS if e in known or (is_chinese and _CHINESE[e].search(word))), None)
 
 
 def bare_name(spec: ToolSpec) -> str:
@@ -98,20 +185,57 @@ def bare_name(spec: ToolSpec) -> str:
 
 
 def _raised(own: Effect | None, spec: ToolSpec) -> Effect | None:
+    """The class of a name with what else it says: money makes it a payment, people and a destination a message."""
     words = words_of_name(bare_name(spec))
-    if own in ("write", "communicate") and any(is_money_name(word) for word in words):
+    if own in ("write", "communicate") and any(
+        stem(word) in stems_of("money_nouns") or _CHINESE_MONEY.search(word) for word in words
+    ):
         return "transact"
-    if own == "write" and any(stem(word) in PEOPLE for word in words):
-        names = _parameters(spec)
-        if any(spec.roles.get(name, role_of_name(name)) == "destination" for name in names):
-            return "communicate"
+    if own == "write" and not stems_of("people_nouns").isdisjoint(map(stem, words)):
+        is_sent = any(spec.roles.get(name, role_of_name(name)) == "destination" for name in _parameters(spec))
+        return "communicate" if is_sent else own
     return own
-
-
-def _has(name: str, words: frozenset[str]) -> bool:
-    return not stems(words_of_name(name)).isdisjoint(words)
 
 
 def _parameters(spec: ToolSpec) -> tuple[str, ...]:
     properties = spec.parameters.get("properties")
     return tuple(cast("Mapping[str, object]", properties)) if isinstance(properties, Mapping) else ()  # JSON: text keys
+
+
+def lookalikes(tools: Sequence[ToolSpec]) -> tuple[dict[str, str], dict[str, str]]:
+    """The foreign tools to be hidden, and those to be asked about, by name with the reason in words. Pure.
+
+    One that looks like the developer's own is hidden; two of different servers are both asked about. Names are compared
+    with and without the server before them, by skeleton and by one edit. Tools of one server are not compared: it is
+    one party, which can put behind either name what it likes, so that a likeness gains it nothing, and honest servers
+    have `get_item` beside `get_items`. A tool that a person has declared was looked at, and is neither hidden nor asked
+    about.
+    """
+    groups: defaultdict[str, dict[str, ToolSpec]] = defaultdict(dict)
+    for spec in tools:
+        for text in map(skeleton, {spec.name, bare_name(spec)}):
+            for key in (text, *(text[:at] + text[at + 1 :] for at in range(len(text)))):  # shared within one edit
+                groups[key][spec.name] = spec
+    hidden: dict[str, str] = {}
+    asked: dict[str, str] = {}
+    for group in groups.values():
+        own = [spec for spec in group.values() if not spec.is_foreign]
+        served = [spec for spec in group.values() if spec.is_foreign]
+        for spec in served:
+            if spec.declared or spec.name in hidden:
+                continue
+            if near := _near(spec, own):
+                hidden[spec.name] = f"it looks like the developer's own tool {in_full(near)}"
+            elif spec.name not in asked and (near := _near(spec, served)):
+                asked[spec.name] = f"the tool {in_full(spec.name)} looks like {in_full(near)} of another server"
+    return hidden, {name: why for name, why in asked.items() if name not in hidden}
+
+
+def _near(spec: ToolSpec, others: Sequence[ToolSpec]) -> str:
+    """The name of the first of them that it can be mistaken for, and that is of another party; "" for none."""
+    names = {spec.name, bare_name(spec)}
+    for one in others:
+        is_other = not one.is_foreign or one.server != spec.server
+        if is_other and any(is_near(a, b) for a in (one.name, bare_name(one)) for b in names):
+            return one.name
+    return ""

@@ -1,21 +1,34 @@
 """What the gate knows of a run when it judges a call: the user's words, and what every result so far holds.
 
-A `Known` grows with the run: each ended call adds a `Source`, and what was derived of the earlier ones stays. It holds
-values of one run only. Source: spec/guard.md, sections 4.6 and 4.11.
+A `Known` grows with the run: each ended call adds a `Source`, and what was derived of the earlier ones stays. The words
+anchor a record of a result if it is the only one that they name, as long as its name is one thing's. A record is named
+in a field that says what it is; a text that anybody may have written about it names nothing. Records of several results
+that bear one name are the same thing only as far as nothing in them contradicts it. Source: spec/guard.md, sections
+4.6 and 4.11.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from surefoot.core.gate.index import NO_FIELDS, Atom, Fields, ValueIndex
-from surefoot.core.gate.values import dates_of, hard_tokens, norm_of
-from surefoot.types.dataclass import dataclass, field
-from surefoot.types.guard import Entity, GuardConfig, IntentAnchor, Role
+from surefoot.core.gate.effects import guess
+from surefoot.core.gate.roles import is_id, role_of_name
+from surefoot.core.text.dates import Day, dates_of
+from surefoot.core.text.look import holds
+from surefoot.core.text.records import Atom, Fields, Record, ValueIndex
+from surefoot.core.text.values import hard_tokens, norm_of
+from surefoot.core.text.words import stems_of, stems_of_name
+from surefoot.types.dataclass import dataclass, field, replace
+from surefoot.types.guard import Entity, GuardConfig, IntentAnchor
+from surefoot.types.origins import Role
 from surefoot.types.rules import StepKind
 from surefoot.types.tools import ToolSpec
 
 LEAST_NAMING = 3
+LEAST_BEGINNING = 4
+LEAST_WHOLE = 6
+_LONGEST_DATE = 32
+_ADDRESSES = ("email:", "url:", "digits:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +44,25 @@ class Words:
     @classmethod
     def of(cls, anchor: IntentAnchor) -> Words:
         """The words of an anchor; made once for it."""
-        entities = anchor.entities
-        texts = {entity_norm(e) for e in entities}
+        norms = {entity: entity_norm(entity) for entity in anchor.entities}
+        parts: list[str] = []
+        at = 0
+        for token in hard_tokens(anchor.text):
+            if token.kind in ("email", "url", "account", "phone"):  # a piece of an address is no address
+                parts += (anchor.text[at : token.start], "\n")
+                at = token.end
         return cls(
             anchor,
-            frozenset(texts),
-            tuple(sorted({n[5:] for n in texts if n.startswith("text:") and len(n) >= LEAST_NAMING + 5})),
-            frozenset(entity_norm(e) for e in entities if e.kind != "name"),
-            _without_tokens(anchor.text),
+            frozenset(norms.values()),
+            tuple(sorted({n[5:] for n in norms.values() if n.startswith("text:") and len(n) >= LEAST_NAMING + 5})),
+            frozenset(norm for entity, norm in norms.items() if entity.kind != "name"),
+            "".join((*parts, anchor.text[at:])),
         )
-
-
-def _without_tokens(text: str) -> str:
-    """A text in whose hard tokens nothing is found: a piece of an address is no address."""
-    parts: list[str] = []
-    at = 0
-    for token in hard_tokens(text):
-        if token.kind in ("email", "url", "account", "phone"):
-            parts += (text[at : token.start], "\n")
-            at = token.end
-    return "".join((*parts, text[at:]))
 
 
 def entity_norm(entity: Entity) -> str:
     """An entity in the form in which leaves are compared."""
-    if entity.kind in ("quoted", "file", "name"):
-        return "text:" + norm_of(entity.text, "text")[5:]
-    return norm_of(entity.text)
+    return norm_of(entity.text, "text" if entity.kind in ("quoted", "file", "name") else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,17 @@ class Source:
         found = next(atom for atom in self.index.records[best].atoms if atom.norm == norm)
         return found, best in self.opened
 
+    def anchored(self, doubled: frozenset[str]) -> Source:
+        """The same with the records that are anchored, where some names stand for several things.
+
+        Exactly one named record is; of two or more, even with equal values, none. A result that is one record is
+        anchored too if all arguments of its fetch were good and one of them says where it is.
+        """
+        opened = {number for number, names in self.named if names - doubled} if len(self.named) == 1 else set[int]()
+        if self.index.is_one and self.is_located and self.index.records:
+            opened.add(0)
+        return replace(self, opened=frozenset(opened))
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -108,7 +124,7 @@ class Known:
     words: Words
     config: GuardConfig
     sources: tuple[Source, ...] = ()
-    fields: Fields = NO_FIELDS
+    fields: Fields = Fields()
     doubled: frozenset[str] = frozenset()
     endorsed: frozenset[tuple[Role, str]] = frozenset()
     today: str = ""
@@ -122,22 +138,126 @@ class Known:
         """Whether a source or a record that the words name was read."""
         return any(source.is_named for source in self.sources)
 
-    def days(self) -> tuple[tuple[int, int, int], ...]:
+    def days(self) -> tuple[Day, ...]:
         """The days that a relative date may be counted from: that of the run, and results that are nothing but one."""
-        alone = (only_day(source.index) for source in self.sources)
+        alone = (_only_day(source.index) for source in self.sources)
         return (*dates_of(self.today), *(day for day in alone if day is not None))
 
+    def with_source(self, source: Source, *, is_error: bool) -> Known:
+        """What is known after a result; an error names nothing."""
+        records = () if is_error else source.index.records
+        named = ((number, _names_of(self.words, record)) for number, record in enumerate(records))
+        source = replace(source, named=tuple((number, names) for number, names in named if names))
+        doubled = self.doubled | self._doubled_by(source)
+        earlier = self.sources
+        if doubled != self.doubled:
+            earlier = tuple(one.anchored(doubled) for one in earlier)
+        fields = self.fields.with_result(len(earlier), source.index.atoms)
+        return replace(self, sources=(*earlier, source.anchored(doubled)), doubled=doubled, fields=fields)
 
-def only_day(index: ValueIndex) -> tuple[int, int, int] | None:
+    def _doubled_by(self, source: Source) -> frozenset[str]:
+        """The names that stand for more than one thing, now that this result is there.
+
+        What an own tool gives back of what it has just made or sent is no second thing.
+        """
+        if not source.named or self._is_echo(source):
+            return frozenset()
+        return frozenset(
+            name
+            for one in (*self.sources, source)
+            if one.named and not self._is_echo(one)
+            for number, names in one.named
+            for other, others in source.named
+            for name in names & others
+            if _is_another(one.index.records[number], source.index.records[other], is_one_tool=one.name == source.name)
+        )
+
+    def _is_echo(self, source: Source) -> bool:
+        spec = source.spec
+        return spec is not None and not spec.is_foreign and guess(spec, self.config.guess).effect not in ("read", None)
+
+    def agreed_amount(self, norm: str) -> tuple[Source, Atom] | None:
+        """Where an amount stands in the records of one name, if all of them that were read say the same one.
+
+        So much is what the user pays for that each time. It opens an amount, and never where it goes.
+        """
+        for number in self.fields.having(norm):
+            source = self.sources[number]
+            for at, names in source.named:
+                for atom in source.index.records[at].atoms:
+                    field = last_field(atom.field)
+                    if atom.norm != norm or role_of_name(field) != "amount":
+                        continue
+                    alike = (one.index.records[n] for one in self.sources for n, others in one.named if names & others)
+                    said = (other for record in alike for other in record.atoms if last_field(other.field) == field)
+                    if all(other.norm == norm for other in said):
+                        return source, atom
+        return None
+
+
+def _only_day(index: ValueIndex) -> Day | None:
     """The day, of a result that is nothing but one date."""
     if len(index.records) == 1 and len(index.records[0].atoms) == 1:
         text = index.records[0].atoms[0].text
-    elif not index.records and len(index.text) <= _LONGEST_DATE:
-        text = index.text
     else:
-        return None
-    days = dates_of(text)
-    return days[0] if len(days) == 1 and len(text) <= _LONGEST_DATE else None
+        text = "" if index.records else index.text
+    days = dates_of(text) if len(text) <= _LONGEST_DATE else ()
+    return days[0] if len(days) == 1 else None
 
 
-_LONGEST_DATE = 32
+def _names_of(words: Words, record: Record) -> frozenset[str]:
+    """The names of the words that a record bears.
+
+    One of its short fields is a name, or is mainly one and begins with it, or stands whole in the words.
+    """
+    found: set[str] = set()
+    for atom in record.atoms:
+        if not atom.is_text or len(atom.text) < LEAST_NAMING:
+            continue
+        text = atom.norm[5:]
+        if atom.norm in words.norms:
+            names = [atom.norm]
+        elif atom.norm.startswith("text:"):
+            names = [f"text:{name}" for name in words.names if len(name) >= LEAST_BEGINNING and _begins(text, name)]
+            if len(text) >= LEAST_WHOLE and " " in text and holds(words.anchor.text, text):
+                names.append(atom.norm)
+        else:
+            continue
+        if names and stems_of("names.telling").isdisjoint(stems_of_name(last_field(atom.field))):
+            found.update(names)
+    return frozenset(found)
+
+
+def last_field(field: str) -> str:
+    """The name of a field without those around it; an element of a list has that of its list."""
+    return field.removesuffix(".*").rpartition(".")[2]
+
+
+def _begins(text: str, name: str) -> bool:
+    """Whether a text begins with a name that is at least half of its words: "Ann Lee", not "Ann, pay this at once"."""
+    is_begun = text.startswith(name) and not text[len(name) : len(name) + 1].isalnum()
+    return is_begun and len(text.split()) <= 2 * len(name.split())
+
+
+def _is_another(one: Record, other: Record, *, is_one_tool: bool) -> bool:
+    """Whether two records that bear one name cannot be the same thing: other addresses, or another id, path or file.
+
+    What one tool gives twice under the same id is the same thing, which may have changed in between.
+    """
+    if one == other:
+        return False
+    ours, theirs = _values(one), _values(other)
+    common = ours.keys() & theirs.keys()
+    if is_one_tool and any(is_id(name) and ours[name] == theirs[name] for name in common):
+        return False
+    if any(role_of_name(name) == "object" and ours[name].isdisjoint(theirs[name]) for name in common):
+        return True
+    here, there = ({a.norm for a in record.atoms if a.norm.startswith(_ADDRESSES)} for record in (one, other))
+    return bool(here) and bool(there) and here != there
+
+
+def _values(record: Record) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for atom in record.atoms:
+        found.setdefault(last_field(atom.field), set()).add(atom.norm)
+    return found

@@ -1,91 +1,74 @@
-"""Where a value of an argument comes from: the best that it can prove.
+"""Where a value of an argument comes from: the best that it can prove; and what a run learns of results and a yes.
 
 What text says never opens anything: a value is good only by the user's own words, by the developer's configuration, by
-a field of a record that the user named, or by a person's yes. Source: spec/guard.md, section 4.6.
+a field of a record that the user named, or by a person's yes. Source: spec/guard.md, sections 4.6 and 4.9.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, cast
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import cast
 
-from surefoot.core.gate import lexicon
-from surefoot.core.gate.anchored import agreed_amount
-from surefoot.core.gate.forms import hides, holds, holds_token, is_chinese, normal_text, place_in
-from surefoot.core.gate.index import sentence_around
-from surefoot.core.gate.known import Known
-from surefoot.core.gate.late import Late
-from surefoot.core.gate.lookalike import is_twin
-from surefoot.core.gate.roles import SENSITIVE, role_of
-from surefoot.core.gate.values import dates_of, kind_of, norm_of
-from surefoot.types.dataclass import dataclass, replace
-from surefoot.types.guard import Evidence, Origin, Role, ValueKind
-from surefoot.types.tools import ToolSpec
+from surefoot.core.gate.effects import guess
+from surefoot.core.gate.known import Known, Source
+from surefoot.core.gate.roles import SENSITIVE, Leaf, is_sensitive, leaves_of
+from surefoot.core.text.dates import Day, dates_of, day_number, same_day
+from surefoot.core.text.look import hides, holds, holds_token, is_chinese, is_twin, normal_text, place_in
+from surefoot.core.text.records import Atom, index_of, sentence_around
+from surefoot.core.text.words import late, word_set, words
+from surefoot.types.guard import Evidence
+from surefoot.types.origins import Origin, Role
+from surefoot.types.tools import Effect, ToolResult, ToolSpec
 
 GOOD: frozenset[Origin] = frozenset({"user", "config", "declared", "derived"})
-
-_FUNCTION_WORDS = frozenset(lexicon.OPENERS.split())
-_BEFORE_NAME = tuple(lexicon.CHINESE_BEFORE_NAME.split())
-_AFTER_NAME = tuple(lexicon.CHINESE_AFTER_NAME.split())
-_LABELS_A_SECRET = Late(lexicon.GIVEN_AFTER)
 
 LEAST_UNQUOTED = 3
 LEAST_UNLABELLED = 100
 """An object or a destination that is a smaller number needs a label in the words: "id 5"."""
 
 LONGEST_RELATIVE_DAYS = 31
+MOST_SHOWN = 50
 
+Shown = tuple[tuple[Role, str, str], ...]
+"""Values for which a yes holds too: role, as shown, normal form."""
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """One value of a call's arguments: where it stands, what it is to the effect, and its normal form."""
+_LABELS_A_SECRET = late("{given_after}")
+_FILE = late(r"(?<![\w./\\-])[\w./-]+\.\w+(?![\w/-])")
+_ONE_BY_ONE: frozenset[Effect | None] = frozenset(("transact", "delete", None))
+_SAME_EITHER_WAY: frozenset[Role] = frozenset({"content", "selector", "option"})
+"""Roles to which it is the same whether running text holds a value or nothing does, so that nobody looks.
 
-    path: tuple[str | int, ...]
-    value: object
-    role: Role
-    kind: ValueKind
-    norm: str
-
-    @classmethod
-    def of(cls, path: tuple[str | int, ...], value: object, spec: ToolSpec) -> Leaf:
-        """The leaf of a call of that tool, with its role, kind and normal form found."""
-        kind = kind_of(value)
-        return cls(path, value, role_of(path, value, spec, kind), kind, norm_of(value, kind))
+Only what could not be checked is looked through: a value from it is a question whatever its role is (section 3.3).
+"""
 
 
 def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf) -> Evidence:
     """Where one leaf of a call comes from: the best that it can prove."""
     shown = str(leaf.value)  # all of it: what is judged, and shown to a person, is what the tool gets
-    origin = _by_words(known, leaf) or _by_schema(spec, leaf)
-    place = "/" + "/".join(str(part) for part in leaf.path)
-    plain = Evidence(place, leaf.role, leaf.kind, shown, origin or "invented")
+    is_users = (leaf.role, leaf.norm) in known.endorsed or is_of_user(known, leaf)
+    is_users = is_users or ("/" in leaf.norm and _is_moved(known, leaf))
+    origin: Origin = "user" if is_users else "config" if _is_in_schema(spec, leaf) else "invented"
+    plain = Evidence("/" + "/".join(map(str, leaf.path)), leaf.role, leaf.kind, shown, origin)
+    kind = "name" if leaf.kind == "text" else leaf.kind
+    nearest = next((e.text for e in known.words.anchor.entities if e.kind == kind), "")  # for a person to compare
     if leaf.role in SENSITIVE and hides(shown):  # it reaches the tool as it is, and is not what it looks like
-        return replace(plain, origin="invented", nearest=_nearest(known, leaf), note="it holds what does not show")
-    if origin:
+        return replace(plain, origin="invented", nearest=nearest, note="it holds what does not show")
+    if origin != "invented":
         return replace(plain, source_id=origin)
-    found = _in_results(known, leaf)
+    found = _in_results(known, leaf, plain)
     if found is not None and found.origin in GOOD:
-        return replace(found, path=place)
-    if leaf.role == "time" and _is_relative(known, leaf.value):
+        return found
+    if leaf.role == "time" and "relative_date" in known.words.anchor.cues and _is_relative(known, dates_of(shown)):
         return replace(plain, origin="derived", source_id="user")
-    return replace(found or plain, path=place, nearest=_nearest(known, leaf))
-
-
-def _by_words(known: Known, leaf: Leaf) -> Literal["user", ""]:
-    is_good = (leaf.role, leaf.norm) in known.endorsed or is_of_user(known, leaf) or _is_moved(known, leaf)
-    return "user" if is_good else ""
+    return replace(found or plain, nearest=nearest)
 
 
 def _is_moved(known: Known, leaf: Leaf) -> bool:
     """Whether a path is a folder of the user's words with the name of a file that a person has said yes to."""
-    folder, slash, name = leaf.norm.removeprefix("text:").rpartition("/")
-    if (
-        not slash
-        or leaf.kind != "text"
-        or ".." in folder
-        or "." not in name
-        or leaf.role not in ("object", "destination")
-    ):
+    folder, _, name = leaf.norm.removeprefix("text:").rpartition("/")
+    is_path = leaf.kind == "text" and ".." not in folder and "." in name
+    if not is_path or leaf.role not in ("object", "destination"):
         return False
     names = (norm.rpartition(":")[2].rpartition("/")[2] for role, norm in known.endorsed if role == "object")
     return name in names and is_of_user(known, replace(leaf, norm=f"text:{folder}"))
@@ -93,33 +76,35 @@ def _is_moved(known: Known, leaf: Leaf) -> bool:
 
 def is_of_user(known: Known, leaf: Leaf) -> bool:
     """Whether the user's words hold the value, whole, as what it is."""
-    words = known.words
-    if leaf.norm in (words.locators if leaf.role == "secret" else words.norms):
+    said = known.words
+    if leaf.norm in (said.locators if leaf.role == "secret" else said.norms):
         return True
     if leaf.role == "time" and (days := dates_of(str(leaf.value))):
-        return any(_same_day(day, said) for day in days for said in words.anchor.dates)
+        return any(same_day(day, other) for day in days for other in said.anchor.dates)
     if leaf.kind == "number":
         exact = leaf.norm.removeprefix("number:")
         if leaf.role in ("object", "destination") and _is_small(exact):
             return False  # without a label it is any number; with one it is among the entities
-        return exact in words.anchor.numbers
+        return exact in said.anchor.numbers
     if leaf.kind != "text":
-        return leaf.kind == "date" and holds(words.anchor.text, leaf.norm.removeprefix("date:"))
+        return leaf.kind == "date" and holds(said.anchor.text, leaf.norm.removeprefix("date:"))
     text = leaf.norm.removeprefix("text:")
     if leaf.role == "secret":
-        return _is_given_secret(words.anchor.text, text)
+        return _is_given_secret(said.anchor.text, text)
     if len(text) < LEAST_UNQUOTED:
-        return len(text) > 1 and is_chinese(text) and _stands_alone(words.anchor.text, text)
-    said = words.plain if leaf.role == "destination" else words.anchor.text
+        return len(text) > 1 and is_chinese(text) and _stands_alone(said.anchor.text, text)
+    where = said.plain if leaf.role == "destination" else said.anchor.text
     if leaf.role in ("content", "selector"):
-        return holds(said, text)
-    if _FUNCTION_WORDS.issuperset(text.split()):
+        return holds(where, text)
+    if word_set("openers").issuperset(text.split()):
         return False
-    if holds_token(said, text):
+    if holds_token(where, text):
         return True
     base, slash, name = text.rpartition("/")  # of a path, the folder and the name may be proved apart
-    is_path = bool(slash) and len(name) >= LEAST_UNQUOTED and ".." not in text and name not in _FUNCTION_WORDS
-    return is_path and holds_token(said, name) and ("." in name if not base else holds_token(said, base.strip("/.")))
+    is_path = slash and len(name) >= LEAST_UNQUOTED and ".." not in text and name not in word_set("openers")
+    if not is_path or not holds_token(where, name):
+        return False
+    return holds_token(where, base.strip("/.")) if base else "." in name
 
 
 def _stands_alone(said: str, name: str) -> bool:
@@ -127,8 +112,8 @@ def _stands_alone(said: str, name: str) -> bool:
     at = said.find(name)
     while at >= 0:
         before, after = said[:at], said[at + len(name) :]
-        is_begun = not is_chinese(before[-1:]) or before.endswith(_BEFORE_NAME)
-        if is_begun and (not is_chinese(after[:1]) or after.startswith(_AFTER_NAME)):
+        is_begun = not is_chinese(before[-1:]) or before.endswith(words("before_name"))
+        if is_begun and (not is_chinese(after[:1]) or after.startswith(words("after_name"))):
             return True
         at = said.find(name, at + 1)
     return False
@@ -152,53 +137,44 @@ def _is_small(exact: str) -> bool:
         return False
 
 
-def _same_day(one: tuple[int, int, int], said: tuple[int, int, int]) -> bool:
-    return one[:2] == said[:2] and (not said[2] or not one[2] or one[2] == said[2])
-
-
-def _by_schema(spec: ToolSpec | None, leaf: Leaf) -> Literal["config", ""]:
+def _is_in_schema(spec: ToolSpec | None, leaf: Leaf) -> bool:
     """Whether the developer's own schema gives the value, as its default or as one of an enumeration."""
     if spec is None or spec.server or spec.origin == "remote" or not leaf.path:
-        return ""
+        return False
     properties = spec.parameters.get("properties")
     about = cast("Mapping[str, object]", properties).get(str(leaf.path[0])) if isinstance(properties, Mapping) else None
     if not isinstance(about, Mapping):
-        return ""
+        return False
     told = cast("Mapping[str, object]", about)
     choices = told.get("enum")
     is_choice = isinstance(choices, list) and leaf.value in cast("list[object]", choices)
-    is_default = "default" in told and len(leaf.path) == 1 and told["default"] == leaf.value
-    return "config" if is_choice or is_default else ""
+    return is_choice or ("default" in told and len(leaf.path) == 1 and told["default"] == leaf.value)
 
 
-def _in_results(known: Known, leaf: Leaf) -> Evidence | None:
+def _in_results(known: Known, leaf: Leaf, plain: Evidence) -> Evidence | None:
     """The leaf in the results of the run: in an anchored record, else a field, else running text; newest first."""
     found: Evidence | None = None
-    shown = str(leaf.value)
+    plain = replace(plain, origin="untrusted")
     for number in known.fields.having(leaf.norm):
         source = known.sources[number]
         if found is not None and not source.may_open:
             continue
         atom, is_open = source.atom(leaf.norm)
-        told = Evidence("", leaf.role, leaf.kind, shown, "untrusted", source.call_id, "atom", note=atom.field)
+        told = replace(plain, source_id=source.call_id, form="atom", note=atom.field)
         if source.spec is not None and atom.field.removeprefix("*.") in source.spec.trusted_fields:
             return replace(told, origin="config")
         if is_open:
             return replace(told, origin="declared")
         found = found or told
     if found is not None:
-        if leaf.role == "amount" and (agreed := agreed_amount(known, leaf.norm)):
+        if leaf.role == "amount" and (agreed := known.agreed_amount(leaf.norm)):
             return replace(found, origin="declared", source_id=agreed[0].call_id, note=agreed[1].field)
         return found
     is_same = leaf.role in _SAME_EITHER_WAY and leaf.kind == "text"
-    if is_same and not known.degraded:
-        return None
-    for source in reversed(known.sources):
-        if is_same and source.call_id not in known.degraded:
-            continue
-        if source.index.says(leaf.norm):
+    for source in reversed(known.sources) if not is_same or known.degraded else ():
+        if (not is_same or source.call_id in known.degraded) and source.index.says(leaf.norm):
             sentence = source.index.tokens.get(leaf.norm, "")
-            return Evidence("", leaf.role, leaf.kind, shown, "untrusted", source.call_id, "prose", sentence=sentence)
+            return replace(plain, source_id=source.call_id, form="prose", sentence=sentence)
     return None
 
 
@@ -220,41 +196,91 @@ def traced(known: Known, evidence: Evidence) -> Evidence:
     return evidence
 
 
-_SAME_EITHER_WAY: frozenset[Role] = frozenset({"content", "selector", "option"})
-"""Roles to which it is the same whether running text holds a value or nothing does, so that nobody looks.
-
-Only what could not be checked is looked through: a value from it is a question whatever its role is (section 3.3).
-"""
-
-
-def _is_relative(known: Known, value: object) -> bool:
-    """Whether a date lies near a day that a relative date of the words may be counted from."""
-    if "relative_date" not in known.words.anchor.cues:
-        return False
-    days = [number for day in dates_of(str(value)) if (number := _day_number(day))]
-    starts = [number for day in known.days() if (number := _day_number(day))]
-    return any(abs(day - start) <= LONGEST_RELATIVE_DAYS for day in days for start in starts)
-
-
-def _day_number(day: tuple[int, int, int]) -> int:
-    """The number of a day in the Gregorian calendar, so that days can be counted; 0 for one without a year."""
-    month, of_month, year = day
-    if not year:
-        return 0
-    shifted = year - (month <= 2)  # noqa: PLR2004  # the year begins in March, so that a leap day stands last
-    of_year = (153 * ((month + 9) % 12) + 2) // 5 + of_month
-    return 365 * shifted + shifted // 4 - shifted // 100 + shifted // 400 + of_year
+def _is_relative(known: Known, days: Iterable[Day]) -> bool:
+    """Whether one of some days lies near a day that a relative date of the words may be counted from."""
+    numbers = [number for day in days if (number := day_number(day))]
+    starts = [number for day in known.days() if (number := day_number(day))]
+    return any(abs(day - start) <= LONGEST_RELATIVE_DAYS for day in numbers for start in starts)
 
 
 def twin_of(known: Known, leaf: Leaf) -> str:
     """The entity of the user's words that the value is drawn like without being it; "" when there is none."""
-    shown = str(leaf.value)
-    if shown.isascii() and all(e.text.isascii() for e in known.words.anchor.entities):
-        return ""
-    return next((e.text for e in known.words.anchor.entities if is_twin(shown, e.text)), "")
+    return next((e.text for e in known.words.anchor.entities if is_twin(str(leaf.value), e.text)), "")
 
 
-def _nearest(known: Known, leaf: Leaf) -> str:
-    """The entity of the words that is of the value's kind, for the person to compare; "" when they named none."""
-    kind = "name" if leaf.kind == "text" else leaf.kind
-    return next((e.text for e in known.words.anchor.entities if e.kind == kind), "")
+def having_read(
+    known: Known, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], result: ToolResult
+) -> Known:
+    """What is known after a call has given its result.
+
+    Of a result that was cut, what is on record counts, as running text: nothing of it is ever anchored. The words say
+    where it is if all arguments of the fetch are good, and one of them names what the user named.
+    """
+    is_located = False
+    for leaf in leaves_of(arguments, spec) if not result.is_error else ():
+        if evidence_of(known, spec, leaf).origin not in GOOD:
+            is_located = False
+            break
+        if leaf.role in ("object", "destination") and leaf.norm in known.words.locators:
+            is_located = is_located or is_of_user(known, leaf)
+    index = index_of(result.content, structured=result.structured)
+    return known.with_source(Source(call_id, spec.name, index, spec, is_located=is_located), is_error=result.is_error)
+
+
+def endorsed_by(
+    known: Known, spec: ToolSpec, arguments: Mapping[str, object], shown: Shown = ()
+) -> tuple[tuple[Role, str], ...]:
+    """The values that a person's yes to a call makes the user's, for their roles.
+
+    These are its sensitive leaves, its contents as a whole, and the set that was `shown` with the question. A yes to
+    delete something endorses nothing, and no secret ever is.
+    """
+    if guess(spec, known.config.guess).effect == "delete":
+        return ()
+    found: Iterable[tuple[Role, str]] = (
+        (leaf.role, leaf.norm)
+        for leaf in leaves_of(arguments, spec)
+        if leaf.role != "secret" and (leaf.role == "content" or is_sensitive(leaf.role, leaf.path, spec))
+    )
+    return tuple(dict.fromkeys((*found, *((role, norm) for role, _, norm in shown))))
+
+
+def set_of(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Shown:
+    """What else a yes to a call is for, where the words speak of a set ("all", "each"): to be shown with the question.
+
+    That is every value of the field that a destination or object came from. No set is paid or deleted with one yes,
+    nor given to a tool of which nobody knows what it does; more values than a person reads are no set either.
+    """
+    effect = guess(spec, known.config.guess)
+    if "set" not in known.words.anchor.cues or not effect.classes(to_somebody=False).isdisjoint(_ONE_BY_ONE):
+        return ()
+    given = leaves_of(arguments, spec)
+    ours = {(leaf.role, leaf.norm) for leaf in given}
+    found: dict[tuple[Role, str], str] = {}
+    for leaf in given:
+        if leaf.role in ("destination", "object"):
+            found.update({(leaf.role, atom.norm): atom.text for atom in _beside(known, spec, leaf)})
+    shown: Shown = tuple((role, text, norm) for (role, norm), text in found.items() if (role, norm) not in ours)
+    return shown if len(shown) <= MOST_SHOWN else ()
+
+
+def _beside(known: Known, spec: ToolSpec, leaf: Leaf) -> tuple[Atom, ...]:
+    """The values of the field that a leaf came from, of the same tool.
+
+    Of a file in running text those are the files of the kind that the words name: "move all .txt files".
+    """
+    evidence = evidence_of(known, spec, leaf)
+    if evidence.origin in GOOD and evidence.origin != "declared":
+        return ()
+    number = next(known.fields.having(leaf.norm), None)
+    if number is not None:
+        source = known.sources[number]
+        field = source.atom(leaf.norm)[0].field
+        same_tool = (one for one in known.sources if one.name == source.name)
+        return tuple(a for one in same_tool for record in one.index.records for a in record.atoms if a.field == field)
+    kind = leaf.norm.rpartition(".")[2]
+    if not kind.isalnum() or not holds(known.words.anchor.text, kind):
+        return ()
+    says = next((one for one in reversed(known.sources) if one.index.says(leaf.norm)), None)
+    names = (m[0] for m in _FILE.finditer(says.index.text)) if says else ()
+    return tuple(Atom("", name, f"text:{name}", is_text=True) for name in names if name.endswith(f".{kind}"))

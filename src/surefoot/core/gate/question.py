@@ -7,18 +7,15 @@ layout. Source: spec/guard.md, section 4.9.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.gate.forms import host_of
-from surefoot.core.gate.late import Late
+from surefoot.core.text.look import in_full
+from surefoot.core.text.records import LONGEST_SENTENCE
+from surefoot.core.text.values import host_of
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.guard import Evidence, Grounds
 from surefoot.types.tools import ToolSpec
-
-LONGEST_SENTENCE = 200
 
 _ON_YES: Mapping[str | None, str] = {
     "read": "reads through",
@@ -28,10 +25,17 @@ _ON_YES: Mapping[str | None, str] = {
     "delete": "deletes something through",
     None: "calls",
 }
-
 _WHERE: Mapping[str, str] = {
     "atom": "stands in a field of the result of",
     "prose": "stands in the running text of the result of",
+}
+_WHY: Mapping[str, str] = {
+    "untrusted": "not in your words, and nothing that you named holds it as a field",
+    "invented": "not in your words, and in no result",
+    "declared": "in a record that you named, and money would go there",
+    "user": "yours",
+    "config": "from the configuration",
+    "derived": "counted from a relative date",
 }
 
 
@@ -88,64 +92,12 @@ def _odd(evidence: Evidence) -> OddValue:
         host = evidence.value.rpartition("@")[2] if evidence.kind == "email" else host_of(evidence.value)
         value = f"{value}   [domain: {in_full(host)}]"
     said = f"you named {in_full(evidence.nearest)}" if evidence.nearest else "you named nobody"
-    return OddValue(evidence.path, value, said, _source(evidence), evidence.note or _WHY[evidence.origin])
-
-
-def _source(evidence: Evidence) -> str:
     if not evidence.source_id:
-        return "found nowhere: the model made it up"
-    if evidence.source_id in ("user", "config"):
-        return f"from the {evidence.source_id}"
-    told = f"{_WHERE.get(evidence.form, 'stands in the result of')} call {evidence.source_id}"
-    if evidence.sentence:
-        told += f", as foreign text: «{in_full(evidence.sentence[:LONGEST_SENTENCE])}»"
-    return told
-
-
-_WHY: Mapping[str, str] = {
-    "untrusted": "not in your words, and nothing that you named holds it as a field",
-    "invented": "not in your words, and in no result",
-    "declared": "in a record that you named, and money would go there",
-    "user": "yours",
-    "config": "from the configuration",
-    "derived": "counted from a relative date",
-}
-
-
-def in_full(text: str) -> str:
-    """A text on one line with nothing hidden: invisible and control characters are spelled out, so are look-alikes.
-
-    A letter that is not ASCII in a text that is otherwise ASCII is told by its code point. A run of characters that do
-    not show is told by its length, so that it pushes nothing out of sight.
-    """
-    if text.isascii() and text.isprintable() and _GAP not in text:
-        return text
-    has_ascii_letters = any(c.isascii() and c.isalpha() for c in text)
-    parts: list[str] = []
-    at = 0
-    for run in _RUN.finditer(text):
-        character, times = run[1], len(run[0])
-        spelled = _spelled(character, in_ascii=has_ascii_letters)
-        if spelled != character or character == " ":
-            parts += [_spelled(c, in_ascii=has_ascii_letters) for c in text[at : run.start()]]
-            parts.append(f"<{times} spaces>" if character == " " else f"<{times} × {spelled[1:-1]}>")
-            at = run.end()
-    parts += [_spelled(c, in_ascii=has_ascii_letters) for c in text[at:]]
-    return "".join(parts)
-
-
-_GAP = " " * 8
-_RUN = Late(r"(.)\1{7,}", re.DOTALL)
-_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and signs that are drawn as nothing."""
-
-
-def _spelled(character: str, *, in_ascii: bool) -> str:
-    if character.isascii():
-        return character if character.isprintable() else f"<{ord(character):02X}>"
-    category = unicodedata.category(character)
-    if category[0] in "CZ" or category == "Mn" or character in _BLANK:
-        return f"<U+{ord(character):04X}>"
-    if in_ascii and category[0] == "L" and unicodedata.name(character, "").split(" ")[0] in ("CYRILLIC", "GREEK"):
-        return f"{character}<U+{ord(character):04X}>"
-    return character
+        source = "found nowhere: the model made it up"
+    elif evidence.source_id in ("user", "config"):
+        source = f"from the {evidence.source_id}"
+    else:
+        source = f"{_WHERE.get(evidence.form, 'stands in the result of')} call {evidence.source_id}"
+        if evidence.sentence:
+            source += f", as foreign text: «{in_full(evidence.sentence[:LONGEST_SENTENCE])}»"
+    return OddValue(evidence.path, value, said, source, evidence.note or _WHY[evidence.origin])

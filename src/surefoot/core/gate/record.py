@@ -1,25 +1,102 @@
-"""What the gate keeps of a run: what is known, what was started, what a person refused. Source: spec/guard.md, 4.11."""
+"""What the gate keeps of a run: what is known, what was started, what a person refused, which ways to go on there are.
+
+Source: spec/guard.md, sections 3.4 and 4.11.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from surefoot.core.gate.choosing import Choosing
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.known import Known
-from surefoot.core.gate.limits import Started, moved_by
-from surefoot.core.gate.money import sums_of
+from surefoot.core.gate.origins import Shown, set_of
 from surefoot.core.gate.question import refused_before
-from surefoot.core.gate.roles import leaves, name_of, role_of
-from surefoot.core.gate.sources import Shown, set_of
-from surefoot.core.gate.values import norm_of
+from surefoot.core.gate.roles import Sum, leaves_of, sums_of
+from surefoot.core.text.json import json_text
+from surefoot.core.text.values import norm_of
 from surefoot.types.dataclass import dataclass, field, replace
-from surefoot.types.guard import Grounds, Role
+from surefoot.types.guard import CommitmentDecision, Grounds, HypothesisBranch, HypothesisTree, Rejection
 from surefoot.types.guard_events import JudgementMade
-from surefoot.types.tools import ToolSpec
+from surefoot.types.origins import Role
+from surefoot.types.tools import Effect, ToolSpec
 
 BY_MODEL = "model-"
 """How the ids of constraints begin that a model has read in the words."""
+
+TARGETS = ("allowed_targets", "forbidden_targets", "except_targets")
+"""The fields of a condition that name something, which has to stand in the words."""
+
+RUN = "run"
+"""The step that a run without a plan is."""
+
+CALL_FAILED = "call_failed"
+"""Under which a branch is out whose call ran and failed; it may be named again later, unlike what the gate refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A call of this run that was started: what it was for, and which sums it moved.
+
+    `moved` is where it goes, on what it acts and how much it moves, in normal form: however it is spelled, it is that.
+    `ended` is its place in the order in which calls with a result have ended, 0 for one that is open.
+    """
+
+    call_id: str
+    name: str
+    effects: frozenset[Effect | None]
+    digest: str
+    amounts: tuple[Sum, ...] = ()
+    is_open: bool = False
+    moved: frozenset[tuple[Role, str]] = frozenset()
+    ended: int = 0
+
+
+def moved_by(spec: ToolSpec, arguments: Mapping[str, object]) -> frozenset[tuple[Role, str]]:
+    """What a call moves, as in `Started`."""
+    values = leaves_of(arguments, spec)
+    return frozenset((one.role, one.norm) for one in values if one.role in ("destination", "object", "amount"))
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """The newest tree of a step, and what came of it.
+
+    `point` is how many turns there were when the tree was made or a branch of it taken; `trees` how many in a row were
+    made there. `rejected` is out of this tree, `closed` what the gate refused in this step (`key_of_branch`).
+    `failures` counts the branches of this step that were taken and failed, `decision` is what was chosen last, `made`
+    the number of the turn that was written for it, and `turns` counts such turns: each is a step that nobody was asked
+    for (`core/budget.py`).
+    """
+
+    tree: HypothesisTree | None = None
+    point: int = 0
+    trees: int = 0
+    rejected: tuple[Rejection, ...] = ()
+    closed: frozenset[str] = frozenset()
+    failures: int = 0
+    decision: CommitmentDecision | None = None
+    made: int = 0
+    turns: int = 0
+
+    @property
+    def branches(self) -> tuple[HypothesisBranch, ...]:
+        """The branches of the newest tree."""
+        return self.tree.branches if self.tree is not None else ()
+
+    @property
+    def taken(self) -> HypothesisBranch | None:
+        """The branch that is taken and has not failed."""
+        return next((branch for branch in self.branches if branch.status == "committed"), None)
+
+    def branch(self, branch_id: str | None) -> HypothesisBranch | None:
+        """The branch of the newest tree with that id."""
+        return next((branch for branch in self.branches if branch.branch_id == branch_id), None)
+
+
+def key_of_branch(branch: HypothesisBranch) -> str:
+    """What makes two branches the same: the tool, and the arguments whatever their order."""
+    sets = sorted(json_text(one, sort_keys=True) for one in branch.argument_sets)
+    return f"{branch.tool_name}\0{json_text(sets)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +126,10 @@ class GateRecord:
 
     def begun(self, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], digest: str) -> Started:
         """A call that begins, or may: what it is for, and which amounts it moves."""
-        values: list[tuple[str, Role, object]] = [
-            (name_of(path), role_of(path, v, spec), v) for path, v in leaves(arguments, spec)
-        ]
-        amounts = sums_of(values)
-        is_to_somebody = any(role == "destination" for _, role, _ in values)
-        effects = guess(spec, self.known.config.guess).classes(to_somebody=is_to_somebody)
+        values = leaves_of(arguments, spec)
+        amounts = sums_of((one.name, one.role, one.value) for one in values)
+        to_somebody = any(one.role == "destination" for one in values)
+        effects = guess(spec, self.known.config.guess).classes(to_somebody=to_somebody)
         return Started(call_id, spec.name, effects, digest, amounts, is_open=True, moved=moved_by(spec, arguments))
 
     def with_no(self, spec: ToolSpec, arguments: Mapping[str, object]) -> GateRecord:

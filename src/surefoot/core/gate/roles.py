@@ -1,14 +1,18 @@
-"""What each value of a call's arguments is to its effect. Source: spec/guard.md, section 4.3, "Role of a leaf"."""
+"""What each value of a call's arguments is to its effect, and the sums of money among them.
+
+Source: spec/guard.md, section 4.3, "Role of a leaf".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Literal, cast, get_args
 
-from surefoot.core.gate import name_words
-from surefoot.core.gate.stems import stem, stems, words_of_name
-from surefoot.core.gate.values import kind_of
-from surefoot.types.guard import Role, ValueKind
+from surefoot.core.text.values import kind_of, norm_of, number
+from surefoot.core.text.words import late, rows, stem, stems_of, stems_of_name, word_set, words, words_of_name
+from surefoot.types.dataclass import dataclass
+from surefoot.types.origins import Role, ValueKind
 from surefoot.types.tools import ToolSpec
 
 Path = tuple[str | int, ...]
@@ -19,16 +23,38 @@ SENSITIVE: frozenset[Role] = frozenset({"destination", "object", "amount", "secr
 _NO_DESTINATION: frozenset[Role | None] = frozenset({"content", "selector", "secret"})
 _NO_TIME: frozenset[Role | None] = frozenset({"content", "secret"})
 _ROLES: frozenset[str] = frozenset(get_args(Role))
-_BY_WORD = {role: stems(words) for role, words in name_words.ROLE_WORDS.items()}
-_IDS = stems("id ids uuid guid")
-_BOUNDS = stems(name_words.BOUND_WORDS)
-_CURRENCIES = frozenset(name_words.CURRENCIES.split())
-_OLD, _NEW = frozenset(name_words.OLD_WORDS.split()), frozenset(name_words.NEW_WORDS.split())
-_TEXTS = frozenset(name_words.TEXT_WORDS.split())
-_EDITED = stems(name_words.EDITED_WORDS)
-_PAIRED = stems(name_words.PAIRED_WORDS)
 _MOST_REFERENCES = 8
 _NOTHING: Mapping[str, object] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One value of a call's arguments: where it stands, what it is to the effect, and its normal form."""
+
+    path: Path
+    value: object
+    role: Role
+    kind: ValueKind
+    norm: str
+
+    @property
+    def name(self) -> str:
+        """The last name on its path."""
+        return name_of(self.path)
+
+
+def name_of(path: Path) -> str:
+    """The last name on a path: an element of a list is called like its list."""
+    return next((part for part in reversed(path) if isinstance(part, str)), "")
+
+
+def leaves_of(arguments: Mapping[str, object], spec: ToolSpec) -> list[Leaf]:
+    """Every leaf of a call of that tool, in order."""
+    found: list[Leaf] = []
+    for path, value in leaves(arguments, spec):
+        kind = kind_of(value)
+        found.append(Leaf(path, value, role_of(path, value, spec, kind), kind, norm_of(value, kind)))
+    return found
 
 
 def role_of(path: Path, value: object, spec: ToolSpec, kind: ValueKind | None = None) -> Role:
@@ -40,8 +66,9 @@ def role_of(path: Path, value: object, spec: ToolSpec, kind: ValueKind | None = 
     for key in keys:
         if (declared := spec.roles.get(key)) in _ROLES:
             return cast("Role", declared)  # checked to be one on the line before
-    by_name = _by_names(keys)
-    match kind or kind_of(value):
+    by_name: Role | None = next((role for key in keys if (role := role_of_name(key))), None)
+    kind = kind or kind_of(value)
+    match kind:
         case "email" | "url" | "account" if by_name not in _NO_DESTINATION:
             return "destination"
         case "date" if by_name not in _NO_TIME:
@@ -49,90 +76,66 @@ def role_of(path: Path, value: object, spec: ToolSpec, kind: ValueKind | None = 
         case _:
             pass
     is_own = not spec.server and spec.origin == "local"  # a foreign schema would make an option of whatever it lists
-    if isinstance(value, bool) or (is_own and _is_choice(schema_at(path, spec.parameters), spec.parameters)):
+    if isinstance(value, bool) or (is_own and _is_choice(path, spec.parameters)):
         return "option"
-    if _is_currency(keys, value, spec):
+    if isinstance(value, str) and value in word_set("names.currencies") and _is_of_pair(keys, spec):
         return "option"
-    if by_name == "selector" and spec.effect != "read" and _is_bound(keys, value):
+    is_bound = kind == "number" and any(not stems_of("names.bound").isdisjoint(stems_of_name(key)) for key in keys)
+    if by_name == "selector" and spec.effect != "read" and is_bound:  # in a read it only cuts the list
         return "amount"
-    if isinstance(value, str) and by_name != "destination" and _is_of_edit(keys, spec):
+    if isinstance(value, str) and by_name != "destination" and keys and _side_of_edit(keys[0]) and _edits(spec):
         return "content"
     if by_name is not None:
         return by_name
     return "amount" if isinstance(value, int | float) else "object"
 
 
-def _is_of_edit(keys: Sequence[str], spec: ToolSpec) -> bool:
-    """Whether a text is what an edit takes out of a file or puts into it: the tool has both, and says which file."""
-    if not keys or not _side_of_edit(keys[0]) or (spec.declared and spec.effect != "write"):
+def _edits(spec: ToolSpec) -> bool:
+    """Whether a tool takes one text out of a file and puts another into it: it has both, and says which file."""
+    if spec.declared and spec.effect != "write":
         return False
     names = _properties(spec.parameters, spec.parameters)
-    sides = {name: side for name in names if (side := _side_of_edit(name))}
-    has_file = any(not _EDITED.isdisjoint(stems(words_of_name(name)[-1:])) for name in names)
-    return len(set(sides.values())) > 1 and has_file
+    has_file = any(stem(word) in stems_of("names.edited") for name in names for word in words_of_name(name)[-1:])
+    return has_file and {"old", "new"} <= {_side_of_edit(name) for name in names}
 
 
 def _side_of_edit(name: str) -> Literal["old", "new", ""]:
     """Which of the two texts of an edit a parameter is called."""
     first, *rest = words_of_name(name) or ("",)
-    if rest and not set(rest) <= _TEXTS:
+    if not word_set("names.text").issuperset(rest):
         return ""
-    return "old" if first in _OLD else "new" if first in _NEW else ""
+    return "old" if first in word_set("names.old") else "new" if first in word_set("names.new") else ""
 
 
-def _is_currency(keys: Sequence[str], value: object, spec: ToolSpec) -> bool:
-    """Whether a value is a currency's code as one of a pair (from, to): what is counted in, not where it goes.
+def _is_of_pair(keys: Sequence[str], spec: ToolSpec) -> bool:
+    """Whether a currency's code is one of a pair (from, to): what is counted in, not where it goes.
 
     The tool has to have both, and must not be one that writes or sends: people, channels and files are called so too.
     """
-    if not isinstance(value, str) or value not in _CURRENCIES or not keys:
+    if not keys or (spec.declared and spec.effect in ("write", "communicate")):
         return False
-    if spec.declared and spec.effect in ("write", "communicate"):
-        return False
-    pairs = [name for name in _properties(spec.parameters, spec.parameters) if _is_paired(name)]
-    return _is_paired(keys[0]) and len(pairs) > 1
+    return _is_paired(keys[0]) and sum(map(_is_paired, _properties(spec.parameters, spec.parameters))) > 1
 
 
 def _is_paired(name: str) -> bool:
     """Whether a name is one side of a pair; a bare "to" and "from" are rather people."""
     said = words_of_name(name)
-    words = [word for word in said if word not in ("currency", "code")]
-    return bool(words) and stem(words[-1]) in _PAIRED and said not in (("to",), ("from",))
-
-
-def _is_bound(keys: Sequence[str], value: object) -> bool:
-    """Whether a number is a limit that a call with an effect sets; in a read it only cuts the list."""
-    return kind_of(value) == "number" and any(not _BOUNDS.isdisjoint(stems(words_of_name(key))) for key in keys)
+    named = [word for word in said if word not in ("currency", "code")]
+    return bool(named) and stem(named[-1]) in stems_of("names.paired") and said not in (("to",), ("from",))
 
 
 def is_id(name: str) -> bool:
     """Whether a field or parameter is called an id."""
-    words = words_of_name(name)
-    return bool(words) and stem(words[-1]) in _IDS
+    named = words_of_name(name)
+    return bool(named) and stem(named[-1]) in stems_of("names.id")
 
 
 def role_of_name(name: str) -> Role | None:
     """What a parameter's name says, the last word first; None if nothing. A name that ends in id is an object."""
     if is_id(name):
         return "object"
-    words = words_of_name(name)
-    for word in reversed(words):
-        for role in name_words.ROLE_WORDS:
-            if stem(word) in _BY_WORD[role]:
-                return role
-    return None
-
-
-def _by_names(keys: Sequence[str]) -> Role | None:
-    for key in keys:
-        if role := role_of_name(key):
-            return role
-    return None
-
-
-def name_of(path: Path) -> str:
-    """The last name on a path: an element of a list is called like its list."""
-    return next((part for part in reversed(path) if isinstance(part, str)), "")
+    said = (rows("roles").get(stem(word)) for word in reversed(words_of_name(name)))
+    return cast("Role | None", next((roles[0] for roles in said if roles), None))  # rows are roles
 
 
 def is_sensitive(role: Role, path: Path, spec: ToolSpec) -> bool:
@@ -189,9 +192,9 @@ def _properties(schema: Mapping[str, object], root: Mapping[str, object]) -> Map
     return found
 
 
-def _is_choice(schema: Mapping[str, object], root: Mapping[str, object]) -> bool:
+def _is_choice(path: Path, root: Mapping[str, object]) -> bool:
     """Whether the schema lets only listed values pass: an enumeration, a constant, a truth value."""
-    branches = [b for b in _branches(schema, root) if b.get("type") != "null"]
+    branches = [b for b in _branches(schema_at(path, root), root) if b.get("type") != "null"]
     return bool(branches) and all("enum" in b or "const" in b or b.get("type") == "boolean" for b in branches)
 
 
@@ -201,8 +204,15 @@ def _branches(schema: Mapping[str, object], root: Mapping[str, object]) -> list[
     open_ones = [(schema, 0)]
     while open_ones:
         here, depth = open_ones.pop()
-        here = _resolved(here, root)
-        parts = [part for key in ("anyOf", "oneOf", "allOf") for part in _list(here.get(key))]
+        for _ in range(_MOST_REFERENCES):
+            reference = here.get("$ref")
+            if not isinstance(reference, str) or not reference.startswith("#/"):
+                break
+            here = root
+            for part in reference[2:].split("/"):
+                here = _mapping(here.get(part))
+        listed = (here.get(key) for key in ("anyOf", "oneOf", "allOf"))
+        parts = [part for one in listed if isinstance(one, list | tuple) for part in cast("Sequence[object]", one)]
         if parts and depth < _MOST_REFERENCES:
             open_ones += [(_mapping(part), depth + 1) for part in parts]
         if not parts or here.keys() & {"properties", "enum", "items"}:
@@ -210,21 +220,52 @@ def _branches(schema: Mapping[str, object], root: Mapping[str, object]) -> list[
     return found
 
 
-def _resolved(schema: Mapping[str, object], root: Mapping[str, object]) -> Mapping[str, object]:
-    for _ in range(_MOST_REFERENCES):
-        reference = schema.get("$ref")
-        if not isinstance(reference, str) or not reference.startswith("#/"):
-            return schema
-        target: object = root
-        for part in reference[2:].split("/"):
-            target = _mapping(target).get(part)
-        schema = _mapping(target)
-    return schema
-
-
 def _mapping(value: object) -> Mapping[str, object]:
     return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}  # a JSON object has text keys
 
 
-def _list(value: object) -> Sequence[object]:
-    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()  # JSON
+_CURRENCY = late(r"[^\W\d_]+|[$€£¥₹]")
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """An amount, None where it cannot be read, and the currencies of which it may be; none where nobody says.
+
+    `times` is how often it may be meant: the quantity beside a price.
+    """
+
+    amount: Decimal | None
+    currencies: frozenset[str] = frozenset()
+    times: Decimal = Decimal(1)
+
+
+def sums_of(values: Iterable[tuple[str, Role, object]]) -> tuple[Sum, ...]:
+    """The sums of money among the named values of a call. A quantity, a count and a share are none."""
+    given = [(stems_of_name(name), role, str(value)) for name, role, value in values]
+    named = frozenset(one for said, _, text in given if "currency" in said for one in currencies_in(text) or {text})
+    amounts = [(said, text) for said, role, text in given if role == "amount"]
+    counts, prices = stems_of("names.quantity"), stems_of("names.price")
+    often = [_decimal(text) for said, text in amounts if not said.isdisjoint(counts)]
+    times = max((Decimal(1), *(one for one in often if one is not None)))
+    return tuple(
+        Sum(_decimal(text), currencies_in(text) or named, Decimal(1) if said.isdisjoint(prices) else times)
+        for said, text in amounts
+        if said.isdisjoint(counts)
+    )
+
+
+def currencies_in(text: str) -> frozenset[str]:
+    """The currencies, by their codes of ISO 4217, that a text names; the sign of one may stand for several."""
+    found: set[str] = set()
+    for word in _CURRENCY.findall(text):
+        is_code = word.upper() in word_set("names.currencies")
+        found.update((word.upper(),) if is_code else words(f"currency.{word.lower().removesuffix('s')}"))
+    return frozenset(found)
+
+
+def _decimal(text: str) -> Decimal | None:
+    try:
+        value = Decimal(number(text))
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() else None

@@ -1,24 +1,160 @@
-"""What a person's own rules say of a call: those that tighten, and those that always allow one thing.
+"""What limits calls beside their values: what words, a configuration or a model has forbidden, a person's rules, Cedar.
 
-Both ask the same of a value, and doubt goes the other way: a rule that tightens holds as soon as something in the value
-may be meant, one that allows only if all of it is. Source: spec/guard.md, sections 4.9 and 4.10.
+An allow never lifts a forbid, and no reading of a text lifts either. A person's rules tighten, or always allow one
+thing; both ask the same of a value, and doubt goes the other way: a rule that tightens holds as soon as something in
+the value may be meant, one that allows only if all of it is. Source: spec/guard.md, sections 4.9, 4.10 and 5.1.
+
+Cedar: the package `cedarpy` is loaded when there are policies (extra `cedar`). The request: principal `User::"NAME"`,
+action `Action::"EFFECT"` ("unknown" when nobody can tell), resource `Tool::"NAME"`; its context holds `server`,
+`arguments`, `origins` by the path of a value, and `counts`, the started calls of the run by effect and in `total`. No
+permit, a forbid, and whatever cannot be evaluated is a refusal; a forbid that is annotated with `@ask` is a question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
+from typing import Literal, cast
 
-from surefoot.core.gate.asked import Asked, Word, classes_of
-from surefoot.core.gate.forms import normal_text
-from surefoot.core.gate.roles import Path, leaves
-from surefoot.core.gate.values import hard_tokens, kind_of, norm_of
-from surefoot.core.pins import pin_of
-from surefoot.core.select.profile import matched
-from surefoot.types.guard import Evidence
-from surefoot.types.rules import Rule, StandingRule, Value, ValueTest
+from surefoot.core.gate.known import Known
+from surefoot.core.gate.origins import traced
+from surefoot.core.gate.record import Started
+from surefoot.core.gate.roles import Path, currencies_in, leaves, sums_of
+from surefoot.core.gate.sinks import Aimed
+from surefoot.core.text.globs import fits
+from surefoot.core.text.look import holds, normal_text
+from surefoot.core.text.pins import pin_of
+from surefoot.core.text.values import hard_tokens, kind_of, norm_of
+from surefoot.types.dataclass import dataclass
+from surefoot.types.errors import ConfigError, extra_needed
+from surefoot.types.guard import Condition, Evidence, SecurityConstraint
+from surefoot.types.rules import Rule, StandingRule, ValueTest
+from surefoot.types.tools import Effect, ToolSpec
 
-Leaf = tuple[Path, object, Evidence]
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call as the policies see it."""
+
+    known: Known
+    spec: ToolSpec
+    arguments: Mapping[str, object]
+    aim: Aimed
+    digest: str
+    started: Sequence[Started]
+
+    @property
+    def values(self) -> tuple[Evidence, ...]:
+        """Every value of the call for a person to read: each with the result that holds it, if any does."""
+        return tuple(traced(self.known, e) for e in self.aim.evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What one policy says against a call: its rule, how strict, what the model and the person read, what is meant.
+
+    A question that `is_firm` is one that a person has ordered to be asked: no standing rule answers it.
+    """
+
+    rule: str
+    verdict: Literal["ask", "deny"]
+    for_model: str
+    for_person: str
+    evidence: tuple[Evidence, ...] = ()
+    is_firm: bool = False
+
+
+Policy = Callable[[Asked], Sequence[Word]]
+"""Pure and small, named for what it forbids."""
+
+
+def limits(call: Asked) -> Sequence[Word]:
+    """The constraints that a call breaks, the strongest first."""
+    known = call.known
+    constraints = (*known.words.anchor.constraints.constraints, *known.config.constraints)
+    found: list[Word] = []
+    for constraint in sorted(constraints, key=lambda one: one.priority):
+        if _applies(constraint.condition, call.spec.name, call.aim.classes) and (broken := _broken(constraint, call)):
+            verdict, why = broken
+            found.append(Word("intent", verdict, f"refused: {why}", why, is_firm=True))
+    return found
+
+
+def _applies(condition: Condition, name: str, effects: frozenset[Effect | None]) -> bool:
+    if condition.effect is not None and condition.effect not in effects:
+        return False
+    if condition.tool_name is not None and condition.tool_name != name:
+        return False
+    return condition.tool_name_pattern is None or fits(condition.tool_name_pattern, name)
+
+
+def _broken(constraint: SecurityConstraint, call: Asked) -> tuple[Literal["ask", "deny"], str] | None:
+    """Whether the call breaks a constraint that applies to it: refused, or a question; and why."""
+    condition = constraint.condition
+    evidence, said = call.aim.evidence, constraint.violation_message or constraint.description
+    targets = [e for e in evidence if e.role in ("destination", "object")]
+    if condition.max_amount is not None and (passes := _passes(condition, condition.max_amount, call)):
+        return passes, said or f"more than {condition.max_amount:g} in this run"
+    if condition.max_count is not None and len(_counted(condition, call)) >= condition.max_count:
+        return "ask", said or f"more than {condition.max_count} such calls in this run"
+    allowed = condition.allowed_targets
+    if allowed and any(not _is_any(e, allowed) for e in targets):
+        return "ask", said or f"only {', '.join(allowed)} was allowed"
+    if constraint.constraint_type == "allow" or not _is_aimed_at(condition, targets):
+        return None
+    if condition.max_amount is not None or condition.max_count is not None or allowed:
+        return None  # it limits, and the limit is kept
+    return ("deny" if constraint.constraint_type == "forbid" else "ask"), said
+
+
+def _is_aimed_at(condition: Condition, targets: Sequence[Evidence]) -> bool:
+    """Whether the call has a target that the condition is about; one without targets is about every call."""
+    meant = (*condition.forbidden_targets, *((condition.target,) if condition.target else ()))
+    if condition.except_targets:
+        return not targets or any(not _is_any(e, condition.except_targets) for e in targets)
+    if condition.target_pattern is not None:
+        return any(fits(normal_text(condition.target_pattern), normal_text(e.value)) for e in targets)
+    return not meant or any(_is_any(e, meant) for e in targets)
+
+
+def _is_any(evidence: Evidence, names: Sequence[str]) -> bool:
+    """Whether a target is one of the names: the same value, or a text that holds the name in whole words."""
+    text, norm = normal_text(evidence.value), norm_of(evidence.value)
+    return any(norm == norm_of(name) or (evidence.kind == "text" and holds(text, normal_text(name))) for name in names)
+
+
+def _counted(condition: Condition, call: Asked) -> list[Started]:
+    """The started calls that a condition is about; one of which nobody knows any effect may have the limited one."""
+    limited = frozenset((condition.effect,))
+    return [
+        one
+        for one in call.started
+        if _applies(condition, one.name, one.effects | limited if None in one.effects else one.effects)
+    ]
+
+
+def _passes(condition: Condition, limit: float, call: Asked) -> Literal["ask", "deny"] | None:
+    """Whether the call takes the sum of the run over its limit; where that cannot be told, a person has to."""
+    # an element of a list is called like its list
+    names = (next((part for part in reversed(e.path.split("/")) if not part.isdigit()), "") for e in call.aim.evidence)
+    ours = sums_of((name, e.role, e.value) for name, e in zip(names, call.aim.evidence, strict=True))
+    if not ours:
+        return None
+    counted = [amount for one in _counted(condition, call) for amount in one.amounts]
+    meant = currencies_in(condition.currency or "")
+    alike = [one for one in (*counted, *ours) if not meant or not one.currencies or one.currencies & meant]
+    read = [(one.amount, one.times) for one in alike if one.amount is not None]
+    most = Decimal(str(limit))
+    if sum((amount for amount, _ in read), Decimal(0)) > most:
+        return "deny"
+    is_sure = len(read) == len(counted) + len(ours)
+    return None if is_sure and sum((amount * times for amount, times in read), Decimal(0)) <= most else "ask"
+
+
+_Leaf = tuple[Path, object, Evidence]
 
 
 def user_rules(call: Asked) -> Sequence[Word]:
@@ -64,58 +200,60 @@ def _answers(rule: StandingRule, call: Asked, words: Sequence[Word]) -> bool:
 
 
 def _meant(rule: Rule, call: Asked) -> tuple[Evidence, ...] | None:
-    """The values that a rule is about, () when it asks nothing of any; None when the rule does not hold."""
+    """The values that a rule is about, () when it asks nothing of any; None when the rule does not hold.
+
+    It counts the calls of the run that are of its tool and effect, with this one. An unknown effect may be any.
+    """
     when = rule.when
+
+    def is_of_tool(name: str) -> bool:
+        return when.tool is None or fits(when.tool, name)
+
     is_about = (
-        (when.tool is None or _fits(when.tool, call.spec.name))
-        and (when.effect is None or when.effect in classes_of(call.aim))
+        is_of_tool(call.spec.name)
+        and (when.effect is None or when.effect in call.aim.classes)
         and (when.server is None or when.server == call.spec.server)
         and (when.step_kind is None or when.step_kind == call.known.step_kind)
-        and (when.count_above is None or _count(rule, call) > when.count_above)
     )
-    if not is_about:
-        return None
-    if when.value is None:
-        return ()
+    if is_about and when.count_above is not None:
+        alike = (one for one in call.started if is_of_tool(one.name))
+        is_about = sum(when.effect is None or when.effect in one.effects for one in alike) >= when.count_above
+    if not is_about or when.value is None:
+        return () if is_about else None
     test = when.value
     found = tuple(leaf[2] for leaf in _leaves(call) if _is_about(test, leaf) and _holds(test, leaf, doubt=True))
     return found or None
 
 
-def _count(rule: Rule, call: Asked) -> int:
-    """The calls of the run that are of the rule's tool and effect, with this one. An unknown effect may be any."""
-    when = rule.when
-    return 1 + sum(
-        (when.tool is None or _fits(when.tool, one.name)) and (when.effect is None or when.effect in one.effects)
-        for one in call.started
-    )
-
-
-def _leaves(call: Asked) -> Sequence[Leaf]:
+def _leaves(call: Asked) -> Sequence[_Leaf]:
     given = leaves(call.arguments, call.spec)
     return [(path, value, e) for (path, value), e in zip(given, call.aim.evidence, strict=True)]
 
 
-def _is_about(test: ValueTest, leaf: Leaf) -> bool:
+def _is_about(test: ValueTest, leaf: _Leaf) -> bool:
     path, _, evidence = leaf
     return (test.arg is None or test.arg in path) and test.role in (None, evidence.role)
 
 
-def _holds(test: ValueTest, leaf: Leaf, *, doubt: bool) -> bool:
-    """Whether all that is asked holds of a value; where that cannot be told, `doubt`."""
+def _holds(test: ValueTest, leaf: _Leaf, *, doubt: bool) -> bool:
+    """Whether all that is asked holds of a value; where that cannot be told, `doubt`.
+
+    Of a text, its normal form counts, and the addresses, links and numbers in it.
+    """
     _, value, evidence = leaf
-    held = any if doubt else all
-    norms = _norms(value)
-    if (wanted := _wanted(test)) and not held(norm in wanted for norm in norms):
+    held, kind = any if doubt else all, kind_of(value)
+    norms = [norm_of(value, kind), *(token.norm for token in (hard_tokens(str(value)) if kind == "text" else ()))]
+    wanted = {norm_of(one) for one in (*test.in_, *(() if test.equals is None else (test.equals,)))}
+    if wanted and not held(norm in wanted for norm in norms):
         return False
     told = [norm.partition(":")[2].casefold() for norm in norms]
-    if test.matches is not None and not held(_fits(normal_text(test.matches), text) for text in told):
+    if test.matches is not None and not held(fits(normal_text(test.matches), text) for text in told):
         return False
-    if test.not_matches is not None and not held(not _fits(normal_text(test.not_matches), text) for text in told):
+    if test.not_matches is not None and not held(not fits(normal_text(test.not_matches), text) for text in told):
         return False
     if test.above is not None or test.below is not None:
-        amount = _amount(value)
-        if amount is None:
+        amount = Decimal(norms[0].removeprefix("number:")) if kind == "number" else Decimal("NaN")
+        if not amount.is_finite():
             return doubt
         is_above = test.above is None or amount > Decimal(str(test.above))
         if not is_above or (test.below is not None and amount >= Decimal(str(test.below))):
@@ -123,24 +261,95 @@ def _holds(test: ValueTest, leaf: Leaf, *, doubt: bool) -> bool:
     return not test.origin or evidence.origin in test.origin
 
 
-def _wanted(test: ValueTest) -> frozenset[str]:
-    values: Iterable[Value] = (*test.in_, *(() if test.equals is None else (test.equals,)))
-    return frozenset(norm_of(value) for value in values)
+_LARGEST = 2**63
+_DECIMALS = 4
+"""Digits behind the point that a decimal of Cedar has."""
 
 
-def _norms(value: object) -> tuple[str, ...]:
-    """A value in its normal form, and if it is a text, also the addresses, links and numbers in it."""
-    kind = kind_of(value)
-    inside = hard_tokens(str(value)) if kind == "text" else ()
-    return (norm_of(value, kind), *(token.norm for token in inside))
+def cedar(call: Asked) -> Sequence[Word]:
+    """What the Cedar policies of the configuration say against a call."""
+    if not call.known.config.cedar:
+        return ()
+    try:
+        firm, whole = _parse_cedar(call.known.config.cedar)
+        is_allowed, why = _ask_cedar(firm, call)
+        if not is_allowed:
+            return (Word("cedar", "deny", "refused by a policy", why),)
+        is_allowed, why = _ask_cedar(whole, call)
+    except Exception as error:  # noqa: BLE001  # what cannot be evaluated is refused
+        return (Word("cedar", "deny", "refused: a policy could not be evaluated", str(error)),)
+    return () if is_allowed else (Word("cedar", "ask", "a policy wants a person's word", why, is_firm=True),)
 
 
-def _amount(value: object) -> Decimal | None:
-    if kind_of(value) != "number":
-        return None
-    amount = Decimal(norm_of(value, "number").removeprefix("number:"))
-    return amount if amount.is_finite() else None
+def check_cedar(text: str) -> None:
+    """Raise `ConfigError` unless a text is Cedar policies that can be used here."""
+    try:
+        _parse_cedar(text)
+        if not text.strip():
+            raise ValueError("it holds no policy, so nothing would be permitted")  # noqa: TRY301  # told as the others are
+    except ImportError as error:
+        raise ConfigError("cedar", "…", f"Cedar policies need the package cedarpy; {extra_needed('cedar')}") from error
+    except ValueError as error:
+        raise ConfigError("cedar", "…", f"not valid Cedar: {error}") from error
 
 
-def _fits(pattern: str, text: str) -> bool:
-    return bool(matched((pattern,), (text,))[pattern])
+@lru_cache(maxsize=16)
+def _parse_cedar(text: str) -> tuple[str, str]:
+    """The policies without the forbids that only ask, and all of them."""
+    import cedarpy  # noqa: PLC0415  # of an extra
+
+    told = json.loads(cedarpy.policies_to_json_str(text))
+    policies = cast("dict[str, dict[str, object]]", told["staticPolicies"])
+    kept = {
+        name: policy
+        for name, policy in policies.items()
+        if policy["effect"] != "forbid" or "ask" not in cast("Mapping[str, object]", policy.get("annotations", {}))
+    }
+    return cedarpy.policies_from_json_str(json.dumps({**told, "staticPolicies": kept})), text
+
+
+def _ask_cedar(policies: str, call: Asked) -> tuple[bool, str]:
+    """Whether the policies allow the call, and which decided. Raises `ValueError` where one cannot be evaluated."""
+    import cedarpy  # noqa: PLC0415  # of an extra
+
+    counts = Counter(effect or "unknown" for one in call.started for effect in one.effects)
+    request = {
+        "principal": {"type": "User", "id": call.known.config.user},
+        "action": {"type": "Action", "id": call.aim.effect.effect or "unknown"},
+        "resource": {"type": "Tool", "id": call.spec.name},
+        "context": {
+            "server": call.spec.server,
+            "arguments": _cedar_value(call.arguments),
+            "origins": {e.path: e.origin for e in call.aim.evidence},
+            "counts": {**counts, "total": len(call.started)},
+        },
+    }
+    result = cedarpy.is_authorized(request, policies, [])  # pyright: ignore[reportUnknownMemberType]  # it takes any dict
+    if result.diagnostics.errors:
+        raise ValueError("; ".join(result.diagnostics.errors))
+    reasons = ", ".join(result.diagnostics.reasons)
+    return result.decision == cedarpy.Decision.Allow, f"policy {reasons}" if reasons else "no policy permits it"
+
+
+def _cedar_value(value: object) -> object:
+    """A JSON value as Cedar knows it: no null, a fraction as a decimal.
+
+    Raises `ValueError` for a number that Cedar has not, and for a key that Cedar would take for another kind of value.
+    """
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[str, object]", value)  # JSON: the keys are text
+        if entries.keys() & {"__extn", "__entity", "__expr"}:
+            raise ValueError("an argument has a key of Cedar's own")
+        return {key: _cedar_value(one) for key, one in entries.items() if one is not None}
+    if isinstance(value, list | tuple):
+        return [_cedar_value(one) for one in cast("Sequence[object]", value) if one is not None]
+    if isinstance(value, float):
+        exact = Decimal(str(value))
+        if not exact.is_finite() or round(exact, _DECIMALS) != exact:
+            raise ValueError("a number has more digits than Cedar has")
+        if exact != exact.to_integral_value():
+            return {"__extn": {"fn": "decimal", "arg": f"{exact:f}"}}
+        value = int(exact)
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        raise ValueError("a number is too large for Cedar")
+    return value

@@ -6,35 +6,32 @@ Source: spec/guard.md, sections 4.7 and 4.8.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from surefoot.core.gate import lexicon, name_words
 from surefoot.core.gate.effects import Guess, guess
-from surefoot.core.gate.forms import has_user_info, holds, is_chinese, normal_text
 from surefoot.core.gate.known import Known, Source
-from surefoot.core.gate.late import Late
-from surefoot.core.gate.origins import GOOD, Leaf, evidence_of, is_of_user, twin_of
-from surefoot.core.gate.roles import is_sensitive, leaves, name_of, role_of_name
-from surefoot.core.gate.stems import stem, stems, words_of_name
-from surefoot.core.gate.values import MOST_TOKENS, hard_tokens
+from surefoot.core.gate.origins import GOOD, evidence_of, twin_of
+from surefoot.core.gate.roles import Leaf, is_sensitive, leaves_of, role_of_name
+from surefoot.core.text.look import holds, is_chinese, normal_text
+from surefoot.core.text.values import MOST_TOKENS, hard_tokens, has_user_info
+from surefoot.core.text.words import late, stem, stems_of, stems_of_name
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.guard import Evidence
-from surefoot.types.tools import ToolSpec
+from surefoot.types.tools import Effect, ToolSpec
 
 LEAST_ENTITY = 4
 LEAST_WORD = 4
 SHARE_OF_WORDS = 0.5
 SHARE_OF_PRIVATE = 0.3
 LONGEST_TIME = 40
-_HALF_URL = Late(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:/|[/\\]{2})")
+_HALF_URL = late(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:/|[/\\]{2})")
 """What a client may still complete to a URL."""
-_DIGIT = Late(r"\d")
-_TIME = Late(lexicon.RELATIVE_DATES, re.IGNORECASE)
-_SELECTING, _ORDERING = stems(name_words.SELECTING_WORDS), stems(name_words.ORDERING_WORDS)
-_WORD = Late(r"[^\W\d_]{2,}")
+_DIGIT = late(r"\d")
+_TIME = late("{relative_dates}", re.IGNORECASE)
+_WORD = late(r"[^\W\d_]{2,}")
 _CJK_LETTERS = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_CJK = Late(rf"[{_CJK_LETTERS}]")
-_UNIT = Late(rf"[{_CJK_LETTERS}]|[^\W{_CJK_LETTERS}]+")
+_CJK = late(rf"[{_CJK_LETTERS}]")
+_UNIT = late(rf"[{_CJK_LETTERS}]|[^\W{_CJK_LETTERS}]+")
 """A letter of a script without spaces, or a word; marks and spaces between them do not count."""
 
 
@@ -58,6 +55,11 @@ class Aimed:
         """Whether the call may change something; an unknown effect may."""
         return self.effect.effect != "read"
 
+    @property
+    def classes(self) -> frozenset[Effect | None]:
+        """The effects that the call stands for."""
+        return self.effect.classes(to_somebody=any(e.role == "destination" for e in self.evidence))
+
 
 def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aimed:
     """The leaves of a call against their sinks."""
@@ -67,25 +69,24 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
     twins: list[Evidence] = []
     bad: list[Evidence] = []
     is_touching = False
-    for path, value in leaves(arguments, spec):
-        leaf = Leaf.of(path, value, spec)
+    for leaf in leaves_of(arguments, spec):
         evidence = evidence_of(known, spec, leaf)
         found.append(evidence)
         if twin := twin_of(known, leaf):
             twins.append(replace(evidence, nearest=twin, note="drawn like it, but other characters"))
-        elif leaf.kind == "url" and has_user_info(str(value)):
+        elif leaf.kind == "url" and has_user_info(str(leaf.value)):
             twins.append(replace(evidence, note="a name before the host makes it look like another's"))
         if effect.effect == "read":
             if known.config.fetch == "ask" and _leaves_the_house(known, spec, effect, leaf, evidence):
                 odd.append(evidence)
             continue
         is_touching = is_touching or _touches(known, leaf, evidence)
+        is_good = evidence.origin in GOOD
         if _acts_on(effect, leaf):
-            found_odd = () if evidence.origin in GOOD else (evidence,)
-            bad += found_odd
-            odd += found_odd
+            bad += () if is_good else (evidence,)
+            odd += () if is_good else (evidence,)
             continue
-        if evidence.origin not in GOOD and is_sensitive(leaf.role, path, spec):
+        if not is_good and is_sensitive(leaf.role, leaf.path, spec):
             bad.append(evidence)
         odd += _odd(known, spec, effect, leaf, evidence)
     return Aimed(effect, tuple(found), tuple(odd), tuple(twins), tuple(bad), is_touching)
@@ -102,8 +103,10 @@ def _acts_on(effect: Guess, leaf: Leaf) -> bool:
         return effect.effect == "delete" or not says_time
     if leaf.role != "selector":
         return False
-    words = stems(words_of_name(name_of(leaf.path)))
-    return words.isdisjoint(_ORDERING) if effect.effect == "delete" else not words.isdisjoint(_SELECTING)
+    words = stems_of_name(leaf.name)
+    if effect.effect == "delete":
+        return words.isdisjoint(stems_of("names.ordering"))
+    return not words.isdisjoint(stems_of("names.selecting"))
 
 
 def _leaves_the_house(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evidence) -> bool:
@@ -120,15 +123,14 @@ def _leaves_the_house(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, e
 
 def _odd(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ...]:
     """What of a leaf of a call with an effect a person has to look at."""
-    is_good = evidence.origin in GOOD
+    is_good, is_declared = evidence.origin in GOOD, evidence.origin == "declared"
     match leaf.role:
-        case "destination" | "object" if evidence.origin == "declared" and not _fits(known, leaf, evidence):
+        case "destination" | "object" if is_declared and not _fits(known, leaf, evidence):
             return (replace(evidence, note=f"{evidence.note}: another field of what you named"),)
-        case "destination":
-            is_price_table = effect.effect == "transact" and evidence.origin == "declared"
-            return () if is_good and not is_price_table else (evidence,)
+        case "destination":  # of a price table nothing is paid
+            return () if is_good and not (is_declared and effect.effect == "transact") else (evidence,)
         case "secret":
-            return () if is_good and evidence.origin != "declared" else (evidence,)
+            return () if is_good and not is_declared else (evidence,)
         case "object" | "amount":
             return () if is_good else (evidence,)
         case "time":
@@ -146,7 +148,7 @@ def _fits(known: Known, leaf: Leaf, evidence: Evidence) -> bool:
     By its name, by what such a name stands for, or because the value is an address; and no field that is called just
     like the parameter says something else. An element of a list and a key have no name of their own.
     """
-    field, name = evidence.note.rpartition(".")[2], next((p for p in reversed(leaf.path) if isinstance(p, str)), "")
+    field, name = evidence.note.rpartition(".")[2], leaf.name
     if field in ("", "*", "key", name):
         return True
     source = next((s for s in known.sources if s.call_id == evidence.source_id), None)
@@ -155,7 +157,7 @@ def _fits(known: Known, leaf: Leaf, evidence: Evidence) -> bool:
         return False
     if leaf.kind in ("email", "url", "account") or role_of_name(field) == leaf.role:
         return True
-    return not stems(words_of_name(field)).isdisjoint(stems(words_of_name(name)))
+    return not stems_of_name(field).isdisjoint(stems_of_name(name))
 
 
 def _odd_tokens(known: Known, spec: ToolSpec, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ...]:
@@ -165,20 +167,16 @@ def _odd_tokens(known: Known, spec: ToolSpec, leaf: Leaf, evidence: Evidence) ->
     tokens = hard_tokens(str(leaf.value), is_content=True)
     if len(tokens) >= MOST_TOKENS:  # what stands behind them was not looked at
         return (replace(evidence, note="it holds more addresses and numbers than can be looked at"),)
-    found: list[Evidence] = []
-    for token in tokens:
-        alone = evidence_of(known, spec, Leaf(leaf.path, token.text, "content", token.kind, token.norm))
-        if alone.origin not in GOOD and not holds(known.words.anchor.text, normal_text(token.text)):
-            found.append(replace(alone, path=evidence.path))
-    return tuple(found)
+    alone = (evidence_of(known, spec, Leaf(leaf.path, t.text, "content", t.kind, t.norm)) for t in tokens)
+    said = known.words.anchor.text
+    return tuple(e for e in alone if e.origin not in GOOD and not holds(said, normal_text(e.value)))
 
 
 def _private(known: Known, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ...]:
     """A text that quotes a confidential result which the words do not name."""
     for source in known.sources:
-        if source.spec is None or not source.spec.private or source.is_named:
-            continue
-        if quotes(str(leaf.value), source):
+        is_private = source.spec is not None and source.spec.private and not source.is_named
+        if is_private and quotes(str(leaf.value), source):
             note = f"it quotes what {source.name} gave, which is confidential"
             return (replace(evidence, source_id=source.call_id, note=note),)
     return ()
@@ -190,15 +188,14 @@ def quotes(text: str, source: Source) -> bool:
         return True
     plain = normal_text(text)
     split = _UNIT.findall if _CJK.search(plain) else str.split
-    ours = _trigrams(split(plain))
-    if not ours:
-        return False
-    said = " ".join([source.index.text, *(a.norm[5:] for r in source.index.records for a in r.atoms)])
-    return len(ours & _trigrams(split(said))) / len(ours) >= SHARE_OF_PRIVATE
 
+    def trigrams(text: str) -> set[tuple[str, ...]]:
+        words = split(text)
+        return set(zip(words, words[1:], words[2:], strict=False))
 
-def _trigrams(words: Sequence[str]) -> set[tuple[str, ...]]:
-    return set(zip(words, words[1:], words[2:], strict=False))
+    ours = trigrams(plain)
+    said = " ".join([source.index.text, *(a.norm[5:] for r in source.index.records for a in r.atoms)]) if ours else ""
+    return bool(ours) and len(ours & trigrams(said)) / len(ours) >= SHARE_OF_PRIVATE
 
 
 def _touches(known: Known, leaf: Leaf, evidence: Evidence) -> bool:
@@ -215,15 +212,3 @@ def _touches(known: Known, leaf: Leaf, evidence: Evidence) -> bool:
     words = [word for word in _WORD.findall(text) if len(word) >= LEAST_WORD]
     ours = sum(stem(word) in known.words.anchor.stems for word in words)
     return bool(words) and ours >= SHARE_OF_WORDS * len(words)
-
-
-def is_located(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> bool:
-    """Whether all arguments of a fetch are good, and one of them says where what the user named stands."""
-    is_there = False
-    for path, value in leaves(arguments, spec):
-        leaf = Leaf.of(path, value, spec)
-        if evidence_of(known, spec, leaf).origin not in GOOD:
-            return False
-        if leaf.role in ("object", "destination") and is_of_user(known, leaf):
-            is_there = is_there or leaf.norm in known.words.locators
-    return is_there

@@ -12,24 +12,31 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import cast
 
-from surefoot.core.gate.asked import Asked, Policy, Word, classes_of
-from surefoot.core.gate.cedar import cedar
-from surefoot.core.gate.conformance import conformance, perception
-from surefoot.core.gate.foreign import foreign, tool
+from surefoot.core.gate.effects import guess
 from surefoot.core.gate.known import Known
-from surefoot.core.gate.limits import Started, limits, moved_by
-from surefoot.core.gate.origins import traced
+from surefoot.core.gate.origins import GOOD, traced
+from surefoot.core.gate.record import Started, moved_by
 from surefoot.core.gate.roles import Path, schema_at
-from surefoot.core.gate.rules import standing_for, user_rules
-from surefoot.core.gate.sinks import aimed
-from surefoot.core.pins import pin_of
-from surefoot.core.text import json_text
+from surefoot.core.gate.rules import Asked, Policy, Word, cedar, limits, standing_for, user_rules
+from surefoot.core.gate.sinks import aimed, quotes
+from surefoot.core.text.json import json_text
+from surefoot.core.text.look import in_full
+from surefoot.core.text.pins import pin_of
 from surefoot.types.decisions import Allow, Ask, Decision, Deny
-from surefoot.types.guard import Evidence, Grounds
+from surefoot.types.guard import EFFECT_OF, Evidence, Grounds, GuardConfig
 from surefoot.types.tools import Effect, ToolSpec
 
 _LONGEST_KEPT = 2_000
 """Characters of a value that stand beside the verdict on a call of which nobody is asked."""
+
+_DOING: Mapping[Effect | None, str] = {
+    "read": "read anything",
+    "write": "change anything",
+    "communicate": "send anything to anybody",
+    "transact": "pay, book or order anything",
+    "delete": "delete anything",
+    None: "do this",
+}
 
 
 def digest_of(spec: ToolSpec, arguments: Mapping[str, object]) -> str:
@@ -64,57 +71,74 @@ def _canonical(value: object, path: Path, spec: ToolSpec) -> object:
             return value
 
 
+def tool(call: Asked) -> Sequence[Word]:
+    """A tool that looks like one of another server; of every call of it a person is asked, a read or not."""
+    why = call.known.doubted.get(call.spec.name)
+    if why is None:
+        return ()
+    said = "another tool has almost the same name; say which one is meant, or use a tool that cannot be mistaken"
+    return (Word("tool", "ask", said, why),)
+
+
+def conformance(call: Asked) -> Sequence[Word]:
+    """An effect that no step of the sketch has; one that a step rules out, and none has, is refused."""
+    sketch = call.known.words.anchor.sketch
+    if sketch is None or not call.aim.is_effectful:
+        return ()
+    allowed = {EFFECT_OF[each] for step in sketch.steps for each in step.allowed_capabilities}
+    if not call.aim.classes.isdisjoint(allowed):
+        return ()
+    ruled_out = {EFFECT_OF[each] for step in sketch.steps for each in step.forbidden_capabilities}
+    if call.aim.effect.effect in ruled_out:
+        told = "refused: the task as it was read rules this out; do what was asked"
+        return (Word("conformance", "deny", told, "the task as it was read rules this out"),)
+    told = "the task as it was read has no such step; finish what was asked, or ask the user"
+    return (Word("conformance", "ask", told, "no step of the task, as it was read, does this"),)
+
+
 def intent(call: Asked) -> Sequence[Word]:
     """An effect that the words do not ask for, or a limit that they set."""
-    effects = classes_of(call.aim)
-    found = [
-        Word("intent", broken.verdict, f"refused: {broken.why}", broken.why, is_firm=True)
-        for broken in limits(
-            (*call.known.words.anchor.constraints.constraints, *call.known.config.constraints),
-            call.spec.name,
-            effects,
-            call.aim.evidence,
-            call.started,
-        )
-    ]
-    if not is_asked_for(call):
-        effect = call.aim.effect.effect
-        found.append(
-            Word(
-                "intent",
-                "ask",
-                f"the user did not ask to {_DOING[effect]}; finish what was asked, or ask the user",
-                f"you did not ask to {_DOING[effect]}",
-            )
-        )
-    return found
+    found = limits(call)
+    if _is_asked_for(call):
+        return found
+    doing = _DOING[call.aim.effect.effect]
+    said = f"the user did not ask to {doing}; finish what was asked, or ask the user"
+    return (*found, Word("intent", "ask", said, f"you did not ask to {doing}"))
 
 
-def is_asked_for(call: Asked) -> bool:
+def _is_asked_for(call: Asked) -> bool:
     """Whether the words ask for what the call does. A read always is; of an unknown effect nobody can tell."""
-    if call.aim.effect.effect in ("read", None):
-        return True
-    return not classes_of(call.aim).isdisjoint(call.known.words.anchor.effects_asked)
+    asked = call.known.words.anchor.effects_asked
+    return call.aim.effect.effect in ("read", None) or not call.aim.classes.isdisjoint(asked)
 
 
 def provenance(call: Asked) -> Sequence[Word]:
     """A leaf that its sink does not take from where it comes."""
-    found = [
-        Word("provenance", "deny", "refused: a value only looks like the one that the user gave", twin.note, (twin,))
-        for twin in call.aim.twins
-    ]
+    said = "refused: a value only looks like the one that the user gave"
+    found = [Word("provenance", "deny", said, twin.note, (twin,)) for twin in call.aim.twins]
     if call.aim.odd:
         named = ", ".join(dict.fromkeys(e.path for e in call.aim.odd))
-        found.append(
-            Word(
-                "provenance",
-                "ask",
-                f"the value of {named} is not the user's own: look it up in what the user named, or ask the user",
-                "a value is not from your words",
-                call.aim.odd,
-            )
-        )
+        said = f"the value of {named} is not the user's own: look it up in what the user named, or ask the user"
+        found.append(Word("provenance", "ask", said, "a value is not from your words", call.aim.odd))
     return found
+
+
+def perception(call: Asked) -> Sequence[Word]:
+    """A value from a result in which a model should have looked for orders, and has not, or a text that quotes one."""
+    degraded = call.known.degraded
+    unread: list[Evidence] = []
+    for one in call.aim.evidence if degraded else ():
+        if one.source_id in degraded:
+            unread.append(one)
+        elif one.role == "content" and one.origin not in GOOD:
+            sources = (source for source in reversed(call.known.sources) if source.call_id in degraded)
+            if source := next((source for source in sources if quotes(one.value, source)), None):
+                note = f"it quotes what {source.name} gave, which was not checked"
+                unread.append(replace(one, source_id=source.call_id, note=note))
+    if not unread:
+        return ()
+    told = "a value comes from a result that could not be checked; look it up elsewhere, or ask the user"
+    return (Word("perception", "ask", told, "a value is from a result that could not be checked", tuple(unread)),)
 
 
 def touch(call: Asked) -> Sequence[Word]:
@@ -125,18 +149,38 @@ def touch(call: Asked) -> Sequence[Word]:
     return (Word("touch", "ask", said, "nothing of this call is in your words"),)
 
 
+def foreign(call: Asked) -> Sequence[Word]:
+    """A call of a foreign tool that nobody has declared and that may change something, until one was approved.
+
+    Its values may all be the user's own: what the server does with them is known by nobody here. A person's yes to a
+    call accepts that very tool, by its pin, for the run; a yes to delete something accepts nothing.
+    """
+    spec = call.spec
+    if not spec.is_foreign or spec.declared or not call.aim.is_effectful or pin_of(spec) in call.known.accepted:
+        return ()
+    said = "nobody has declared what this foreign tool does; use a tool of the house, or ask the user"
+    where = f"server {in_full(spec.server)}" if spec.server else "a foreign server"
+    return (Word("foreign", "ask", said, f"nobody has declared what the tool {in_full(spec.name)} of {where} does"),)
+
+
+def accepted_by(config: GuardConfig, spec: ToolSpec) -> str:
+    """The pin of the foreign tool that a person accepts with a yes to a call of it; "" where there is none."""
+    is_accepted = spec.is_foreign and not spec.declared and guess(spec, config.guess).effect != "delete"
+    return pin_of(spec) if is_accepted else ""
+
+
 def repetition(call: Asked) -> Sequence[Word]:
     """The very same call once more, where that is not the same as once: no other effect has come in between."""
     if call.spec.may_repeat or not call.aim.is_effectful:
         return ()
     if any(one.is_open and one.digest == call.digest for one in call.started):
         return (Word("repetition", "deny", "refused: the same call is not settled yet", "the same call is open"),)
-    ended = [one for one in call.started if one.ended and one.effects - {"read"}]
-    last = max((one.ended for one in ended), default=0)
+    last = max((one.ended for one in call.started if one.ended and one.effects - {"read"}), default=0)
     since = [one for one in call.started if not one.ended or one.ended == last]
     if any(one.digest == call.digest for one in since):
-        return (Word("repetition", "ask", "this very call was made already", "this very call was made already"),)
-    moved = moved_by(call.spec, call.arguments) if "transact" in classes_of(call.aim) else frozenset[object]()
+        said = "this very call was made already"
+        return (Word("repetition", "ask", said, said),)
+    moved = moved_by(call.spec, call.arguments) if "transact" in call.aim.classes else frozenset[object]()
     if moved and any(one.name == call.spec.name and one.moved == moved for one in since):
         said = "as much was already paid to the same place, or booked there"
         return (Word("repetition", "ask", said, said),)
@@ -164,7 +208,7 @@ def asked_about(
     return Asked(known, spec, arguments, aimed(known, spec, arguments), digest_of(spec, arguments), started)
 
 
-def judged(
+def verdict_on(
     known: Known,
     spec: ToolSpec,
     arguments: Mapping[str, object],
@@ -177,83 +221,61 @@ def judged(
     """
     try:
         call = asked_about(known, spec, arguments, started)
-        words = [word for policy in policies for word in policy(call)]
-        decision, rule, grounds = _verdict(call, words)
-        if isinstance(decision, Allow):
-            return decision, rule, grounds
-        return decision, rule, replace(grounds, evidence=tuple(traced(known, e) for e in grounds.evidence))
+        decision, rule, grounds = _strictest(call, [word for policy in policies for word in policy(call)])
+        if not isinstance(decision, Allow):
+            grounds = replace(grounds, evidence=tuple(traced(known, e) for e in grounds.evidence))
     except Exception as error:  # noqa: BLE001  # a check that fails fails closed
         return Deny("refused: the call could not be checked"), "policy_error", Grounds(reason_person=repr(error))
+    return decision, rule, grounds
 
 
-def _verdict(call: Asked, words: Sequence[Word]) -> tuple[Decision, str, Grounds]:
+def _strictest(call: Asked, words: Sequence[Word]) -> tuple[Decision, str, Grounds]:
     rules = list(dict.fromkeys(word.rule for word in words))
     evidence = tuple(e for word in words for e in word.evidence)
+
+    def grounds(rule: str, reason: str) -> Grounds:
+        return Grounds(tuple(r for r in rules if r != rule), call.digest, "", reason, evidence)
+
     for word in words:
         if word.verdict == "deny":
-            grounds = Grounds(tuple(r for r in rules if r != word.rule), call.digest, "", word.for_person, evidence)
-            return Deny(word.for_model), word.rule, grounds
+            return Deny(word.for_model), word.rule, grounds(word.rule, word.for_person)
     is_adopted = "adoption" in call.known.words.anchor.cues and call.known.has_read_what_is_named
     fault = _fault(call)
     if fault is not None and not is_adopted:
-        grounds = Grounds(tuple(rules), call.digest, "", fault.for_person, evidence or fault.evidence)
-        return Deny(fault.for_model), fault.rule, grounds
-    if not words:
-        return Allow(), "", Grounds((), call.digest, "", "", tuple(_brief(e) for e in call.aim.evidence))
+        evidence = evidence or fault.evidence
+        return Deny(fault.for_model), fault.rule, grounds("", fault.for_person)
+    if not words:  # nobody is asked, so the call holds all that there is of its values
+        brief = tuple(
+            e if len(e.value) <= _LONGEST_KEPT else replace(e, value=e.value[:_LONGEST_KEPT]) for e in call.aim.evidence
+        )
+        return Allow(), "", Grounds(digest=call.digest, evidence=brief)
     if fault is None and (standing := standing_for(call, words)):
-        said = f"{standing.by} always allows this: {standing.id}"
-        return Allow(), "standing", Grounds(tuple(rules), call.digest, "", said, evidence)
+        return Allow(), "standing", grounds("", f"{standing.by} always allows this: {standing.id}")
     if call.known.config.strict:
-        grounds = Grounds(tuple(rules[1:]), call.digest, "", words[0].for_person, evidence)
-        return Deny(f"refused, and nobody is there to ask: {words[0].for_model}"), rules[0], grounds
+        refusal = Deny(f"refused, and nobody is there to ask: {words[0].for_model}")
+        return refusal, rules[0], grounds(rules[0], words[0].for_person)
     first = "adoption" if fault is not None else rules[0]
-    grounds = Grounds(tuple(r for r in rules if r != first), call.digest, "", "", evidence)
-    return Ask("; ".join(dict.fromkeys(word.for_person for word in words))), first, grounds
-
-
-def _brief(evidence: Evidence) -> Evidence:
-    """A value that nobody is asked about, as the journal keeps it: the call holds all of it."""
-    return evidence if len(evidence.value) <= _LONGEST_KEPT else replace(evidence, value=evidence.value[:_LONGEST_KEPT])
+    return Ask("; ".join(dict.fromkeys(word.for_person for word in words))), first, grounds(first, "")
 
 
 def _fault(call: Asked) -> Word | None:
     """What forbids a call although each sign alone would only ask (section 4.8)."""
-    if call.aim.bad and not is_asked_for(call) and call.known.config.two_faults == "deny":
-        return Word(
-            "two_faults",
-            "deny",
-            "refused: the user did not ask for this, and its values are not the user's; do what was asked",
-            "an effect that you did not ask for, with values that are not yours",
-            call.aim.bad,
-        )
-    places = tuple(e for e in call.aim.evidence if e.role == "destination" and _is_loose(e))
+    if call.aim.bad and not _is_asked_for(call) and call.known.config.two_faults == "deny":
+        said = "refused: the user did not ask for this, and its values are not the user's; do what was asked"
+        why = "an effect that you did not ask for, with values that are not yours"
+        return Word("two_faults", "deny", said, why, call.aim.bad)
+    places = tuple(  # where it goes stands only in running text, or nowhere
+        e
+        for e in call.aim.evidence
+        if e.role == "destination" and (e.origin == "invented" or (e.origin == "untrusted" and e.form == "prose"))
+    )
     if not call.aim.is_effectful or not places:
         return None
-    is_untouched = not call.aim.is_touching
-    if is_untouched and call.known.words.anchor.cues.isdisjoint(("delegation", "adoption", "set")):
-        return Word(
-            "untouched",
-            "deny",
-            "refused: nothing of this call is in what the user said; do what was asked",
-            "nothing of this call is in your words, and where it goes to stands in no field",
-            places,
-        )
+    if not call.aim.is_touching and call.known.words.anchor.cues.isdisjoint(("delegation", "adoption", "set")):
+        said = "refused: nothing of this call is in what the user said; do what was asked"
+        why = "nothing of this call is in your words, and where it goes to stands in no field"
+        return Word("untouched", "deny", said, why, places)
     if call.known.config.strict:
         said = "refused: look up where this has to go in what the user named; it must stand there as a field"
         return Word("strict", "deny", said, "nobody is there to say where this may go", places)
     return None
-
-
-def _is_loose(evidence: Evidence) -> bool:
-    """Whether a value stands only in running text, or nowhere."""
-    return evidence.origin == "invented" or (evidence.origin == "untrusted" and evidence.form == "prose")
-
-
-_DOING: Mapping[Effect | None, str] = {
-    "read": "read anything",
-    "write": "change anything",
-    "communicate": "send anything to anybody",
-    "transact": "pay, book or order anything",
-    "delete": "delete anything",
-    None: "do this",
-}

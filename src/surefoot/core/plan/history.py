@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import get_args
 
-from surefoot.core.gate.perception import Frame, key_of, nonce_of
+from surefoot.core.parse.frames import Frame, key_of, nonce_of
 from surefoot.core.plan.forms import object_of
 from surefoot.core.plan.limits import turns_so_far
 from surefoot.core.plan.words import guidance_text, named, strategy_words

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from surefoot.core.gate.judge import is_paused
+from surefoot.core.judge import is_paused
 from surefoot.core.owners import give_up
 from surefoot.core.plan.accept import is_unsigned
 from surefoot.core.plan.attempt import start_of

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never, cast, get_args
 
+from surefoot.core.parse.frames import attribute, plain
 from surefoot.core.plan.choose import listed_names, previous_tools
 from surefoot.core.plan.edits import superseded_by
 from surefoot.core.plan.history import clipped, current_round, fields_of, framed, history, title_of
@@ -19,7 +20,6 @@ from surefoot.core.plans import BLOCKED, Planning
 from surefoot.core.state import State, subset
 from surefoot.core.step_schema import required_only
 from surefoot.core.text import json_text
-from surefoot.core.told import attribute, plain
 from surefoot.types.dataclass import dataclass
 from surefoot.types.events import Task
 from surefoot.types.plan import PlanStep, StepExecutionResult

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from surefoot.core.context import Show
-from surefoot.core.gate.judge import answer_of_finish
+from surefoot.core.judge import answer_of_finish
+from surefoot.core.parse.frames import attribute, plain
 from surefoot.core.parse.schema import properties_of
 from surefoot.core.privilege import handle, value_for_planner
 from surefoot.core.roles import ACTOR, THINKER
 from surefoot.core.state import Call, Rendered, State, Turn
 from surefoot.core.text import json_text
-from surefoot.core.told import attribute, folded_text, frame_of, framed, plain, shown
+from surefoot.core.told import folded_text, frame_of, framed, shown
 from surefoot.core.turns import LONGEST_REMINDER, turn_messages
 from surefoot.core.view import form_of
 from surefoot.types.messages import ModelMessage

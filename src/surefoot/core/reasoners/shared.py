@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import islice
 
 from surefoot.core.budget import limit_for, reached_limit, spent_limit
-from surefoot.core.gate.judge import answer_of_finish
+from surefoot.core.judge import answer_of_finish
 from surefoot.core.reasoners.words import AMONG_WORDS
 from surefoot.core.roles import ROLES, SOLO
 from surefoot.core.state import State, Turn

@@ -8,7 +8,6 @@ Standard 39, section 5.1.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from hashlib import sha256
 from itertools import groupby
 
 from surefoot.core.text import json_text, shortened
+from surefoot.core.text.globs import matched
 from surefoot.types.errors import ConfigError
 from surefoot.types.profile import Dropped, ProfileReport, ProfileStage, ToolProfile
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -152,24 +152,6 @@ def canonical(text: str) -> str:
             if is_mark and sum(1 for _ in run) > _MOST_MARKS_IN_A_ROW:
                 return "\0"
     return unicodedata.normalize("NFC", text)
-
-
-def matched(patterns: Iterable[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
-    """For each pattern the names that it matches: `*` is any run of characters, `?` exactly one, all else is itself.
-
-    Not `fnmatch`, which knows classes and goes by the case rules of the system. The pattern "" matches none. Names and
-    patterns are compared by code points: bring both into the same form of Unicode first. Costs about O(name) each where
-    a pattern has no `?`, at most O(name × pattern): no piece between two stars is tried at a second place, since the
-    first place where it fits leaves the most room for what follows.
-    """
-    known = tuple(dict.fromkeys(names))
-    found: dict[str, frozenset[str]] = {}
-    for pattern in patterns:
-        first, *inner = ("".join("." if sign == "?" else re.escape(sign) for sign in p) for p in pattern.split("*"))
-        between = "".join(f"(?>.*?{piece})" for piece in inner[:-1] if piece)
-        expression = re.compile(f"{first}{between}{f'.*{inner[-1]}' if inner else ''}", re.DOTALL)
-        found[pattern] = frozenset(name for name in known if pattern and expression.fullmatch(name))
-    return found
 
 
 def digest_of_tool(tool: ToolSpec) -> str:

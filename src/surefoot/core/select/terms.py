@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from surefoot.core.data import table
+from surefoot.core.text.data import table
 
 MOST_CLAUSES = 12
 _FEWEST_WORDS = 2

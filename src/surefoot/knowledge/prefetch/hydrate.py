@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
+from surefoot.core.parse.frames import plain
 from surefoot.core.text import clean, shortened
-from surefoot.core.told import plain
 from surefoot.knowledge.frame import framed, mark_for
 from surefoot.knowledge.prefetch.extract import Extraction
 from surefoot.knowledge.prefetch.resolvers import Lookups, planned, refusal

@@ -20,8 +20,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from surefoot.core.pager import READ_RESULT
-from surefoot.core.pins import pin_of
 from surefoot.core.text import shortened
+from surefoot.core.text.pins import pin_of
 from surefoot.tools.mcp.config import Declared, McpServer
 from surefoot.types.plan import RESERVED
 from surefoot.types.tools import ToolSpec

@@ -1,0 +1,334 @@
+"""The user's words, read before any other text: what they ask for, what they name, what they forbid.
+
+By the rules, without a model and a planner, the same words give the same anchor, in time linear in their length. What a
+model reads in them limits, and hardly ever opens: forbids, limits and questions are added; an effect that the rules
+missed counts as asked for only with words of the user's that the model quotes, outside of what they negate; a target
+must stand in the words. What does not is dropped and counted. Source: spec/guard.md, sections 3.2, 4.6 and 5.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import cast
+
+from surefoot.core.gate.effects import CHINESE_ACTIONS, effects_in
+from surefoot.core.gate.forbids import Named, Rules, Span, read_rules
+from surefoot.core.gate.record import BY_MODEL, TARGETS
+from surefoot.core.text.dates import dates_of
+from surefoot.core.text.look import holds, normal_text, without_format
+from surefoot.core.text.values import hard_tokens, numbers_of
+from surefoot.core.text.words import late, rows, stem, stems, stems_of, word_set
+from surefoot.types.guard import (
+    AbstractSketch,
+    AbstractStep,
+    Capability,
+    Condition,
+    ConstraintSet,
+    ConstraintType,
+    Cue,
+    Entity,
+    EntityKind,
+    IntentAnchor,
+    SecurityConstraint,
+)
+from surefoot.types.tools import Effect
+
+LEAST_QUOTED = 3
+"""Characters of the user's that a quote of a model holds at least."""
+
+RESPOND = AbstractStep("answer", "RESPOND", allowed_capabilities=("REASONING",))
+"""The step in which every sketch ends."""
+
+LEAST_NAME = 3
+MOST_NAME_WORDS = 8
+LONGEST_QUOTE = 80
+MASK = "\ufffc"
+"""Stands for each character of what was masked: no letter, no space, no mark of a sentence."""
+
+_WORD = late(r"[^\W\d_]{2,}")
+_MESSAGE_TO = late("{message_to}", re.IGNORECASE)
+_TO_PLACE = late("{to_place}", re.IGNORECASE)
+_AFTER_ADDRESS = late("{after_address}", re.IGNORECASE)
+
+_SENTENCE = late(r"[^.!?;\n。！？；]+(?:[.](?!\s|\Z)[^.!?;\n。！？；]*)*")
+_ADOPTION = tuple(late(f"{{adoption_{part}}}", re.IGNORECASE) for part in ("verb", "noun", "place"))
+_NO_ADOPTION = late("{no_adoption}|{negations}|{cjk_negations}", re.IGNORECASE)
+_CUES: Mapping[Cue, re.Pattern[str]] = {
+    "delegation": late("{delegation}", re.IGNORECASE),
+    "set": late(r"\b(?:{set_words|})\b|{cjk_set|}", re.IGNORECASE),
+    "relative_date": late("{relative_dates}", re.IGNORECASE),
+}
+
+_QUOTES = tuple(
+    late(pattern)
+    for pattern in (
+        rf"(?<![A-Za-z0-9])\"(?=\S)([^\"]{{2,{LONGEST_QUOTE}}})(?<=\S)\"(?![A-Za-z0-9])",
+        rf"(?<![A-Za-z0-9])'(?=\S)((?:[^'\n]|(?<=[A-Za-z])'(?=[A-Za-z])){{2,{LONGEST_QUOTE}}})(?<=\S)'(?![A-Za-z0-9])",
+        rf"`([^`\n]{{2,{LONGEST_QUOTE}}})`",
+        *(rf"{a}([^{a}{b}]{{2,{LONGEST_QUOTE}}}){b}" for a, b in ("“”", "‘’", "「」", "『』", "《》", "«»", "【】")),
+    )
+)
+_PATH = late(r"[\w~./\\-]+")
+_FILE = late(r"(.*[^./\\]\.(?:{file_types|}))(?![A-Za-z0-9])", re.IGNORECASE)
+_ID_VALUE = r"[\"'“「#]{0,2}([A-Za-z]{0,6}[-_]?\d[A-Za-z0-9_-]{0,40})"
+_ID = late(
+    rf"(?:(?<![A-Za-z0-9])(?:ids?|no\.|nr\.?|num\.?|numbers?)|编号|号码|序号)\s{{0,3}}(?:(?:is|of|=|:|为|是)\s{{0,3}})?{_ID_VALUE}",
+    re.IGNORECASE | re.ASCII,
+)
+_NUMBER_SIGN = late(r"(?<![\w&#])#(\d[A-Za-z0-9_-]{0,40})", re.ASCII)
+_MORE_IDS = late(rf"[\"'”」]?\s{{0,3}}(?:,|、|\band\b|\bor\b|和)\s{{0,3}}{_ID_VALUE}", re.ASCII)
+_LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff"
+_NAME_WORD = late(rf"[{_LETTERS}][{_LETTERS}\d_'’&-]*")
+_TAILS = "'’&-_"
+_HEADS = frozenset(".!?:;\n。！？；：\"'“‘「『《«【`(（*•-–—>")
+_CHINESE_VERBS = late(
+    f"(?:{'|'.join(f'{{cjk_actions.{effect}|}}' for effect in CHINESE_ACTIONS)}|把|将|在|从|给|请|文件)+"
+)
+_KINDS: tuple[EntityKind, ...] = ("email", "url", "account", "phone", "key", "id", "quoted", "file", "name")
+_NO_EXTRA: Mapping[str, tuple[str, ...]] = {}
+
+
+def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> IntentAnchor:
+    """The anchor that the words alone give. `extra` adds words to effects; other keys of it mean nothing.
+
+    Entities come in the order of the words, each once; texts are NFKC, without format characters. Where the words
+    forbid something, that clause asks for nothing and proves no value: it is missing in `text`, `stems`, `numbers` and
+    `dates`, and the parts around it are joined by a line break, so that no span crosses it.
+    """
+    plain, things, bare, ruled = _parsed(text)
+    hidden = [t for t in things if t.entity.kind not in ("name", "id")]
+    people = [t for t in hidden if t.entity.kind in ("email", "phone")]
+    places = [t for t in hidden if t.entity.kind not in ("email", "phone", "quoted")]
+    said = _masked(_masked(plain, people), [*places, *(m.span() for m in _TO_PLACE.finditer(bare))], "|")
+    asked: set[Effect] = {
+        "read",
+        *effects_in(_masked(said, ruled.negated, " "), extra),
+    }  # what is written to a place is no message
+    if _asks_to_write_to(_masked(bare, ruled.negated, "|"), things):
+        asked.add("communicate")
+    kept: list[str] = []
+    at = 0
+    for start, end in (*ruled.cut, (len(plain), 0)):
+        kept.append(plain[at:start])
+        at = max(at, end)
+    before = ((thing, bisect_right(ruled.cut, thing.start, key=lambda span: span[0]) - 1) for thing in things)
+    entities = [thing.entity for thing, at in before if at < 0 or thing.start >= ruled.cut[at][1]]
+    return IntentAnchor(
+        words_sha256=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        effects_asked=frozenset(asked),
+        entities=tuple({(one.kind, one.norm): one for one in reversed(entities)}.values())[::-1],
+        cues=_cues(_masked(bare, ruled.negated, " ")),
+        dates=tuple(dict.fromkeys(day for part in kept for day in dates_of(part))),
+        numbers=frozenset(number for part in kept for number in numbers_of(part)),
+        stems=stems(word for part in kept for word in _WORD.findall(part.casefold())),
+        text="\n".join(part for part in map(normal_text, kept) if part),
+        constraints=ConstraintSet(ruled.constraints),
+    )
+
+
+def unnegated(text: str) -> str:
+    """The words in normal form without what they negate: what is left may ask for something."""
+    plain, _, _, ruled = _parsed(text)
+    return normal_text(_masked(plain, ruled.negated, "|"))
+
+
+def with_constraints(anchor: IntentAnchor, words: str, reply: Mapping[str, object]) -> tuple[IntentAnchor, int]:
+    """The anchor with the constraints of a reply that fits its schema, and how many of them do not stand in the words.
+
+    Each comes once, also where the model has read earlier words before.
+    """
+    said, whole = unnegated(words), normal_text(words)
+    effects = set(anchor.effects_asked)
+    known = anchor.constraints.constraints
+    number = sum(one.constraint_id.startswith(BY_MODEL) for one in known)
+    before = {(one.constraint_type, one.condition) for one in known if one.constraint_id.startswith(BY_MODEL)}
+    new: list[SecurityConstraint] = []
+    dropped = 0
+    for at, one in enumerate(cast("list[Mapping[str, object]]", reply["constraints"]), 1):  # as the schema has it
+        kind = cast("ConstraintType", one["constraint_type"])
+        condition = _condition(cast("Mapping[str, object]", one["condition"]))
+        quote = normal_text(str(one["quote"]))
+        targets = (*condition.allowed_targets, *condition.forbidden_targets, *condition.except_targets)
+        stands = all(target.strip() and holds(whole, normal_text(target)) for target in targets)
+        # what is always asked for is not forbidden as a whole
+        says_something = replace(condition, effect=None) != Condition() or condition.effect not in (None, "read")
+        is_quoted = len(quote) >= LEAST_QUOTED and holds(said, quote)
+        is_open = condition.effect is None or bool(condition.forbidden_targets) or not is_quoted
+        if not stands or not says_something or (kind == "allow" and is_open):
+            dropped += 1
+            continue
+        if kind == "allow" and condition.effect is not None:
+            effects.add(condition.effect)
+        if (kind, condition) not in before:
+            told = str(one.get("description") or one["quote"])[:200]
+            name = f"{BY_MODEL}{number + len(new) + 1 if before else at}"
+            new.append(SecurityConstraint(name, kind, f"as a model reads the words: {told}", condition))
+    joined = ConstraintSet((*known, *new), anchor.constraints.global_rules, "merged")
+    made = replace(anchor, effects_asked=frozenset(effects), constraints=joined, made_by="rules and model")
+    return made, dropped
+
+
+def _condition(given: Mapping[str, object]) -> Condition:
+    allowed, forbidden, excepted = (tuple(cast("list[str]", given.get(name) or ())) for name in TARGETS)
+    return Condition(
+        cast("Effect | None", given.get("effect")),
+        allowed_targets=allowed,
+        forbidden_targets=forbidden,
+        except_targets=excepted,
+        max_amount=cast("float | None", given.get("max_amount")),
+        max_count=cast("int | None", given.get("max_count")),
+    )
+
+
+def with_sketch(anchor: IntentAnchor, reply: Mapping[str, object]) -> IntentAnchor:
+    """The anchor with the sketch of a reply that fits its schema; without a step there is none."""
+    given = cast("list[Mapping[str, object]]", reply["steps"])  # as the schema has it
+    if not given:
+        return anchor
+
+    def capabilities(step: Mapping[str, object], name: str) -> tuple[Capability, ...]:
+        return tuple(dict.fromkeys(cast("list[Capability]", step.get(name) or ())))
+
+    steps = tuple(
+        AbstractStep(
+            f"s{number}",
+            str(one["step_type"])[:80],
+            str(one.get("description") or "")[:200],
+            capabilities(one, "allowed_capabilities"),
+            capabilities(one, "forbidden_capabilities"),
+        )
+        for number, one in enumerate(given, 1)
+    )
+    return replace(anchor, sketch=AbstractSketch((*steps, RESPOND)), made_by="rules and model")
+
+
+def _parsed(text: str) -> tuple[str, tuple[Named, ...], str, Rules]:
+    """The text as NFKC without format characters, what it names, the text with that masked, and its rules."""
+    plain = without_format(text)
+    things = _things(plain)
+    bare = _masked(plain, [t for t in things if t.entity.kind not in ("name", "id")])
+    return plain, things, bare, read_rules(bare, things, plain)
+
+
+def _asks_to_write_to(text: str, things: Sequence[Named]) -> bool:
+    """Whether a message to an address is asked for: "write (a line) to ann@x.org", and nothing between or joined to it.
+
+    What is written down for or about an address is no message to it; whatever else it may be is a question.
+    """
+    ends: dict[int, set[int]] = {}
+    for thing in things:
+        ends.setdefault(thing.start, set()).add(thing.end)
+    addresses = {thing.start: thing.end for thing in things if thing.entity.kind == "email"}
+    return any(
+        ends.get(at) == {addresses.get(at)} and _AFTER_ADDRESS.match(text, addresses[at]) is not None
+        for at in (m.end() for m in _MESSAGE_TO.finditer(text))
+    )
+
+
+def _cues(text: str) -> frozenset[Cue]:
+    """The turns of phrase that choose between asking and refusing (section 5.3).
+
+    Values, quotes and files are masked in `text`, negated clauses are blank. Adoption is a sentence that orders to do
+    what stands elsewhere, and says where.
+    """
+    found: set[Cue] = {cue for cue, pattern in _CUES.items() if pattern.search(text)}
+    for m in _SENTENCE.finditer(text):
+        if not _NO_ADOPTION.search(m[0]) and all(part.search(m[0]) for part in _ADOPTION):
+            found.add("adoption")
+            break
+    return frozenset(found)
+
+
+def _masked(text: str, spans: Iterable[Named | Span], sign: str = MASK) -> str:
+    """The text with the spans overwritten; every other character keeps its place."""
+    pieces: list[str] = []
+    at = 0
+    for start, end in sorted((s.start, s.end) if isinstance(s, Named) else s for s in spans):
+        if end > at:
+            begin = max(start, at)
+            pieces += (text[at:begin], sign * (end - begin))
+            at = end
+    return "".join((*pieces, text[at:]))
+
+
+def _things(text: str) -> tuple[Named, ...]:
+    """What a text names, in the order in which it stands there; a quoted span may hold others."""
+    hard = [_named(t.text, t.kind, t.start, t.norm) for t in hard_tokens(text)]
+    found = [*hard, *_files(_masked(text, hard))]
+    rest = _masked(text, found)
+    labelled = list(_labelled(rest))
+    quotes = (_named(m[1], "quoted", m.start(1)) for pattern in _QUOTES for m in pattern.finditer(text))
+    found += [*labelled, *_names(_masked(rest, labelled)), *quotes]
+    return tuple(sorted(found, key=lambda one: (one.start, -one.end)))
+
+
+def _named(text: str, kind: str, start: int, norm: str = "") -> Named:
+    known: EntityKind = kind if kind in _KINDS else "key"  # a hard token is of no other kind
+    return Named(Entity(text, known, norm or normal_text(text)), start, start + len(text))
+
+
+def _files(text: str) -> Iterator[Named]:
+    for run in _PATH.finditer(text):
+        if m := _FILE.match(run[0]):
+            yield _named(m[1], "file", run.start())
+            glued = _CHINESE_VERBS.match(m[1])  # no space says where a Chinese verb ends and the name begins
+            if glued is not None and glued.end() < len(m[1]):
+                yield _named(m[1][glued.end() :], "file", run.start() + glued.end())
+
+
+def _labelled(text: str) -> Iterator[Named]:
+    for pattern in (_ID, _NUMBER_SIGN):
+        for m in pattern.finditer(text):
+            more: re.Match[str] | None = m
+            while more is not None:
+                yield _named(more[1], "id", more.start(1))
+                more = _MORE_IDS.match(text, more.end())
+
+
+def _names(text: str) -> Iterator[Named]:
+    """Runs of capitalised words, without those at their head that are capitalised only for where they stand."""
+    run: list[re.Match[str]] = []
+    for m in _NAME_WORD.finditer(text):
+        follows = bool(run) and text[run[-1].end() : m.start()].strip(" \t") == "" and len(run) < MOST_NAME_WORDS
+        if not follows or run[-1][0].rstrip(_TAILS).endswith(("'s", "’s")):
+            yield from _name(text, run)
+            run = []
+        if m[0][0].isupper() or (run and m[0] in word_set("name_links")):
+            run.append(m)
+        else:
+            yield from _name(text, run)
+            run = []
+    yield from _name(text, run)
+
+
+def _name(text: str, run: list[re.Match[str]]) -> Iterator[Named]:
+    while run and run[-1][0] in word_set("name_links"):
+        run = run[:-1]
+    if run and (_is_head(text, run[0].start()) or all(map(_is_common, run))):
+        while run and _is_common(run[0]):
+            run = run[1:]
+    if run:
+        start = run[0].start()
+        name = text[start : run[-1].end()].rstrip(_TAILS).removesuffix("'s").removesuffix("’s").rstrip(_TAILS)
+        is_short = len(name) == LEAST_NAME - 1 and name[1].islower() and not _is_head(text, start)  # "Bo", not "AI"
+        if len(name) >= LEAST_NAME or is_short:
+            yield _named(name, "name", start)
+
+
+def _is_common(word: re.Match[str]) -> bool:
+    """Whether a word, or it without what an apostrophe adds, is one that is capitalised by custom, or an action."""
+    said = {stem(word[0]), *stems(word[0].lower().replace("’", "'").split("'")[:1])}
+    return not said.isdisjoint(stems_of("openers", "light_verbs", "money_nouns")) or any(
+        one in rows("actions") for one in said
+    )
+
+
+def _is_head(text: str, start: int) -> bool:
+    """Whether a word stands where any word has a capital."""
+    while start > 0 and text[start - 1] in " \t":
+        start -= 1
+    return start == 0 or text[start - 1] in _HEADS

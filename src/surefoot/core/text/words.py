@@ -1,0 +1,150 @@
+"""The words of general language: the lexicon, stems, names split into words, and patterns that are compiled when used.
+
+The lexicon is data, read at first use (`core/text/data.py`), so that an agent without a guard pays for none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from typing import cast
+
+from surefoot.core.text.data import table
+
+_LANGUAGES = ("en", "zh")
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z_.]+)(\|?)\}")
+_VOWEL = re.compile("[aeiouy]")
+_SILENT_E = re.compile(r"(?:[^aeiou][aeiou][^aeiouwxy]|[aeiou][^aeiouwxy])\Z")
+_DOUBLED = re.compile(r"([b-df-hj-np-tv-xz])\1\Z")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
+
+
+class Late:
+    """What `late` gives."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._given = pattern, flags
+
+    def __getattr__(self, method: str) -> object:
+        pattern, flags = self._given
+        compiled = re.compile(_filled(pattern), flags)
+        for name in ("search", "match", "fullmatch", "finditer", "findall", "sub"):
+            setattr(self, name, getattr(compiled, name))
+        return getattr(compiled, method)
+
+
+def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """A regular expression that is compiled when it is first used.
+
+    `{name}` in it stands for that entry's `pattern`, `{name|}` for any of its words.
+    """
+    return cast("re.Pattern[str]", Late(pattern, flags))
+
+
+@cache
+def entries(name: str) -> tuple[str, ...]:
+    """What the lexicon has under a name, such as "phrases.delete", in all languages."""
+    found: list[str] = []
+    for language in _LANGUAGES:
+        here: object = table(f"lexicon.{language}")
+        for part in name.split("."):
+            here = cast("Mapping[str, object]", here).get(part, ()) if isinstance(here, dict) else ()  # TOML
+        found += [here] if isinstance(here, str) else cast("Iterable[str]", here)
+    return tuple(found)
+
+
+@cache
+def pattern(name: str) -> str:
+    """The alternation of what the lexicon has under a name, as a regular expression without a group around it."""
+    return "|".join(_filled(text.replace("\n", "")) for text in entries(name))
+
+
+def _filled(text: str) -> str:
+    return _PLACEHOLDER.sub(lambda found: "|".join(words(found[1])) if found[2] else pattern(found[1]), text)
+
+
+@cache
+def words(name: str) -> tuple[str, ...]:
+    """The words that the lexicon has under a name, as they stand there."""
+    return tuple(" ".join(entries(name)).split())
+
+
+@cache
+def word_set(name: str) -> frozenset[str]:
+    """The same as a set."""
+    return frozenset(words(name))
+
+
+@cache
+def stems_of(*names: str) -> frozenset[str]:
+    """The stems of the words that the lexicon has under some names."""
+    return frozenset(stem(word) for name in names for word in words(name))
+
+
+@cache
+def rows(*names: str) -> Mapping[str, tuple[str, ...]]:
+    """The rows of tables of the lexicon in which a word stands, by its stem, in the order of the first table."""
+    order = dict.fromkeys(row for name in names for row in cast("Mapping[str, object]", table("lexicon.en")[name]))
+    found: dict[str, tuple[str, ...]] = {}
+    for row in order:
+        for key in stems_of(*(f"{name}.{row}" for name in names)):
+            found[key] = (*found.get(key, ()), row)
+    return found
+
+
+@cache
+def _base_forms() -> Mapping[str, str]:
+    listed = cast("Mapping[str, str]", table("lexicon.en")["irregular"])
+    return {form: base for base, forms in listed.items() for form in forms.split()}
+
+
+@lru_cache(maxsize=4096)
+def stem(word: str) -> str:
+    """The stem of an English word, in lower case: one for its plural and the forms in -s, -ed and -ing.
+
+    It is a key for comparing, not always a word ("creat"). A word of another script comes back as it is.
+    """
+    word = word.lower().replace("’", "'").removesuffix("'s").strip("'")
+    if not word.isascii() or len(word) < 3:  # noqa: PLR2004  # too short for an ending
+        return word
+    word = _base_forms().get(word) or _without_ending(_without_plural(word))
+    if len(word) > 4 and word.endswith("e"):  # noqa: PLR2004  # what is left has four letters at least
+        word = word[:-1]
+    return word[:-1] if len(word) > 3 and _DOUBLED.search(word) else word  # noqa: PLR2004  # "add" stays
+
+
+def _without_plural(word: str) -> str:
+    if not word.endswith("s") or len(word) < 4 or word.endswith(("ss", "us", "is")):  # noqa: PLR2004  # "gas", "pass"
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y" if len(word) > 4 else word[:-1]  # noqa: PLR2004  # "ties"
+    return word[:-2] if word.endswith(("sses", "xes", "ches", "shes")) else word[:-1]
+
+
+def _without_ending(word: str) -> str:
+    if word.endswith("ied"):
+        return word[:-3] + "y" if len(word) > 4 else word[:-1]  # noqa: PLR2004  # "died"
+    left = word[:-3] if word.endswith("ing") else word[:-2] if word.endswith("ed") else ""
+    if len(left) < 2 or word.endswith("eed") or not _VOWEL.search(left):  # noqa: PLR2004  # "need", "bring"
+        return word
+    if len(left) > 3 and _DOUBLED.search(left):  # noqa: PLR2004  # "getting", not "adding"
+        return left[:-1]
+    return left + "e" if len(left) <= 3 and _SILENT_E.match(left) else left  # noqa: PLR2004  # "moving", "using"
+
+
+def stems(texts: Iterable[str]) -> frozenset[str]:
+    """The stems of words."""
+    return frozenset(map(stem, texts))
+
+
+@lru_cache(maxsize=4096)
+def words_of_name(name: str) -> tuple[str, ...]:
+    """The words of a name in lower case: split where the case changes and at all that is no letter."""
+    return tuple(word.lower() for word in _WORD.findall(name))
+
+
+@lru_cache(maxsize=4096)
+def stems_of_name(name: str) -> frozenset[str]:
+    """The stems of the words of a name."""
+    return stems(words_of_name(name))

@@ -1,0 +1,112 @@
+"""The gate around a run: the user's intent is anchored before anything else, and a person's word is put on record.
+
+Source: spec/guard.md, sections 3.2 and 4.9.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from surefoot.core.gate.intent import read_words
+from surefoot.core.gate.origins import endorsed_by
+from surefoot.core.gate.verdict import accepted_by
+from surefoot.core.guard import guard_of, words_of
+from surefoot.core.owners import open_calls
+from surefoot.core.plan.accept import PLAN
+from surefoot.core.state import Call, State
+from surefoot.runtime.act import call_key
+from surefoot.runtime.ask import stage_templates
+from surefoot.tools.attempts import is_running
+from surefoot.types.config import LoopConfig
+from surefoot.types.decisions import Allow, Ask, Deny
+from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.events import CallJudged, DoubtSettled, Event, InStep, IntentAnchored, Outcome, ValuesEndorsed
+from surefoot.types.guard import NO_GROUNDS, Grounds
+from surefoot.types.plan_events import PlanSigned
+from surefoot.types.ports import Recorded
+from surefoot.types.tools import ToolResult
+
+EXPIRED = "the question was not answered in time"
+
+
+def anchor(words: str, config: LoopConfig) -> tuple[Event, ...]:
+    """What the user's own words ask for, where the gate is on. Attachments are material and are not read."""
+    if config.guard is None or config.guard.mode == "off":
+        return ()
+    today = datetime.now().astimezone().date().isoformat()
+    return (IntentAnchored(read_words(words, config.guard.lexicon), today),)
+
+
+def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
+    """The user's words, for a run that is taken up and in which they were not read before.
+
+    It was cut off before, or had no guard and is given one with `config`; a guard that it has stays. Raises
+    `ConfigError` for a guard that needs a model: the templates for that are put on record when a run begins.
+    """
+    if state.gate is not None or state.task is None:
+        return ()
+    guard = guard_of(state, config)
+    if not stage_templates(guard).keys() <= state.prompts.keys():
+        raise ConfigError("guard", guard, "a run begun without it takes no guard that asks a model; begin it anew")
+    return anchor(words_of(state), replace(state.config, guard=guard))
+
+
+def approval(state: State, call: Call, by: str) -> tuple[Event, ...]:
+    """A person's yes to exactly this call, the values that it makes theirs, and the foreign tool that it accepts."""
+    if call.id == PLAN and state.planning is not None:
+        return (PlanSigned(state.planning.version, "approved", by),)
+    allowed = CallJudged(call.id, Allow(), "person", by, grounds=_bound(call))
+    if state.gate is None or call.spec is None:
+        return (allowed,)
+    known, no = state.gate.known, state.gate.refused_values  # a no since the question was asked stays one
+    shown = tuple(one for one in state.gate.shown.get(call.id, ()) if (one[0], one[2]) not in no)
+    values, tool = endorsed_by(known, call.spec, call.arguments, shown), accepted_by(known.config, call.spec)
+    return (allowed, ValuesEndorsed(call.id, values, by, tool)) if values or tool else (allowed,)
+
+
+def refusal(state: State, call: Call, by: str, reason: str = "") -> tuple[Event, ...]:
+    """A person's no to exactly this call; the model reads the reason.
+
+    A no to a plan ends the run; with a reason, which counts as the user's words, another plan is asked for.
+    """
+    if call.id == PLAN and state.planning is not None:
+        version = state.planning.version
+        if not reason.strip():
+            return (PlanSigned(version, "rejected", by),)
+        again = () if state.task is None else anchor(f"{words_of(state)}\n\n{reason}", state.config)
+        return (PlanSigned(version, "revise", by, reason), *again)
+    why = f"refused by {by}" + (f": {reason}" if reason else "")
+    return (CallJudged(call.id, Deny(why), "person", by, grounds=_bound(call)),)
+
+
+def _bound(call: Call) -> Grounds:
+    return Grounds(digest=call.digest) if call.digest else NO_GROUNDS
+
+
+def settled(state: State, call: Call, outcome: Outcome, by: str, result: str) -> tuple[Event, ...]:
+    """What a person says of a call in doubt. Raises `UsageError` for "not done" of one that still runs."""
+    if outcome == "not_done" and is_running(call_key(state, call)):
+        raise UsageError(f"call {call.id!r} still runs in this process; settle it once it has ended")
+    told = ToolResult(result, source=by, trust="trusted") if result else None
+    return (DoubtSettled(call.id, outcome, by, told),)
+
+
+def expired(state: State, records: Sequence[Recorded], now_s: float | None = None) -> tuple[Event, ...]:
+    """The refusal of every open question that has waited longer than the gate lets it; no answer is a no."""
+    config = state.config.guard
+    if config is None or state.gate is None:
+        return ()
+    now = time.time() if now_s is None else now_s
+    told = ((r.event.event if isinstance(r.event, InStep) else r.event, r.at) for r in records)
+    asked = {one.call_id: at for one, at in told if isinstance(one, CallJudged) and isinstance(one.decision, Ask)}
+    waiting = [(owner, call) for owner, call in open_calls(state) if isinstance(call.decision, Ask)]
+    late = [(owner, call) for owner, call in waiting if now - asked.get(call.id, now) > config.approval_timeout_s]
+    no = Deny(f"refused: {EXPIRED}")
+    return tuple(
+        event
+        for owner, call in late
+        for event in owner.told((CallJudged(call.id, no, "expired", "time limit", grounds=_bound(call)),))
+    )
