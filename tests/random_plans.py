@@ -25,9 +25,9 @@ from surefoot.core.roles import SOLO
 from surefoot.core.state import Call, State
 from surefoot.core.text import json_text
 from surefoot.runtime.approvals import approval, refusal
+from surefoot.runtime.cast import chosen_templates
 from surefoot.runtime.plan import nothing_done
 from surefoot.runtime.task_plan import step_templates
-from surefoot.runtime.templates import chosen_templates
 from surefoot.types import moves
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Ask
@@ -48,10 +48,9 @@ from surefoot.types.events import (
 )
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
 from surefoot.types.moves import Act, Evaluate, Move, Shortlist, Think, Wait, Within, WorldMove
-from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated
+from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated, StepStarted
 from surefoot.types.planning import PlanConfig, ProposalKind
 from surefoot.types.reflection import EvaluationResult
-from surefoot.types.step_events import StepStarted
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 Object = dict[str, object]

@@ -19,9 +19,8 @@ from surefoot.tools.web import web_fetch_tool
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import CallStarted, Event, PreHydrationComplete, ToolsSelected
 from surefoot.types.messages import ModelRequest
-from surefoot.types.patterns import ReferencePattern
 from surefoot.types.ports import ToolCallContext
-from surefoot.types.prehydration import PreHydrationConfig, Resolver
+from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
 from surefoot.types.profile import ToolProfile
 
 CONTEXT = ToolCallContext("run", "1.0", "key")

@@ -16,9 +16,8 @@ from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import ConfigError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig
-from surefoot.types.patterns import ReferencePattern
 from surefoot.types.planning import PlanConfig
-from surefoot.types.prehydration import PreHydrationConfig, Resolver
+from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
 from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
 

@@ -19,9 +19,8 @@ from surefoot.core.replay import replay
 from surefoot.core.state import State
 from surefoot.testing.journals import check_comes_back
 from surefoot.types.events import CallEnded, CallStarted, DoubtSettled, Event, InStep
-from surefoot.types.plan_events import PlanEdited, PlanEvent, PlanMade, ProposalRefused
+from surefoot.types.plan_events import PlanEdited, PlanEvent, PlanMade, ProposalRefused, StepStarted
 from surefoot.types.planning import ANSWER, Add, Operation, PlanConfig, Reopen
-from surefoot.types.step_events import StepStarted
 
 COUNTERS = {"refusals", "refusal", "proposal", "tries"}
 FAILING = (0, 20, 50, 90)

@@ -18,7 +18,7 @@ from surefoot.core.state import EMPTY, State
 from surefoot.journal.memory import MemoryJournal
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.openai_chat import OpenAIChat
-from surefoot.runtime.toolbox import bound_tools
+from surefoot.runtime.offers import bound_tools
 from surefoot.testing.cassette import Cassette
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
@@ -29,14 +29,14 @@ from surefoot.types.events import CallEnded, CallJudged, CallStarted, Event, Mod
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
 from surefoot.types.plan import RESERVED, PlanStep
-from surefoot.types.prehydration import PreHydrationConfig, Resolver
-from surefoot.types.step_events import (
+from surefoot.types.plan_events import (
     ReasoningStepCompleted,
     ReasoningStepViolated,
     StepEnded,
     StepSkipped,
     StepStarted,
 )
+from surefoot.types.prehydration import PreHydrationConfig, Resolver
 
 pytestmark = pytest.mark.anyio
 

@@ -32,11 +32,10 @@ if TYPE_CHECKING:
     from surefoot.types.guard import GuardConfig, SecurityConstraint
     from surefoot.types.knowledge import ConventionsConfig
     from surefoot.types.messages import ModelMessage, ModelSettings, TextDelta
-    from surefoot.types.patterns import ReferencePattern
     from surefoot.types.plan import PlanStep
     from surefoot.types.planning import PlanConfig
     from surefoot.types.ports import Model, ToolCallContext
-    from surefoot.types.prehydration import PreHydrationConfig, Resolver
+    from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
     from surefoot.types.profile import ToolProfile
     from surefoot.types.progress import LimitAction, StepIterationConfig
     from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
@@ -66,11 +65,10 @@ _HOMES = {
     "types.guard": "GuardConfig SecurityConstraint",
     "types.knowledge": "ConventionsConfig",
     "types.messages": "ModelMessage ModelSettings TextDelta",
-    "types.patterns": "ReferencePattern",
     "types.plan": "PlanStep",
     "types.planning": "PlanConfig",
     "types.ports": "Model ToolCallContext",
-    "types.prehydration": "PreHydrationConfig Resolver",
+    "types.prehydration": "PreHydrationConfig ReferencePattern Resolver",
     "types.profile": "ToolProfile",
     "types.progress": "LimitAction StepIterationConfig",
     "types.tools": "Catalogue ToolResult ToolSpec",

@@ -22,16 +22,13 @@ from surefoot.run import Opened, Run, asked_about
 from surefoot.runtime.admission import Admission
 from surefoot.runtime.approvals import anchor, anchor_late, approval, expired, refusal, settled
 from surefoot.runtime.ask import stage_templates
-from surefoot.runtime.cast import Cast, by_role, cast_of, judge_of
+from surefoot.runtime.cast import Cast, Thinking, by_role, cast_of, chosen_templates, judge_of
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands
-from surefoot.runtime.offered import Offered, Offers
+from surefoot.runtime.offers import Offered, Offers, bound_tools, known_of, selected_anew
 from surefoot.runtime.pins import Pins
-from surefoot.runtime.selection import selected_anew
 from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.task_plan import bounded, plan_given, planned, step_templates
-from surefoot.runtime.templates import Thinking, chosen_templates
-from surefoot.runtime.toolbox import bound_tools, known_of
 from surefoot.runtime.trajectories import Trajectories
 from surefoot.runtime.world import Watch
 from surefoot.types.config import LoopConfig, checked_config
@@ -70,7 +67,7 @@ class Agent:
     a file, a mapping or server objects (docs/mcp.md); a run sees them as they are when it begins. `journal` is where
     runs are kept: a `JournalStore`, a path for SQLite, or None for memory. `call_mode` "auto" takes the first that the
     model's wire can carry. `fallback` answers while the circuit of a model that was given by name is open. `thinking`
-    is how `mono` and `dual` are asked to think (`runtime/templates.py`). For `plan`, `evaluators` look at a run whose
+    is how `mono` and `dual` are asked to think (`runtime/cast.py`). For `plan`, `evaluators` look at a run whose
     steps are done, by name, and `encoder` helps to find tools (`models/encoder.py`). `prompts` replaces templates, by
     call mode or "ROLE_MODE". `max_concurrent_runs` are driven at once, further ones wait in order
     (`runtime/admission.py`). Raises `UsageError` for what cannot work.

@@ -21,7 +21,7 @@ from surefoot.core.roles import ACTOR, SOLO, THINKER
 from surefoot.core.state import State
 from surefoot.memory import ReasonerMemory, delivered, note_on, run_id_of
 from surefoot.run import Run
-from surefoot.runtime.templates import Thinking
+from surefoot.runtime.cast import Thinking
 from surefoot.service import Functions, ModelService
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import JournalError, SurefootError, UsageError

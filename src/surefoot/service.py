@@ -18,11 +18,10 @@ from typing import Literal
 
 from surefoot.agent import new_run_id, store_of
 from surefoot.core.fold import fold
-from surefoot.core.modes import mode_for
 from surefoot.core.moves import standing
 from surefoot.core.parse.faults import tell
 from surefoot.core.reasoners.table import REASONERS
-from surefoot.core.roles import SOLO
+from surefoot.core.roles import SOLO, mode_for
 from surefoot.core.state import Call, State
 from surefoot.core.step_schema import step_in_tags, step_schema
 from surefoot.core.text import clean, json_text
@@ -34,9 +33,9 @@ from surefoot.prompts.load import template
 from surefoot.runtime.cast import cast_of
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands
+from surefoot.runtime.offers import bound_tools
 from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.think import MOST_TRAITS
-from surefoot.runtime.toolbox import bound_tools
 from surefoot.types.calls import FunctionCallResult
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused, UsageError

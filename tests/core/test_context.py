@@ -16,7 +16,7 @@ from surefoot.core.told import DIGEST_CHARS, LONGEST_ARGUMENT, shortened
 from surefoot.core.turns import turn_messages
 from surefoot.core.view import form_of
 from surefoot.core.window import catalogue_tokens, limit_in, message_tokens, text_tokens
-from surefoot.runtime.templates import chosen_templates
+from surefoot.runtime.cast import chosen_templates
 from surefoot.types.config import LoopConfig
 from surefoot.types.events import (
     CallEnded,

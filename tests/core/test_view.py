@@ -12,7 +12,7 @@ from surefoot.core.parse.frames import plain
 from surefoot.core.reasoners.shown import request
 from surefoot.core.state import State, changed
 from surefoot.core.told import shown
-from surefoot.runtime.templates import chosen_templates
+from surefoot.runtime.cast import chosen_templates
 from surefoot.types.decisions import Deny
 from surefoot.types.events import (
     Attachment,

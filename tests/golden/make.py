@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from surefoot.journal.codec import encode
-from surefoot.runtime.templates import chosen_templates
+from surefoot.runtime.cast import chosen_templates
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.endings import CompletedPartial

@@ -70,9 +70,14 @@ from surefoot.types.plan_events import (
     PlanSigned,
     ProposalMade,
     ProposalRefused,
+    ReasoningStepCompleted,
+    ReasoningStepViolated,
     RunEvaluated,
     RunReflected,
+    StepEnded,
     StepReflected,
+    StepSkipped,
+    StepStarted,
 )
 from surefoot.types.planning import (
     Add,
@@ -108,13 +113,6 @@ from surefoot.types.reflection import (
 )
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
 from surefoot.types.selection import ChangesFromPrevious, Replacement, ToolChange, ToolSelectionResult
-from surefoot.types.step_events import (
-    ReasoningStepCompleted,
-    ReasoningStepViolated,
-    StepEnded,
-    StepSkipped,
-    StepStarted,
-)
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 TOOLS = Catalogue(

@@ -18,8 +18,7 @@ from surefoot.types.errors import JournalError, JournalTooNew
 from surefoot.types.events import VERSION, CallEnded, Event, ModelReplied, RunForked, RunResumed
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.messages import ModelMessage
-from surefoot.types.patterns import ReferencePattern
-from surefoot.types.prehydration import PreHydrationConfig, Resolver
+from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
 from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
 from surefoot.types.reply import Parsed, ParsedCall

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from surefoot.knowledge.prefetch.extract import MOST_MARKS, extract
 from surefoot.knowledge.prefetch.paths import MOST_QUESTIONS, MOST_QUOTED, file_key
 from surefoot.knowledge.prefetch.urls import MOST_SPANS
-from surefoot.types.patterns import ReferencePattern
-from surefoot.types.prehydration import PreHydrationConfig
+from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern
 
 CONFIG = PreHydrationConfig(path_style="posix")
 MANY = PreHydrationConfig(path_style="posix", max_references=1000)

@@ -6,8 +6,7 @@ import pytest
 
 from surefoot.knowledge.prefetch.extract import custom_matches, extract
 from surefoot.types.errors import ConfigError
-from surefoot.types.patterns import LONGEST_PATTERN, ReferencePattern
-from surefoot.types.prehydration import PreHydrationConfig
+from surefoot.types.prehydration import LONGEST_PATTERN, PreHydrationConfig, ReferencePattern
 
 JIRA = ReferencePattern("jira", r"[A-Z]+-\d+")
 

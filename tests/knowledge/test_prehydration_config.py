@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from surefoot.types.errors import ConfigError
-from surefoot.types.patterns import ReferencePattern
-from surefoot.types.prehydration import MOST_PATTERNS, PreHydrationConfig, Resolver
+from surefoot.types.prehydration import MOST_PATTERNS, PreHydrationConfig, ReferencePattern, Resolver
 
 
 def test_defaults_are_written_as_nothing() -> None:

@@ -14,7 +14,7 @@ import pytest
 from mcp_types import CallToolResult, TextContent
 
 from surefoot import Agent
-from surefoot.runtime.offered import Offers
+from surefoot.runtime.offers import Offers
 from surefoot.testing.models import ScriptedModel
 from surefoot.tools.mcp.config import Declared, McpServer
 from surefoot.tools.mcp.link import Connection
@@ -365,7 +365,7 @@ async def test_closing_ends_the_process_and_a_later_need_starts_it_anew(server: 
 def test_a_program_that_closes_nothing_ends_all_the_same(server: McpServer) -> None:
     code = f"""
 import asyncio
-from surefoot.runtime.offered import Offers
+from surefoot.runtime.offers import Offers
 from surefoot.tools.mcp.link import Connection
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.tool import code_in

@@ -18,8 +18,8 @@ from surefoot.cli.setup import journal_path, recipe_from, tools_of
 from surefoot.core.gate.effects import bare_name, guess
 from surefoot.core.pager import pager_spec
 from surefoot.core.text.pins import pin_of
+from surefoot.runtime.offers import selection
 from surefoot.runtime.pins import Pins, pins_file
-from surefoot.runtime.selection import selection
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.events import ToolsSelected

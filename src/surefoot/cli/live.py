@@ -22,8 +22,7 @@ from surefoot.core.state import State
 from surefoot.run import Run
 from surefoot.types.events import Event, InStep
 from surefoot.types.messages import CallPreview, ReasoningDelta, Reset, Signal, TextDelta, ToolProgress
-from surefoot.types.plan_events import PlanMade
-from surefoot.types.step_events import OfStep, StepStarted
+from surefoot.types.plan_events import OfStep, PlanMade, StepStarted
 
 STYLES = {
     "head": "bold",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 
-from surefoot.runtime.templates import Thinking
+from surefoot.runtime.cast import Thinking
 from surefoot.types.config import TABLES
 from surefoot.types.settings import defaults, rows
 

@@ -18,19 +18,17 @@ from surefoot.types.plan_events import (
     PlanSigned,
     ProposalMade,
     ProposalRefused,
-    RunEvaluated,
-    RunReflected,
-    StepReflected,
-)
-from surefoot.types.planning import Operation
-from surefoot.types.step_events import (
     ReasoningStepCompleted,
     ReasoningStepViolated,
+    RunEvaluated,
+    RunReflected,
     StepEnded,
     StepEvent,
+    StepReflected,
     StepSkipped,
     StepStarted,
 )
+from surefoot.types.planning import Operation
 
 _SIGNED = {"approved": "signed", "rejected": "rejected", "revise": "sent back"}
 

@@ -33,10 +33,9 @@ from surefoot.types.events import (
     ToolsSelected,
 )
 from surefoot.types.plan import StepExecutionResult, StepStatus
-from surefoot.types.plan_events import PlanEdited, PlanMade, PlanSigned
+from surefoot.types.plan_events import OfStep, PlanEdited, PlanMade, PlanSigned, ReasoningStepViolated, StepStarted
 from surefoot.types.planning import Add
 from surefoot.types.selection import ToolSelectionResult
-from surefoot.types.step_events import OfStep, ReasoningStepViolated, StepStarted
 
 MARKS: Mapping[StepStatus, str] = {
     "pending": "·",

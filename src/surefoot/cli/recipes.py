@@ -17,7 +17,7 @@ from surefoot.cli.options import Options
 from surefoot.core.roles import ACTOR, ROLES, SOLO, THINKER
 from surefoot.core.state import State
 from surefoot.models.names import PROVIDERS
-from surefoot.runtime.templates import Thinking
+from surefoot.runtime.cast import Thinking
 from surefoot.types.errors import ConfigError, JournalError, UsageError
 
 STATE_VARIABLE = "SUREFOOT_STATE"

@@ -51,8 +51,7 @@ from surefoot.types.events import (
 from surefoot.types.guard_events import GuardEvent, JudgementMade, OfTree, PerceptionSanitised, SpeculationEvent
 from surefoot.types.messages import ToolProgress
 from surefoot.types.moves import Think
-from surefoot.types.plan_events import OfPlan, ProposalMade
-from surefoot.types.step_events import OfStep, StepStarted
+from surefoot.types.plan_events import OfPlan, OfStep, ProposalMade, StepStarted
 from surefoot.types.tools import ToolResult
 
 _SHOWN_LINES = 20

@@ -36,8 +36,8 @@ from surefoot.types.guard_events import BranchCommitted, BranchRejected
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Ask, Move, Record, Think
 from surefoot.types.plan import RESERVED, StepError
+from surefoot.types.plan_events import StepEnded
 from surefoot.types.reply import Parsed
-from surefoot.types.step_events import StepEnded
 from surefoot.types.tools import Catalogue, Effect
 
 ALL_REJECTED = "all_rejected"

@@ -66,9 +66,8 @@ from surefoot.types.events import (
 from surefoot.types.guard_events import JudgementMade, OfTree, PerceptionSanitised
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Think
-from surefoot.types.plan_events import OfPlan
+from surefoot.types.plan_events import OfPlan, OfStep
 from surefoot.types.reply import Parsed
-from surefoot.types.step_events import OfStep
 from surefoot.types.tools import ToolResult
 
 PROBE = "probe"

@@ -55,8 +55,7 @@ from surefoot.types.moves import (
     Within,
     WorldMove,
 )
-from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated
-from surefoot.types.step_events import StepStarted
+from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated, StepStarted
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from surefoot.core.context import window_of
-from surefoot.core.modes import mode_for
 from surefoot.core.reasoners.shown import droppable, fit_of
+from surefoot.core.roles import mode_for
 from surefoot.core.state import Outcome, SpeakerState, State, changed
 from surefoot.core.window import Fit, limit_in, stretched
 from surefoot.types.events import ModelFailed, ModelReplied, ModelTraitLearnt, Speaker

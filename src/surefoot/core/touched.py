@@ -20,7 +20,7 @@ def unread_directory(state: State) -> str | None:
 
     A file stands for its directory; which of the two a place is, only the disk knows, and the event says. A place is
     read again after a call that changed something there, and when a file of conventions itself is touched.
-    What the task names is read together with the workspace itself, before a model is asked: `runtime/conventions.py`.
+    What the task names is read together with the workspace itself, before a model is asked: `runtime/fetch.py`.
     """
     config, told = state.config.conventions, state.conventions
     if config is None or not config.files or len({one.scope for one in told}) >= MOST_DIRECTORIES:

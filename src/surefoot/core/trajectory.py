@@ -31,8 +31,8 @@ from surefoot.types.endings import Completed
 from surefoot.types.events import CallJudged, DoubtSettled, Event, InStep, ValuesEndorsed
 from surefoot.types.guard import Evidence, HypothesisBranch, IntentAnchor, VerifiedPath
 from surefoot.types.guard_events import BranchRejected, HypothesesMade
-from surefoot.types.origins import Origin, Role
 from surefoot.types.plan_events import PlanSigned
+from surefoot.types.rules import Origin, Role
 from surefoot.types.tools import Catalogue, ToolSpec
 
 MOST_PATHS = 1_000

@@ -1,20 +1,105 @@
-"""Who plays which role in this process: models, their settings, and what is remembered of them."""
+"""Who plays which role in a run: models, their templates, and what is known of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import time
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, get_args
 
-from surefoot.core.roles import GUARD, PLANNER, ROLES, THINKER
+from surefoot.core.roles import GUARD, PLANNER, ROLES, SOLO, THINKER, prompt_name
 from surefoot.core.state import State
+from surefoot.core.template import check_template
+from surefoot.models.files import cache_directory
 from surefoot.models.names import resolve
-from surefoot.runtime.traits import REMEMBERED, LearntTraits, traits_file
+from surefoot.models.traits import LearntTrait, Remembered, load, save
+from surefoot.models.wrapper import identity_of
+from surefoot.prompts.load import template
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ModelTraitLearnt, Speaker
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.ports import Model
+
+Thinking = Literal["auto", "states", "plain", "none"]
+"""How `mono` and the Thinker of `dual` are asked to think (spec/reasoners.md, section 6): in marked states, in plain
+steps, or not at all; "auto" is "none" for a model that reasons by itself, else "states"."""
+
+_PLACE = "{thinking}\n"
+_MODES: tuple[CallMode, ...] = get_args(CallMode)
+
+
+def chosen_templates(
+    reasoner: str, thinking: Thinking, thinks: Set[str], replaced: Mapping[str, str]
+) -> dict[str, str]:
+    """The templates of a reasoner by name, with those that were replaced. `thinks`: roles that reason by themselves.
+
+    Raises `UsageError` for a name that the reasoner has no use for, `ConfigError` for a template without its places.
+    """
+    if thinking not in get_args(Thinking):
+        raise UsageError(f"there is no thinking {thinking!r}; choose one of {', '.join(get_args(Thinking))}")
+    chosen: dict[str, str] = {}
+    for role in ROLES[reasoner]:
+        style = ("none" if role in thinks else "states") if thinking == "auto" else thinking
+        part = "" if style == "none" else template(f"thinking_{style}")
+        for mode in _MODES:
+            name = prompt_name(role, mode)
+            spoken = "react" if reasoner == "plan" else reasoner  # its steps go as react does
+            file = f"{spoken}_{name}" if role == SOLO else name
+            chosen[name] = replaced[name] if name in replaced else template(file).replace(_PLACE, part)
+    for name, text in replaced.items():
+        if name not in chosen:
+            raise UsageError(f"reasoner {reasoner!r} has no prompt {name!r}; it has {', '.join(chosen)}")
+        check_template(text, f"prompts[{name!r}]")
+    return chosen
+
+
+REMEMBERED = "remembered"
+"""The evidence of a trait that a run starts with."""
+MUTE = "mute"
+"""What a run learns of a model that answers nothing while tools are declared: no evidence of how well it calls."""
+FILE_VARIABLE = "SUREFOOT_TRAITS_FILE"
+"""Names the file in the environment; empty means that nothing is remembered."""
+
+
+def traits_file() -> Path | None:
+    """The user's file of learnt traits, beside the model files unless the environment says otherwise."""
+    chosen = os.environ.get(FILE_VARIABLE)
+    if chosen is not None:
+        return Path(chosen) if chosen else None
+    return cache_directory().parent / "traits.json"
+
+
+class LearntTraits:
+    """The traits of one model in the user's file. Nothing is read before `known`, nothing written before `learn`.
+
+    Models that have no endpoint (in-process ones, models of tests) are not remembered. A file that cannot be read or
+    written is as good as none: it only saves the first request of a run.
+    """
+
+    def __init__(self, model: Model, path: Path | None) -> None:
+        identity = identity_of(model)
+        self._identity = identity
+        self._path = path if identity != model.name else None
+        self._known: Mapping[str, str] | None = None
+
+    def known(self) -> Mapping[str, str]:
+        """What is remembered, by trait."""
+        if self._known is None:
+            self._known = load(self._path, time.time()).traits_of(self._identity) if self._path else {}
+        return self._known
+
+    def learn(self, event: ModelTraitLearnt, run_id: str) -> None:
+        """Remember one trait, unless it came from here or says nothing beyond its run."""
+        if self._path is None or event.evidence == REMEMBERED or event.value == MUTE:
+            return
+        now = time.time()
+        learnt = LearntTrait(event.value, event.evidence, now, (run_id,))
+        whole = save(self._path, Remembered({self._identity: {event.trait: learnt}}), now)
+        self._known = {**self.known(), **whole.traits_of(self._identity)}
+
 
 OWN_REASONING = "own_reasoning"
 """Trait: "yes" says that the model reasons by itself and need not be asked to."""

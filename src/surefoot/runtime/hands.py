@@ -42,7 +42,7 @@ class LiveHands(World):
             case Probe(call_id):
                 return await probe(self, call_id, state)
             case Find() | Hydrate() | ReadConventions():
-                from surefoot.runtime.before import prepare  # noqa: PLC0415  # its patterns take 40 ms to compile
+                from surefoot.runtime.fetch import prepare  # noqa: PLC0415  # its patterns take 40 ms to compile
 
                 return await prepare(self, move, state)
             case Ask():

@@ -21,9 +21,8 @@ from surefoot.core.text import clean
 from surefoot.tools.call import called, is_async, is_stopping
 from surefoot.types.events import Event, InStep, ToolsShortlisted
 from surefoot.types.moves import Evaluate, PlanMove, Shortlist, Wait, Within
-from surefoot.types.plan_events import RunEvaluated
+from surefoot.types.plan_events import RunEvaluated, StepStarted
 from surefoot.types.reflection import EvaluationResult
-from surefoot.types.step_events import StepStarted
 
 if TYPE_CHECKING:
     from surefoot.runtime.world import World

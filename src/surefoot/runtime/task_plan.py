@@ -21,11 +21,16 @@ from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ModelReplied, Task, ToolsSelected
 from surefoot.types.messages import ModelMessage
 from surefoot.types.plan import PlanStep
-from surefoot.types.plan_events import ProposalMade, ProposalRefused
+from surefoot.types.plan_events import (
+    ProposalMade,
+    ProposalRefused,
+    ReasoningStepCompleted,
+    ReasoningStepViolated,
+    StepSkipped,
+)
 from surefoot.types.planning import PlanConfig
 from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.settings import written
-from surefoot.types.step_events import ReasoningStepCompleted, ReasoningStepViolated, StepSkipped
 from surefoot.types.tools import Catalogue
 
 _LOG = logging.getLogger("surefoot.gate")

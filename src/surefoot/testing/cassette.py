@@ -26,7 +26,7 @@ from surefoot.models.names import resolve
 from surefoot.models.wrapper import Wrapped
 from surefoot.run import Run
 from surefoot.runtime.drive import drive
-from surefoot.runtime.offered import Offered
+from surefoot.runtime.offers import Offered
 from surefoot.runtime.services import RunServices
 from surefoot.runtime.world import Watch
 from surefoot.testing.tape import Miss, PlayedHands, PlayedRun, PlayedStore

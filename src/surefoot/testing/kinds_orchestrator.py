@@ -39,11 +39,10 @@ from surefoot.types.events import (
 )
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Act, Ask, Move, Shortlist, Wait, Within, WorldMove
-from surefoot.types.plan_events import ProposalMade, StepReflected
+from surefoot.types.plan_events import ProposalMade, StepReflected, StepStarted
 from surefoot.types.planning import PlanConfig
 from surefoot.types.reflection import PlanStats
 from surefoot.types.selection import ToolSelectionResult
-from surefoot.types.step_events import StepStarted
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 Case = Mapping[str, object]

@@ -21,13 +21,12 @@ from surefoot.types.guard import NO_GROUNDS, Grounds, IntentAnchor, Role
 from surefoot.types.guard_events import Asking, GuardEvent, SpeculationEvent
 from surefoot.types.messages import CallMode, ModelMessage, Usage
 from surefoot.types.plan import PlanStep, check_steps
-from surefoot.types.plan_events import PlanEvent
+from surefoot.types.plan_events import PlanEvent, StepEvent
 from surefoot.types.planning import NO_CONTEXT, TaskContext
 from surefoot.types.profile import Dropped
 from surefoot.types.progress import LimitAction
 from surefoot.types.reply import Parsed
 from surefoot.types.selection import ToolSelectionResult
-from surefoot.types.step_events import StepEvent
 from surefoot.types.tools import Catalogue, Effect, ToolResult
 
 VERSION = 2

@@ -10,8 +10,7 @@ from typing import Literal, get_args
 
 from surefoot.types.dataclass import dataclass, field
 from surefoot.types.errors import ConfigError
-from surefoot.types.origins import Origin, Role, ValueKind
-from surefoot.types.rules import Rule, StandingRule
+from surefoot.types.rules import Origin, Role, Rule, StandingRule, ValueKind
 from surefoot.types.settings import (
     Check,
     Settings,

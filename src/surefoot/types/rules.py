@@ -1,6 +1,6 @@
-"""Rules about calls that a person wrote: those that tighten, and those that always allow one thing.
+"""Where values come from, and the rules about calls that a person wrote.
 
-Source: spec/guard.md, sections 4.9 and 4.10.
+They tighten, or always allow one thing. Source: spec/guard.md, sections 4.9 and 4.10.
 """
 
 from __future__ import annotations
@@ -11,9 +11,18 @@ from typing import Literal, cast, get_args
 
 from surefoot.types.dataclass import dataclass, fields
 from surefoot.types.errors import ConfigError
-from surefoot.types.origins import Origin, Role
 from surefoot.types.settings import is_number, is_whole
 from surefoot.types.tools import Effect
+
+Role = Literal["destination", "object", "amount", "secret", "time", "content", "selector", "option"]
+"""What a leaf of a call's arguments is to the effect (spec/guard.md, section 4.3)."""
+
+ValueKind = Literal["email", "url", "account", "phone", "key", "encoded", "number", "date", "text"]
+"""What a value looks like, whatever its parameter is called (section 4.5)."""
+
+Origin = Literal["user", "config", "declared", "derived", "untrusted", "invented"]
+"""Where a leaf comes from; the first four are good (section 4.6)."""
+
 
 StepKind = Literal["tool", "agent", "reasoning", "response", "skip"]
 

@@ -24,7 +24,7 @@ from surefoot.core.reasoners.shown import request
 from surefoot.core.running import guidance, isolated_request
 from surefoot.core.state import State, changed
 from surefoot.core.text.look import in_full
-from surefoot.runtime.templates import chosen_templates
+from surefoot.runtime.cast import chosen_templates
 from surefoot.testing.models import FunctionModel
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import tool as function_tool

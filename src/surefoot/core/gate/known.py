@@ -20,8 +20,7 @@ from surefoot.core.text.values import hard_tokens, norm_of
 from surefoot.core.text.words import stems_of, stems_of_name
 from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.guard import Entity, GuardConfig, IntentAnchor
-from surefoot.types.origins import Role
-from surefoot.types.rules import StepKind
+from surefoot.types.rules import Role, StepKind
 from surefoot.types.tools import ToolSpec
 
 LEAST_NAMING = 3

@@ -18,7 +18,7 @@ from surefoot.core.text.look import hides, holds, holds_token, is_chinese, is_tw
 from surefoot.core.text.records import Atom, index_of, sentence_around
 from surefoot.core.text.words import late, word_set, words
 from surefoot.types.guard import Evidence
-from surefoot.types.origins import Origin, Role
+from surefoot.types.rules import Origin, Role
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
 
 GOOD: frozenset[Origin] = frozenset({"user", "config", "declared", "derived"})

@@ -17,7 +17,7 @@ from surefoot.core.text.values import norm_of
 from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.guard import CommitmentDecision, Grounds, HypothesisBranch, HypothesisTree, Rejection
 from surefoot.types.guard_events import JudgementMade
-from surefoot.types.origins import Role
+from surefoot.types.rules import Role
 from surefoot.types.tools import Effect, ToolSpec
 
 BY_MODEL = "model-"

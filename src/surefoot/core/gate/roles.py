@@ -12,7 +12,7 @@ from typing import Literal, cast, get_args
 from surefoot.core.text.values import kind_of, norm_of, number
 from surefoot.core.text.words import late, rows, stem, stems_of, stems_of_name, word_set, words, words_of_name
 from surefoot.types.dataclass import dataclass
-from surefoot.types.origins import Role, ValueKind
+from surefoot.types.rules import Role, ValueKind
 from surefoot.types.tools import ToolSpec
 
 Path = tuple[str | int, ...]

@@ -30,9 +30,9 @@ from surefoot.types.events import (
 )
 from surefoot.types.guard_events import JudgementMade, PerceptionSanitised
 from surefoot.types.plan import PlanStep, StepError, StepExecutionResult
+from surefoot.types.plan_events import StepEnded, StepStarted
 from surefoot.types.planning import ANSWER
 from surefoot.types.reflection import PlanStats
-from surefoot.types.step_events import StepEnded, StepStarted
 
 Apply = Callable[[State, Event], State]
 

@@ -37,11 +37,14 @@ from surefoot.types.plan_events import (
     ProposalRefused,
     RunEvaluated,
     RunReflected,
+    StepEnded,
+    StepEvent,
     StepReflected,
+    StepSkipped,
+    StepStarted,
 )
 from surefoot.types.planning import PlanConfig
 from surefoot.types.reflection import FullReplan, ReflectionResult
-from surefoot.types.step_events import StepEnded, StepEvent, StepSkipped, StepStarted
 
 _REMARKS = frozenset(
     {"selection_fallback", "diff_corrected", "must_succeed_pending", "step_cannot_replan", "step_retry_limit"}

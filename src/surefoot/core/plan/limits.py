@@ -38,11 +38,10 @@ from surefoot.types.events import Event, InStep, RunEnded, StepLimitReached
 from surefoot.types.guard_events import BranchCommitted
 from surefoot.types.moves import Act, Ask, Move, Record, Think, Within
 from surefoot.types.plan import StepErrorClass
-from surefoot.types.plan_events import Escalated, PlanEdited, ProposalRefused
+from surefoot.types.plan_events import Escalated, PlanEdited, ProposalRefused, StepEnded, StepStarted
 from surefoot.types.planning import ANSWER, Reopen
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.reflection import SkipSteps
-from surefoot.types.step_events import StepEnded, StepStarted
 
 ENGINE = "engine"
 """Who edits the plan where a limit has it done; such an edit is no replan, so no limit of replans counts it."""

@@ -52,10 +52,9 @@ from surefoot.types.decisions import Ask
 from surefoot.types.endings import CompletedPartial, Failed, Stopped
 from surefoot.types.events import CallJudged, Event, RunEnded
 from surefoot.types.moves import Act, Evaluate, Move, Probe, Record, Shortlist, StepMove, Wait, Within
-from surefoot.types.plan_events import Escalated, PlanEdited
+from surefoot.types.plan_events import Escalated, PlanEdited, StepEnded, StepSkipped
 from surefoot.types.planning import ANSWER
 from surefoot.types.progress import LimitAction
-from surefoot.types.step_events import StepEnded, StepSkipped
 
 Moves = tuple[Move, ...]
 Standing = Literal["approval", "in_doubt", ""]

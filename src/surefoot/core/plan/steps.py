@@ -28,7 +28,7 @@ from surefoot.types.events import ModelReplied, RunEnded
 from surefoot.types.guard import GuardConfig
 from surefoot.types.moves import Record, Think
 from surefoot.types.plan import PlanStep, StepError, StepErrorClass, StepExecutionResult
-from surefoot.types.step_events import (
+from surefoot.types.plan_events import (
     ReasoningStepCompleted,
     ReasoningStepViolated,
     StepEnded,

@@ -15,7 +15,7 @@ from surefoot.core.text.dates import dates_in
 from surefoot.core.text.look import normal_text, without_format
 from surefoot.core.text.words import late
 from surefoot.types.dataclass import dataclass
-from surefoot.types.origins import ValueKind
+from surefoot.types.rules import ValueKind
 
 MOST_TOKENS = 5_000
 """Hard tokens that are taken of one text; what has more is no text that a value is looked up in."""

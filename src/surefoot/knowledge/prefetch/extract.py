@@ -17,8 +17,7 @@ from itertools import chain, islice
 
 from surefoot.knowledge.prefetch.paths import existing, file_key, files
 from surefoot.knowledge.prefetch.urls import MOST_SPANS, Code, Found, Span, url_key, urls
-from surefoot.types.patterns import ReferencePattern
-from surefoot.types.prehydration import PreHydrationConfig, Reference
+from surefoot.types.prehydration import PreHydrationConfig, Reference, ReferencePattern
 
 MOST_MARKS = 30_000
 """Runs of back-ticks and the like that are looked at; a text is read no further than to the last of them."""

@@ -1,0 +1,254 @@
+"""Which tools a run is offered: those given, those of servers, and what a profile or a selection leaves of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+from surefoot.core.gate.effects import lookalikes
+from surefoot.core.gate.rules import check_cedar
+from surefoot.core.guard import guard_of
+from surefoot.core.pager import READ_RESULT, pager_spec
+from surefoot.core.select.profile import apply, canonical
+from surefoot.core.state import State
+from surefoot.runtime.pins import NOTHING_PINNED, Pinned, Pins
+from surefoot.tools.function import FunctionTool
+from surefoot.tools.function import tool as as_tool
+from surefoot.types.config import LoopConfig
+from surefoot.types.errors import UsageError
+from surefoot.types.events import Event, ToolsSelected
+from surefoot.types.plan import check_tool_name
+from surefoot.types.ports import ServiceKey, Tool, ToolCallContext
+from surefoot.types.profile import Dropped, ProfileStage
+from surefoot.types.tools import Catalogue, Effect, ToolResult, ToolSpec
+
+if TYPE_CHECKING:
+    from surefoot.knowledge.bridge import KnowledgeBridge
+    from surefoot.tools.mcp.config import McpGiven
+    from surefoot.tools.mcp.servers import McpServers
+    from surefoot.tools.mcp.tool import McpTool
+
+
+def bound_tools(
+    tools: Sequence[Tool | Callable[..., object]], services: Mapping[ServiceKey, object] = MappingProxyType({})
+) -> dict[str, Tool]:
+    """Tools by name, in NFC; functions become tools, and what a tool asks for by type is found. Raises `UsageError`."""
+    found: dict[str, Tool] = {}
+    for one in tools:
+        is_tool = isinstance(one, FunctionTool) or hasattr(one, "spec")
+        made = cast("Tool", one) if is_tool else as_tool(cast("Callable[..., object]", one))
+        if isinstance(made, FunctionTool):
+            made = cast("FunctionTool[..., object]", made).bound(services.keys())  # of whatever function
+        name = canonical(made.spec.name)
+        if name in found:
+            raise UsageError(f"two tools are called {name!r}; give one of them another name with @tool(name=…)")
+        check_tool_name(name)
+        if name == READ_RESULT:
+            raise UsageError(f"a tool cannot be called {READ_RESULT!r}: surefoot pages through long results under it")
+        found[name] = made
+    return found
+
+
+def catalogue_of(tools: Mapping[str, Tool]) -> Catalogue:
+    """The declarations of the tools, with the pager that any tool's long result may need."""
+    specs = (s if (s := one.spec).name == name else replace(s, name=name) for name, one in tools.items())
+    return Catalogue((*specs, pager_spec()) if tools else ())
+
+
+def resolvers_of(config: LoopConfig, catalogue: Catalogue) -> frozenset[str]:
+    """The tools that pre-hydration calls. Raises `ConfigError` for one that cannot resolve."""
+    if config.pre_hydration is None:
+        return frozenset()
+    from surefoot.knowledge.prefetch.resolvers import lookups  # noqa: PLC0415  # its patterns take 40 ms to compile
+
+    return frozenset(one.tool for one in lookups(config.pre_hydration, catalogue).values())
+
+
+def known_of(config: LoopConfig) -> tuple[KnowledgeBridge | None, tuple[Tool, ...]]:
+    """What is known of the workspace, and its tools; nothing of it is loaded where it was not asked for."""
+    if config.conventions is None:
+        return None, ()
+    from surefoot.knowledge.bridge import KnowledgeBridge  # noqa: PLC0415  # sqlite3 loads when it is used
+    from surefoot.knowledge.tools import knowledge_tools  # noqa: PLC0415  # as above
+
+    bridge = KnowledgeBridge(config.conventions)
+    return bridge, knowledge_tools(bridge)
+
+
+MOST_DROPS = 100
+"""Dropped tools that the event names; the counts tell of all."""
+MOST_WARNINGS = 100
+
+Selected = tuple[()] | tuple[ToolsSelected]
+
+
+def selection(catalogue: Catalogue, config: LoopConfig, pinned: Pinned = NOTHING_PINNED) -> Selected:
+    """The event that says what is visible; none for a run whose profile and gate have nothing to say about it.
+
+    The pager is surefoot's own and stays wherever anything is visible. Where the gate is on, what looks like the
+    developer's own tool is hidden, and `pinned` is what the pins have said. Raises `ConfigError` as `apply` does.
+    """
+    event = _profiled(catalogue, config)
+    if config.guard is None or config.guard.mode == "off":
+        return event
+    (told,) = event or (ToolsSelected(catalogue.names, "guard"),)
+    hidden, doubted = lookalikes([spec for name in told.visible if (spec := catalogue.get(name))])
+    if not (event or hidden or doubted or pinned != NOTHING_PINNED):
+        return ()
+    stages: dict[ProfileStage, Mapping[str, str]] = {"pin": pinned.hidden, "lookalike": hidden}
+    dropped: tuple[Dropped, ...] = tuple((name, at, why) for at, found in stages.items() for name, why in found.items())
+    return (
+        replace(
+            told,
+            visible=tuple(name for name in told.visible if name not in hidden),
+            counts={**told.counts, **{at: len(found) for at, found in stages.items() if found}},
+            warnings=(*(f"{name} is hidden: {why}" for name, _, why in dropped), *told.warnings)[:MOST_WARNINGS],
+            dropped=(*dropped, *told.dropped)[:MOST_DROPS],
+            doubted=doubted,
+            pinned=pinned.first,
+        ),
+    )
+
+
+def _profiled(catalogue: Catalogue, config: LoopConfig) -> Selected:
+    if config.tool_profile is None:
+        return ()
+    own = tuple(tool for tool in catalogue.tools if tool.name == READ_RESULT)
+    offered = tuple(tool for tool in catalogue.tools if tool.name != READ_RESULT)
+    verified = {tool.name for tool in offered if tool.verified}
+    report = apply(offered, config.tool_profile, verified=verified, resolvers=resolvers_of(config, catalogue))
+    visible = (*report.visible, *(tool.name for tool in own if report.visible))
+    warnings = report.warnings[:MOST_WARNINGS]
+    if (unnamed := len(report.dropped) - MOST_DROPS) > 0:
+        warnings += (f"{unnamed} more tools were dropped than are named here; the counts tell of all",)
+    counts: dict[str, int] = {**report.counts}
+    return (ToolsSelected(visible, "profile", counts, warnings, report.dropped[:MOST_DROPS]),)
+
+
+def selected_anew(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
+    """The event for a run that is taken up; a configuration that is given without a profile lifts the one before.
+
+    Raises `ConfigError`, as `selection` does, also for a tool that cannot resolve references.
+    """
+    if config is not None:
+        resolvers_of(config, state.tools)
+    selected = selection(state.tools, replace(config or state.config, guard=guard_of(state, config)))
+    if selected or state.offered.names == state.tools.names:
+        return selected
+    return (ToolsSelected(state.tools.names, "profile"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What a run may use. Made once for all runs that find the same tools."""
+
+    tools: Mapping[str, Tool]
+    catalogue: Catalogue
+    selected: Sequence[Event]
+
+
+class Offers:
+    """The tools of one agent, and what judges them.
+
+    Raises `UsageError` for servers, resolvers, Cedar policies or a profile that cannot be meant.
+    """
+
+    def __init__(
+        self,
+        own: Mapping[str, Tool],
+        config: LoopConfig,
+        mcp: McpGiven | Sequence[McpGiven] | McpServers | None,
+        pins: Pins | None = None,
+    ) -> None:
+        if config.guard is not None and config.guard.cedar:
+            check_cedar(config.guard.cedar)
+        self._own = own
+        self._config = config
+        self._pins = pins or Pins(None)
+        self._pinned = NOTHING_PINNED
+        self._servers = None if mcp is None else _servers(mcp)
+        self._of: tuple[McpTool, ...] = ()
+        self._made = None if self._servers else self._offered(())
+
+    async def now(self) -> Offered:
+        """The tools as they are now. Connects to servers that are not connected; raises as `McpServers.tools` does.
+
+        Where the gate is on, the pins of foreign tools are asked each time, and first sights recorded.
+        """
+        served = await self._servers.tools() if self._servers else ()
+        guard, pinned = self._config.guard, NOTHING_PINNED
+        if guard is not None and guard.mode != "off":
+            pinned = self._pins.check((tool.spec for tool in (*self._own.values(), *served)), guard.pins)
+        if self._made is None or served is not self._of or pinned != self._pinned:
+            self._of, self._pinned = served, pinned
+            self._made = self._offered(served)
+        return self._made
+
+    async def tools_of(self, known: Catalogue) -> Mapping[str, Tool]:
+        """The tools for a run that goes on; one that has changed since it began refuses to be called.
+
+        Of the developer's own the parameters count: a call was judged, and approved, by what they were then.
+        """
+        now = await self.now()
+        specs = ((tool, known.get(tool.spec.name)) for tool in self._of)
+        own = ((name, tool, known.get(name)) for name, tool in self._own.items())
+        return {
+            **now.tools,
+            **{name: _Changed(spec) for name, tool, spec in own if spec and spec.parameters != tool.spec.parameters},
+            **{spec.name: tool.known_as(spec) for tool, spec in specs if spec is not None},
+        }
+
+    async def effects_of(self, known: Catalogue) -> Mapping[str, Effect]:
+        """The effects that are stricter now than a run knows them. Where one is laxer, the known one counts on."""
+        await self.now()
+        specs = [
+            tool.spec for tool in (*self._own.values(), *self._of)
+        ]  # hidden ones too, which the run may still know
+        return {spec.name: spec.effect for spec in specs if (was := known.get(spec.name)) and _is_stricter(spec, was)}
+
+    async def aclose(self) -> None:
+        """End the connections to MCP servers; `now` opens them again."""
+        if self._servers is not None:
+            await self._servers.aclose()
+
+    def _offered(self, served: Sequence[Tool]) -> Offered:
+        tools = {**self._own, **{tool.spec.name: tool for tool in served}}
+        if len(tools) < len(self._own) + len(served):
+            twice = next(tool.spec.name for tool in served if tool.spec.name in self._own)
+            raise UsageError(f"a tool and a tool of an MCP server are both called {twice!r}; rename one of them")
+        for name in tools:
+            check_tool_name(name)
+        tools = {name: tool for name, tool in tools.items() if name not in self._pinned.hidden}
+        catalogue = catalogue_of(tools)
+        resolvers_of(self._config, catalogue)  # raises for one that cannot resolve
+        return Offered(tools, catalogue, selection(catalogue, self._config, self._pinned))
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """An own tool as a run knows it, that takes other arguments by now."""
+
+    spec: ToolSpec
+
+    async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:  # noqa: ARG002  # as `Tool` has it
+        """Never calls it."""
+        told = f"Not called: {self.spec.name} takes other arguments than when this run began. Begin the task anew."
+        return ToolResult(told, "error", source=self.spec.name, trust="trusted")
+
+    async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002  # as above
+        """What it would say is of other arguments."""
+        raise LookupError(f"{self.spec.name} has changed, and cannot tell whether an interrupted call took effect")
+
+
+def _is_stricter(now: ToolSpec, was: ToolSpec) -> bool:
+    """Whether a tool may do what it could not: one that sends, pays or deletes does no less than another of these."""
+    return now.effect != was.effect and (was.effect == "read" or now.effect not in ("read", "write"))
+
+
+def _servers(mcp: McpGiven | Sequence[McpGiven] | McpServers) -> McpServers:
+    from surefoot.tools.mcp.config import servers_of  # noqa: PLC0415  # pydantic loads when it is used
+    from surefoot.tools.mcp.servers import McpServers  # noqa: PLC0415  # as above
+
+    return mcp if isinstance(mcp, McpServers) else McpServers(servers_of(mcp))
