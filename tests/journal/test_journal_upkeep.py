@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -17,8 +18,9 @@ from journal_cases import REPLY, alter, connection_of, read_all, started, story,
 from surefoot.journal import upkeep
 from surefoot.journal.heads import heads_of
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.journal.sqlite_file import file_error
 from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
-from surefoot.types.events import CallStarted, RunForked
+from surefoot.types.events import CallStarted, Event, RunForked
 
 pytestmark = pytest.mark.anyio
 
@@ -108,6 +110,25 @@ async def test_a_journal_of_form_1_is_whole_without_heads_and_so_is_its_copy(pat
     assert [fault.run_id for fault in upkeep.verify(path)] == ["r1"]
 
 
+@pytest.mark.parametrize("events", [story("r1"), [started("r1")]])
+async def test_a_run_of_form_1_that_lost_nothing_is_not_accepted(path: Path, events: list[Event]) -> None:
+    store = SqliteJournal(path)
+    await write(store, "r1", events)
+    await store.aclose()
+    make_old(path)
+    with pytest.raises(UsageError, match="run r1 has lost nothing"):
+        await upkeep.accept(path, "r1", "Ada")
+    assert (form_of(path), heads_of(path).exists()) == (1, False)
+
+
+async def test_a_run_of_form_1_that_lost_its_end_is_accepted(path: Path) -> None:
+    await old(path)
+    alter(path, "DELETE FROM event WHERE run=1 AND seq=5")
+    assert await upkeep.accept(path, "r1", "Ada") == upkeep.Accepted(5, has_ended=False)
+    assert form_of(path) == 2
+    assert upkeep.verify(path) == []
+
+
 async def test_a_damaged_run_of_form_1_stays_one_and_holds_up_no_other(path: Path) -> None:
     await old(path)
     alter(path, "DELETE FROM event WHERE run=1 AND seq=5")
@@ -173,12 +194,64 @@ async def test_a_backup_that_fails_leaves_nothing(path: Path, tmp_path: Path) ->
     assert (tmp_path / "copy.db").is_symlink()
 
 
+@pytest.mark.parametrize(
+    ("damage", "faulty"),
+    [
+        ("DELETE FROM run WHERE number=1", ["r2", "r1"]),
+        ("UPDATE event SET hash='text' WHERE run=1 AND seq=5", ["r1"]),
+        ("DELETE FROM event WHERE run=1 AND seq>=3", ["r1", "r2"]),
+    ],
+)
+async def test_a_backup_is_made_where_the_end_of_a_run_cannot_be_told(
+    path: Path, tmp_path: Path, damage: str, faulty: list[str]
+) -> None:
+    store = SqliteJournal(path)
+    await write(store, "r1", story("r1"))
+    await store.fork("r1", 5, "r2")
+    await store.aclose()
+    alter(path, damage)
+    assert [fault.run_id for fault in upkeep.backup(path, tmp_path / "copy.db")] == faulty
+
+
+async def test_heads_that_are_a_folder_are_named(path: Path, tmp_path: Path) -> None:
+    store = SqliteJournal(path)
+    await write(store, "r1", story())
+    await store.aclose()
+    heads_of(path).unlink()
+    heads_of(path).mkdir()
+    for use in (lambda: upkeep.verify(path), lambda: upkeep.backup(path, tmp_path / "copy.db")):
+        with pytest.raises(JournalError, match=r"runs\.db\.heads: .*; "):
+            use()
+    assert list(tmp_path.glob("copy*")) == []
+
+
+def test_a_file_that_may_not_be_read_is_to_be_made_readable(path: Path) -> None:
+    denied = PermissionError(errno.EACCES, "Permission denied", str(heads_of(path)))
+    assert "readable" in str(file_error(path, denied))
+
+
+async def test_accepting_in_a_journal_that_is_locked_says_so(path: Path) -> None:
+    store = SqliteJournal(path)
+    await write(store, "r1", story())
+    await store.aclose()
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("BEGIN IMMEDIATE")
+    with pytest.raises(JournalError, match="another process keeps it locked; try again"):
+        await upkeep.accept(path, "r1", "Ada")
+    db.close()
+
+
 async def test_records_that_cannot_be_folded_are_a_fault(path: Path) -> None:
     store = SqliteJournal(path)
     await write(store, "r1", [REPLY])  # nobody has begun it
     await store.aclose()
     (fault,) = upkeep.verify(path)
     assert "cannot be folded" in fault.message
+    with pytest.raises(JournalError, match="cannot be folded"):
+        await upkeep.accept(path, "r1", "Ada")
+    store = SqliteJournal(path)
+    assert await read_all(store, "r1") == ([REPLY], ""), "nothing was added"
+    await store.aclose()
 
 
 # --- rights

@@ -126,8 +126,8 @@ class Reader:
             self._lost = {}
             if self._heads is not None and len(self._heads) > cast("int", self._one("SELECT count(*) FROM run")[0]):
                 there = {number for (number,) in self._db.execute("SELECT number FROM run")}
-                gone = ((number, head) for number, head in self._heads.all() if number not in there)
-                self._lost = {head.key: (number, head) for number, head in gone if head is not None and head.least}
+                gone = ((number, head) for number, head in self.heads().items() if number not in there)
+                self._lost = {head.key: (number, head) for number, head in gone if head.least}
         return self._lost
 
     def lineage(self, run_id: str) -> list[Segment]:
@@ -151,8 +151,9 @@ class Reader:
 
     def heads(self) -> dict[int, Head]:
         """All heads that can be read, by the numbers of their runs."""
-        found = self._heads.all() if self._heads is not None else ()
-        return {number: head for number, head in found if head is not None}
+        with self._telling():
+            found = self._heads.all() if self._heads is not None else ()
+            return {number: head for number, head in found if head is not None}
 
     def tail(self, run_id: str) -> Tail:
         """Where the run ends now. Raises `JournalCorrupt` when that is too early."""
@@ -381,7 +382,7 @@ class Reader:
     def _telling(self) -> Generator[None]:
         try:
             yield
-        except FILE_ERRORS as error:
+        except (OSError, *FILE_ERRORS) as error:
             raise file_error(self._path, error) from error
 
     def _missing(self, run_id: str, record: int, least: int) -> JournalCorrupt:

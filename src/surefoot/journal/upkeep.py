@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,20 +70,23 @@ def backup(path: Path, target: Path) -> list[RunFault]:
         if heads.unreadable is not None:
             raise file_error(path, heads.unreadable)
         before = reader.heads()  # before the copy is made, which then has at least what they tell of
-        is_ours = False
         try:
             os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o600))
-            is_ours = True
+        except OSError as error:
+            raise file_error(target, error) from error
+        try:
             with closing(sqlite3.connect(target, isolation_level=None)) as copy:
                 db.backup(copy)
                 if form_of(copy) > 1:
                     _keep_heads(copy, target, before)
             sync_file(target)
             sync_folder(target.parent)
-        except (OSError, *FILE_ERRORS) as error:
-            for one in beside if is_ours else ():
+        except BaseException as error:  # whatever it was, half a copy must not pass for one
+            for one in beside:
                 one.unlink(missing_ok=True)
-            raise file_error(target, error) from error
+            if isinstance(error, (OSError, *FILE_ERRORS)):
+                raise file_error(target, error) from error
+            raise
     return verify(target)
 
 
@@ -103,7 +106,10 @@ async def accept(path: Path, run_id: str, by: str) -> Accepted:
     """
     if not by.strip():
         raise UsageError("say whose decision this is: give `by`")
-    left = _shortened(path, run_id)
+    try:
+        left = _shortened(path, run_id)
+    except (OSError, *FILE_ERRORS) as error:
+        raise file_error(path, error) from error
     if left.records and not left.has_ended:
         store = SqliteJournal(path)
         try:
@@ -144,10 +150,12 @@ def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head])
         reader = Reader(copy, target)  # believes what is there
         for number, run_id in copy.execute(_ALL_RUNS).fetchall():
             told = before.pop(number, None)
-            seq, hash_ = reader.end(str(run_id))
-            if told is None or told.least <= seq:
-                told = Head(key_of(str(run_id)), seq, hash_, seq, name_of(str(run_id)))
-            heads.put(number, told)
+            with suppress(JournalError):  # where its end cannot be told it is damaged, and keeps what was known of it
+                seq, hash_ = reader.end(str(run_id))
+                if told is None or told.least <= seq:
+                    told = Head(key_of(str(run_id)), seq, hash_, seq, name_of(str(run_id)))
+            if told is not None:
+                heads.put(number, told)
         for number, told in before.items():
             heads.put(number, told._replace(seq=told.least))
         heads.sync()
@@ -156,9 +164,12 @@ def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head])
 def _shortened(path: Path, run_id: str) -> Accepted:
     """Have the file and its heads tell of what is there, as if there had never been more."""
     path = path.resolve()
-    with closing(connect(path, make=False)) as db, closing(_heads_to_write(path)) as heads:
+    with ExitStack() as opened:
+        db = opened.enter_context(closing(connect(path, make=False)))
+        has_heads = form_of(db) > 1  # a file of form 1 gets its heads when it becomes form 2
+        heads = opened.enter_context(closing(Heads(path, may_write=has_heads)))
         db.execute("BEGIN IMMEDIATE")  # nobody takes the run up in between; closing gives it back
-        known = Reader(db, path, heads)
+        known = Reader(db, path, heads if has_heads else None)
         row = known.look_up(run_id)
         if row is None:
             number, _ = known.lost_run(run_id)
@@ -175,8 +186,11 @@ def _shortened(path: Path, run_id: str) -> Accepted:
         records, wrong = left.load(run_id, 0)
         if wrong is not None:
             raise wrong
-        heads.put(row.number, Head(key_of(run_id), seq, hash_, seq, name_of(run_id)))
-        heads.sync()
+        if still := _fault(left, run_id):
+            raise JournalError(still.message)
+        if has_heads:
+            heads.put(row.number, Head(key_of(run_id), seq, hash_, seq, name_of(run_id)))
+            heads.sync()
         db.execute("COMMIT")
         return Accepted(seq, has_ended=bool(records) and isinstance(records[-1].event, RunEnded))
 
@@ -201,13 +215,6 @@ def _cut(db: sqlite3.Connection, path: Path, row: RunRow) -> None:
     end = row.at if end is None else end
     db.execute("UPDATE run SET events=min(events, ?) WHERE number=?", (end, row.number))
     db.execute(_CUT_FORKS, {"number": row.number, "end": end})
-
-
-def _heads_to_write(path: Path) -> Heads:
-    try:
-        return Heads(path, may_write=True)
-    except OSError as error:
-        raise file_error(path, error) from error
 
 
 @contextmanager
