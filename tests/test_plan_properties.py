@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from random_plans import DiedError, Driver, Setting, World
@@ -257,6 +257,7 @@ def test_what_holds_of_thousands_of_runs(setting: Setting) -> None:
 
 @settings(QUICK, max_examples=40)
 @given(runs(), st.integers(1, 60))
+@example(Setting(9976708, steps=8, failing=50, hostile=60, retries=0, tools=8), 25)  # no model, beside a doubt
 def test_a_death_before_an_append_repeats_nothing_and_changes_no_end(setting: Setting, dies_at: int) -> None:
     check_death(setting, dies_at)
 

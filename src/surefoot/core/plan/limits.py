@@ -279,5 +279,5 @@ def answer_without(planning: Planning, reason: str) -> str:
     for one in left:
         error = one.result.error if one.result is not None else None
         why = f" ({error.cls}: {error.code})" if error is not None else ""
-        lines.append(f"- {one.step.title}: {one.status}{why}")
+        lines.append(f"- {one.step.title}: {one.status.replace('_', ' ')}{why}")
     return "\n".join([*lines, *([f"The run is over because of: {reason}"] if reason else [])])

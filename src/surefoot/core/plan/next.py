@@ -81,7 +81,8 @@ def plan_moves(state: State, planning: Planning, under_way: frozenset[Move], row
     if state.failure is not None and not spent(state, planning):  # a reply that the deadline cut off is no failure
         kind = state.failure.kind
         ending = Failed(kind if kind in _NAMED_FAILURES else "model_unavailable", state.failure.message)
-        return () if under_way else concluded(state, planning, ending)
+        is_held = under_way or rows.standing(state) == "in_doubt"  # what a death left open is settled first (R18)
+        return () if is_held else concluded(state, planning, ending)
     if planning.phase != "running" or planning.plan is None:
         return () if under_way else _planned(state, planning)
     if planning.needs_signature and not planning.rejected_by:
@@ -144,7 +145,7 @@ class _Running:
         if (told := self._of_children(is_over=over is not None)) is not None:
             return (told,)
         if self.broken is not None:
-            return () if self.under_way else concluded(state, planning, self.broken)
+            return () if self.under_way or self._in_doubt() else concluded(state, planning, self.broken)
         if over is not None:  # by a person's no to the plan, or by a limit of a step: nothing goes on but the answer
             return tuple(self.started) or self._cut_off(over)
         if self.limit and not self.under_way and not self.started:
