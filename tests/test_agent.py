@@ -1105,8 +1105,8 @@ async def test_the_verdicts_on_many_calls_of_one_reply_let_others_have_their_tur
         before_the_first = before_the_first or turns
         return f"nothing at {place}"
 
-    model = ScriptedModel([calls(*[("look", {"place": place}) for place in range(100)]), "Nothing."])
+    model = ScriptedModel([calls(*[("look", {"place": place}) for place in range(300)]), "Nothing."])
     beside = asyncio.ensure_future(others())
     await Agent(model, tools=[look]).run("Look everywhere.")
     beside.cancel()
-    assert before_the_first > 100
+    assert before_the_first > 3, "a verdict takes about a tenth of a millisecond, and the loop turns every five"

@@ -1,8 +1,9 @@
 """Group commit: what many runs append goes into the journal file in one transaction.
 
-A transaction costs about as much as ten rows, so rows are collected, and one flush writes those of all runs: at the
-event loop's next turn, or at once when the only run there is waits for it. Nothing else awaits between the begin and
-the end of a transaction, so tasks cannot get into each other's.
+A transaction costs about as much as ten rows, so rows are collected, and one flush writes those of all runs: when one
+of them has to be written, and `LAG_S` after the first at the latest. A run that waits for its rows has them written at
+the event loop's next turn, or at once when it is the only run there is. Nothing else awaits between the begin and the
+end of a transaction, so tasks cannot get into each other's.
 
 What could not be written is lost, so its run must not go on as if it had been: the failure is kept, and every later
 call for that run raises it.
@@ -46,6 +47,9 @@ class Note(NamedTuple):
 SUMMARY_LAG = 32
 """How many records what is kept of a driven run may be behind; whoever lists it reads them."""
 
+LAG_S = 0.002
+"""How long rows that nobody waits for are collected: a crash in that time costs a reply or a read, never an effect."""
+
 CHECKPOINT_PAGES = 8_000
 """About 8 MiB of log."""
 
@@ -83,7 +87,9 @@ class Writer:
         self._blobs: dict[str, BlobRow] = {}
         self._freed: list[FreeRow] = []
         self._waiters: list[asyncio.Future[None]] = []
+        self._due: asyncio.Handle | None = None
         self._due_on: asyncio.AbstractEventLoop | None = None
+        self._awaited_on: asyncio.AbstractEventLoop | None = None
         self._threads = ThreadPoolExecutor(
             3, "surefoot-journal"
         )  # log, heads, checkpoint; tools may fill the loop's own
@@ -113,16 +119,19 @@ class Writer:
             del self.watchers[number]
 
     def soon(self) -> None:
-        """See to it that what is queued is flushed at the event loop's next turn."""
+        """See to it that what is queued is flushed before long, with what else is queued by then."""
         loop = asyncio.get_running_loop()
-        if self._due_on is not loop:  # also when a loop that has been closed still owes a flush
+        if self._due is None or self._due_on is not loop:  # also when a loop that has been closed still owes a flush
             self._due_on = loop
-            loop.call_soon(self.flush)
+            self._due = loop.call_later(LAG_S, self.flush)
 
     async def flushed(self) -> None:
-        """Return when what is queued now is written or has failed; others' rows join in."""
-        self.soon()
-        waiter = asyncio.get_running_loop().create_future()
+        """Return when what is queued now is written or has failed; what others queue in this turn joins in."""
+        loop = asyncio.get_running_loop()
+        if self._awaited_on is not loop:
+            self._awaited_on = loop
+            loop.call_soon(self.flush)
+        waiter = loop.create_future()
         self._waiters.append(waiter)
         await waiter
 
@@ -141,7 +150,10 @@ class Writer:
         notes = {number: note() for number, note in self._notes.items() if number not in lost}
         self._notes.clear()
         self._events, self._blobs, self._freed, self._waiters = [], {}, [], []
-        self._due_on = None
+        self._awaited_on = None
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
         if events or blobs or freed or notes:
             try:
                 self._commit(events, blobs.values(), freed, notes.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol
@@ -12,7 +13,10 @@ from surefoot.core.moves import announce, durability, strictest
 from surefoot.core.state import State
 from surefoot.types.events import Event
 from surefoot.types.moves import Move, WorldMove
-from surefoot.types.ports import RunJournal
+from surefoot.types.ports import Durability, RunJournal
+
+_LONGEST_TURN_S = 0.005
+"""For how long a run may hold up the event loop with what it only puts on record."""
 
 
 class Hands(Protocol):
@@ -42,6 +46,8 @@ class UnderWay:
         self._making: set[asyncio.Task[None]] = set()
         self._waiting: list[tuple[WorldMove, State]] = []
         self._ended: asyncio.Queue[tuple[WorldMove, Sequence[Event]]] = asyncio.Queue()
+        self._effects: set[WorldMove] = set()  # what must not be made twice, so what came of it is written at once
+        self._turned_s = time.monotonic()
 
     async def __aenter__(self) -> UnderWay:
         await self._tasks.__aenter__()
@@ -61,16 +67,20 @@ class UnderWay:
 
     async def start(self, moves: Sequence[Move], state: State) -> State:
         """Put on record what announces the moves, then let them begin. Gives the state with the announcements."""
+        safety: list[Durability] = [durability(move, state) for move in moves]
         if events := [event for move in moves for event in announce(move, state)]:
-            await self._journal.append(events, strictest([durability(move, state) for move in moves]))
+            await self._journal.append(events, strictest(safety))
             self._hands.announced(events)
             state = fold(events, state)
-        for move in moves:
+        for move, wanted in zip(moves, safety, strict=True):
             if isinstance(move, WorldMove):
                 self.moves |= {move}
                 self._waiting.append((move, state))
-        if not self.moves:  # a reply may hold a thousand calls, and each verdict is a turn of the loop
+                if wanted == "synced":
+                    self._effects.add(move)
+        if not self.moves and time.monotonic() - self._turned_s > _LONGEST_TURN_S:  # a reply may hold a thousand calls
             await asyncio.sleep(0)
+            self._turned_s = time.monotonic()
         return state
 
     async def next_events(self) -> Sequence[Event]:
@@ -85,6 +95,7 @@ class UnderWay:
                 task.add_done_callback(self._making.discard)
             self._waiting.clear()
             ended = [await self._ended.get(), *self._all_ended()]
+        self._turned_s = time.monotonic()
         events = await self._recorded(ended)
         if (task := asyncio.current_task()) is not None and task.cancelling():
             raise asyncio.CancelledError
@@ -106,11 +117,14 @@ class UnderWay:
         return [self._ended.get_nowait() for _ in range(self._ended.qsize())]
 
     async def _recorded(self, ended: Sequence[tuple[WorldMove, Sequence[Event]]]) -> Sequence[Event]:
-        self.moves -= {move for move, _ in ended}
+        made = {move for move, _ in ended}
+        self.moves -= made
         events = [event for _, some in ended for event in some]
         if events:
-            await self._journal.append(events)
+            wanted: Durability = "soon" if self._effects.isdisjoint(made) else "written"
+            await self._journal.append(events, wanted)
             self._hands.announced(events)
+        self._effects -= made
         return events
 
     async def _make(self, move: WorldMove, state: State) -> None:
