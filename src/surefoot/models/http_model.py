@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from surefoot.models.errors import Endpoint, complaint_of, error_of, retry_after_of
 from surefoot.models.json_edge import decoded, mapping, read, without_halves, write
-from surefoot.models.wire import Form, Wire, show_whole
+from surefoot.models.wire import Form, ReplyStream, Wire, show_whole
 from surefoot.types.errors import ModelError, ModelTimeout, ModelUnreachable, TraitRefused
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, Traits
 
@@ -69,35 +69,18 @@ class HttpModel:
             headers = {"Content-Type": "application/json", "User-Agent": "surefoot"}
             headers |= self._wire.headers(self._endpoint.key)
             self._http = Http(self._url, self._endpoint.where, headers, near=self.is_near)
-        stream, is_mended = self._wire.stream(emit), False
-
-        def on_events(events: list[bytes]) -> bool:
-            nonlocal is_mended
-            for data in events:
-                if data == b"[DONE]":
-                    stream.is_over = True
-                    continue
-                try:
-                    event, was_mended = decoded(data)
-                except ValueError as error:
-                    broken = f"the stream broke off inside a piece of the reply ({error}); retry"
-                    raise ModelUnreachable(broken) from error
-                is_mended = is_mended or was_mended
-                stream.feed(mapping(event))
-            return stream.is_over or stream.error is not None
-
+        events = _Events(self._wire.stream(emit)) if request.stream else None
         try:
-            answer = await self._http.post(
-                body, request.settings, request.deadline_s, on_events if request.stream else None
-            )
+            answer = await self._http.post(body, request.settings, request.deadline_s, events)
             if isinstance(answer, bytes):
                 return self._read(answer, body, request, emit)
             if answer is not None:
                 wait_s = retry_after_of(answer.retry_after_ms, answer.retry_after, self._now())
                 raise self._error(answer.status, answer.body, wait_s, body, request)
-            if stream.error is not None:
-                raise self._error(200, write(stream.error), None, body, request)
-            return _mend(stream.message(len(body), request.settings), is_mended=is_mended)
+            assert events is not None  # noqa: S101  # only a stream brings no answer
+            if events.reply.error is not None:
+                raise self._error(200, write(events.reply.error), None, body, request)
+            return _mend(events.reply.message(len(body), request.settings), is_mended=events.is_mended)
         except ModelError as error:
             error.endpoint = self._endpoint.where
             error.status = 200 if error.status is None else error.status  # what is left is wrong in the reply itself
@@ -136,15 +119,38 @@ class HttpModel:
         return error
 
 
+class _Events:
+    """Takes the events of a stream into a reply; true once no more are wanted."""
+
+    def __init__(self, reply: ReplyStream) -> None:
+        self.reply = reply
+        self.is_mended = False
+
+    def __call__(self, events: list[bytes]) -> bool:
+        reply = self.reply
+        for data in events:
+            if data == b"[DONE]":
+                reply.is_over = True
+                continue
+            try:
+                event, was_mended = decoded(data)
+            except ValueError as error:
+                broken = f"the stream broke off inside a piece of the reply ({error}); retry"
+                raise ModelUnreachable(broken) from error
+            self.is_mended = self.is_mended or was_mended
+            reply.feed(mapping(event))
+        return reply.is_over or reply.error is not None
+
+
 def _mend(message: ModelMessage, *, is_mended: bool) -> ModelMessage:
     """The message, marked if it was mended. Arguments are JSON inside of JSON, so they are looked at once more."""
-    calls = tuple(
-        replace(call, arguments=without_halves(call.arguments))
-        if isinstance(call.arguments, str) and "\\u" in call.arguments
-        else call
-        for call in message.calls
-    )
-    return replace(message, calls=calls, mended=True) if is_mended or calls != message.calls else message
+    calls = message.calls
+    for at, call in enumerate(calls):
+        if isinstance(call.arguments, str) and "\\u" in call.arguments:
+            arguments = without_halves(call.arguments)
+            is_mended = is_mended or arguments != call.arguments
+            calls = (*calls[:at], replace(call, arguments=arguments), *calls[at + 1 :])
+    return replace(message, calls=calls, mended=True) if is_mended else message
 
 
 def without_user(url: str) -> str:

@@ -59,6 +59,10 @@ class OpenAIChat(Wire[_Form]):
     path: ClassVar[str] = "chat/completions"
     ours: ClassVar[frozenset[str]] = frozenset({"messages", "tools", "stream"})
 
+    def __init__(self, model: str) -> None:
+        super().__init__(model)
+        self._opening: tuple[_Form, str, bytes] | None = None  # up to the first message, of the newest request
+
     def body(self, request: ModelRequest) -> bytes:
         form = self.form(request)
         messages: Sequence[ModelMessage] = request.messages
@@ -70,15 +74,17 @@ class OpenAIChat(Wire[_Form]):
         if form.merges:
             messages = _with_neighbours_merged(messages)
         key, encode = form.key, form.encode
-        pieces = [message.encoded(key, encode) for message in messages]
-        if request.system and not form.folds_system:
-            pieces.insert(0, write({"role": form.system_role, "content": request.system}))
-        tail = b"]%b}" % self.schema(request, _response_format)
-        if not pieces:
-            return form.head + tail
-        pieces[0] = form.head + pieces[0]  # so that a long history is copied once
-        pieces[-1] += tail
-        return b",".join(pieces)
+        system = "" if form.folds_system else request.system
+        kept = self._opening
+        if kept is None or kept[0] is not form or kept[1] != system:
+            opening = form.head
+            if system:
+                opening += write({"role": form.system_role, "content": system}) + b"," * bool(messages)
+            self._opening = kept = (form, system, opening)
+        pieces = [b","] * (2 * len(messages) + 1)  # tools and history may be long: each byte is copied once
+        pieces[1::2] = [message.encoded(key, encode) for message in messages]
+        pieces[-1] = b"]%b}" % self.schema(request, _response_format)
+        return b"".join((kept[2], *pieces[1:])) if messages else kept[2] + pieces[0]
 
     def make_form(self, request: ModelRequest) -> _Form:
         settings, traits = request.settings, request.traits

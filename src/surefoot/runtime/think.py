@@ -64,6 +64,8 @@ def _is_known(speaker: SpeakerState, refused: TraitRefused) -> bool:
     return is_left_out or len(speaker.learnt) >= MOST_TRAITS
 
 
+_FINISH_REASONS = frozenset(get_args(FinishReason))
+
 MOST_TRAITS = 30
 """Traits learnt in one go after which an endpoint is not asked any more."""
 
@@ -111,8 +113,8 @@ def _chosen(first: ModelMessage, request: ModelRequest) -> str | None:
 def _writable(message: ModelMessage) -> ModelMessage:
     """The reply as the journal can hold it. Seldom anything changes: our own wires deliver what is valid."""
     usage = message.usage
-    texts = (message.content, message.reasoning, *(f"{c.id}{c.name}{c.arguments}" for c in message.calls))
-    is_known = message.finish_reason in get_args(FinishReason)
+    texts = [message.content, message.reasoning, *[f"{c.id}{c.name}{c.arguments}" for c in message.calls]]
+    is_known = message.finish_reason in _FINISH_REASONS
     is_whole = type(usage.input_tokens) is type(usage.output_tokens) is int
     if is_known and is_whole and all(clean(text) is text for text in texts):
         return message
