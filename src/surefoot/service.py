@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -30,6 +29,7 @@ from surefoot.core.view import declarations
 from surefoot.journal.memory import MemoryJournal
 from surefoot.models.names import resolve
 from surefoot.prompts.load import template
+from surefoot.runtime.ask import reply_of
 from surefoot.runtime.cast import cast_of
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands
@@ -38,7 +38,7 @@ from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.think import MOST_TRAITS
 from surefoot.types.calls import FunctionCallResult
 from surefoot.types.config import LoopConfig, checked_config
-from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused, UsageError
+from surefoot.types.errors import ModelError, TraitRefused, UsageError
 from surefoot.types.events import (
     CallEnded,
     CallStarted,
@@ -236,37 +236,24 @@ class ModelService:
             await asyncio.gather(asking, return_exceptions=True)
 
     async def _reply(self, asked: ModelRequest, emit: Emit | None) -> ModelMessage:
-        """The reply. What the endpoint refuses is learnt, and left out of the next try (spec/react.md, section 2)."""
-        limit_s = asked.deadline_s
-        try:
-            async with asyncio.timeout(limit_s) if limit_s is not None else nullcontext():
-                for _ in range(MOST_TRAITS):
-                    request = self._fitted(asked)
-                    try:
-                        return await self._sent(request, emit)
-                    except TraitRefused as refused:
-                        if request.traits.get(refused.trait) == refused.value:
-                            raise  # it was left out already: nothing more can be learnt
-                        self._learn(refused)
-                return await self._sent(self._fitted(asked), emit)
-        except TimeoutError as error:
-            raise ModelTimeout(f"{self.model.name} gave no reply in the {limit_s or 0:g} s that were left") from error
+        reply = await reply_of(self._learning(asked, emit), self.model.name, asked.deadline_s)
+        if isinstance(reply, ModelError):
+            raise reply
+        return reply
 
-    async def _sent(self, request: ModelRequest, emit: Emit | None) -> ModelMessage:
+    async def _learning(self, asked: ModelRequest, emit: Emit | None, left: int = MOST_TRAITS) -> ModelMessage:
+        """The reply. What the endpoint refuses is learnt, and left out of the next try (spec/react.md, section 2)."""
+        request = self._fitted(asked)
         try:
             message = await self.model.send(request, emit)
-        except ModelError:
-            raise
-        except Exception as broken:
-            told = f"the adapter of {self.model.name} broke: {type(broken).__name__}: {broken}"
-            raise ModelError(told) from broken
+        except TraitRefused as refused:
+            if request.traits.get(refused.trait) == refused.value or not left:
+                raise  # it was left out already: nothing more can be learnt
+            self._learnt[refused.trait] = refused.value
+            self._cast.learn(ModelTraitLearnt(self.model.name, refused.trait, refused.value, refused.evidence))
+            return await self._learning(asked, emit, left - 1)
         content = message.content or ""  # an adapter may be anybody's code
         return replace(message, content=step_in_tags(content) if request.mode == "schema" else content)
-
-    def _learn(self, refused: TraitRefused) -> None:
-        self._learnt[refused.trait] = refused.value
-        event = ModelTraitLearnt(self.model.name, refused.trait, refused.value, refused.evidence)
-        self._cast.learn(event)
 
     def _fitted(self, asked: ModelRequest) -> ModelRequest:
         """The request with what is known of the endpoint: tools on the wire, or in the text with the form of a call."""

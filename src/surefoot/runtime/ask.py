@@ -1,7 +1,7 @@
 """Ask a model for an object: a stage of the guard, ways to go on, or a proposal for a plan.
 
 A stage fails closed: what goes wrong is on record, and opens nothing. A proposal that fails is a reply that failed.
-Source: spec/guard.md, sections 3.2 to 3.4 and 3.9; spec/planning.md, section 3.
+Source: spec/guard.md, sections 3.2 to 3.9; spec/planning.md, section 3.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 import orjson
 
+from surefoot.core.branches import is_direct, step_now, survivors
 from surefoot.core.budget import seconds_left, spent_limit
 from surefoot.core.gate.intent import with_constraints, with_sketch
 from surefoot.core.gate.record import GateRecord
@@ -37,25 +38,31 @@ from surefoot.core.gate.stages import (
 from surefoot.core.gate.verdict import digest_of
 from surefoot.core.guard import words_of
 from surefoot.core.parse.frames import masks_in, stripped
+from surefoot.core.parse.json_strict import MOST_NESTED, nested_deeper_than
 from surefoot.core.parse.validate import validate
-from surefoot.core.proposals import COMMIT, HYPOTHESES
+from surefoot.core.proposals import COMMIT, HYPOTHESES, MOST_BRANCHES, accepted, commit_prompt, hypotheses_prompt
 from surefoot.core.roles import PLANNER, SOLO, guard_role
+from surefoot.core.running import choosing_now
 from surefoot.core.state import State
 from surefoot.core.text import clean
+from surefoot.core.trajectory import recalled
 from surefoot.core.view import REQUIRED_ONLY
 from surefoot.prompts.load import template
-from surefoot.runtime import branches
+from surefoot.types.decisions import Deny
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
 from surefoot.types.events import Event, IntentAnchored, ModelFailed, ModelTraitLearnt
-from surefoot.types.guard import GuardConfig
-from surefoot.types.guard_events import Asking, JudgementMade, PerceptionSanitised
+from surefoot.types.guard import CommitmentDecision, Flow, GuardConfig, HypothesisBranch, HypothesisTree
+from surefoot.types.guard_events import Asking, BranchCommitted, HypothesesMade, JudgementMade, PerceptionSanitised
 from surefoot.types.messages import ModelMessage, ModelRequest, Usage
 from surefoot.types.moves import Ask
+from surefoot.types.plan import RESERVED
 from surefoot.types.plan_events import ProposalMade
 from surefoot.types.planning import ProposalKind
+from surefoot.types.tools import Catalogue
 
 if TYPE_CHECKING:
     from surefoot.runtime.world import World
+
 
 _LOG = logging.getLogger("surefoot.gate")
 _LONGEST_FAILURE = 300
@@ -98,7 +105,9 @@ async def reply_of(reply: Awaitable[T], model: str, limit_s: float | None) -> T 
     except ModelError as error:
         return error
     except Exception as broken:  # noqa: BLE001  # an adapter may be anybody's code: what it raises is told by name
-        return ModelError(f"the adapter of {model} broke: {type(broken).__name__}: {broken}")
+        failure = ModelError(f"the adapter of {model} broke: {type(broken).__name__}: {broken}")
+        failure.__cause__ = broken
+        return failure
 
 
 async def _proposed(world: World, kind: ProposalKind, about: str, state: State) -> Event:
@@ -172,16 +181,6 @@ async def _judged(asker: Asker, state: State, gate: GateRecord, call_id: str) ->
     verdict = cast("Literal['allow', 'ask', 'deny']", reply["verdict"])  # as the schema has it
     reason, limit = clean(str(reply["reason"]))[:LONGEST_REASON], clean(str(reply["constraint_id"] or ""))
     return JudgementMade(call_id, digest, asker.asking(), verdict, reason, limit[:LONGEST_REASON])
-
-
-_PURPOSES: Mapping[str, Callable[[Asker, State, GateRecord, str], Awaitable[Event]]] = {
-    "anchor": _anchored,
-    "sanitise": _sanitised,
-    "judge": _judged,
-    "branches": branches.hypothesised,
-    "choice": branches.committed,
-}
-"""Who asks for what, with the stage's own prompt."""
 
 
 class Asker:
@@ -277,3 +276,98 @@ def _read(text: str, schema: Mapping[str, object]) -> tuple[Reply | None, str]:
     if checked.errors:
         return None, "; ".join(str(error) for error in checked.errors)[:_LONGEST_FAILURE]
     return checked.value, ""
+
+
+_NOTHING: Mapping[str, object] = {}
+
+
+async def _hypothesised(asker: Asker, state: State, gate: GateRecord, tree_id: str) -> HypothesesMade:
+    """What memory knows, and what a model names; without its reply what memory knows alone."""
+    found: list[HypothesisBranch] = []
+    unfit = 0
+    if gate.known.config.memory and asker.world.paths is not None:
+        known = asker.world.paths.of(state.tools)
+        found += [one for one in recalled(state, known.values()) if _fits(one, state.tools) is not None]
+        found = found[: MOST_BRANCHES - 1]
+    reply = await asker.ask(hypotheses_prompt(state, gate))
+    recommended = ""
+    if reply is not None:
+        told = cast("list[Reply]", reply["branches"])  # as the schema has it
+        named = [_branch(one) for one in told if not nested_deeper_than(one, MOST_NESTED)]  # as in a model's own calls
+        fitting = [fit for one in named if (fit := _fits(one, state.tools)) is not None]
+        unfit = len(told) - len(fitting)
+        wanted = reply.get("recommended_branch_id")
+        recommended = next((_key(one) for one in fitting if one.branch_id == wanted and wanted), "")
+        found += fitting
+    branches, dropped = accepted(state, found)
+    chosen = next((one.branch_id for one in branches if _key(one) == recommended), None)
+    tree = HypothesisTree(tree_id, step_now(state), state.steps + 1, branches, chosen)
+    return HypothesesMade(tree, dropped + unfit, asker.asking())
+
+
+def _key(branch: HypothesisBranch) -> object:
+    return branch.tool_name, branch.argument_sets
+
+
+def _branch(told: Reply) -> HypothesisBranch:
+    """A branch as a model wrote it. Of its words none decides anything."""
+    name = clean(str(told["tool_name"]))
+    sets = cast("list[Mapping[str, object]]", told.get("argument_sets") or [])  # as the schema has it
+    flows = cast("Mapping[str, object]", told.get("flows") or _NOTHING)  # as above
+    return HypothesisBranch(
+        clean(str(told.get("branch_id") or "")),
+        "",
+        name,
+        (_NOTHING,) if name in RESERVED else tuple(sets),
+        clean(str(told.get("rationale") or ""))[:LONGEST_REASON],
+        {clean(name): flow for name, one in flows.items() if (flow := _flow(one)) is not None},
+        cast("Literal['low', 'medium', 'high']", told.get("risk_level", "low")),
+        float(cast("float", told.get("necessity_score", 0.5))),
+        cast("Literal['minimal', 'moderate', 'high']", told.get("redundancy_level", "minimal")),
+    )
+
+
+def _flow(told: object) -> Flow | None:
+    if not isinstance(told, Mapping):
+        return None
+    given = cast("Mapping[str, object]", told)  # JSON: text keys
+    return Flow(clean(str(given.get("source") or ""))[:80], clean(str(given.get("kind") or "any"))[:80])
+
+
+def _fits(branch: HypothesisBranch, tools: Catalogue) -> HypothesisBranch | None:
+    """The branch with its arguments as its tool takes them, each set once; None where one does not fit."""
+    spec = tools.get(branch.tool_name)
+    if spec is None:
+        return branch  # whoever accepts it knows whether it is words
+    sets: list[Mapping[str, object]] = []
+    for arguments in branch.argument_sets:
+        checked = validate(arguments, spec.parameters)
+        if checked.errors:
+            return None
+        if checked.value not in sets:
+            sets.append(checked.value)
+    return replace(branch, argument_sets=tuple(sets))
+
+
+async def _committed(asker: Asker, state: State, gate: GateRecord, _: str) -> BranchCommitted:
+    """The branch that a model chooses among those that the gate lets pass; without its word the first in order."""
+    now = choosing_now(state)
+    assert now.tree is not None  # noqa: S101  # the move was made from this state
+    left = [branch for branch, decision, _ in survivors(state, now.tree) if not isinstance(decision, Deny)]
+    reply = await asker.ask(commit_prompt(state, gate, left))
+    named = next((one for one in left if reply is not None and one.branch_id == reply["branch_id"]), None)
+    branch = named or left[0]
+    reason = clean(str(reply["reason"]))[:LONGEST_REASON] if reply is not None else "the first in order"
+    by = "model" if named is not None else "order"
+    decision = CommitmentDecision(now.tree.tree_id, branch.branch_id, by, reason, now.rejected)
+    return BranchCommitted(decision, asker.asking(), is_direct(state, branch))
+
+
+_PURPOSES: Mapping[str, Callable[[Asker, State, GateRecord, str], Awaitable[Event]]] = {
+    "anchor": _anchored,
+    "sanitise": _sanitised,
+    "judge": _judged,
+    "branches": _hypothesised,
+    "choice": _committed,
+}
+"""Who asks for what, with the stage's own prompt."""

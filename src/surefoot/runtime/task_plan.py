@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 
 from surefoot.core.pager import READ_RESULT
@@ -18,22 +17,17 @@ from surefoot.core.text import json_text
 from surefoot.prompts.load import template
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Event, ModelReplied, Task, ToolsSelected
+from surefoot.types.events import Event, Task, ToolsSelected
 from surefoot.types.messages import ModelMessage
 from surefoot.types.plan import PlanStep
 from surefoot.types.plan_events import (
     ProposalMade,
     ProposalRefused,
-    ReasoningStepCompleted,
-    ReasoningStepViolated,
-    StepSkipped,
 )
 from surefoot.types.planning import PlanConfig
 from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.settings import written
 from surefoot.types.tools import Catalogue
-
-_LOG = logging.getLogger("surefoot.gate")
 
 
 def planned(task: str | Task, reasoner: str, tools: Catalogue, config: LoopConfig) -> Task:
@@ -124,25 +118,3 @@ def plan_given(task: Task, reasoner: str, tools: Catalogue) -> tuple[Event, ...]
     draft = json_text(_draft(task))
     selected = ToolsSelected(tools.names, "given", selection=ToolSelectionResult(names))
     return (selected, ProposalMade("decompose", ModelMessage("assistant", draft), by="developer"))
-
-
-def log_step(event: Event) -> None:
-    """Tell the log `surefoot.gate` how steps without tools go; of other events nothing."""
-    match event:
-        case ReasoningStepCompleted(step_id, _, tries, isolated):
-            how = ", out of fresh messages" if isolated else ""
-            _LOG.info("reasoning step %s completed at try %d%s", step_id, tries, how)
-        case ReasoningStepViolated(step_id, attempt, "empty"):
-            _LOG.info("reasoning step %s: the reply of try %d is empty", step_id, attempt)
-        case ReasoningStepViolated(step_id, attempt, "calls", _, tools, after_untrusted):
-            seen = ", after untrusted text" if after_untrusted else ""
-            told = "reasoning step %s violated at try %d%s: %d calls refused, of %r"
-            _LOG.warning(told, step_id, attempt, seen, len(tools), tuple(dict.fromkeys(tools)))
-        case ReasoningStepViolated(step_id, attempt, reason):
-            _LOG.warning("reasoning step %s: the reply of try %d cannot be used: %s", step_id, attempt, reason)
-        case StepSkipped(step_id, reason, by):
-            _LOG.info("step %s skipped by %s: %r", step_id, by, reason)
-        case ModelReplied(want="isolated", parsed=parsed) if "action_dropped" in parsed.warnings:
-            _LOG.warning("calls in the reply to an isolated call were ignored")
-        case _:
-            pass

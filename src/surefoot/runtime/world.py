@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from surefoot.core.state import State
-from surefoot.runtime.branches import log_tree
 from surefoot.runtime.cast import Cast
 from surefoot.runtime.services import RunServices
-from surefoot.runtime.task_plan import log_step
-from surefoot.types.events import Event, ModelTraitLearnt
+from surefoot.types.events import Event, ModelReplied, ModelTraitLearnt
+from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade
 from surefoot.types.messages import Signal
 from surefoot.types.moves import WorldMove
+from surefoot.types.plan_events import ReasoningStepCompleted, ReasoningStepViolated, StepSkipped
 from surefoot.types.ports import Encoder, RunJournal, Tool
 from surefoot.types.reflection import Evaluator
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from surefoot.runtime.trajectories import Trajectories
 
 _LOG = logging.getLogger("surefoot")
+_GATE_LOG = logging.getLogger("surefoot.gate")
 
 Watch = Callable[[Event | Signal], None]
 """Somebody who looks on: gets every event once it is appended, and the signals between them."""
@@ -62,10 +63,7 @@ class World:
         for event in events:
             if self.watch is not None:
                 self.tell(event)
-            log_step(event)
-            log_tree(event)
-            if isinstance(event, ModelTraitLearnt):
-                self.cast.learn(event, self.journal.run_id)
+            self._note(event)
 
     def tell(self, item: Event | Signal) -> None:
         """Show something to whoever watches. One who fails at it is logged and cannot harm the run."""
@@ -75,3 +73,35 @@ class World:
             self.watch(item)
         except Exception:  # noqa: BLE001  # it is the caller's code, and it only looks on
             _LOG.exception("whoever watches the run failed at a %s", type(item).__name__)
+
+    def _note(self, event: Event) -> None:
+        """Remember what was learnt of a model; log how steps without tools go, and which ways to go on are taken."""
+        match event:
+            case ModelTraitLearnt():
+                self.cast.learn(event, self.journal.run_id)
+            case ModelReplied(want="isolated", parsed=parsed) if "action_dropped" in parsed.warnings:
+                _GATE_LOG.warning("calls in the reply to an isolated call were ignored")
+            case ReasoningStepCompleted(step_id, _, tries, isolated):
+                how = ", out of fresh messages" if isolated else ""
+                _GATE_LOG.info("reasoning step %s completed at try %d%s", step_id, tries, how)
+            case ReasoningStepViolated(step_id, attempt, "empty"):
+                _GATE_LOG.info("reasoning step %s: the reply of try %d is empty", step_id, attempt)
+            case ReasoningStepViolated(step_id, attempt, "calls", _, tools, after_untrusted):
+                seen = ", after untrusted text" if after_untrusted else ""
+                told = "reasoning step %s violated at try %d%s: %d calls refused, of %r"
+                _GATE_LOG.warning(told, step_id, attempt, seen, len(tools), tuple(dict.fromkeys(tools)))
+            case ReasoningStepViolated(step_id, attempt, reason):
+                _GATE_LOG.warning("reasoning step %s: the reply of try %d cannot be used: %s", step_id, attempt, reason)
+            case StepSkipped(step_id, reason, by):
+                _GATE_LOG.info("step %s skipped by %s: %r", step_id, by, reason)
+            case HypothesesMade(tree, dropped):
+                names = tuple(branch.tool_name for branch in tree.branches)
+                told = "step %s, tree %s: branches of %r, %d dropped"
+                _GATE_LOG.info(told, tree.step_id, tree.tree_id, names, dropped)
+            case BranchRejected(tree_id, branch_id, rule):
+                _GATE_LOG.info("tree %s: branch %s is out by %s", tree_id, branch_id, rule)
+            case BranchCommitted(decision):
+                taken = decision.selected_branch_id or "none"
+                _GATE_LOG.info("tree %s: %s taken by %s", decision.tree_id, taken, decision.by)
+            case _:
+                pass
