@@ -16,8 +16,8 @@ from typing import Any, Protocol, cast
 import pytest
 
 from surefoot.agent import Agent
+from surefoot.runtime.act import Line
 from surefoot.runtime.hands import LiveHands
-from surefoot.runtime.line import Line
 from surefoot.runtime.services import RunServices, checked_services, is_factory
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.call import ToolFailed

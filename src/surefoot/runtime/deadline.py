@@ -55,6 +55,8 @@ async def within(
         outcome = made.outcome
     finally:
         timer.cancel()
+        if task.done() and not task.cancelled():
+            task.exception()  # an interrupt inside of it has left the loop already; nobody has to be told again
     if outcome is _LEFT:
         _leave(task, name, key)
         raise Late(is_left=True)
