@@ -8,8 +8,7 @@ from typing import cast
 import pytest
 
 from surefoot.progress import ProgressTracker
-from surefoot.testing.conformance import expand, main
-from surefoot.testing.kinds_progress import symbiont_progress
+from surefoot.testing.conformance import expand, main, symbiont_progress
 from surefoot.types.progress import LimitAction, StepIterationConfig
 
 SHARED = Path(__file__).parents[2] / "shared" / "vectors" / "symbiont_progress.json"

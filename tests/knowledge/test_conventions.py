@@ -9,7 +9,7 @@ import pytest
 
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.tools import RECALL, STORE, knowledge_tools
-from surefoot.testing.kinds_conventions import symbiont_conventions
+from surefoot.testing.conformance import symbiont_conventions
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.knowledge import ConventionsConfig, Knowledge
 from surefoot.types.ports import ToolCallContext

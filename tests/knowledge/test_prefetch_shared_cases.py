@@ -9,8 +9,7 @@ from typing import cast
 
 import pytest
 
-from surefoot.testing.conformance import expand
-from surefoot.testing.kinds_prehydrate import symbiont_prehydrate
+from surefoot.testing.conformance import expand, symbiont_prehydrate
 
 SHARED = Path(__file__).parents[3] / "shared" / "vectors"
 KIND = "symbiont_prehydrate"

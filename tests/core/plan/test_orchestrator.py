@@ -17,7 +17,7 @@ from scenarios_runs import SCENARIOS as OF_RUNS
 from scenarios_steps import SCENARIOS as OF_STEPS
 
 from surefoot.testing.conformance import KINDS, expand, main
-from surefoot.testing.kinds_orchestrator import Driver, asked_for, beginning_of, orchestrator_scenarios, told_of
+from surefoot.testing.world import World, asked_for, orchestrator_scenarios
 from surefoot.types.events import CallEnded, CallStarted, Event, InStep, RunResumed
 from surefoot.types.plan_events import ProposalMade
 
@@ -59,8 +59,7 @@ def test_a_file_of_scenarios_is_run_and_printed(tmp_path: Path, capsys: pytest.C
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared conformance cases are not beside this checkout")
 def test_every_shared_scenario_holds_with_its_figures() -> None:
     data = expand(json.loads((SHARED / f"{KIND}.json").read_text(encoding="utf-8")))
-    assert isinstance(data, dict)
-    results = KINDS[KIND](data)  # type: ignore[reportUnknownArgumentType]  # a case file
+    results = KINDS[KIND](data)
     missed: list[str] = []
     for case_id, case, compare in _scorer().checks(KIND, data):
         got = results[case_id]
@@ -82,49 +81,49 @@ def test_a_crash_after_any_event_changes_nothing_that_follows(case: Json) -> Non
     assert isinstance(config, Mapping)
     if "max_parallel" in config or "deadline_ms" in config:  # there what is in flight at the crash takes its time anew
         return
-    want = told_of(whole)
+    want = whole.report()
     for at in range(1, len(whole.journal)):
-        driver = Driver(case)
-        _crashed(driver, whole.journal[:at])
-        open_calls = [call for child in driver.planning.children.values() for call in child.calls if call.is_open]
-        driver.drive()
-        got = told_of(driver)
+        world = World(case)
+        _crashed(world, whole.journal[:at])
+        open_calls = [call for child in world.planning.children.values() for call in child.calls if call.is_open]
+        world.drive()
+        got = world.report()
         if any(call.attempts and call.spec is not None and not call.spec.may_repeat for call in open_calls):
             assert got["status"] == "paused"
             continue
         same = ("status", "stop_reason", "steps", "dependencies", "results", "llm_calls", "refusals", "selected_tools")
         assert {key: got[key] for key in same} == {key: want[key] for key in same}, whole.journal[at - 1]
-        assert _writes(driver) == _writes(whole)
+        assert _writes(world) == _writes(whole)
 
 
-def _driven(case: Json) -> Driver:
-    driver = Driver(case)
-    driver.happened(*beginning_of(case))
-    driver.drive()
-    return driver
+def _driven(case: Json) -> World:
+    world = World(case)
+    world.begin()
+    world.drive()
+    return world
 
 
-def _crashed(driver: Driver, journal: Sequence[tuple[Event, ...]]) -> None:
-    """A driver takes up what another one has on record, with its script, and with its tools as they were used."""
+def _crashed(world: World, journal: Sequence[tuple[Event, ...]]) -> None:
+    """A world takes up what another one has on record, with its script, and with its tools as they were used."""
     for event in chain.from_iterable(journal):
         match event:
             case ProposalMade(kind, about=about, by="model"):
-                driver.asked.append(asked_for(kind, about))
+                world.asked.append(asked_for(kind, about))
             case InStep(step_id, event=CallEnded(call_id)):
-                call = driver.planning.children[step_id].call(call_id)
+                call = world.planning.children[step_id].call(call_id)
                 assert call is not None
-                driver.answer(call)
+                world.answer(call)
             case _:
                 pass
-        driver.happened(event)
-    driver.happened(RunResumed("test"))
+        world.record(event)
+    world.record(RunResumed("test"))
 
 
-def _writes(driver: Driver) -> list[str]:
+def _writes(world: World) -> list[str]:
     """The calls with an effect that were begun, in their order."""
-    events = chain.from_iterable(driver.journal)
+    events = chain.from_iterable(world.journal)
     began = (one for one in events if isinstance(one, InStep) and isinstance(one.event, CallStarted))
-    return [one.step_id for one in began if driver.planning.steps[one.step_id].step.tool_id == "save"]
+    return [one.step_id for one in began if world.planning.steps[one.step_id].step.tool_id == "save"]
 
 
 def _in_short_of(case: Json) -> Json:

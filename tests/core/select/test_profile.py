@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from surefoot.core.select.profile import MOST_COMPARED, apply, digest_of_tool, refusal, register
 from surefoot.core.text.globs import matched
-from surefoot.testing.kinds_profile import symbiont_tool_profile
+from surefoot.testing.conformance import symbiont_tool_profile
 from surefoot.types.errors import ConfigError
 from surefoot.types.profile import ProfileReport, ToolProfile
 from surefoot.types.tools import Catalogue, ToolSpec
