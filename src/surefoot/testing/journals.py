@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from surefoot.journal.codec import decode, decode_catalogue, digest_of, encode
@@ -20,37 +20,43 @@ class Crash(BaseException):  # it is no error that a program could meet
 
 
 class _AroundStore:
-    """A journal store that passes on what its kinds do not change."""
+    """A journal store that passes on what its kinds do not change. `settle` comes before each such call."""
 
     def __init__(self, store: JournalStore) -> None:
         self._store = store
+        self.subscribe = store.subscribe
+
+    async def settle(self) -> None:
+        """Give the store behind what it needs to know."""
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
         """As the store behind it."""
+        await self.settle()
         await self._store.fork(parent, at, run_id)
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
         """As the store behind it."""
+        await self.settle()
         return await self._store.runs(limit)
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
         """As the store behind it."""
+        await self.settle()
         return await self._store.beginning(prefix, limit)
 
     async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
         """As the store behind it."""
+        await self.settle()
         return await self._store.read_recorded(run_id, since)
-
-    def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
-        """As the store behind it."""
-        return self._store.subscribe(run_id, since)
 
     async def get_blob(self, digest: str) -> bytes:
         """As the store behind it."""
+        await self.settle()
         return await self._store.get_blob(digest)
 
     async def aclose(self) -> None:
         """As the store behind it."""
+        await self.settle()
         await self._store.aclose()
 
 
@@ -152,41 +158,21 @@ class CrashingStore(_AroundStore):
         """Die."""
         raise Crash
 
-    async def fork(self, parent: str, at: int, run_id: str) -> None:
-        """As the store behind it."""
-        await self._pass_on()
-        await self._store.fork(parent, at, run_id)
-
-    async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
-        """As the store behind it."""
-        await self._pass_on()
-        return await self._store.runs(limit)
-
-    async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
-        """As the store behind it."""
-        await self._pass_on()
-        return await self._store.read_recorded(run_id, since)
-
-    async def get_blob(self, digest: str) -> bytes:
-        """As the store behind it."""
-        await self._pass_on()
-        return await self._store.get_blob(digest)
+    async def settle(self) -> None:
+        """Give the store behind what waits."""
+        for run in self._runs:
+            await run.pass_on()
 
     async def aclose(self) -> None:
         """As the store behind it. The dead close nothing."""
         if not self.is_dead:
-            await self._pass_on()
-            await self._store.aclose()
-
-    async def _pass_on(self) -> None:
-        for run in self._runs:
-            await run.pass_on()
+            await super().aclose()
 
     async def _die(self) -> None:
         self.is_dead = True
         for run in self._runs:
             run.lose()  # all of them at once, before the event loop has another turn
-        await self._pass_on()
+        await self.settle()
         try:
             self.when_it_comes()
         finally:
@@ -206,9 +192,7 @@ class _CrashingRun:
         self.run_id = journal.run_id
         self._journal = journal
         self._store = store
-        self._waiting: list[
-            tuple[tuple[Event, ...], tuple[bytes, ...]]
-        ] = []  # appends, and the bytes that go with each
+        self._waiting: list[tuple[tuple[Event, ...], tuple[bytes, ...]]] = []  # appends, with the bytes of each
         self._blobs: dict[str, bytes] = {}
         self._written = 0  # how many of those that wait
         self._is_due = False

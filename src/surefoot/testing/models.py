@@ -41,22 +41,10 @@ class FunctionModel:
         traits: Mapping[str, str] | None = None,
     ) -> None:
         self._reply = reply
-        self._name = name
-        self._modes = modes
-        self._traits = dict(traits or {})
+        self.name = name
+        self.modes = modes
+        self.traits: Mapping[str, str] = dict(traits or {})
         self.requests: list[ModelRequest] = []
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def modes(self) -> tuple[CallMode, ...]:
-        return self._modes
-
-    @property
-    def traits(self) -> Mapping[str, str]:
-        return self._traits
 
     async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
         """The function's reply; texts are wrapped, errors raised. With `emit`, the text goes out word by word."""
@@ -120,21 +108,13 @@ class ChaosModel:
 
     def __init__(self, model: Model, *, share: float = 0.3, seed: int = 0) -> None:
         self._model = model
+        self.name = model.name
+        self.modes = model.modes
+        self.traits = model.traits
+        self.aclose = model.aclose
         self._share = share
         self._random = random.Random(seed)  # noqa: S311  # accidents of a test, not secrets
         self.accidents: list[Accident] = []
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def modes(self) -> tuple[CallMode, ...]:
-        return self._model.modes
-
-    @property
-    def traits(self) -> Mapping[str, str]:
-        return self._model.traits
 
     async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
         """The other model's reply, or what an accident made of it."""
@@ -155,19 +135,11 @@ class ChaosModel:
             case _:
                 assert_never(accident)
 
-    async def aclose(self) -> None:
-        """Give back what the other model holds."""
-        await self._model.aclose()
-
     def _cut(self, message: ModelMessage) -> ModelMessage:
+        texts = [one.arguments if isinstance(one.arguments, str) else json_text(one.arguments) for one in message.calls]
+        short = (replace(one, arguments=text[: len(text) // 2]) for one, text in zip(message.calls, texts, strict=True))
         half = message.content[: len(message.content) // 2]
-        texts = [
-            call.arguments if isinstance(call.arguments, str) else json_text(call.arguments) for call in message.calls
-        ]
-        short = tuple(
-            replace(call, arguments=text[: len(text) // 2]) for call, text in zip(message.calls, texts, strict=True)
-        )
-        return replace(message, content=half, calls=short, finish_reason="length")
+        return replace(message, content=half, calls=tuple(short), finish_reason="length")
 
     def _garbled(self, message: ModelMessage) -> ModelMessage:
         letters = list(message.content or '{"action": ')
