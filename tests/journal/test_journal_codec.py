@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from journal_cases import EVERY_KIND, TOOLS, started
 
-from surefoot.journal.codec import chain, decode, decode_catalogue, encode, genesis
-from surefoot.journal.upgrade import Record, upgrade
+from surefoot.journal.codec import Record, chain, decode, decode_catalogue, encode, genesis, upgrade
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import JournalError, JournalTooNew
 from surefoot.types.events import VERSION, CallEnded, Event, ModelReplied, RunForked, RunResumed
@@ -126,7 +125,7 @@ def test_of_a_configuration_only_what_differs_is_written(config: LoopConfig, for
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_defaults_that_journals_leave_out_are_what_they_were(config: object, defaults: dict[str, object]) -> None:
-    """Whoever changes one gives it a row in `journal/upgrade.py`, or old runs come to mean something else."""
+    """Whoever changes one gives it a row in `UPGRADES`, or old runs come to mean something else."""
     assert {name: getattr(config, name) for name in defaults} == defaults
 
 

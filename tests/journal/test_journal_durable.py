@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.journal.durable import SharedSync, checkpoint, sync_file, sync_folder
+from surefoot.journal.sqlite_write import SharedSync, checkpoint, sync_file, sync_folder
 
 pytestmark = pytest.mark.anyio
 

@@ -7,6 +7,9 @@ configuration only what differs from the defaults is written.
 The chain: the hash of a record is SHA-256 over the hash before it, the record's form, its time and its body; the first
 one starts from the run's id. So a record cannot be altered, moved, left out or dated back without notice. What a chain
 cannot show is that records are missing at its very end; for that, a journal notes a run's length when it is released.
+
+A record is kept as it was written, for ever; only its reading changes. When the form of an event changes, `VERSION`
+in `types/events.py` goes up by one and `UPGRADES` gains the row that takes a record of the form before to the new one.
 """
 
 from __future__ import annotations
@@ -21,9 +24,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import orjson
 
-from surefoot.journal.upgrade import Record, upgrade
-from surefoot.types.errors import JournalError, UsageError
-from surefoot.types.events import Event, RunForked, RunResumed, RunStarted
+from surefoot.types.errors import JournalError, JournalTooNew, UsageError
+from surefoot.types.events import VERSION, Event, RunForked, RunResumed, RunStarted
 from surefoot.types.messages import Usage
 from surefoot.types.settings import written
 from surefoot.types.summary import NO_RECORDS, RunSummary
@@ -32,6 +34,41 @@ from surefoot.types.tools import Catalogue
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from pydantic import TypeAdapter
+
+
+Record = dict[str, object]
+"""One record as JSON gives it. `type` names the event, or is "Catalogue" for the tools that runs share."""
+
+
+def _without_guesses(record: Record) -> Record:
+    """Form 2 knows no repair of JSON that guesses: "safe" and "full" are what is left of them, the default."""
+    config = record.get("config")
+    if not isinstance(config, dict) or cast("Record", config).get("repair") not in ("safe", "full"):
+        return record
+    return {**record, "config": {name: value for name, value in cast("Record", config).items() if name != "repair"}}
+
+
+UPGRADES: Mapping[int, Callable[[Record], Record]] = {1: _without_guesses}
+"""From a form to the function that gives the form of the next one; it returns unconcerned types as they are."""
+
+
+def upgrade(
+    record: Record, version: int, rows: Mapping[int, Callable[[Record], Record]] = UPGRADES, target: int = VERSION
+) -> Record:
+    """The record in the form `target`, one row after the other.
+
+    Raises `JournalTooNew` for a later form than `target`, `ValueError` for a form that no row knows.
+    """
+    if version > target:
+        raise JournalTooNew(
+            f"a later surefoot wrote this record (form {version}; this one knows {target}): upgrade surefoot"
+        )
+    for step in range(version, target):
+        if step not in rows:
+            raise ValueError(f"no form {version} of this record is known")
+        record = rows[step](record)
+    return record
+
 
 T = TypeVar("T")
 
@@ -55,14 +92,6 @@ def genesis(run_id: str) -> bytes:
 def chain(previous: bytes, version: int, at: float, body: bytes) -> bytes:
     """The hash of a record that follows the one of hash `previous`. Both are 32 raw bytes."""
     return sha256(previous + _form_and_time(version, at) + body).digest()
-
-
-def check_fork(parent: str, at: int, records: int) -> None:
-    """Raise `UsageError` unless a run of so many records can be forked at record `at`: it must share at least one."""
-    if records == 0:
-        raise UsageError(f"run {parent} has 0 records, so there is nothing to fork; start a new run")
-    if not 1 <= at <= records:
-        raise UsageError(f"run {parent} has {records} records; fork it at 1 to {records}, not at {at}")
 
 
 def encode(event: Event) -> tuple[bytes, Blob | None]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import zlib
 from collections.abc import Iterator
 from functools import cache
@@ -26,7 +27,6 @@ from struct import Struct
 from typing import NamedTuple
 
 from surefoot.journal.codec import genesis
-from surefoot.journal.durable import sync_descriptor
 
 SLOT_BYTES = 128
 
@@ -182,6 +182,18 @@ def boot_now() -> bytes:
         return sha256(Path("/proc/sys/kernel/random/boot_id").read_bytes()).digest()[:8]
     except OSError:
         return _NO_BOOT
+
+
+def sync_descriptor(descriptor: int) -> None:
+    """Have all that was written to an open file on the disk itself. Blocks. Raises `OSError`."""
+    if sys.platform == "darwin":
+        import fcntl  # noqa: PLC0415 - not on every platform
+
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # `fsync` stops short of the disk there
+    elif hasattr(os, "fdatasync"):
+        os.fdatasync(descriptor)
+    else:
+        os.fsync(descriptor)
 
 
 def _packed(head: Head, boot: bytes) -> bytes:

@@ -11,12 +11,13 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import islice
+from itertools import chain, islice
 
 from surefoot.core.summary import summarise
-from surefoot.journal.codec import chain, check_fork, digest_of, encode, genesis
+from surefoot.journal.codec import digest_of, genesis
+from surefoot.journal.rows import Tail, check_fork, check_id, rows_of
 from surefoot.types.errors import JournalError, RunBusy, UsageError
-from surefoot.types.events import VERSION, Event, RunEnded
+from surefoot.types.events import Event, RunEnded
 from surefoot.types.ports import Durability, Recorded
 from surefoot.types.summary import NO_RECORDS, RunSummary, Standing
 
@@ -39,7 +40,7 @@ class MemoryJournal:
             raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
         if not create:
             log = self._log(run_id)
-        elif log is None or log.length > 0:
+        elif log is None or log.tail.seq > 0:
             log = self._new(run_id)
         log.driver = MemoryRun(log, self._blobs)
         return log.driver
@@ -47,20 +48,21 @@ class MemoryJournal:
     async def fork(self, parent: str, at: int, run_id: str) -> None:
         """Make a run that shares the records of `parent` before `at`, at least one. Copies no events."""
         origin = self._log(parent)
-        check_fork(parent, at, origin.length)
+        check_fork(parent, at, origin.tail.seq)
         self._new(run_id, origin, at)
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
         """The newest runs first, but those without records. `status`: the ending's kind, "running", "interrupted"."""
-        return [log.listed() for log in islice((log for log in reversed(self._logs.values()) if log.length), limit)]
+        with_records = (log for log in reversed(self._logs.values()) if log.tail.seq)
+        return [log.listed() for log in islice(with_records, limit)]
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
         """The ids that begin so, of runs with records."""
-        return sorted(name for name, log in self._logs.items() if name.startswith(prefix) and log.length)[:limit]
+        return sorted(name for name, log in self._logs.items() if name.startswith(prefix) and log.tail.seq)[:limit]
 
     async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
         """All records from `since` on; nothing is ever wrong with them."""
-        return self._log(run_id).recorded(max(since, 0)), ""
+        return self._log(run_id).records(max(since, 0)), ""
 
     async def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
         """Records from `since` on, then each new one, until the run ends or this store is closed."""
@@ -69,11 +71,11 @@ class MemoryJournal:
         try:
             while self._closings == closings:
                 changed.clear()
-                records = log.recorded(since)
+                records = log.records(since)
                 since += len(records)
                 for record in records:
                     yield record
-                if log.length <= since and log.own and isinstance(log.own[-1], RunEnded):
+                if log.tail.seq <= since and log.own and isinstance(log.own[-1].event, RunEnded):
                     return
                 await changed.wait()
         finally:
@@ -98,8 +100,7 @@ class MemoryJournal:
         return log
 
     def _new(self, run_id: str, parent: _Log | None = None, at: int = 0) -> _Log:
-        if not run_id or not run_id.isprintable():
-            raise UsageError(f"{run_id!r} cannot be the id of a run; give printable text")
+        check_id(run_id)
         if run_id in self._logs:
             raise UsageError(f"there is a run {run_id} already; choose another id")
         log = self._logs[run_id] = _Log(run_id, parent, at)
@@ -120,7 +121,7 @@ class MemoryRun:
     async def read(self, since: int = 0) -> Sequence[Event]:
         """Events from position `since` on, oldest first."""
         self._check()
-        return self._log.events(max(since, 0))
+        return [record.event for record in self._log.records(max(since, 0))]
 
     async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:  # noqa: ARG002 - of the port
         """Add events at the end, all or none, in this order. There is nothing safer than memory, whatever is asked.
@@ -155,89 +156,50 @@ class MemoryRun:
 
 
 class _Log:
-    """One run: what it shares with its parent, and its own records."""
+    """One run: what it shares with its parent, and its own records from `at` on."""
 
-    __slots__ = ("_before", "_hashes", "at", "driver", "own", "parent", "run_id", "summary", "times", "watchers")
+    __slots__ = ("at", "driver", "own", "parent", "run_id", "summary", "tail", "watchers")
 
     def __init__(self, run_id: str, parent: _Log | None, at: int) -> None:
         self.run_id = run_id
         self.parent = parent
         self.at = at
-        self.summary = replace(
-            self._so_far(), run_id=run_id, started_at=time.time(), parent=parent.run_id if parent else ""
-        )
-        self.own: list[Event] = []
-        self.times: list[float] = []
+        self.own: list[Recorded] = []
         self.driver: MemoryRun | None = None
         self.watchers: set[asyncio.Event] = set()
-        self._hashes: list[bytes] = []
-        self._before = genesis(run_id) if parent is None else parent.hash_of(at - 1)
-
-    @property
-    def length(self) -> int:
-        return self.at + len(self.own)
+        self.tail, summary = Tail(0, genesis(run_id)), NO_RECORDS
+        if parent is not None:
+            shared = parent.records(0)[:at]
+            self.tail = Tail(at, bytes.fromhex(shared[-1].hash))
+            summary = reduce(lambda before, one: summarise(before, one.event, one.at), shared, summary)
+            if at == parent.tail.seq:
+                summary = parent.summary
+        name = parent.run_id if parent else ""
+        self.summary = replace(summary, run_id=run_id, started_at=time.time(), parent=name)
 
     def tell(self) -> None:
         for changed in self.watchers:
             changed.set()
 
     def add(self, events: Sequence[Event]) -> None:
-        at, hashes, summary = time.time(), list[bytes](), self.summary
-        previous = self._hashes[-1] if self._hashes else self._before
-        for event in events:
-            previous = chain(previous, VERSION, at, encode(event)[0])
-            hashes.append(previous)
-            summary = summarise(summary, event, at)
-        self.own += events
-        self.times += [at] * len(events)
-        self._hashes += hashes
-        self.summary = replace(summary, run_id=self.run_id, started_at=self.summary.started_at)
+        began = self.summary.started_at
+        rows, _, self.tail, summary = rows_of(0, events, time.time(), self.tail, self.summary)
+        self.own += (Recorded(row[1], row[2], row[5].hex(), event) for row, event in zip(rows, events, strict=True))
+        self.summary = replace(summary, run_id=self.run_id, started_at=began)
         self.tell()
 
-    def events(self, since: int) -> list[Event]:
-        return [event for log, own in self._pieces(since) for event in log.own[own]]
-
-    def recorded(self, since: int) -> list[Recorded]:
-        return [
-            Recorded(seq, at, hash_.hex(), event)
-            for log, own in self._pieces(since)
-            for seq, at, hash_, event in zip(
-                range(log.at + own.start, log.at + own.stop),
-                log.times[own],
-                log._hashes[own],  # noqa: SLF001 - of its own kind
-                log.own[own],
-                strict=True,
-            )
-        ]
-
-    def hash_of(self, seq: int) -> bytes:
-        log = self
-        while log.parent is not None and seq < log.at:
-            log = log.parent
-        return log._hashes[seq - log.at]  # noqa: SLF001 - of its own kind
-
-    def _pieces(self, since: int) -> list[tuple[_Log, slice]]:
-        """Whose own records from `since` on this run consists of, oldest ancestor first. A loop: forks may be deep."""
-        pieces: list[tuple[_Log, slice]] = []
-        log, stop = self, self.length
-        while True:
-            if max(since, log.at) < stop:
-                pieces.append((log, slice(max(since - log.at, 0), stop - log.at)))
-            stop = min(stop, log.at)
-            if log.parent is None or stop <= since:
-                return pieces[::-1]
-            log = log.parent
+    def records(self, since: int) -> list[Recorded]:
+        """Those from `since` on, of all ancestors. A loop: forks may be deep."""
+        pieces: list[list[Recorded]] = []
+        log, stop = self, self.tail.seq
+        while log is not None and stop > since:
+            pieces.append(log.own[max(since - log.at, 0) : max(stop - log.at, 0)])
+            log, stop = log.parent, min(stop, log.at)
+        return list(chain.from_iterable(reversed(pieces)))
 
     def listed(self) -> RunSummary:
         is_left = self.driver is None and self.summary.status == "running"
         return replace(self.summary, status="interrupted") if is_left else self.summary
-
-    def _so_far(self) -> RunSummary:
-        """What is shared with the parent, summed up."""
-        if self.parent is not None and self.at == self.parent.length:
-            return self.parent.summary
-        shared = self.parent.recorded(0)[: self.at] if self.parent else []
-        return reduce(lambda before, one: summarise(before, one.event, one.at), shared, NO_RECORDS)
 
 
 def _blob(blobs: dict[str, bytes], digest: str) -> bytes:

@@ -15,15 +15,15 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from surefoot.core.summary import summarise
-from surefoot.journal.codec import chain, check_fork, digest_of, encode
+from surefoot.journal.codec import digest_of
 from surefoot.journal.heads import Head, Heads, heads_of, key_of, name_of
 from surefoot.journal.lease import Owner, is_alive, owners_of
+from surefoot.journal.rows import BlobRow, RunRow, Tail, check_fork, check_id, rows_of
 from surefoot.journal.sqlite_file import FILE_ERRORS, connect_for, file_error, has_log, transaction, upgrade_tables
-from surefoot.journal.sqlite_read import Reader, RunRow, Tail
-from surefoot.journal.sqlite_write import BlobRow, EventRow, Note, Writer, is_other
+from surefoot.journal.sqlite_read import Reader
+from surefoot.journal.sqlite_write import Note, Writer, is_other
 from surefoot.types.errors import JournalError, RunBusy, UsageError
-from surefoot.types.events import VERSION, Event
+from surefoot.types.events import Event
 from surefoot.types.ports import Durability, Recorded
 from surefoot.types.summary import RunSummary, Standing
 
@@ -207,22 +207,16 @@ class SqliteRun:
         Raises `JournalError` when these, or any before them, could not be written.
         """
         self._check()
-        file, number, (seq, previous) = self._file, self._number, self._tail
-        writer, at, summary = file.writer, time.time(), self._summary
-        rows: list[EventRow] = []
-        blobs: list[BlobRow] = [(digest, data, number, seq) for digest, data in self._blobs.items()]
-        for event in events:
-            body, blob = encode(event)
-            if blob is not None and not file.reader.has_blob(blob[0]):
-                blobs.append((*blob, number, seq))
-            previous = chain(previous, VERSION, at, body)
-            rows.append((number, seq, at, VERSION, body, previous))
-            summary = summarise(summary, event, at)
-            seq += 1
-        self._tail, self._summary = Tail(seq, previous), summary
+        writer, number = self._file.writer, self._number
+        rows, blobs, tail, summary = rows_of(number, events, time.time(), self._tail, self._summary)
+        if blobs:
+            blobs = [blob for blob in blobs if not self._file.reader.has_blob(blob[0])]
+        if self._blobs:
+            blobs = [*self._waiting_blobs(), *blobs]
+            self._blobs.clear()
+        self._tail, self._summary = tail, summary
         if durability == "synced":
-            self._synced = seq
-        self._blobs.clear()
+            self._synced = tail.seq
         writer.add(rows, blobs, number, self._note)
         if durability == "soon":
             writer.soon()
@@ -257,11 +251,9 @@ class SqliteRun:
 
     def give_up(self) -> None:
         """Queue what is left to write, with the right to drive as the last thing."""
-        number, seq = self._number, self._tail.seq
         self._is_released = True
-        blobs = [(digest, data, number, seq) for digest, data in self._blobs.items()]
-        self._file.writer.add((), blobs, number, self._note)
-        self._file.free(number)
+        self._file.writer.add((), self._waiting_blobs(), self._number, self._note)
+        self._file.free(self._number)
         self._file.driven.pop(self.run_id, None)
 
     @property
@@ -276,6 +268,9 @@ class SqliteRun:
         if is_due := self._is_released or is_other(now, self._kept):
             self._kept = now
         return Note(self._number, Head(key, *self._tail, self._synced, name), now if is_due else None)
+
+    def _waiting_blobs(self) -> list[BlobRow]:
+        return [(digest, data, self._number, self._tail.seq) for digest, data in self._blobs.items()]
 
     async def _written(self) -> None:
         writer = self._file.writer
@@ -374,8 +369,7 @@ class _File:
             raise failure
 
     def _insert(self, run_id: str, parent: int | None, at: int, owner: str) -> int:
-        if not run_id or not run_id.isprintable():
-            raise UsageError(f"{run_id!r} cannot be the id of a run; give printable text")
+        check_id(run_id)
         self.reader.check_not_lost(run_id)
         (last,) = self.db.execute("SELECT coalesce(max(number), 0) FROM run").fetchone()
         number = self.heads.claim(run_id, last)

@@ -1,7 +1,6 @@
 """Records out of a journal file, each proven by the chain before it is believed.
 
-A fork owns its records from `at` on and shares those before with its parent, so the records of a run are those of its
-lineage, oldest ancestor first, each up to where the next one begins. Reading stops at the first record that is missing,
+Reading stops at the first record that is missing,
 altered or unreadable; what precedes it is given. Every loop here is bounded by that rule or by falling run numbers,
 whatever a damaged file says.
 """
@@ -12,28 +11,23 @@ import shlex
 import sqlite3
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from surefoot.core.summary import summarise
-from surefoot.journal.codec import chain, decode, decode_catalogue, digest_of, genesis, summary_of, type_of
+from surefoot.journal.codec import decode_catalogue, digest_of, genesis, summary_of, type_of
 from surefoot.journal.heads import DamagedHead, Head, Heads, heads_of, key_of, name_of
+from surefoot.journal.rows import RunRow, Segment, Tail, lineage, record_of_row
 from surefoot.journal.sqlite_file import FILE_ERRORS, code_of, file_error, form_of
-from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, UsageError
+from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
 from surefoot.types.ports import Recorded
 from surefoot.types.summary import NO_RECORDS, RunSummary
 from surefoot.types.tools import Catalogue
 
 ACCEPT = "surefoot journal accept"
 """The command of the remedy for lost records, by which such a fault is known."""
-
-_BEYOND = 2**62
-"""More records than a run can have."""
-
-_FORMS = 2**31
-"""Forms of records that there can be."""
 
 _KEPT_CATALOGUES = 8
 """Runs that are read one after the other mostly share their tools."""
@@ -42,45 +36,11 @@ _HAS_RECORDS = "(events<>0 OR at<>0 OR EXISTS (SELECT 1 FROM event WHERE event.r
 _LISTED = f"SELECT run_id FROM run WHERE {_HAS_RECORDS} ORDER BY number DESC LIMIT ?"  # noqa: S608 - words of ours
 _BEGINNING = f"SELECT run_id FROM run WHERE run_id>=? AND run_id<? AND {_HAS_RECORDS} ORDER BY run_id LIMIT ?"  # noqa: S608 - as above
 _LAST = "SELECT seq, hash, body FROM event WHERE run=? ORDER BY seq DESC LIMIT 1"
+_ROWS = "SELECT seq, at, version, body, hash FROM event WHERE run=? AND seq>=? ORDER BY seq"
 _AFTER_ALL = "\U0010ffff"
 
 _DAMAGE = (0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG)
 """Result codes that speak of the file's content; the others speak of its surroundings."""
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """The records of one run in a lineage: from `start` up to, but not including, `stop`; at least up to `least`."""
-
-    number: int
-    run_id: str
-    start: int
-    stop: int
-    least: int
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """One run as the file lists it.
-
-    `parent` is its parent's number, `at` its first own record, `owner` who drives it, `events` its length when it was
-    last released.
-    """
-
-    number: int
-    run_id: str
-    started_at: float
-    parent: int | None
-    at: int
-    owner: str
-    events: int
-
-
-class Tail(NamedTuple):
-    """Where a run ends: the next record is `seq`, and its hash follows `hash`."""
-
-    seq: int
-    hash: bytes
 
 
 class Reader:
@@ -132,18 +92,10 @@ class Reader:
 
     def lineage(self, run_id: str) -> list[Segment]:
         """Whose records a run consists of, oldest ancestor first."""
-        row, stop, least = self.find(run_id), _BEYOND, 0
+        row, head = self.find(run_id), None
         with suppress(JournalCorrupt):  # a head that is damaged is told by `head` and `load`
-            least = head.least if (head := self._head(row)) else 0
-        segments = [Segment(row.number, row.run_id, row.at, stop, max(row.events, least))]
-        while row.parent is not None:  # ends: numbers fall
-            parent = self._run("number", row.parent) if row.parent < row.number else None
-            if parent is None:
-                raise JournalCorrupt(run_id, 0, "the run that it was forked from is gone")
-            stop = min(stop, row.at)
-            segments.append(Segment(parent.number, parent.run_id, parent.at, stop, stop))
-            row = parent
-        return segments[::-1]
+            head = self._head(row)
+        return lineage(row, head.least if head else 0, lambda number: self._run("number", number))
 
     def is_empty(self, row: RunRow) -> bool:
         """Whether the run has no records and never had any."""
@@ -310,35 +262,18 @@ class Reader:
             if segment.stop <= expected:
                 continue
             try:
-                for row in self._rows(segment, expected):
+                for row in self._db.execute(_ROWS, (segment.number, expected)):
                     if expected == segment.stop:
                         break
-                    record = self._record(run.run_id, expected, previous, row)
+                    record, previous = record_of_row(run.run_id, expected, previous, row, self._catalogue)
                     yield record
-                    expected, previous = expected + 1, bytes.fromhex(record.hash)
+                    expected += 1
             except FILE_ERRORS as error:
                 if code_of(error) not in _DAMAGE:
                     raise file_error(self._path, error) from error
                 raise JournalCorrupt(run.run_id, expected, str(error)) from error
             if expected < segment.least:
                 raise self._missing(run.run_id, expected, segment.least)
-
-    def _record(self, run_id: str, expected: int, previous: bytes, row: object) -> Recorded:
-        match row:
-            case (int(seq), float(at), int(version), bytes(body), bytes(hash_)) if 0 < version < _FORMS:
-                pass
-            case _:
-                raise JournalCorrupt(run_id, expected, "its row is damaged")
-        if seq != expected:
-            raise JournalCorrupt(run_id, expected, f"the record is missing; the next one is {seq}")
-        if chain(previous, version, at, body) != hash_:
-            raise JournalCorrupt(run_id, expected, "its hash does not match: it was altered or moved")
-        try:
-            return Recorded(seq, at, hash_.hex(), decode(body, version, self._catalogue))
-        except JournalTooNew as error:
-            raise JournalTooNew(f"run {run_id}, record {seq}: {error}") from error
-        except (ValueError, JournalError) as error:
-            raise JournalCorrupt(run_id, seq, f"it cannot be read as an event: {error}") from error
 
     def _catalogue(self, digest: str, version: int) -> Catalogue:
         kept = self._catalogues
@@ -347,12 +282,6 @@ class Reader:
             if len(kept) > _KEPT_CATALOGUES:
                 del kept[next(iter(kept))]
         return kept[digest, version]
-
-    def _rows(self, segment: Segment, since: int) -> Iterator[object]:
-        return self._db.execute(
-            "SELECT seq, at, version, body, hash FROM event WHERE run=? AND seq>=? ORDER BY seq",
-            (segment.number, since),
-        )
 
     def _hash_before(self, segments: Sequence[Segment], seq: int) -> bytes | None:
         if seq == 0:

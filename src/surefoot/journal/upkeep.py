@@ -6,17 +6,18 @@ import os
 import sqlite3
 from collections.abc import Generator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from surefoot.core.fold import fold
 from surefoot.journal.codec import genesis
-from surefoot.journal.durable import sync_file, sync_folder
 from surefoot.journal.heads import Head, Heads, heads_of, key_of, name_of
 from surefoot.journal.lease import is_alive, owners_of
+from surefoot.journal.rows import RunRow
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.sqlite_file import FILE_ERRORS, connect, connect_for, file_error, form_of
-from surefoot.journal.sqlite_read import ACCEPT, Reader, RunRow
+from surefoot.journal.sqlite_read import ACCEPT, Reader
+from surefoot.journal.sqlite_write import sync_file, sync_folder
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import RunEnded, RunResumed
 
@@ -211,7 +212,7 @@ def _cut(db: sqlite3.Connection, path: Path, row: RunRow) -> None:
                 f"cannot go on without the rest; bring back the file with its log, or fork {parent} anew"
             )
         db.execute("UPDATE run SET at=? WHERE number=?", (shared, row.number))
-        row = replace(row, at=shared)
+        row = row._replace(at=shared)
     end = row.at if end is None else end
     db.execute("UPDATE run SET events=min(events, ?) WHERE number=?", (end, row.number))
     db.execute(_CUT_FORKS, {"number": row.number, "end": end})
