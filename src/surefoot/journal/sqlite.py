@@ -19,7 +19,7 @@ from surefoot.journal.codec import digest_of
 from surefoot.journal.heads import Head, Heads, heads_of, key_of, name_of
 from surefoot.journal.lease import Owner, is_alive, owners_of
 from surefoot.journal.rows import BlobRow, RunRow, Tail, check_fork, check_id, rows_of
-from surefoot.journal.sqlite_file import FILE_ERRORS, connect_for, file_error, has_log, transaction, upgrade_tables
+from surefoot.journal.sqlite_file import connect_for, has_log, transaction, translate_errors, upgrade_tables
 from surefoot.journal.sqlite_read import Reader
 from surefoot.journal.sqlite_write import Note, Writer, is_other
 from surefoot.types.errors import JournalError, RunBusy, UsageError
@@ -303,20 +303,19 @@ class _File:
         if not read_only and not path.exists():
             heads_of(path).unlink(missing_ok=True)  # those of another journal, which is not there any more
         self.db, self._may_write = connect_for(path, read_only=read_only)
-        try:
+        with contextlib.ExitStack() as failed, translate_errors(path):
+            failed.callback(self.db.close)
             self.heads = Heads(path, may_write=not read_only)
             self.reader = Reader(self.db, path, self.heads)
             if not read_only:
                 upgrade_tables(self.db, self.reader.note_heads)
-        except (OSError, *FILE_ERRORS) as error:
-            self.db.close()
-            raise file_error(path, error) from error
+            failed.pop_all()
         self.writer = Writer(self.db, path, self.heads)
 
     def create(self, run_id: str) -> int:
         """Become the driver of a new run, or of one that has no records and no living driver; its number."""
         token = self._token()
-        with transaction(self.db, self._path):
+        with translate_errors(self._path), transaction(self.db):
             row = self.reader.look_up(run_id)
             if row is None:
                 return self._insert(run_id, None, 0, token)
@@ -326,7 +325,7 @@ class _File:
 
     def fork(self, run_id: str, parent: int, at: int) -> None:
         """Put a run that nobody drives yet into the list."""
-        with transaction(self.db, self._path):
+        with translate_errors(self._path), transaction(self.db):
             if self.reader.look_up(run_id) is not None:
                 raise self._taken(run_id)
             number = self._insert(run_id, parent, at, "")
@@ -335,7 +334,7 @@ class _File:
     def take(self, run_id: str) -> int:
         """Become the driver of a run that nobody living drives; its number."""
         token = self._token()
-        with transaction(self.db, self._path):
+        with translate_errors(self._path), transaction(self.db):
             return self._hand_over(self.reader.find(run_id), token)
 
     def free(self, number: int) -> None:
@@ -349,10 +348,8 @@ class _File:
 
     def data_version(self) -> int:
         """A number that changes when another connection has written."""
-        try:
+        with translate_errors(self._path):
             return self.db.execute("PRAGMA data_version").fetchone()[0]
-        except (OSError, *FILE_ERRORS) as error:
-            raise file_error(self._path, error) from error
 
     async def aclose(self) -> None:
         """Write what is queued, let others drive the runs, and close. Raises `JournalError` when something was lost."""

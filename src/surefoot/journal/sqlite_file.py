@@ -105,39 +105,61 @@ def file_error(path: Path, error: Exception) -> JournalError:
     return JournalError(f"journal {path}: {error}; {remedy}")
 
 
+@contextlib.contextmanager
+def translate_errors(path: Path) -> Generator[None]:
+    """Errors about the file leave here as `JournalError`, with what to do."""
+    try:
+        yield
+    except (OSError, *FILE_ERRORS) as error:
+        raise file_error(path, error) from error
+
+
+@contextlib.contextmanager
+def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Generator[None]:
+    """Nobody else writes in here, and all of it is written, or nothing."""
+    db.execute(f"BEGIN {kind}")
+    try:
+        yield
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
 def connect(path: Path, *, make: bool = True) -> sqlite3.Connection:
     """The journal of that path; with `make` it is made if there is none, for its owner alone. Its folder must exist.
 
     Raises `JournalError`, and `JournalTooNew` when a later surefoot made the file.
     """
-    db: sqlite3.Connection | None = None
-    try:
-        if make:
-            with contextlib.suppress(OSError):  # SQLite tells what is wrong, and gives the log the rights of the file
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # a new file: nobody holds a lock on it
+    if make:
+        with contextlib.suppress(OSError):  # SQLite tells what is wrong, and gives the log the rights of the file
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # a new file: nobody holds a lock on it
+    with translate_errors(path), contextlib.ExitStack() as failed:
         # any thread, one at a time: a synchronous caller may run one event loop after the other on different threads
         db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
+        failed.callback(db.close)
         if make and _is_empty(db):
             db.execute(f"PRAGMA page_size={PAGE_BYTES}")  # counts before there is anything in the file
             _use_wal(db, path)  # cannot be done inside a transaction
-            _make(db)
-        _prepare(db, path)
-    except (*FILE_ERRORS, JournalError) as error:
-        if db is not None:
-            db.close()
-        raise error if isinstance(error, JournalError) else file_error(path, error) from error
+            with transaction(db):
+                if _is_empty(db):  # still: another process may have been first
+                    for statement in (*_TABLES.split(";"), _SUMMARIES):
+                        db.execute(statement)
+                    db.execute(f"PRAGMA application_id={_APPLICATION}")
+                    db.execute(f"PRAGMA user_version={FORMAT}")
+        _check_form(db, path)
+        _use_wal(db, path)
+        db.execute("PRAGMA synchronous=NORMAL")
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        db.execute("PRAGMA journal_size_limit=16777216")  # a log that had to grow is cut back when it starts over
+        failed.pop_all()
     return db
 
 
 def connect_for(path: Path, *, read_only: bool) -> tuple[sqlite3.Connection, bool]:
     """The journal of that path, and whether files beside it may be written. With `read_only` none is made."""
-    may_write = not read_only or is_writable(path)
+    may_write = not read_only or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK))
     return connect(path, make=not read_only) if may_write else connect_to_read(path), may_write
-
-
-def is_writable(path: Path) -> bool:
-    """Whether this process may write the journal of that path, and files beside it, as `connect` has to."""
-    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)
 
 
 def has_log(path: Path) -> bool:
@@ -154,42 +176,17 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     has to be there, too. Raises `JournalError` where it is not, and as `connect`.
     """
     still = "" if has_log(path) else "&immutable=1"
-    db: sqlite3.Connection | None = None
-    try:
+    with translate_errors(path), contextlib.ExitStack() as failed:
         db = sqlite3.connect(f"{path.as_uri()}?mode=ro{still}", uri=True, isolation_level=None, check_same_thread=False)
-        _check_form(db, path)
-    except (*FILE_ERRORS, JournalError) as error:
-        if db is not None:
-            db.close()
-        if isinstance(error, JournalError):
-            raise
-        if not still and code_of(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-            raise JournalError(f"journal {path}: {error}; {_LOG_REMEDY}") from error
-        raise file_error(path, error) from error
-    return db
-
-
-def _prepare(db: sqlite3.Connection, path: Path) -> None:
-    _check_form(db, path)
-    _use_wal(db, path)
-    db.execute("PRAGMA synchronous=NORMAL")
-    db.execute("PRAGMA wal_autocheckpoint=0")
-    db.execute("PRAGMA journal_size_limit=16777216")  # a log that had to grow is cut back when it starts over
-
-
-@contextlib.contextmanager
-def transaction(db: sqlite3.Connection, path: Path) -> Generator[None]:
-    """Nobody else writes in here, and all of it is written, or nothing."""
-    try:
-        db.execute("BEGIN IMMEDIATE")
+        failed.callback(db.close)
         try:
-            yield
-            db.execute("COMMIT")
-        finally:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-    except (OSError, *FILE_ERRORS) as error:
-        raise file_error(path, error) from error
+            _check_form(db, path)
+        except sqlite3.Error as error:
+            if not still and code_of(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise JournalError(f"journal {path}: {error}; {_LOG_REMEDY}") from error
+            raise
+        failed.pop_all()
+    return db
 
 
 def form_of(db: sqlite3.Connection) -> int:
@@ -202,43 +199,23 @@ def upgrade_tables(db: sqlite3.Connection, note_heads: Callable[[], None]) -> No
     """Bring a file of form 1 to form 2, in one transaction. `note_heads` has the heads of all runs on the disk."""
     if form_of(db) == FORMAT:
         return
-    db.execute("BEGIN EXCLUSIVE")
-    try:
+    with transaction(db, "EXCLUSIVE"):
         if form_of(db) == 1:  # still: another process may have been first
             db.execute(_SUMMARIES)
             note_heads()
             db.execute(f"PRAGMA user_version={FORMAT}")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
 
 
 def _check_form(db: sqlite3.Connection, path: Path) -> None:
     if _is_empty(db):
         raise JournalError(f"journal {path}: there is nothing in this file, so it is not a journal; name another path")
-    application, form = _pragma(db, "application_id"), _pragma(db, "user_version")
-    if application != _APPLICATION:
+    if _pragma(db, "application_id") != _APPLICATION:
         raise JournalError(f"journal {path}: this SQLite file belongs to another program; name another path")
-    if not isinstance(form, int) or form < 1:
+    if (form := form_of(db)) < 1:
         raise JournalError(f"journal {path}: its tables have no known form; {_REMEDIES[sqlite3.SQLITE_CORRUPT]}")
     if form > FORMAT:
         raise JournalTooNew(f"journal {path}: its tables have form {form}, this surefoot knows {FORMAT}: upgrade it")
     db.execute("PRAGMA trusted_schema=OFF")  # a file may come from anywhere
-
-
-def _make(db: sqlite3.Connection) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        if _is_empty(db):  # still: another process may have been first
-            for statement in (*_TABLES.split(";"), _SUMMARIES):
-                db.execute(statement)
-            db.execute(f"PRAGMA application_id={_APPLICATION}")
-            db.execute(f"PRAGMA user_version={FORMAT}")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from surefoot.core.summary import summarise
 from surefoot.journal.codec import decode_catalogue, digest_of, genesis, summary_of, type_of
 from surefoot.journal.heads import DamagedHead, Head, Heads, heads_of, key_of, name_of
 from surefoot.journal.rows import RunRow, Segment, Tail, lineage, record_of_row
-from surefoot.journal.sqlite_file import FILE_ERRORS, code_of, file_error, form_of
+from surefoot.journal.sqlite_file import FILE_ERRORS, code_of, file_error, form_of, translate_errors
 from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
 from surefoot.types.ports import Recorded
 from surefoot.types.summary import NO_RECORDS, RunSummary
@@ -103,7 +103,7 @@ class Reader:
 
     def heads(self) -> dict[int, Head]:
         """All heads that can be read, by the numbers of their runs."""
-        with self._telling():
+        with translate_errors(self._path):
             found = self._heads.all() if self._heads is not None else ()
             return {number: head for number, head in found if head is not None}
 
@@ -197,12 +197,12 @@ class Reader:
 
     def beginning(self, prefix: str, limit: int) -> list[str]:
         """Runs whose ids begin so, and that have records."""
-        with self._telling():
+        with translate_errors(self._path):
             return [str(one) for (one,) in self._db.execute(_BEGINNING, (prefix, prefix + _AFTER_ALL, limit))]
 
     def listed(self, limit: int, is_alive: Callable[[str], bool]) -> list[RunSummary]:
         """The newest runs first, but those that never had records; "damaged" is one that is gone or cannot be read."""
-        with self._telling():
+        with translate_errors(self._path):
             ids = [str(run_id) for (run_id,) in self._db.execute(_LISTED, (limit,))]
         ids = [head.name for _, head in reversed(self.lost().values())] + ids
         alive = cache(is_alive)
@@ -304,15 +304,8 @@ class Reader:
                 raise JournalCorrupt(str(value), 0, "its entry in the list of runs is damaged")
 
     def _one(self, statement: str, *values: object) -> Any:  # Any: a row, which is matched by whoever asked
-        with self._telling():
+        with translate_errors(self._path):
             return self._db.execute(statement, values).fetchone()
-
-    @contextmanager
-    def _telling(self) -> Generator[None]:
-        try:
-            yield
-        except (OSError, *FILE_ERRORS) as error:
-            raise file_error(self._path, error) from error
 
     def _missing(self, run_id: str, record: int, least: int) -> JournalCorrupt:
         """What is wrong with a run that ends too early."""

@@ -15,7 +15,7 @@ from surefoot.journal.heads import Head, Heads, heads_of, key_of, name_of
 from surefoot.journal.lease import is_alive, owners_of
 from surefoot.journal.rows import RunRow
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.journal.sqlite_file import FILE_ERRORS, connect, connect_for, file_error, form_of
+from surefoot.journal.sqlite_file import connect, connect_for, file_error, form_of, translate_errors
 from surefoot.journal.sqlite_read import ACCEPT, Reader
 from surefoot.journal.sqlite_write import sync_file, sync_folder
 from surefoot.types.errors import JournalError, RunBusy, UsageError
@@ -43,11 +43,9 @@ def verify(path: Path) -> list[RunFault]:
     Raises `JournalError` for a file that cannot be read at all.
     """
     with _reading(path) as (db, reader, heads):
-        try:
+        with translate_errors(path):
             pages = [str(told) for (told,) in db.execute("PRAGMA quick_check")]
             ids = [str(run_id) for _, run_id in db.execute(_ALL_RUNS)]
-        except FILE_ERRORS as error:
-            raise file_error(path, error) from error
         found = [RunFault("", told) for told in pages if told != "ok"]
         if heads.unreadable is not None:
             told = f"{heads.path}: {heads.unreadable.strerror}; the length of the runs could not be checked"
@@ -71,22 +69,19 @@ def backup(path: Path, target: Path) -> list[RunFault]:
         if heads.unreadable is not None:
             raise file_error(path, heads.unreadable)
         before = reader.heads()  # before the copy is made, which then has at least what they tell of
-        try:
+        with translate_errors(target):
             os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o600))
-        except OSError as error:
-            raise file_error(target, error) from error
         try:
-            with closing(sqlite3.connect(target, isolation_level=None)) as copy:
+            with translate_errors(target), closing(sqlite3.connect(target, isolation_level=None)) as copy:
                 db.backup(copy)
                 if form_of(copy) > 1:
                     _keep_heads(copy, target, before)
-            sync_file(target)
-            sync_folder(target.parent)
-        except BaseException as error:  # whatever it was, half a copy must not pass for one
+            with translate_errors(target):
+                sync_file(target)
+                sync_folder(target.parent)
+        except BaseException:  # whatever it was, half a copy must not pass for one
             for one in beside:
                 one.unlink(missing_ok=True)
-            if isinstance(error, (OSError, *FILE_ERRORS)):
-                raise file_error(target, error) from error
             raise
     return verify(target)
 
@@ -107,10 +102,8 @@ async def accept(path: Path, run_id: str, by: str) -> Accepted:
     """
     if not by.strip():
         raise UsageError("say whose decision this is: give `by`")
-    try:
+    with translate_errors(path):
         left = _shortened(path, run_id)
-    except (OSError, *FILE_ERRORS) as error:
-        raise file_error(path, error) from error
     if left.records and not left.has_ended:
         store = SqliteJournal(path)
         try:

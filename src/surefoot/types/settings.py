@@ -118,7 +118,8 @@ def check_known(kind: type, given: Mapping[str, object], before: str = "") -> No
 def written(config: DataclassInstance) -> dict[str, object]:
     """The fields that do not have their default, by name; configurations inside are written the same way.
 
-    So a default that changes would change what is read from an old journal: give it a row in `UPGRADES` of `journal/codec.py`.
+    So a default that changes would change what is read from an old journal: give it a row in `UPGRADES` of
+    `journal/codec.py`.
     Source: spec/primitives.md, 1 and 5.
     """
     given = ((one, getattr(config, one.name)) for one in fields(config))
