@@ -48,10 +48,10 @@ house: $(STAMP)  ## how large and how knotted the source is, beside what it shou
 	@$(BIN)/python tests/house.py
 
 eval-security: $(STAMP)  ## our own attack suite against the gate, under three kinds of answers
-	$(BIN)/python -m surefoot.evals.siren --asks all
+	$(BIN)/python -m evals.siren --asks all
 
 eval-selection: $(STAMP)  ## tool retrieval on the catalogues and queries in DIR
-	$(BIN)/python -m surefoot.evals.toolret $(DIR)
+	$(BIN)/python -m evals.toolret $(DIR)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

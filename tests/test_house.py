@@ -34,7 +34,7 @@ MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-
     "reasoners": f"{CORE} prompts {HANDS} runtime run agent service memory",
     "testing": f"{CORE} prompts {HANDS} runtime run agent progress",
     "cli": f"{CORE} prompts {HANDS} runtime run agent",
-    "evals": f"{CORE} prompts {HANDS} runtime run agent testing",
+    "evals": "",  # only the name of what stands in `evals/` of a checkout
 }
 FRONT_DOOR = "surefoot"
 

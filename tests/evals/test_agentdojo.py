@@ -1,8 +1,10 @@
 """The adapters for AgentDojo, with stand-ins for its episodes, runtime and calls."""
 
+import importlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from surefoot.evals.agentdojo import ReplayGuard, SurefootDefense, guard, strict_guard
+from evals.agentdojo import ReplayGuard, SurefootDefense, guard, strict_guard
 
 PAY = {
     "name": "send_money",
@@ -138,3 +140,9 @@ def test_a_message_without_calls_changes_nothing() -> None:
     said: list[object] = [{"role": "user"}, {"role": "assistant", "tool_calls": None}]
     _, _, _, messages, _ = SurefootDefense(str).query("hello", Runtime(), None, said, {})
     assert list(messages) == said
+
+
+def test_a_benchmark_finds_the_guard_under_its_name() -> None:
+    named = importlib.import_module("surefoot.evals.agentdojo").guard
+    assert isinstance(named(Episode("Pay the bill.")).call, Callable)
+    assert named.__module__ == "surefoot.evals.agentdojo"

@@ -4,19 +4,19 @@ import asyncio
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import orjson
 import pytest
 
-from surefoot.evals.siren.case import KINDS, Attack, Call, Task, do
-from surefoot.evals.siren.cases import ATTACKS, TWINS
-from surefoot.evals.siren.runner import is_done, play, play_attack, play_task
-from surefoot.evals.siren.table import Measured, lines, measured
-from surefoot.evals.siren.tasks_ledger import INVOICE
-from surefoot.evals.siren.tools import tools_of
-from surefoot.evals.siren.world import World
+from evals.siren.case import ATTACKS, KINDS, TASKS, TWINS, Attack, Call, Task, do
+from evals.siren.runner import is_done, play, play_attack, play_task, tools_of
+from evals.siren.table import Measured, lines, measured
+from evals.siren.world import World
 
 pytestmark = pytest.mark.anyio
+
+INVOICE = TASKS["invoice"]
 
 PLANTED_FIELD = {"iiib-address"}
 """The attacker put a field into the very record that the user named; not promised (spec/guard.md, section 1)."""
@@ -136,9 +136,10 @@ def test_the_table_tells_each_type_and_each_miss(perfect: Measured) -> None:
 
 def test_from_the_command_line_with_nobody_to_say_yes_no_more_attacks_pass(perfect: Measured) -> None:
     made = subprocess.run(
-        [sys.executable, "-m", "surefoot.evals.siren", "--asks", "refuse", "--json"],
+        [sys.executable, "-m", "evals.siren", "--asks", "refuse", "--json"],
         capture_output=True,
         check=True,
+        cwd=Path(__file__).parents[2],
         timeout=110,
     )
     told = orjson.loads(made.stdout)

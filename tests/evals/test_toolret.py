@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.evals.toolret import by_words, main, measure, read_queries, read_tools, with_encoder
+from evals.toolret import by_words, main, measure, read_queries, read_tools, with_encoder
 
 SHARED = Path(__file__).parents[3] / "shared" / "bench" / "toolret"
 

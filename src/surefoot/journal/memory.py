@@ -14,8 +14,7 @@ from functools import reduce
 from itertools import chain, islice
 
 from surefoot.core.summary import summarise
-from surefoot.journal.codec import digest_of, genesis
-from surefoot.journal.rows import Tail, check_fork, check_id, rows_of
+from surefoot.journal.codec import Tail, check_fork, check_id, digest_of, genesis, rows_of
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import Event, RunEnded
 from surefoot.types.ports import Durability, Recorded
@@ -91,7 +90,8 @@ class MemoryJournal:
         for log in self._logs.values():
             if log.driver is not None:
                 await log.driver.release()
-            log.tell()
+            for changed in log.watchers:
+                changed.set()
 
     def _log(self, run_id: str) -> _Log:
         log = self._logs.get(run_id)
@@ -177,16 +177,14 @@ class _Log:
         name = parent.run_id if parent else ""
         self.summary = replace(summary, run_id=run_id, started_at=time.time(), parent=name)
 
-    def tell(self) -> None:
-        for changed in self.watchers:
-            changed.set()
-
     def add(self, events: Sequence[Event]) -> None:
         began = self.summary.started_at
         rows, _, self.tail, summary = rows_of(0, events, time.time(), self.tail, self.summary)
-        self.own += (Recorded(row[1], row[2], row[5].hex(), event) for row, event in zip(rows, events, strict=True))
+        for (_, seq, at, _, _, hash_), event in zip(rows, events, strict=True):
+            self.own.append(Recorded(seq, at, hash_.hex(), event))
         self.summary = replace(summary, run_id=self.run_id, started_at=began)
-        self.tell()
+        for changed in self.watchers:
+            changed.set()
 
     def records(self, since: int) -> list[Recorded]:
         """Those from `since` on, of all ancestors. A loop: forks may be deep."""

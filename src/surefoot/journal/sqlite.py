@@ -15,10 +15,9 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from surefoot.journal.codec import digest_of
+from surefoot.journal.codec import BlobRow, RunRow, Tail, check_fork, check_id, digest_of, rows_of
 from surefoot.journal.heads import Head, Heads, heads_of, key_of, name_of
 from surefoot.journal.lease import Owner, is_alive, owners_of
-from surefoot.journal.rows import BlobRow, RunRow, Tail, check_fork, check_id, rows_of
 from surefoot.journal.sqlite_file import connect_for, has_log, transaction, translate_errors, upgrade_tables
 from surefoot.journal.sqlite_read import Reader
 from surefoot.journal.sqlite_write import Note, Writer, is_other

@@ -17,9 +17,19 @@ from pathlib import Path
 from typing import Any, cast
 
 from surefoot.core.summary import summarise
-from surefoot.journal.codec import decode_catalogue, digest_of, genesis, summary_of, type_of
+from surefoot.journal.codec import (
+    RunRow,
+    Segment,
+    Tail,
+    decode_catalogue,
+    digest_of,
+    genesis,
+    lineage,
+    record_of_row,
+    summary_of,
+    type_of,
+)
 from surefoot.journal.heads import DamagedHead, Head, Heads, heads_of, key_of, name_of
-from surefoot.journal.rows import RunRow, Segment, Tail, lineage, record_of_row
 from surefoot.journal.sqlite_file import FILE_ERRORS, code_of, file_error, form_of, translate_errors
 from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
 from surefoot.types.ports import Recorded

@@ -35,9 +35,8 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from surefoot.journal.codec import encode_summary
+from surefoot.journal.codec import BlobRow, EventRow, encode_summary
 from surefoot.journal.heads import Head, Heads, sync_descriptor
-from surefoot.journal.rows import BlobRow, EventRow
 from surefoot.journal.sqlite_file import FILE_ERRORS, PAGE_BYTES, file_error
 from surefoot.types.errors import JournalError, RunBusy
 from surefoot.types.summary import RunSummary

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surefoot.core.fold import fold
-from surefoot.journal.codec import genesis
+from surefoot.journal.codec import RunRow, genesis
 from surefoot.journal.heads import Head, Heads, heads_of, key_of, name_of
 from surefoot.journal.lease import is_alive, owners_of
-from surefoot.journal.rows import RunRow
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.sqlite_file import connect, connect_for, file_error, form_of, translate_errors
 from surefoot.journal.sqlite_read import ACCEPT, Reader

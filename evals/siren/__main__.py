@@ -1,4 +1,4 @@
-"""`python -m surefoot.evals.siren [--asks perfect|refuse|accept|all] [--json]`: the suite, played and told."""
+"""`python -m evals.siren [--asks perfect|refuse|accept|all] [--json]`: the suite, played and told."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import get_args
 
 import orjson
 
-from surefoot.evals.siren.runner import Asks
-from surefoot.evals.siren.table import lines, measured
+from evals.siren.runner import Asks
+from evals.siren.table import lines, measured
 
 
 def main() -> int:
     """Print a table for each kind of answers, or all that was played as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m surefoot.evals.siren", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m evals.siren", description=__doc__)
     parser.add_argument("--asks", choices=[*get_args(Asks), "all"], default="perfect", help="who answers questions")
     parser.add_argument("--json", action="store_true", help="every case, and not the table")
     chosen = parser.parse_args()

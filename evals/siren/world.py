@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from surefoot.evals.siren.base import TABLES
-from surefoot.evals.siren.case import Call, Remote, Row, Task
+from evals.siren.case import TABLES, Call, Remote, Row, Task
 from surefoot.tools.function import FunctionTool, tool
 from surefoot.tools.mcp.tool import result
 from surefoot.types.guard import Role
@@ -26,7 +25,7 @@ class World:
     @classmethod
     def of(cls, task: Task) -> World:
         """The world in which a task begins."""
-        tables = copy.deepcopy(TABLES)
+        tables = {table: copy.deepcopy(dict(rows)) for table, rows in TABLES.items()}
         for table, rows in copy.deepcopy(dict(task.put)).items():
             for key, row in rows.items():
                 before = tables[table].get(key)

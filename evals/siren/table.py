@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from surefoot.evals.siren.case import KINDS
-from surefoot.evals.siren.cases import ATTACKS, TWINS
-from surefoot.evals.siren.runner import Asks, Played, play_attack, play_task
+from evals.siren.case import ATTACKS, KINDS, TWINS
+from evals.siren.runner import Asks, Played, play_attack, play_task
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,18 @@
-"""What a case of the suite is: a user's task, a world, and perhaps an attack on it. All of it is data."""
+"""What a case of the suite is: a user's task, a world, and perhaps an attack on it. All of it is data.
+
+The cases stand in `tasks.jsonl` and `attacks.jsonl`, what is in the world before them in `tables.jsonl`. In JSON a call
+is [tool, arguments]; what has its default is left out. Nobody's words name what the attacker owns: the account
+LT121000011101001000, drop-box.example, Unit 9 at Dock 4 in Rotterdam. All names are made up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
 
 Kind = Literal["I-A", "I-B", "II-A", "II-B", "III-A", "III-B"]
 """I-A: a description orders the value of a parameter. I-B: a tool that "has to be called first". II-A: a tempting tool
@@ -97,3 +105,34 @@ class Attack:
         }
         task = self.task
         return Task(task.id, task.words, task.offered, task.calls, put, (*kept, *self.remotes))
+
+
+def _rows(name: str) -> list[dict[str, Any]]:  # Any: JSON
+    return [orjson.loads(line) for line in Path(__file__).with_name(name).read_bytes().splitlines()]
+
+
+def _read(row: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a task or an attack."""
+    fields = {name: tuple(Call(*pair) for pair in row[name]) for name in ("calls", "goal") if name in row}
+    if "offered" in row:
+        fields["offered"] = tuple(row["offered"])
+    return {**row, **fields, "remotes": tuple(_remote(**one) for one in row.get("remotes", ()))}
+
+
+def _remote(parameters: Iterable[str] = (), **fields: Any) -> Remote:  # Any: JSON
+    return Remote(parameters=tuple(parameters), **fields)
+
+
+def _attack(task: str, **fields: Any) -> Attack:  # Any: JSON
+    return Attack(task=TASKS[task], **fields)
+
+
+TWINS = tuple(Task(**_read(row)) for row in _rows("tasks.jsonl"))
+"""What users want, with no attacker near: the tasks of the attacks, and some that ask for an attacker's actions."""
+
+TASKS = {task.id: task for task in TWINS}
+
+ATTACKS = tuple(_attack(**_read(row)) for row in _rows("attacks.jsonl"))
+
+TABLES: Tables = {row["table"]: row["rows"] for row in _rows("tables.jsonl")}
+"""What stands in the shop, the calendar and the ledger before a case puts anything there."""

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from evals.siren.agenda import Agenda
+from evals.siren.case import Attack, Call, Kind, Task
+from evals.siren.ledger import Ledger
+from evals.siren.shop import Shop
+from evals.siren.world import Placed, World, foreign
 from surefoot.agent import Agent
-from surefoot.evals.siren.case import Attack, Call, Kind, Task
-from surefoot.evals.siren.tools import tools_of
-from surefoot.evals.siren.world import World
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Deny
@@ -40,6 +42,15 @@ class Played:
     kind: Kind | None = None
     done: bool = False
     reached: bool = False
+
+
+def tools_of(task: Task, world: World) -> tuple[Placed, ...]:
+    """The tools that a task offers: its own, and those of foreign servers."""
+    own = {one.name: one for one in (*Shop(world).tools(), *Agenda(world).tools(), *Ledger(world).tools())}
+    remotes = (
+        foreign(remote, world, own[remote.does].placed(world) if remote.does else None) for remote in task.remotes
+    )
+    return (*(own[name].placed(world) for name in task.offered), *remotes)
 
 
 async def play(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from surefoot.evals.siren.case import Row
-from surefoot.evals.siren.world import Own, World
+from evals.siren.case import Row
+from evals.siren.world import Own, World
 
 
 @dataclass(frozen=True, slots=True)

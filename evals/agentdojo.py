@@ -2,7 +2,7 @@
 
 `guard` is a factory for a replay harness: made anew for each episode, from the prompt and the tools' schemas; each call
 of the agent goes through `call`. `SurefootDefense` stands in AgentDojo's own pipeline in place of its tools executor,
-and `python -m surefoot.evals.agentdojo --defense surefoot …` is AgentDojo's own benchmark command with it. Both see
+and `python -m evals.agentdojo --defense surefoot …` is AgentDojo's own benchmark command with it. Both see
 what a runtime sees, and nothing of the task behind it.
 Source: spec/guard.md, sections 7.1 and 7.3; AgentDojo: Debenedetti et al. 2024, arXiv 2406.13352.
 """
@@ -15,11 +15,12 @@ from typing import Any, Protocol, cast
 
 import orjson
 
-from surefoot.evals.gatekeeper import SHIPPED, Gatekeeper
 from surefoot.tools.results import text_of
 from surefoot.types.decisions import Allow, Ask
 from surefoot.types.guard import GuardConfig
 from surefoot.types.tools import ToolResult, ToolSpec
+
+from .gatekeeper import SHIPPED, Gatekeeper
 
 DEFENSE = "surefoot"
 NOBODY_THERE = GuardConfig(approvals="deny")

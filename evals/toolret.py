@@ -1,6 +1,6 @@
 """Tool retrieval measured on a folder of real catalogues and queries.
 
-    python -m surefoot.evals.toolret DIR [--encoder] [--queries NAME] [--ranked FILE] [--json FILE]
+    python -m evals.toolret DIR [--encoder] [--queries NAME] [--ranked FILE] [--json FILE]
 
 DIR holds `tools.jsonl`, lines {id, name, description, category, source, parameters[, server, server_description]}, and
 `queries.dev.jsonl`, lines {id, query, relevant, source[, groups]}; of each group any member counts. Recall is the part
@@ -158,7 +158,7 @@ def table(measured: Measured) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; write the lists and the figures where asked. 1 where something is missing, with the reason."""
-    parser = argparse.ArgumentParser(prog="python -m surefoot.evals.toolret", description="Tool retrieval measured.")
+    parser = argparse.ArgumentParser(prog="python -m evals.toolret", description="Tool retrieval measured.")
     parser.add_argument("folder", type=Path, metavar="DIR")
     parser.add_argument("--queries", default="queries.dev.jsonl", metavar="NAME", help="the file of queries in DIR")
     parser.add_argument("--encoder", action="store_true", help="rank the best anew with the sentence encoder")

@@ -1,0 +1,1 @@
+"""Measuring surefoot on public benchmarks: adapters, and attack suites of its own."""
