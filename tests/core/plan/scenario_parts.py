@@ -1,158 +1,103 @@
-"""The words in which scenarios of a plan that repairs itself are written: steps, rules of tools, replies of a model.
+"""Our own scenarios of plans that repair themselves: `tests/data/plan_scenarios.jsonl`, spelled out as case files are.
 
-What a scenario expects is short: `end` is "STATUS/REASON", `calls` are "STEP:TOOL:OUTCOME" in the order of their start,
-`params` the resolved parameters of all calls, `refusals` "WHAT DETAIL".
+A step is [id, tool, parameters, dependencies, more], a rule of a tool "ok" or {"fails": "CLASS:CODE"}, a reply
+{"reflects": [about, action, data]}, {"overall": strategy} or {"plans": steps}; anything else stands as it is. A tool
+that `does` does not tell of works. What a scenario expects is short: `end` is "STATUS/REASON", `calls` are
+"STEP:TOOL:OUTCOME" in the order of their start, `params` the parameters of all calls, `refusals` "WHAT DETAIL".
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+import json
+from pathlib import Path
+from typing import Any, cast
 
-Json = dict[str, object]
+Json = dict[str, Any]  # Any: JSON
 
-TOOLS: Sequence[Json] = (
+TOOLS: list[Json] = [
     {"id": "fetch", "category": "web", "idempotent": True},
     {"id": "parse", "category": "text", "idempotent": True},
     {"id": "save", "category": "db", "idempotent": False},
     {"id": "fetch2", "category": "web", "idempotent": True},
     {"id": "parse2", "category": "text", "idempotent": True},
     {"id": "check", "category": "text", "idempotent": True},
-)
-ALL = tuple(str(one["id"]) for one in TOOLS)
+]
+LINE = [
+    ["a", "fetch", {"url": "u"}],
+    ["b", "parse", {"doc": "{{a.output}}"}, ["a"]],
+    ["c", "save", {"x": "{{b.output}}"}, ["b"]],
+]
 
 
-def step(
-    step_id: str, tool_id: str, parameters: Mapping[str, object] | None = None, *needs: str, **more: object
-) -> Json:
-    """A tool step."""
-    fields: Json = {"step_id": step_id, "tool_id": tool_id, "parameters": parameters or {}, "dependencies": list(needs)}
-    return {**fields, **more}
+def _step(row: Any) -> Any:  # Any: JSON
+    if not isinstance(row, list):
+        return row
+    given: Json = dict(
+        zip(("step_id", "tool_id", "parameters", "dependencies", "more"), cast("list[Any]", row), strict=False)
+    )
+    more = given.pop("more", {})
+    return {"parameters": {}, "dependencies": [], **given, **more}
 
 
-A = step("a", "fetch", {"url": "u"})
-B = step("b", "parse", {"doc": "{{a.output}}"}, "a")
-C = step("c", "save", {"x": "{{b.output}}"}, "b")
-LINE = (A, B, C)
+def _rule(row: Any) -> Json:  # Any: JSON
+    match row:
+        case "ok":
+            return {"result": {"output": "ok"}}
+        case {"fails": fault, **more}:
+            cls, _, code = fault.partition(":")
+            code = code or "x"
+            return {"error": {"cls": cls, "code": code, "message": f"{cls} {code}"}, **more}
+        case _:
+            return row
 
 
-def gives(value: object = "ok", **more: object) -> Json:
-    """A rule of a tool: it works; a text stands under `output`."""
-    return {"result": {"output": value} if isinstance(value, str) else value, **more}
+def _reply(row: Json) -> Json:
+    match row:
+        case {"reflects": [about, action, data], **more}:
+            reply = {"suggested_action": {"type": action, "data": data}}
+            return {"kind": "step_reflection", "about": about, "reply": reply, **more}
+        case {"overall": strategy, **more}:
+            if strategy and "suggestions" in strategy:
+                strategy = {**strategy, "suggestions": [_step(one) for one in strategy["suggestions"]]}
+            reply = {"completion_percent": 30, "problem_class": "tool", "should_replan": strategy is not None}
+            reply |= {"replanning_strategy": strategy, **more.pop("and", {})}
+            return {"kind": "overall_reflection", "reply": reply, **more}
+        case {"plans": steps, **more}:
+            return {"kind": "decompose", "reply": {"steps": [_step(one) for one in steps]}, **more}
+        case _:
+            return row
 
 
-def fails(cls: str, code: str = "x", **more: object) -> Json:
-    """A rule of a tool: it fails."""
-    return {"error": {"cls": cls, "code": code, "message": f"{cls} {code}"}, **more}
-
-
-def hangs(**more: object) -> Json:
-    """A rule of a tool: it never answers."""
-    return {"hang": True, **more}
-
-
-# ------------------------------------------------------------------ what the model says
-
-
-def reflects(about: str, action: str, data: object = None) -> Json:
-    """A step reflection that proposes something."""
-    return {"kind": "step_reflection", "about": about, "reply": {"suggested_action": {"type": action, "data": data}}}
-
-
-def retries(about: str, **parameters: object) -> Json:
-    """A step reflection: the same tool with other parameters."""
-    return reflects(about, "retry_with_params", parameters)
-
-
-def swaps(about: str, tool_id: str, parameters: Json | None = None) -> Json:
-    """A step reflection: another tool."""
-    data: Json = {"tool_id": tool_id}
-    return reflects(about, "retry_with_tool", data if parameters is None else {**data, "parameters": parameters})
-
-
-def escalates(about: str) -> Json:
-    """A step reflection: nothing can be done here."""
-    return reflects(about, "trigger_overall_reflection", "nothing to offer")
-
-
-def overall(strategy: object = None, **more: object) -> Json:
-    """An overall reflection; with a strategy, or with `should_replan`, it goes on."""
-    said: Json = {"completion_percent": 30, "problem_class": "tool", "should_replan": strategy is not None}
-    return {"kind": "overall_reflection", "reply": {**said, "replanning_strategy": strategy, **more}}
-
-
-STOP = overall()
-FULL: Json = {"type": "full_replan"}
-
-
-def from_step(step_id: str) -> Json:
-    """The strategy of that name."""
-    return {"type": "replan_from_step", "step_id": step_id, "reason": "r"}
-
-
-def skip(*step_ids: str) -> Json:
-    """The strategy of that name."""
-    return {"type": "skip_steps", "step_ids": list(step_ids), "reason": "r"}
-
-
-def remedy(*suggestions: object) -> Json:
-    """The strategy of that name."""
-    return {"type": "add_remediation_steps", "suggestions": list(suggestions)}
-
-
-def adjust(*adjustments: object) -> Json:
-    """The strategy of that name."""
-    return {"type": "adjust_dependencies", "adjustments": list(adjustments)}
-
-
-def chooses(*tool_ids: str, **more: object) -> Json:
-    """A corrective selection."""
-    return {"kind": "select_corrective", "reply": {"selected_tool_ids": list(tool_ids), **more}}
-
-
-def plans(*steps: Json) -> Json:
-    """A decomposition."""
-    return {"kind": "decompose", "reply": {"steps": list(steps)}}
-
-
-def says(kind: str, text: str = "no json here", about: str = "") -> Json:
-    """A reply in words."""
-    return {"kind": kind, "reply": text, **({"about": about} if about else {})}
-
-
-# ------------------------------------------------------------------ the scenario
-
-
-def scenario(
-    title: str,
-    end: str,
-    *script: Json,
-    plan: Sequence[Json] | None = LINE,
-    does: Mapping[str, Sequence[Json]] | None = None,
-    tools: Sequence[Json] = TOOLS,
-    config: Json | None = None,
-    given: Json | None = None,
-    **expected: object,
-) -> Json:
-    """One scenario. A tool that `does` does not tell of works; `given` are further fields of the case."""
-    behaviour = {str(tool["id"]): [gives()] for tool in tools} | {
-        name: list(rules) for name, rules in (does or {}).items()
+def scenario(row: Json) -> Json:
+    """One scenario as case files have it."""
+    tools = row.get("tools", TOOLS)
+    does = {tool["id"]: ["ok"] for tool in tools} | row.get("does", {})
+    case: Json = {
+        "id": row["id"],
+        "tools": tools,
+        "tool_behaviour": {name: [_rule(one) for one in rules] for name, rules in does.items()},
+        "llm_script": [_reply(one) for one in row.get("script", ())],
+        "config": row.get("config", {}),
+        **row.get("given", {}),
+        "expected": {"end": row["end"], "unused_script": 0, **row.get("expected", {})},
     }
-    case: Json = {"id": title, "tools": list(tools), "tool_behaviour": behaviour, "llm_script": list(script)}
-    if plan is not None:
-        case["plan"] = {"steps": list(plan)}
-    return {**case, "config": config or {}, **(given or {}), "expected": {"end": end, "unused_script": 0, **expected}}
+    plan = row.get("plan", LINE)
+    return case if plan is None else {**case, "plan": {"steps": [_step(one) for one in plan]}}
 
 
-def in_short(got: Mapping[str, object], want: Mapping[str, object]) -> Json:
+def scenarios() -> list[Json]:
+    """All of ours."""
+    lines = (Path(__file__).parents[2] / "data" / "plan_scenarios.jsonl").read_text(encoding="utf-8").splitlines()
+    return [scenario(json.loads(line)) for line in lines]
+
+
+def in_short(got: Json, want: Json) -> Json:
     """What a case came to, as far as `want` speaks of it and in its short form."""
-    calls = cast("list[Json]", got.get("calls", []))
-    refusals = cast("list[Json]", got.get("refusals", []))
     made: Json = {
         **got,
         "end": f"{got.get('status')}/{got.get('stop_reason')}",
-        "calls": [f"{one['step']}:{one['tool']}:{one['outcome']}" for one in calls],
-        "params": [one["params"] for one in calls],
-        "refusals": [f"{one['what']} {one['detail']}".strip() for one in refusals],
+        "calls": [f"{one['step']}:{one['tool']}:{one['outcome']}" for one in got.get("calls", ())],
+        "params": [one["params"] for one in got.get("calls", ())],
+        "refusals": [f"{one['what']} {one['detail']}".strip() for one in got.get("refusals", ())],
     }
     return {key: made.get(key, got.get("fault", "nothing")) for key in want}

@@ -5,16 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
-from scenario_parts import LINE, STOP, Json, escalates, fails, in_short, scenario
-from scenarios_rounds import SCENARIOS as OF_ROUNDS
-from scenarios_runs import SCENARIOS as OF_RUNS
-from scenarios_steps import SCENARIOS as OF_STEPS
+from scenario_parts import Json, in_short, scenario, scenarios
 
 from surefoot.testing.conformance import KINDS, expand, main
 from surefoot.testing.world import World, asked_for, orchestrator_scenarios
@@ -23,12 +21,13 @@ from surefoot.types.plan_events import ProposalMade
 
 KIND = "orchestrator_scenarios"
 SHARED = Path(__file__).parents[4] / "shared" / "vectors"
-SCENARIOS = (*OF_STEPS, *OF_ROUNDS, *OF_RUNS)
+SCENARIOS = scenarios()
 
 
-@pytest.mark.parametrize("case", SCENARIOS, ids=lambda case: str(case["id"]))
+@pytest.mark.parametrize("case", SCENARIOS, ids=lambda case: case["id"])
 def test_a_scenario_ends_as_the_specification_has_it(case: Json) -> None:
-    assert _in_short_of(case) == case["expected"]
+    got: Any = orchestrator_scenarios({"scenarios": [case]})[case["id"]]  # Any: JSON
+    assert in_short(got, case["expected"]) == case["expected"]
 
 
 def test_each_scenario_has_a_name_of_its_own() -> None:
@@ -36,10 +35,11 @@ def test_each_scenario_has_a_name_of_its_own() -> None:
 
 
 def test_a_scenario_says_where_the_engine_leaves_its_script() -> None:
-    does = {"fetch": [fails("tool")]}
-    other = scenario("other", "", STOP, plan=LINE, does=does)
-    over = scenario("over", "", escalates("a"), plan=LINE, does=does)
-    unknown = scenario("unknown", "", plan=LINE, does={"fetch": []})
+    fails = {"end": "", "does": {"fetch": [{"fails": "tool"}]}}
+    other = scenario({**fails, "id": "other", "script": [{"overall": None}]})
+    reflects = {"reflects": ["a", "trigger_overall_reflection", "nothing to offer"]}
+    over = scenario({**fails, "id": "over", "script": [reflects]})
+    unknown = scenario({"id": "unknown", "end": "", "does": {"fetch": []}})
     assert orchestrator_scenarios({"scenarios": [other, over, unknown]}) == {
         "other": {"fault": "the engine asks for step_reflection:a, and the script has overall_reflection:a next"},
         "over": {"fault": "the engine asks for overall_reflection, and the script is over"},
@@ -49,7 +49,7 @@ def test_a_scenario_says_where_the_engine_leaves_its_script() -> None:
 
 def test_a_file_of_scenarios_is_run_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / f"{KIND}.json"
-    file.write_text(json.dumps({"scenarios": [scenario("a line", "")]}), encoding="utf-8")
+    file.write_text(json.dumps({"scenarios": [scenario({"id": "a line", "end": ""})]}), encoding="utf-8")
     assert main([KIND, str(file)]) == 0
     got = json.loads(capsys.readouterr().out)["results"]["a line"]
     assert (got["status"], got["stop_reason"]) == ("completed", "all_steps_done")
@@ -73,13 +73,13 @@ def test_every_shared_scenario_holds_with_its_figures() -> None:
 _QUIET = [case for case in SCENARIOS if not ({"cancel_at_ms", "resume_journal"} & set(case))]
 
 
-@pytest.mark.parametrize("case", _QUIET[::4], ids=lambda case: str(case["id"]))
+@pytest.mark.parametrize("case", _QUIET[::4], ids=lambda case: case["id"])
 def test_a_crash_after_any_event_changes_nothing_that_follows(case: Json) -> None:
     """R18: the same end, the same steps, the same replies asked for; and no effect twice."""
     whole = _driven(case)
-    config = case["config"]
-    assert isinstance(config, Mapping)
-    if "max_parallel" in config or "deadline_ms" in config:  # there what is in flight at the crash takes its time anew
+    if {"max_parallel", "deadline_ms"} & set(
+        case["config"]
+    ):  # there what is in flight at the crash takes its time anew
         return
     want = whole.report()
     for at in range(1, len(whole.journal)):
@@ -124,13 +124,6 @@ def _writes(world: World) -> list[str]:
     events = chain.from_iterable(world.journal)
     began = (one for one in events if isinstance(one, InStep) and isinstance(one.event, CallStarted))
     return [one.step_id for one in began if world.planning.steps[one.step_id].step.tool_id == "save"]
-
-
-def _in_short_of(case: Json) -> Json:
-    got, want = orchestrator_scenarios({"scenarios": [case]})[str(case["id"])], case["expected"]
-    assert isinstance(got, Mapping)
-    assert isinstance(want, Mapping)
-    return in_short(got, want)  # type: ignore[reportUnknownArgumentType]  # JSON
 
 
 def _scorer() -> ModuleType:
