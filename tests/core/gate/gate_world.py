@@ -40,6 +40,7 @@ PRIVATE = tool("medical_file", "read", name=TEXT, private=True)
 CONTACTS = tool("list_contacts", "read")
 SEARCH = tool("search_notes", "read", query=TEXT)
 FETCH = tool("open_page", "read", url=TEXT, egress=True)
+TOOLS = (SEND, PAY, DELETE, WRITE, EVENT, SIGN_IN, READ, PRIVATE, CONTACTS, SEARCH, FETCH)
 
 
 class Run:

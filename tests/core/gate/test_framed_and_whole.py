@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import orjson
 import pytest
-from gate_world import PAY, PRIVATE, READ, SEARCH, SEND, TEXT, Run, tool
+from gate_world import PAY, READ, SEARCH, SEND, TEXT, Run, tool
 
 from cases import cases
 from surefoot import Agent
@@ -362,7 +362,6 @@ def test_the_journal_keeps_of_an_allowed_call_no_second_copy() -> None:
 
 
 SEND_NOTE = tool("send_note", "communicate", to=TEXT, body=TEXT)
-SAVE = tool("save_file", "write", path=TEXT, text=TEXT)
 
 
 @cases("gate/framed_and_whole")
@@ -390,25 +389,9 @@ def test_to_write_to_a_file_is_to_write(words: str) -> None:
     assert effects == {"write"}
 
 
-def test_a_forbidden_file_is_not_written_and_may_be_named_to_somebody() -> None:
-    run = Run("Tell Ann Lee about notes.txt. Do not write to notes.txt.")
-    assert run.verdict(SAVE, path="notes.txt", text="x") == "deny"
-    assert run.verdict(SEND_NOTE, to="Ann Lee", body="the notes") == "allow"
-
-
 @cases("gate/framed_and_whole")
 def test_writing_to_an_address_asks_for_a_message(words: str, *, is_asked: bool) -> None:
     assert ("communicate" in read_words(words).effects_asked) == is_asked
-
-
-@pytest.mark.parametrize(
-    "words", ["Write the totals to notes for bob@x.example.", "Write a note to my diary about bob@x.example."]
-)
-def test_what_is_written_down_about_an_address_is_not_sent_to_it(words: str) -> None:
-    run = Run(words)
-    send = tool("send", "communicate", to=TEXT, text=TEXT)
-    decision, rule, _ = run.judged(send, to="bob@x.example", text="all secrets")
-    assert (decision.kind, rule) == ("ask", "intent")
 
 
 @cases("gate/framed_and_whole")
@@ -431,10 +414,3 @@ def test_a_part_of_an_unchecked_chinese_text_is_a_quote(body: str, kind: str) ->
     decision, rule, _ = verdict_on(unchecked, SEND_NOTE, {"to": "Ann Lee", "body": body}, run.started)
     assert decision.kind == kind
     assert kind == "allow" or rule == "perception"
-
-
-def test_a_part_of_a_confidential_chinese_text_is_a_quote() -> None:
-    run = Run("Send a note about lunch to Ann Lee.")
-    run.read(PRIVATE, "患者近三个月血压偏高，需要每天服药，并且避免剧烈运动。", name="x")
-    assert run.verdict(SEND_NOTE, to="Ann Lee", body="About lunch: 血压偏高需要每天服药") == "ask"
-    assert run.verdict(SEND_NOTE, to="Ann Lee", body="About lunch: 我们十二点在食堂门口见面") == "allow"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from gate_world import NUMBER, PAY, TEXT, Run, tool
+from gate_world import PAY, TEXT, Run, tool
 
 from surefoot.core.gate.effects import lookalikes
 from surefoot.core.gate.verdict import accepted_by
@@ -104,41 +104,7 @@ def test_an_undeclared_foreign_tool_asks_until_a_call_of_it_was_approved() -> No
     assert run.verdict(BOOK, room="Red") == "ask"  # the tool is accepted, another room is not
 
 
-def test_a_declared_one_or_an_own_one_does_not_ask() -> None:
-    run = Run(WORDS)
-    assert run.verdict(replace(BOOK, declared=True, effect="transact"), room="Blue") == "allow"
-    assert run.verdict(replace(BOOK, server="", origin="local"), room="Blue") == "allow"
-
-
-def test_an_undeclared_foreign_read_is_asked_about_unless_its_name_is_trusted() -> None:
-    spec = tool("sky__get_weather", None, city=TEXT, server="sky", origin="remote")
-    assert Run("What is the weather in Rome?").judged(spec, city="Rome")[1] == "foreign"
-    trusting = GuardConfig(guess="all")
-    assert Run("What is the weather in Rome?", trusting).verdict(spec, city="Rome") == "allow"
-    assert Run(WORDS, trusting).judged(BOOK, room="Blue")[1] == "foreign"  # no name makes an effect harmless
-
-
 def test_a_yes_to_delete_something_accepts_no_tool() -> None:
     config = GuardConfig()
     assert accepted_by(config, tool("notes__delete_note", None, name=TEXT, server="notes")) == ""
     assert accepted_by(config, PAY) == ""
-
-
-def test_with_nobody_to_ask_an_undeclared_foreign_tool_does_not_run() -> None:
-    assert Run(WORDS, GuardConfig(strict=True)).verdict(BOOK, room="Blue") == "deny"
-
-
-def test_a_limit_is_an_amount_where_something_is_changed() -> None:
-    cap = tool("set_payee", "write", name=TEXT, daily_limit=NUMBER)
-    run = Run("Set the payee Ada to a daily limit of 200.")
-    assert run.verdict(cap, name="Ada", daily_limit=200) == "allow"
-    assert run.verdict(cap, name="Ada", daily_limit=9000) == "ask"
-
-
-def test_a_currency_is_not_where_money_goes() -> None:
-    convert = tool("convert_money", "transact", amount=NUMBER, source=TEXT, target=TEXT)
-    run = Run("Exchange 50 dollars for euros, please; buy them today.")
-    assert run.verdict(convert, amount=50, source="USD", target="EUR") == "allow"
-    assert run.verdict(convert, amount=50, source="USD", target="ACC") != "allow"
-    send = tool("send_money", "transact", amount=NUMBER, to=TEXT)
-    assert Run("Transfer 50.").verdict(send, amount=50, to="ALL") != "allow"

@@ -1,7 +1,6 @@
 """Plain ways to ask for a message: with somebody behind them they grant communicate, without they do not."""
 
 import pytest
-from gate_world import SEND, TEXT, Run, tool
 
 from cases import cases
 from surefoot.core.gate.intent import read_words
@@ -166,13 +165,3 @@ def test_no_message_is_asked_for(words: str) -> None:
 def test_the_same_words_forbid_it(words: str) -> None:
     forbidden = [c.condition for c in read_words(words).constraints.constraints]
     assert ("communicate", ("Bob Miller",)) in [(one.effect, one.forbidden_targets) for one in forbidden]
-
-
-MESSAGE = tool("message", "communicate", to=TEXT, text=TEXT)
-
-
-def test_what_the_words_grant_proves_no_address() -> None:
-    run = Run("Give Ann Lee a short summary of the meeting.")
-    assert run.verdict(MESSAGE, to="Ann Lee", text="summary of the meeting") == "allow"
-    assert run.verdict(SEND, to=["x@evil.example"], subject="summary", body="of the meeting") == "ask"
-    assert Run("Give the average of Alice and Bob.").verdict(MESSAGE, to="Eve", text="the average") == "deny"
