@@ -1,6 +1,7 @@
 """Known ways around a gate, each held: it is a question or a refusal, never a yes. Source: spec/guard.md, section 8.
 
-Those that are verdicts alone stand in `tests/data/gate/plays.jsonl`; those that need a run (resuming, reasoning steps, models that fail) stand in `tests/test_guard_bypasses.py`.
+Those that are verdicts alone stand in `tests/data/gate/plays.jsonl`; those that need a run (resuming, reasoning steps,
+models that fail) in `tests/test_guard_bypasses.py`.
 """
 
 from dataclasses import replace

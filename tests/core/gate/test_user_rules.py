@@ -164,32 +164,7 @@ def test_a_standing_rule_is_whole(missing: str) -> None:
         standing_from({key: value for key, value in STANDING.items() if key != missing})
 
 
-NO_RULES: list[tuple[dict[str, object], str]] = [
-    ({"id": "r", "when": {"tool": "x"}, "then": "allow"}, "then"),
-    ({"id": "r", "when": {"tool": "x"}}, "then"),
-    ({"id": "", "when": {"tool": "x"}, "then": "deny"}, "id"),
-    ({"id": "r", "when": {}, "then": "deny"}, "when"),
-    ({"id": "r", "when": "x", "then": "deny"}, "when"),
-    ({"id": "r", "when": {"tools": "x"}, "then": "deny"}, "tools"),
-    ({"id": "r", "when": {"arg": "x", "like": "y"}, "then": "deny"}, "like"),
-    ({"id": "r", "when": {"equals": "y"}, "then": "deny"}, "arg"),
-    ({"id": "r", "when": {"effect": "destroy"}, "then": "deny"}, "effect"),
-    ({"id": "r", "when": {"step_kind": "x"}, "then": "deny"}, "step_kind"),
-    ({"id": "r", "when": {"role": "place"}, "then": "deny"}, "role"),
-    ({"id": "r", "when": {"role": "time", "origin": "me"}, "then": "deny"}, "origin"),
-    ({"id": "r", "when": {"role": "time", "origin": []}, "then": "deny"}, "origin"),
-    ({"id": "r", "when": {"arg": "x", "in": []}, "then": "deny"}, "in"),
-    ({"id": "r", "when": {"arg": "x", "in": [{}]}, "then": "deny"}, "in"),
-    ({"id": "r", "when": {"arg": "x", "equals": []}, "then": "deny"}, "equals"),
-    ({"id": "r", "when": {"arg": "x", "above": "1"}, "then": "deny"}, "above"),
-    ({"id": "r", "when": {"arg": "x", "matches": 1}, "then": "deny"}, "matches"),
-    ({"id": "r", "when": {"tool": ""}, "then": "deny"}, "tool"),
-    ({"id": "r", "when": {"count_above": -1}, "then": "deny"}, "count_above"),
-    ({"id": "r", "when": {"tool": "x"}, "then": "deny", "unless": {}}, "unless"),
-]
-
-
-@pytest.mark.parametrize(("table", "field"), NO_RULES)
+@cases("gate/user_rules")
 def test_a_rule_that_cannot_be_meant_is_refused_by_its_field(table: dict[str, object], field: str) -> None:
     with pytest.raises(ConfigError) as told:
         rule_from(table)
