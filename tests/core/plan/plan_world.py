@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from surefoot.core.plan.edits import laid_out
 from surefoot.core.plans import Escalation, Planning, Shortlist, StepRecord
@@ -19,6 +20,11 @@ from surefoot.types.reflection import (
     StepReflection,
 )
 from surefoot.types.tools import Catalogue, ToolSpec, Trust
+
+
+def kept(name: str) -> str:
+    """What a model was told when that was last looked at, `tests/data/plan_texts/NAME.txt`."""
+    return (Path(__file__).parents[2] / "data" / "plan_texts" / f"{name}.txt").read_bytes().decode()
 
 
 def tool(name: str, does: str, parameters: Mapping[str, object], *required: str, **more: object) -> ToolSpec:
