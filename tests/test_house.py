@@ -30,8 +30,8 @@ MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-
     "run": CORE,
     "agent": f"{CORE} prompts {HANDS} runtime run",
     "service": f"{CORE} prompts {HANDS} runtime run agent",
-    "memory": f"{CORE} run",
-    "reasoners": f"{CORE} prompts {HANDS} runtime run agent service memory",
+    "recall": f"{CORE} run",
+    "reasoners": f"{CORE} prompts {HANDS} runtime run agent service recall",
     "testing": f"{CORE} prompts {HANDS} runtime run agent progress",
     "cli": f"{CORE} prompts {HANDS} runtime run agent",
     "evals": "",  # only the name of what stands in `evals/` of a checkout

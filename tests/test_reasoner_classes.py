@@ -25,8 +25,8 @@ from surefoot import (
 )
 from surefoot.core.fold import fold
 from surefoot.core.replay import replay
-from surefoot.memory import ReasonerMemory
 from surefoot.reasoners import Answer, NoAnswer
+from surefoot.recall import ReasonerMemory
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.errors import ModelRefused

@@ -10,8 +10,8 @@ import pytest
 
 import surefoot
 from surefoot import DualModelReasoner, FunctionCallResult, ModelMessage, ModelService, MonoModelReasoner, Task
-from surefoot.memory import ReasonerMemory
 from surefoot.reasoners import Answer
+from surefoot.recall import ReasonerMemory
 
 NEEDED = inspect.Parameter.empty
 

@@ -19,7 +19,7 @@ from surefoot.core.fold import fold
 from surefoot.core.parse.deliverable import Deliverable
 from surefoot.core.roles import ACTOR, SOLO, THINKER
 from surefoot.core.state import State
-from surefoot.memory import ReasonerMemory, delivered, note_on, run_id_of
+from surefoot.recall import ReasonerMemory, delivered, note_on, run_id_of
 from surefoot.run import Run
 from surefoot.runtime.cast import Thinking
 from surefoot.service import Functions, ModelService
