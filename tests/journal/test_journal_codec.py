@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from journal_cases import EVERY_KIND, TOOLS, started
+from journal_cases import EVERY_KIND, LINES, TOOLS, started
 
 from surefoot.journal.codec import Record, chain, decode, decode_catalogue, encode, genesis, upgrade
 from surefoot.types.config import Budget, LoopConfig
@@ -39,9 +39,13 @@ def test_there_is_a_case_of_every_kind() -> None:
     assert {type(event) for event in EVERY_KIND} == set(get_args(Event))
 
 
-@pytest.mark.parametrize("event", EVERY_KIND, ids=lambda event: event.type)
-def test_round_trip(event: Event) -> None:
+@pytest.mark.parametrize(
+    ("event", "line"), list(zip(EVERY_KIND, LINES, strict=True)), ids=[event.type for event in EVERY_KIND]
+)
+def test_round_trip(event: Event, line: bytes) -> None:
+    """A line that differs is a changed form: see `VERSION` in `types/events.py`."""
     body, blob = encode(event)
+    assert json.loads(body) == json.loads(line)
     assert (blob is not None) == (event.type == "RunStarted")
     assert decode(body, VERSION, lambda _digest, _version: TOOLS) == event
 

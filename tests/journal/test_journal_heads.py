@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from journal_cases import REPLY, alter, connection_of, read_all, started, story, write
+from journal_cases import REPLY, alter, connection_of, read_all, started, stored, story, write
 
-from surefoot.journal.heads import SLOT_BYTES, DamagedHead, Head, Heads, heads_of, key_of, name_of
+from surefoot.journal.heads import SLOT_BYTES, DamagedHead, Heads, head_of, heads_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.upkeep import Accepted, accept, verify
 from surefoot.types.errors import JournalCorrupt, JournalError, RunBusy, UsageError
@@ -19,11 +19,6 @@ from surefoot.types.events import CallStarted, Event, RunForked, RunResumed
 pytestmark = pytest.mark.anyio
 
 OTHER_BOOT = b"another!"
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
 
 
 async def kept(path: Path, *run_ids: str) -> None:
@@ -82,9 +77,7 @@ async def test_a_run_that_is_gone_is_named_and_its_id_is_not_given_again(path: P
     assert [fault.run_id for fault in verify(path)] == ["r2"], "the new run did not take its place"
     assert (await accept(path, "r2", "Ada")).records == 0
     assert verify(path) == []
-    store = SqliteJournal(path)
-    await write(store, "r2", story("r2"))
-    await store.aclose()
+    await stored(path, "r2")
     assert verify(path) == []
 
 
@@ -252,9 +245,7 @@ async def test_a_deleted_journal_leaves_nothing_behind_for_the_next(path: Path) 
     path.unlink()  # noqa: ASYNC240 - nothing else goes on here
     for end in ("-wal", "-shm"):
         path.with_name(path.name + end).unlink(missing_ok=True)
-    store = SqliteJournal(path)
-    await write(store, "r1", story())
-    await store.aclose()
+    await stored(path, "r1")
     assert verify(path) == []
 
 
@@ -272,7 +263,7 @@ def test_a_head_comes_back_as_it_was(path: Path) -> None:
     long = "ü" * 80
     with closing(Heads(path, may_write=True)) as heads:
         assert (len(heads), heads.get(1)) == (0, None)
-        head = Head(key_of(long), 7, b"h" * 32, 5, name_of(long))
+        head = head_of(long, 7, b"h" * 32, 5)
         heads.put(3, head)
         assert heads.get(2) is None
         got = heads.get(3)

@@ -8,7 +8,6 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
 
@@ -30,18 +29,6 @@ pytestmark = pytest.mark.anyio
 RUNS = ("r1", "r2", "r3")
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - hundreds of files, none about the disk
 TWO_HUNDRED = settings(max_examples=200, deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
-
-
-@pytest.fixture
-async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
-    one = SqliteJournal(path)
-    yield one
-    await one.aclose()
 
 
 # --- damage
@@ -286,7 +273,7 @@ async def test_runs_at_once_share_transactions(journal: SqliteJournal) -> None:
     await asyncio.gather(*(run.append([CallStarted("c1"), CallStarted("c2")], "written") for run in runs))
     await asyncio.gather(*(run.append([CallStarted("c3")], "soon") for run in runs))
     await asyncio.gather(*(run.append([CallStarted("c4")], "synced") for run in runs))
-    assert len(commits) == 2, "what nobody waits for goes with what somebody waits for"
+    assert len(commits) in (2, 3), "what nobody waits for goes with what somebody waits for, if that comes in 2 ms"
     connection_of(journal).set_trace_callback(None)
     for run in runs:
         assert len(await run.read()) == 4

@@ -9,11 +9,10 @@ import os
 import sqlite3
 import stat
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from journal_cases import REPLY, alter, connection_of, read_all, started, story, write
+from journal_cases import REPLY, alter, connection_of, read_all, started, stored, story, write
 
 from surefoot.journal import upkeep
 from surefoot.journal.heads import heads_of
@@ -25,18 +24,6 @@ from surefoot.types.events import CallStarted, Event, RunForked
 pytestmark = pytest.mark.anyio
 
 ONLY_POSIX = pytest.mark.skipif(sys.platform == "win32", reason="rights are of POSIX")
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
-
-
-@pytest.fixture
-async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
-    one = SqliteJournal(path)
-    yield one
-    await one.aclose()
 
 
 def make_old(path: Path) -> None:
@@ -112,9 +99,7 @@ async def test_a_journal_of_form_1_is_whole_without_heads_and_so_is_its_copy(pat
 
 @pytest.mark.parametrize("events", [story("r1"), [started("r1")]])
 async def test_a_run_of_form_1_that_lost_nothing_is_not_accepted(path: Path, events: list[Event]) -> None:
-    store = SqliteJournal(path)
-    await write(store, "r1", events)
-    await store.aclose()
+    await stored(path, "r1", events=events)
     make_old(path)
     with pytest.raises(UsageError, match="run r1 has lost nothing"):
         await upkeep.accept(path, "r1", "Ada")
@@ -165,10 +150,7 @@ async def test_a_backup_is_made_while_runs_are_driven(journal: SqliteJournal, pa
 
 
 async def test_a_backup_of_a_damaged_journal_tells_what_it_lacks(path: Path, tmp_path: Path) -> None:
-    store = SqliteJournal(path)
-    for run_id in ("r1", "r2", "r3"):
-        await write(store, run_id, story(run_id))
-    await store.aclose()
+    await stored(path, "r1", "r2", "r3")
     alter(path, "DELETE FROM event WHERE run=1 AND seq>3")
     alter(path, "UPDATE run SET events=0")
     alter(path, "DELETE FROM event WHERE run=3")
@@ -177,9 +159,7 @@ async def test_a_backup_of_a_damaged_journal_tells_what_it_lacks(path: Path, tmp
 
 
 async def test_a_backup_that_fails_leaves_nothing(path: Path, tmp_path: Path) -> None:
-    store = SqliteJournal(path)
-    await write(store, "r1", story())
-    await store.aclose()
+    await stored(path, "r1")
     with pytest.raises(JournalError, match="copy"):
         upkeep.backup(path, tmp_path / "none" / "copy.db")
     data = bytearray(path.read_bytes())
@@ -214,9 +194,7 @@ async def test_a_backup_is_made_where_the_end_of_a_run_cannot_be_told(
 
 
 async def test_heads_that_are_a_folder_are_named(path: Path, tmp_path: Path) -> None:
-    store = SqliteJournal(path)
-    await write(store, "r1", story())
-    await store.aclose()
+    await stored(path, "r1")
     heads_of(path).unlink()
     heads_of(path).mkdir()
     for use in (lambda: upkeep.verify(path), lambda: upkeep.backup(path, tmp_path / "copy.db")):
@@ -231,9 +209,7 @@ def test_a_file_that_may_not_be_read_is_to_be_made_readable(path: Path) -> None:
 
 
 async def test_accepting_in_a_journal_that_is_locked_says_so(path: Path) -> None:
-    store = SqliteJournal(path)
-    await write(store, "r1", story())
-    await store.aclose()
+    await stored(path, "r1")
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("BEGIN IMMEDIATE")
     with pytest.raises(JournalError, match="another process keeps it locked; try again"):
@@ -242,9 +218,7 @@ async def test_accepting_in_a_journal_that_is_locked_says_so(path: Path) -> None
 
 
 async def test_records_that_cannot_be_folded_are_a_fault(path: Path) -> None:
-    store = SqliteJournal(path)
-    await write(store, "r1", [REPLY])  # nobody has begun it
-    await store.aclose()
+    await stored(path, "r1", events=[REPLY])  # nobody has begun it
     (fault,) = upkeep.verify(path)
     assert "cannot be folded" in fault.message
     with pytest.raises(JournalError, match="cannot be folded"):

@@ -128,7 +128,7 @@ class Heads:
         number = max(len(self), last)
         while number > last and self._is_free(number):
             number -= 1
-        self.put(number + 1, Head(key_of(run_id), 0, genesis(run_id), 0, name_of(run_id)))
+        self.put(number + 1, head_of(run_id, 0, genesis(run_id), 0))
         return number + 1
 
     def sync(self) -> None:
@@ -170,9 +170,9 @@ def key_of(run_id: str) -> bytes:
     return genesis(run_id)[:_KEY_BYTES]
 
 
-def name_of(run_id: str) -> str:
-    """As much of a run's id as a slot holds."""
-    return run_id.encode()[:_NAME_BYTES].decode(errors="ignore")
+def head_of(run_id: str, seq: int, hash_: bytes, synced: int) -> Head:
+    """The head of the run of that id, with as much of the id as a slot holds."""
+    return Head(key_of(run_id), seq, hash_, synced, run_id.encode()[:_NAME_BYTES].decode(errors="ignore"))
 
 
 @cache

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from surefoot.journal.codec import BlobRow, RunRow, Tail, check_fork, check_id, digest_of, rows_of
-from surefoot.journal.heads import Head, Heads, heads_of, key_of, name_of
+from surefoot.journal.heads import Head, Heads, head_of, heads_of
 from surefoot.journal.lease import Owner, is_alive, owners_of
 from surefoot.journal.sqlite_file import connect_for, has_log, transaction, translate_errors, upgrade_tables
 from surefoot.journal.sqlite_read import Reader
@@ -182,13 +182,14 @@ class SqliteRun:
 
     def __init__(self, file: _File, number: int, tail: Tail, summary: RunSummary, synced: int) -> None:
         self.run_id = summary.run_id
-        self._mark = key_of(self.run_id), name_of(self.run_id)
+        head = head_of(self.run_id, 0, b"", 0)
+        self._mark = head.key, head.name
         self._summary = self._kept = summary
         self._synced = synced
         self._file = file
         self._number = number
         self._tail = tail
-        self._blobs: dict[str, bytes] = {}
+        self._blobs: dict[str, BlobRow] = {}
         self._is_released = False
 
     async def read(self, since: int = 0) -> Sequence[Event]:
@@ -211,7 +212,7 @@ class SqliteRun:
         if blobs:
             blobs = [blob for blob in blobs if not self._file.reader.has_blob(blob[0])]
         if self._blobs:
-            blobs = [*self._waiting_blobs(), *blobs]
+            blobs = [*self._blobs.values(), *blobs]
             self._blobs.clear()
         self._tail, self._summary = tail, summary
         if durability == "synced":
@@ -228,14 +229,13 @@ class SqliteRun:
         """Keep bytes under their SHA-256 (hex), which is returned. Written with the next append."""
         self._check()
         digest = digest_of(data)
-        self._blobs[digest] = data
+        self._blobs[digest] = (digest, data, self._number, self._tail.seq)
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
         """The bytes of that digest. Raises `JournalError` when they are not there, `JournalCorrupt` when altered."""
-        data = self._blobs.get(digest)
-        if data is not None:
-            return data
+        if digest in self._blobs:
+            return self._blobs[digest][1]
         self._file.writer.flush()
         self._check()
         return self._file.reader.blob(digest)
@@ -251,7 +251,7 @@ class SqliteRun:
     def give_up(self) -> None:
         """Queue what is left to write, with the right to drive as the last thing."""
         self._is_released = True
-        self._file.writer.add((), self._waiting_blobs(), self._number, self._note)
+        self._file.writer.add((), tuple(self._blobs.values()), self._number, self._note)
         self._file.free(self._number)
         self._file.driven.pop(self.run_id, None)
 
@@ -267,9 +267,6 @@ class SqliteRun:
         if is_due := self._is_released or is_other(now, self._kept):
             self._kept = now
         return Note(self._number, Head(key, *self._tail, self._synced, name), now if is_due else None)
-
-    def _waiting_blobs(self) -> list[BlobRow]:
-        return [(digest, data, self._number, self._tail.seq) for digest, data in self._blobs.items()]
 
     async def _written(self) -> None:
         writer = self._file.writer

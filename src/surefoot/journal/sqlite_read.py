@@ -29,7 +29,7 @@ from surefoot.journal.codec import (
     summary_of,
     type_of,
 )
-from surefoot.journal.heads import DamagedHead, Head, Heads, heads_of, key_of, name_of
+from surefoot.journal.heads import DamagedHead, Head, Heads, head_of, heads_of, key_of
 from surefoot.journal.sqlite_file import FILE_ERRORS, code_of, file_error, form_of, translate_errors
 from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
 from surefoot.types.ports import Recorded
@@ -157,7 +157,7 @@ class Reader:
         """Write down how long the run is now, as the one who may write to it."""
         tail = self.tail(run_id)
         if self._heads is not None:
-            self._heads.put(number, Head(key_of(run_id), tail.seq, tail.hash, tail.seq, name_of(run_id)))
+            self._heads.put(number, head_of(run_id, tail.seq, tail.hash, tail.seq))
 
     def note_heads(self) -> None:
         """Write down how long all runs are now, and have that on the disk."""

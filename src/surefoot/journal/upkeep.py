@@ -11,7 +11,7 @@ from pathlib import Path
 
 from surefoot.core.fold import fold
 from surefoot.journal.codec import RunRow, genesis
-from surefoot.journal.heads import Head, Heads, heads_of, key_of, name_of
+from surefoot.journal.heads import Head, Heads, head_of, heads_of
 from surefoot.journal.lease import is_alive, owners_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.sqlite_file import connect, connect_for, file_error, form_of, translate_errors
@@ -146,7 +146,7 @@ def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head])
             with suppress(JournalError):  # where its end cannot be told it is damaged, and keeps what was known of it
                 seq, hash_ = reader.end(str(run_id))
                 if told is None or told.least <= seq:
-                    told = Head(key_of(str(run_id)), seq, hash_, seq, name_of(str(run_id)))
+                    told = head_of(str(run_id), seq, hash_, seq)
             if told is not None:
                 heads.put(number, told)
         for number, told in before.items():
@@ -166,7 +166,7 @@ def _shortened(path: Path, run_id: str) -> Accepted:
         row = known.look_up(run_id)
         if row is None:
             number, _ = known.lost_run(run_id)
-            heads.put(number, Head(key_of(run_id), 0, genesis(run_id), 0, name_of(run_id)))
+            heads.put(number, head_of(run_id, 0, genesis(run_id), 0))
             heads.sync()
             return Accepted(0, has_ended=False)
         if row.owner and is_alive(owners_of(path), row.owner):
@@ -182,7 +182,7 @@ def _shortened(path: Path, run_id: str) -> Accepted:
         if still := _fault(left, run_id):
             raise JournalError(still.message)
         if has_heads:
-            heads.put(row.number, Head(key_of(run_id), seq, hash_, seq, name_of(run_id)))
+            heads.put(row.number, head_of(run_id, seq, hash_, seq))
             heads.sync()
         db.execute("COMMIT")
         return Accepted(seq, has_ended=bool(records) and isinstance(records[-1].event, RunEnded))
