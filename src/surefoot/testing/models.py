@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal, assert_never, cast, get_args
+from typing import Any, Literal, assert_never, cast, get_args
 
 from surefoot.core.text import json_text
 from surefoot.tools.call import called, is_async
@@ -14,8 +14,8 @@ from surefoot.types.errors import ModelError, ModelTimeout, ModelUnreachable
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, NativeCall, TextDelta, Usage
 from surefoot.types.ports import Model
 
-Scripted = str | ModelMessage | ModelError
-"""One entry of a script: a text, a whole reply, or the error that the request ends in."""
+Scripted = str | Mapping[str, Any] | ModelMessage | ModelError  # Any: JSON
+"""One entry of a script: a text, a JSON object as text, a whole reply, or the error that the request ends in."""
 
 NATIVE_FIRST: tuple[CallMode, ...] = ("native", "schema", "text")
 
@@ -54,6 +54,8 @@ class FunctionModel:
         reply = cast("Scripted", await called(asked, {}, on_loop=is_on_loop))  # what the function promises
         if isinstance(reply, ModelError):
             raise reply
+        if isinstance(reply, Mapping):
+            reply = json_text(reply)
         message = ModelMessage("assistant", reply) if isinstance(reply, str) else reply
         if emit is not None:
             for word in message.content.split(" "):

@@ -1,4 +1,4 @@
-"""A scripted world in which a plan runs in virtual time: a model that replies in order, tools that follow rules.
+"""The words of models that plan, and a world in which a plan runs in virtual time, with tools that follow rules.
 
 The core is the real one (`fold`, `next_moves`, `announce`); a reply takes no time unless its line has `takes_ms`.
 Source: spec/planning.md, section 19.
@@ -60,6 +60,28 @@ _PLAN_CONFIG: Case = {  # the column "in vectors" of spec/planning.md, section 1
     "evaluators": (),
     "select_all_below": 0,
 }
+
+
+def step(step_id: str, tool_id: str = "", needs: Sequence[str] = (), **parameters: object) -> dict[str, Any]:
+    """A step of a plan as a model writes it."""
+    return {"step_id": step_id, "tool_id": tool_id, "parameters": parameters, "dependencies": list(needs)}
+
+
+def plan(*steps: Case) -> Case:
+    """A model's reply that is a plan."""
+    return {"description": "d", "steps": steps}
+
+
+def reflects(action: str, data: object = "no more ideas") -> Case:
+    """A model's reply about a step that failed."""
+    return {"suggested_action": {"type": action, "data": data}}
+
+
+def overall(strategy: str = "", **more: object) -> Case:
+    """A model's reply about the whole run: a strategy with its fields; "" for none, which ends the run."""
+    chosen = {"type": strategy, **more} if strategy else None
+    said = {"completion_percent": 10, "problem_class": "tool", "should_replan": bool(strategy)}
+    return {**said, "replanning_strategy": chosen}
 
 
 class OffScriptError(Exception):

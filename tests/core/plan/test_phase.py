@@ -1,7 +1,6 @@
 """What a planned run is about, and how far its steps are, after each event of real runs."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from surefoot.core.fold import fold
 from surefoot.core.phase import RunPhase, phase_of, status_of
 from surefoot.core.state import EMPTY, State
 from surefoot.run import Run
-from surefoot.testing.models import ScriptedModel, calls
+from surefoot.testing.models import Scripted, ScriptedModel, calls
+from surefoot.testing.world import overall, plan, reflects, step
 from surefoot.tools.call import OutcomeUnknown, ToolFailed
 from surefoot.tools.function import tool
 from surefoot.types.config import LoopConfig
@@ -43,24 +43,12 @@ async def send(to: str) -> str:
     return f"sent to {to}"
 
 
-def step(step_id: str, tool_id: str, *needs: str, **parameters: object) -> Json:
-    return {"step_id": step_id, "tool_id": tool_id, "parameters": parameters, "dependencies": list(needs)}
+GIVE_UP = reflects("trigger_overall_reflection")
 
 
-def plan(*steps: Json) -> str:
-    return json.dumps({"description": "d", "steps": list(steps)})
-
-
-def escalates() -> str:
-    return json.dumps({"suggested_action": {"type": "trigger_overall_reflection", "data": "no"}})
-
-
-def overall(strategy: Json | None) -> str:
-    said = {"completion_percent": 10, "problem_class": "tool", "should_replan": strategy is not None}
-    return json.dumps({**said, "replanning_strategy": strategy})
-
-
-def ran(*replies: str, run_id: str = "r1", journal: Path | None = None, **config: object) -> tuple[Run, list[Event]]:
+def ran(
+    *replies: Scripted, run_id: str = "r1", journal: Path | None = None, **config: object
+) -> tuple[Run, list[Event]]:
     events: list[Event] = []
     guard = config.pop("guard", None)
     made = LoopConfig(guard=guard, plan=PlanConfig(**config))  # type: ignore[arg-type]  # fields by name
@@ -92,7 +80,7 @@ def test_a_run_without_a_plan_has_no_phase() -> None:
 
 
 def test_a_plan_that_works_is_selected_made_run_looked_at_and_told() -> None:
-    run, events = ran(plan(step("a", "look", at="x"), step("b", "send", "a", to="Bob")), "Done.")
+    run, events = ran(plan(step("a", "look", at="x"), step("b", "send", ["a"], to="Bob")), "Done.")
     assert run.status == "completed"
     assert phases(events) == ["selecting", "decomposing", "running", "evaluating", "answering", "ended"]
 
@@ -100,7 +88,11 @@ def test_a_plan_that_works_is_selected_made_run_looked_at_and_told() -> None:
 def test_a_failure_is_reflected_on_then_the_run_is_and_planned_anew() -> None:
     again = plan(step("c", "look", at="y"))
     run, events = ran(
-        plan(step("a", "look", at="nothing")), escalates(), overall({"type": "full_replan"}), again, "Done."
+        plan(step("a", "look", at="nothing")),
+        GIVE_UP,
+        overall("full_replan"),
+        again,
+        "Done.",
     )
     assert run.status == "completed"
     assert phases(events) == [
@@ -120,7 +112,10 @@ def test_a_failure_is_reflected_on_then_the_run_is_and_planned_anew() -> None:
 
 def test_what_runs_beside_a_failure_is_drained_first() -> None:
     _, events = ran(
-        plan(step("a", "look", at="nothing"), step("b", "look", at="x")), escalates(), overall(None), "Stopped."
+        plan(step("a", "look", at="nothing"), step("b", "look", at="x")),
+        GIVE_UP,
+        overall(),
+        "Stopped.",
     )
     at = next(at for at, event in enumerate(events) if event.type == "StepReflected")
     before = [event for event in events[: at + 1] if not (isinstance(event, InStep) and event.step_id == "b")]

@@ -28,6 +28,7 @@ from surefoot.core.replay import replay
 from surefoot.core.state import changed
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import Scripted, ScriptedModel, calls
+from surefoot.testing.world import overall, plan, reflects, step
 from surefoot.tools.call import ToolFailed
 from surefoot.types.events import ToolsSelected
 from surefoot.types.guard import GuardConfig
@@ -41,47 +42,29 @@ from surefoot.types.tools import Catalogue, ToolSpec
 pytestmark = pytest.mark.anyio
 
 Json = dict[str, Any]  # Any: JSON
-GIVE_UP: Json = {"suggested_action": {"type": "trigger_overall_reflection", "data": "nothing to be done here"}}
+GIVE_UP = reflects("trigger_overall_reflection", "nothing to be done here")
 STOP: Json = {"should_replan": False}
-
-
-def step(name: str, tool_id: str = "", needs: Sequence[str] = (), **given: object) -> Json:
-    return {"step_id": name, "tool_id": tool_id, "dependencies": list(needs), "parameters": given}
 
 
 def agent_step(name: str, needs: Sequence[str] = ()) -> Json:
     return {"step_id": name, "kind": "agent", "instruction": "tell Bob", "dependencies": list(needs)}
 
 
-def plan(*steps: Json) -> Json:
-    return {"description": "d", "steps": list(steps)}
+def retry(**data: object) -> Mapping[str, Any]:  # Any: JSON
+    return reflects("retry_with_params", data)
 
 
-def retry(**data: object) -> Json:
-    return {"suggested_action": {"type": "retry_with_params", "data": data}}
+def exchange(tool_id: str, **parameters: object) -> Mapping[str, Any]:  # Any: JSON
+    return reflects("retry_with_tool", {"tool_id": tool_id, "parameters": parameters})
 
 
-def exchange(tool_id: str, **parameters: object) -> Json:
-    return {"suggested_action": {"type": "retry_with_tool", "data": {"tool_id": tool_id, "parameters": parameters}}}
-
-
-def replan(strategy: str, **more: object) -> Json:
-    chosen = {"type": strategy, **more}
-    return {
-        "should_replan": True,
-        "problem_class": "tool",
-        "completion_percent": 10,
-        "replanning_strategy": chosen,
-    }
-
-
-def adjusted(name: str, needs: Sequence[str] | None = None, **parameters: object) -> Json:
+def adjusted(name: str, needs: Sequence[str] | None = None, **parameters: object) -> Mapping[str, Any]:  # Any: JSON
     changes: Json = {"step_id": name, **({"parameters": parameters} if parameters else {})}
-    return replan("adjust_dependencies", adjustments=[{**changes, **({} if needs is None else {"depends_on": needs})}])
+    return overall("adjust_dependencies", adjustments=[{**changes, **({} if needs is None else {"depends_on": needs})}])
 
 
-def suggested(*steps: object) -> Json:
-    return replan("add_remediation_steps", suggestions=list(steps))
+def suggested(*steps: object) -> Mapping[str, Any]:  # Any: JSON
+    return overall("add_remediation_steps", suggestions=list(steps))
 
 
 class World:
@@ -101,7 +84,7 @@ class World:
         if code := self.broken.pop(line, ""):
             raise ToolFailed("no", code=code)
 
-    def agent(self, *replies: Scripted | Json, guard: GuardConfig | None = None, **config: Any) -> Agent:  # Any: fields
+    def agent(self, *replies: Scripted, guard: GuardConfig | None = None, **config: Any) -> Agent:  # Any: fields
         @tool(effect="read")
         async def look(q: str, parent: str | None = "root") -> dict[str, object]:
             """Look something up."""
@@ -120,10 +103,9 @@ class World:
                 await self.holds_up[line].wait()
             return f"sent to {to}"
 
-        script = [json.dumps(one) if isinstance(one, dict) else one for one in replies]
         fields: dict[str, Any] = {"answer": "off", "max_parallel": 1, **config}  # the same
         loop = LoopConfig(plan=PlanConfig(**fields), guard=guard)
-        return Agent(ScriptedModel(script), [look, send], reasoner="plan", journal=self.store, config=loop)
+        return Agent(ScriptedModel(replies), [look, send], reasoner="plan", journal=self.store, config=loop)
 
     async def planning(self) -> Planning:
         records, wrong = await self.store.read_recorded("r")
@@ -260,7 +242,7 @@ async def test_a_plan_may_say_one_thing_twice_and_an_edit_may_restate_what_a_ste
     world = World(look_bad="tool:gone")
     twice = (step("a", "send", to="Ann"), step("b", "send", ["a", "l"], to="Ann"))
     first = plan(twice[0], step("l", "look", q="bad"), twice[1])
-    restated = replan(
+    restated = overall(
         "adjust_dependencies",
         adjustments=[
             {"step_id": "l", "parameters": {"q": "bad"}},
@@ -275,7 +257,7 @@ async def test_a_plan_may_say_one_thing_twice_and_an_edit_may_restate_what_a_ste
 async def test_a_default_that_is_restated_makes_no_other_call() -> None:
     world = World(look_bad="tool:gone")
     first = plan(step("a", "send", to="Ann"), step("b", "look", ["a"], q="bad"))
-    from_b = replan("replan_from_step", step_id="b")
+    from_b = overall("replan_from_step", step_id="b")
     again = plan(step("c", "send", to="Ann", text=""), step("d", "look", q="bad", parent="root"))
     run = await world.agent(first, GIVE_UP, from_b, again, plan(step("d", "look", q="x"))).run("go", run_id="r")
     assert (run.status, world.ran) == ("completed", ["send Ann", "look bad", "look x"])
@@ -285,7 +267,7 @@ async def test_a_default_that_is_restated_makes_no_other_call() -> None:
 async def test_a_loop_inside_a_step_is_held_to_the_same_calls() -> None:
     world = World(look_bad="tool:gone")
     first = plan(step("a", "send", to="Ann"), step("b", "look", ["a"], q="bad"))
-    replies = (first, GIVE_UP, replan("full_replan"), plan(agent_step("g", ["a"])))
+    replies = (first, GIVE_UP, overall("full_replan"), plan(agent_step("g", ["a"])))
     run = await world.agent(*replies, calls(("send", {"to": "Ann", "text": ""})), "done").run("go", run_id="r")
     assert (run.status, world.ran) == ("completed", ["send Ann", "look bad"])
 
