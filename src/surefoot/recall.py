@@ -48,7 +48,8 @@ class ReasonerMemory:
         if task is None:
             raise UsageError("a run without records has no memory: run a task first")
         said = [message for turn in state.turns for message in _remembered(state, turn)]
-        attempt = _attempt_of(state.run_id, task)
+        number = state.run_id.removeprefix(f"{run_id_of(task, 1)}.")
+        attempt = int(number) if task.job and number != state.run_id and number.isdecimal() else 1
         return cls(task.job, task.operator, attempt, (ModelMessage("user", task.text), *said), Run.of(state))
 
 
@@ -56,11 +57,6 @@ def run_id_of(task: Task, attempt: int) -> str:
     """What an attempt at a task with a job is called, counted from 1."""
     first = f"{task.job}.{task.operator}"
     return first if attempt == 1 else f"{first}.{attempt}"
-
-
-def _attempt_of(run_id: str, task: Task) -> int:
-    number = run_id.removeprefix(f"{run_id_of(task, 1)}.")
-    return int(number) if task.job and number != run_id and number.isdecimal() else 1
 
 
 def delivered(message: ModelMessage) -> str | None:
@@ -103,7 +99,8 @@ def note_on(attempts: Sequence[State]) -> Attachment:
     lines = [f"Attempt {len(attempts)} at this task ended as {run.status}{reason}."]
     if fault := _last_fault(attempts[-1]):
         lines.append(f"Its last fault: {fault}.")
-    done = [_done(call) for state in attempts for call in _calls(state) if _has_effect(call)]
+    calls = (call for state in attempts for turn in state.turns for call in turn.calls)
+    done = [_done(call) for call in calls if _has_effect(call)]
     lines += ["Done already, so do not repeat it:", *done] if done else ["Nothing has been changed so far."]
     return Attachment(EARLIER, "\n".join(lines))
 
@@ -115,10 +112,6 @@ def _last_fault(state: State) -> str:
         if (error := turn.parsed.error) is not None:
             return f"{error.kind}: {error.detail}" if error.detail else error.kind
     return ""
-
-
-def _calls(state: State) -> list[Call]:
-    return [call for turn in state.turns for call in turn.calls]
 
 
 def _has_effect(call: Call) -> bool:

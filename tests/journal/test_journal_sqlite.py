@@ -122,6 +122,7 @@ CUTS = st.lists(
 @TWO_HUNDRED
 @given(CUTS, st.sampled_from(["closed", "open", "log"]))
 @example([(0.0, "tear", 1)], "closed")
+@example([(0.025123918830675114, "flip", 3)], "closed")
 @example([(18 / 40_000, "flip", 2)], "closed")
 @example([(0.1015625, "zero", 781)], "closed")
 def test_damaged_files_are_read_up_to_the_damage_or_refused(cuts: list[tuple[float, str, int]], which: str) -> None:

@@ -103,7 +103,8 @@ class Heads:
         if self._file is None or not 0 < number <= _MOST_RUNS:  # a damaged file may give any number
             raise OSError(f"{self.path}: there can be no slot for run number {number}")
         os.lseek(self._file, (number - 1) * SLOT_BYTES, os.SEEK_SET)
-        if os.write(self._file, _packed(head, self._boot)) != SLOT_BYTES:
+        body = _body.pack(head.key, self._boot, head.synced, head.seq, head.hash, head.name.encode())
+        if os.write(self._file, _checked.pack(zlib.crc32(body, _SALT), body)) != SLOT_BYTES:
             raise OSError(f"{self.path}: a slot could not be written whole")
 
     def all(self) -> Iterator[tuple[int, Head | None]]:
@@ -194,11 +195,6 @@ def sync_descriptor(descriptor: int) -> None:
         os.fdatasync(descriptor)
     else:
         os.fsync(descriptor)
-
-
-def _packed(head: Head, boot: bytes) -> bytes:
-    body = _body.pack(head.key, boot, head.synced, head.seq, head.hash, head.name.encode())
-    return _checked.pack(zlib.crc32(body, _SALT), body)
 
 
 def _unpacked(slot: bytes) -> Head | None:

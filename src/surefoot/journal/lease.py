@@ -43,7 +43,10 @@ class Owner:
             self._lock.execute("BEGIN EXCLUSIVE")
         except (OSError, sqlite3.Error) as error:
             raise JournalError(f"cannot make {self._file}: {error}; make its folder writable to drive runs") from error
-        _sweep(folder)
+        for file in folder.iterdir():
+            with contextlib.suppress(OSError):  # another store sweeps too
+                if time.time() - file.stat().st_mtime > _SWEEP_AFTER_S:
+                    is_alive(folder, file.name)
 
     def give_up(self) -> None:
         """Let others take over what this store drove."""
@@ -73,10 +76,3 @@ def is_alive(folder: Path, token: str) -> bool:
         probe.close()
     file.unlink(missing_ok=True)
     return False
-
-
-def _sweep(folder: Path) -> None:
-    for file in folder.iterdir():
-        with contextlib.suppress(OSError):  # another store sweeps too
-            if time.time() - file.stat().st_mtime > _SWEEP_AFTER_S:
-                is_alive(folder, file.name)

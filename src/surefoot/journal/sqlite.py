@@ -122,7 +122,10 @@ class SqliteJournal:
                     raise wrong
                 if file.reader.is_over(run_id, since):
                     return
-                await self._change(file, changed, version)
+                while self._opened is file and not changed.is_set() and file.data_version() == version:
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(_POLL_S):
+                            await changed.wait()
         finally:
             file.writer.unwatch(number, changed)
 
@@ -137,12 +140,6 @@ class SqliteJournal:
         file, self._opened = self._opened, None
         if file is not None:
             await file.aclose()
-
-    async def _change(self, file: _File, changed: asyncio.Event, version: int) -> None:
-        while self._opened is file and not changed.is_set() and file.data_version() == version:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_POLL_S):
-                    await changed.wait()
 
     def _file_to_write(self) -> _File:
         if self._read_only:

@@ -175,6 +175,9 @@ class Reader:
             records.extend(self._proven(segments, since))
             self._check_head(segments, self._head(self.find(run_id)))
         except JournalError as error:
+            cause = error.__cause__
+            if isinstance(cause, FILE_ERRORS) and not isinstance(error, JournalCorrupt) and code_of(cause) in _DAMAGE:
+                return records, JournalCorrupt(run_id, max(since, 0) + len(records), str(error))
             return records, error
         return records, None
 

@@ -266,12 +266,21 @@ class Writer:
             if db.in_transaction:  # an error of the disk may have ended it already
                 db.execute("ROLLBACK")
             raise
-        self._keep_heads(notes)
+        try:  # after the commit: never more than is there
+            for note in notes:
+                self._heads.put(note.number, note.head)
+        except OSError as error:
+            told = f"cannot write {self._heads.path}: {error}; mend that, then resume"
+            self.broken = JournalError(f"journal {self._path}: {told}")
         if self.watchers:
             for number in {row[0] for row in events}:
                 for changed in self.watchers.get(number, ()):
                     changed.set()
-        self._count(events, blobs)
+        size = sum(len(row[4]) for row in events) + sum(len(row[1]) for row in blobs)
+        self._pages += 2 + len(events) + size // PAGE_BYTES  # by measured commits
+        if self._pages > CHECKPOINT_PAGES and (self._checkpoint is None or self._checkpoint.done()):
+            self._pages = 0
+            self._checkpoint = self._threads.submit(checkpoint, self._path)
 
     def _commit_each(
         self,
@@ -300,27 +309,10 @@ class Writer:
         except FILE_ERRORS as error:
             self._fail(freed, error)
 
-    def _keep_heads(self, notes: Collection[Note]) -> None:
-        """Write how long the runs are now, after the commit: never more than is there."""
-        try:
-            for note in notes:
-                self._heads.put(note.number, note.head)
-        except OSError as error:
-            told = f"cannot write {self._heads.path}: {error}; mend that, then resume"
-            self.broken = JournalError(f"journal {self._path}: {told}")
-
     def _fail(self, rows: Sequence[EventRow | FreeRow], error: Exception) -> None:
         failure = file_error(self._path, error)
         for row in rows:
             self.failures.setdefault(row[0], failure)
-
-    def _count(self, events: Sequence[EventRow], blobs: Collection[BlobRow]) -> None:
-        """Start a checkpoint when the log has grown long. The estimate of its growth is from measured commits."""
-        size = sum(len(row[4]) for row in events) + sum(len(row[1]) for row in blobs)
-        self._pages += 2 + len(events) + size // PAGE_BYTES
-        if self._pages > CHECKPOINT_PAGES and (self._checkpoint is None or self._checkpoint.done()):
-            self._pages = 0
-            self._checkpoint = self._threads.submit(checkpoint, self._path)
 
     def _sync_log(self) -> None:
         """The log and the heads side by side: one does not have to be there before the other."""

@@ -50,8 +50,14 @@ def verify(path: Path) -> list[RunFault]:
             told = f"{heads.path}: {heads.unreadable.strerror}; the length of the runs could not be checked"
             found.append(RunFault("", told))
         found += [fault for run_id in ids if (fault := _fault(reader, run_id)) is not None]
-        lost = [head.name for _, head in reader.lost().values()]
-        return found + [RunFault(name, _told(reader, name), is_lost=True) for name in lost]
+        for _, head in reader.lost().values():
+            told = f"run {head.name}: all of its records are missing"  # where its id is cut, that is all there is
+            try:
+                reader.check_not_lost(head.name)
+            except JournalError as error:
+                told = str(error)
+            found.append(RunFault(head.name, told, is_lost=True))
+        return found
 
 
 def backup(path: Path, target: Path) -> list[RunFault]:
@@ -128,14 +134,6 @@ def _fault(reader: Reader, run_id: str) -> RunFault | None:
     except Exception as error:  # noqa: BLE001 - whatever it is, the records cannot be folded
         return RunFault(run_id, f"run {run_id}: its records cannot be folded: {type(error).__name__}: {error}")
     return None
-
-
-def _told(reader: Reader, run_id: str) -> str:
-    try:
-        reader.check_not_lost(run_id)
-    except JournalError as error:
-        return str(error)
-    return f"run {run_id}: all of its records are missing"  # its id is cut
 
 
 def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head]) -> None:

@@ -232,7 +232,9 @@ class PlayedRun:
         tape = self.tape
         at = tape.at + ahead
         was = tape.events[at] if at < len(tape.events) else None
-        if was == event or (isinstance(event, IntentAnchored) and _on_its_day(event, was) == event):
+        if isinstance(was, IntentAnchored) and isinstance(event, IntentAnchored):
+            was = replace(was, today=event.today)  # played on another day, from which a date may be counted
+        if was == event:
             return
         is_taken_up = isinstance(event, RunStarted | RunResumed | RunForked)
         if is_taken_up and isinstance(was, RunStarted | RunResumed | RunForked) and type(event) is type(was):
@@ -244,11 +246,6 @@ class PlayedRun:
             raise await self.broken_off()
         told = differing(encoded(was) if was else "nothing", encoded(event))
         raise self.store.miss(f"record {at} of {_named(tape)} {told}")
-
-
-def _on_its_day(event: IntentAnchored, was: Event | None) -> Event | None:
-    """The recorded anchor as if it were of the day on which it is played; a date that is counted from it may differ."""
-    return replace(was, today=event.today) if isinstance(was, IntentAnchored) else was
 
 
 class PlayedHands(LiveHands):

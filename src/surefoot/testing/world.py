@@ -255,7 +255,13 @@ class World:
         call: dict[str, object] = {}
         match move:
             case Ask(about=about) if (kind := move.proposal) is not None:
-                line = self._line_for(asked_for(kind, about), about)
+                wanted, script = asked_for(kind, about), self.case.get("llm_script", ())
+                if len(self.asked) >= len(script):
+                    raise OffScriptError(f"the engine asks for {wanted}, and the script is over")
+                line = script[len(self.asked)]
+                if (scripted := asked_for(line["kind"], line.get("about", about))) != wanted:
+                    raise OffScriptError(f"the engine asks for {wanted}, and the script has {scripted} next")
+                self.asked.append(wanted)
                 takes_ms, reply = _or_never(line.get("takes_ms", 0)), line["reply"]
                 message = ModelMessage("assistant", reply if isinstance(reply, str) else json_text(reply))
                 event = ProposalMade(kind, message, about, elapsed_s=(self._now_ms + takes_ms) / 1000)
@@ -296,16 +302,6 @@ class World:
                     pass
         self._ends.clear()
         self._under_way = frozenset()
-
-    def _line_for(self, wanted: str, about: str) -> Case:
-        script = self.case.get("llm_script", ())
-        if len(self.asked) >= len(script):
-            raise OffScriptError(f"the engine asks for {wanted}, and the script is over")
-        line = script[len(self.asked)]
-        if (scripted := asked_for(line["kind"], line.get("about", about))) != wanted:
-            raise OffScriptError(f"the engine asks for {wanted}, and the script has {scripted} next")
-        self.asked.append(wanted)
-        return line
 
 
 def asked_for(kind: str, about: str) -> str:
