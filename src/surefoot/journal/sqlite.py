@@ -164,19 +164,6 @@ class SqliteJournal:
 class SqliteRun:
     """A `RunJournal` of one run in a SQLite file."""
 
-    __slots__ = (
-        "_blobs",
-        "_file",
-        "_is_released",
-        "_kept",
-        "_mark",
-        "_number",
-        "_summary",
-        "_synced",
-        "_tail",
-        "run_id",
-    )
-
     def __init__(self, file: _File, number: int, tail: Tail, summary: RunSummary, synced: int) -> None:
         self.run_id = summary.run_id
         head = head_of(self.run_id, 0, b"", 0)

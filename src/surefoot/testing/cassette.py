@@ -29,10 +29,11 @@ from surefoot.runtime.drive import drive
 from surefoot.runtime.offers import Offered
 from surefoot.runtime.services import RunServices
 from surefoot.runtime.world import Watch
+from surefoot.testing.models import FunctionModel
 from surefoot.testing.tape import Miss, PlayedHands, PlayedRun, PlayedStore
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Event, Speaker
-from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings
+from surefoot.types.events import Event
+from surefoot.types.messages import ModelRequest, ModelSettings
 from surefoot.types.ports import Model, RunJournal, Tool
 
 _FILE = "cassette.journal"
@@ -150,7 +151,11 @@ class Cassette:
             self._recording.models.append(real)
             return _Recorded(real, name)
         speaker = self._store().speaker(name, recipe.get("call_mode", "auto"))
-        return _Absent(self, speaker)
+
+        async def absent(_: ModelRequest) -> str:
+            raise self.miss(f"{name} is asked outside the runs of its agent")
+
+        return FunctionModel(absent, name=name, modes=(speaker.call_mode,), traits=speaker.traits)
 
     def _store(self) -> PlayedStore:
         if self._played is None:
@@ -211,22 +216,6 @@ class _RecordedAgent(Agent):
             if not recording.driving:
                 for model in recording.models:
                     await model.aclose()
-
-
-class _Absent:
-    """A model as the cassette knows it. It is never asked."""
-
-    def __init__(self, cassette: Cassette, speaker: Speaker) -> None:
-        self._cassette = cassette
-        self.name = speaker.model
-        self.modes: tuple[CallMode, ...] = (speaker.call_mode,)
-        self.traits = speaker.traits
-
-    async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:  # noqa: ARG002 - of the port
-        raise self._cassette.miss(f"{self.name} is asked outside the runs of its agent")
-
-    async def aclose(self) -> None:
-        """Nothing to give back."""
 
 
 class _PlayedAgent(Agent):

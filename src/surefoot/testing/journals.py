@@ -72,8 +72,8 @@ class CheckedJournal(_AroundStore):
         return _CheckedRun(await self._store.open(run_id, create=create))
 
 
-class _CheckedRun:
-    """One run of such a store."""
+class AroundRun:
+    """One run of a store around another one, which passes on all but its appends."""
 
     def __init__(self, journal: RunJournal) -> None:
         self._journal = journal
@@ -83,6 +83,8 @@ class _CheckedRun:
         self.get_blob = journal.get_blob
         self.release = journal.release
 
+
+class _CheckedRun(AroundRun):
     async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
         for event in events:
             check_comes_back(event)

@@ -21,7 +21,7 @@ from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite_file import connect
 from surefoot.journal.sqlite_read import Reader
 from surefoot.runtime.hands import LiveHands
-from surefoot.testing.journals import CheckedJournal
+from surefoot.testing.journals import AroundRun, CheckedJournal
 from surefoot.types.endings import Cancelled
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
@@ -180,17 +180,12 @@ class PlayedStore(CheckedJournal):
         return events
 
 
-class PlayedRun:
+class PlayedRun(AroundRun):
     """The journal of a played run. It takes only what stands on the tape."""
 
     def __init__(self, journal: RunJournal, store: PlayedStore, tape: Tape | None) -> None:
-        self.run_id = journal.run_id
+        super().__init__(journal)
         self.store = store
-        self.read = journal.read
-        self.put_blob = journal.put_blob
-        self.get_blob = journal.get_blob
-        self.release = journal.release
-        self._journal = journal
         self._tape = tape
 
     @property
@@ -260,16 +255,12 @@ class PlayedHands(LiveHands):
     async def do(self, move: WorldMove, state: State) -> Sequence[Event]:
         """What came of the move when it was recorded, in its turn."""
         tape = self._run.tape
-        match move:
-            case Think():
-                return (await self._thought(move, state),)
-            case Act(call_id):
-                at = tape.find(lambda event: came_of(event, move))
-                call = state.call(call_id)
-                if at is None and call is not None and call.spec is not None and not call.spec.may_repeat:
-                    return ()  # nobody knew what came of it
-            case _:
-                at = tape.find(lambda event: came_of(event, move))
+        if isinstance(move, Think):
+            return (await self._thought(move, state),)
+        at = tape.find(lambda event: came_of(event, move))
+        call = state.call(move.call_id) if isinstance(move, Act) else None
+        if at is None and call is not None and call.spec is not None and not call.spec.may_repeat:
+            return ()  # nobody knew what came of it
         if at is None:
             raise await self._run.broken_off()
         await self._run.turn_of(at)
