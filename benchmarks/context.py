@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surefoot import Agent, Budget, LoopConfig, tool
-from surefoot.core.window import catalogue_tokens, message_tokens, text_tokens
+from surefoot.core.state.window import catalogue_tokens, message_tokens, text_tokens
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.messages import ModelRequest
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surefoot import Agent, LoopConfig, MemoryJournal, SqliteJournal, tool
-from surefoot.core.fold import fold
+from surefoot.core.loop.fold import fold
 from surefoot.testing.models import ScriptedModel
 from surefoot.types.events import Task
 from surefoot.types.plan import PlanStep

@@ -20,7 +20,7 @@ from aiohttp.test_utils import TestServer
 
 import surefoot
 from surefoot import Agent, LoopConfig, MemoryJournal, SqliteJournal, tool
-from surefoot.core import judge
+from surefoot.core.guard import judge
 from surefoot.core.parse.reply import parse
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.tools.call import ToolFailed

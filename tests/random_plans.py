@@ -12,17 +12,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from surefoot.core.fold import fold
-from surefoot.core.moves import announce, next_moves, standing
-from surefoot.core.owners import give_up, open_calls
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import announce, next_moves, standing
+from surefoot.core.loop.table import REASONERS
 from surefoot.core.plan.accept import signature
-from surefoot.core.plan.candidates import shortlisted
-from surefoot.core.plan.child import with_whole
+from surefoot.core.plan.child import give_up, open_calls, with_whole
+from surefoot.core.plan.choose import shortlisted
 from surefoot.core.plan.requests import prompt_for
-from surefoot.core.plans import Planning
-from surefoot.core.reasoners.table import REASONERS
-from surefoot.core.roles import SOLO
-from surefoot.core.state import Call, State
+from surefoot.core.state.roles import SOLO
+from surefoot.core.state.state import Call, Planning, State
 from surefoot.core.text import json_text
 from surefoot.runtime.approvals import approval, refusal
 from surefoot.runtime.cast import chosen_templates

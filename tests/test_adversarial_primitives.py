@@ -16,7 +16,7 @@ import pytest
 
 from surefoot import Agent, LoopConfig, MemoryJournal, tool
 from surefoot.core.select.profile import apply
-from surefoot.core.similar import normal
+from surefoot.core.text.similar import normal
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.tools import knowledge_tools
 from surefoot.progress import ProgressTracker

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, SqliteJournal, ToolCallContext, tool
-from surefoot.core.reasoners.table import REASONERS
-from surefoot.core.replay import replay
-from surefoot.core.roles import ROLES, THINKER
+from surefoot.core.loop.replay import replay
+from surefoot.core.loop.table import REASONERS
+from surefoot.core.state.roles import ROLES, THINKER
 from surefoot.core.text import json_text
 from surefoot.models.wrapper import CircuitBreaker, Retried
 from surefoot.testing.models import ACCIDENTS, Accident, ChaosModel, FunctionModel, Scripted, calls

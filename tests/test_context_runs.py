@@ -7,11 +7,11 @@ from types import FrameType
 import pytest
 
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
-from surefoot.core.fold import fold
-from surefoot.core.moves import next_moves
-from surefoot.core.reasoners.table import REASONERS
-from surefoot.core.replay import replay
-from surefoot.core.window import message_tokens
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import next_moves
+from surefoot.core.loop.replay import replay
+from surefoot.core.loop.table import REASONERS
+from surefoot.core.state.window import message_tokens
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.errors import ConfigError, ModelUnreachable
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest

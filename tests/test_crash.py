@@ -15,8 +15,8 @@ from typing import Literal, get_args
 import pytest
 
 from surefoot import Agent, LoopConfig, MemoryJournal, Run, SqliteJournal, tool
-from surefoot.core.fold import fold
-from surefoot.core.replay import replay
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore, Operation
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.errors import JournalError

@@ -6,10 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
-from surefoot.core.fold import fold
-from surefoot.core.moves import next_moves
-from surefoot.core.reasoners.table import REASONERS
-from surefoot.core.replay import replay
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import next_moves
+from surefoot.core.loop.replay import replay
+from surefoot.core.loop.table import REASONERS
 from surefoot.testing.models import ChaosModel, FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, NativeCall
 from surefoot.types.moves import Think

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.core.fold import fold
+from surefoot.core.loop.fold import fold
 from surefoot.journal.codec import decode, decode_catalogue
 from surefoot.types.endings import CompletedPartial
 from surefoot.types.events import Event

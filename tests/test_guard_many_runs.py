@@ -10,8 +10,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from surefoot import Agent, LoopConfig
-from surefoot.core.fold import fold
 from surefoot.core.gate.record import GateRecord
+from surefoot.core.loop.fold import fold
 from surefoot.journal.codec import encode
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run

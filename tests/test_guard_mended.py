@@ -8,9 +8,9 @@ import pytest
 
 from surefoot import Agent, LoopConfig
 from surefoot.cli.why import question_lines
-from surefoot.core.fold import fold
 from surefoot.core.gate.verdict import digest_of
-from surefoot.core.replay import replay
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
 from surefoot.testing.models import Scripted, ScriptedModel, calls

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from surefoot import Agent, LoopConfig
-from surefoot.core.fold import fold
+from surefoot.core.loop.fold import fold
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
 from surefoot.testing.models import Scripted, ScriptedModel, calls
@@ -240,8 +240,8 @@ async def test_arguments_that_change_after_the_verdict_do_not_run() -> None:
     await agent.approve(run.id, run.waiting[0].id, by="Ada")
     events = await events_of(store, run)
     state = fold(events)
-    from surefoot.core.moves import next_moves  # noqa: PLC0415  # the table is asked with a state that was tampered with
-    from surefoot.core.state import changed  # noqa: PLC0415  # as above
+    from surefoot.core.loop.moves import next_moves  # noqa: PLC0415  # the table is asked with a state that was tampered with
+    from surefoot.core.state.turn import changed  # noqa: PLC0415  # as above
     from surefoot.types.moves import Record  # noqa: PLC0415  # as above
 
     assert state.turn is not None

@@ -17,12 +17,12 @@ import pytest
 from cases import cases
 from surefoot import Agent, LoopConfig
 from surefoot.cli.why import stage_lines
-from surefoot.core.fold import fold
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.record import GateRecord
-from surefoot.core.gate.stages import tightened
-from surefoot.core.replay import replay
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
+from surefoot.core.view.stages import tightened
 from surefoot.journal.codec import encode
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run

@@ -12,20 +12,24 @@ PATHS = {path.relative_to(SOURCE).as_posix(): path for path in sorted(SOURCE.rgl
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PATHS.items()}
 TREES = {name: ast.parse(text) for name, text in TEXTS.items()}
 
-CORE = "types core core/text core/parse core/gate core/plan core/select core/reasoners"
+STATE = "types core/text core/parse core/gate core/state"
+GUARD = f"{STATE} core/select core/view core/guard"
+CORE = f"{GUARD} core/plan core/loop"
 HANDS = "models tools knowledge journal"
 MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-rooms of core have their own rows
     "types": "",
     "prompts": "",
     "core/text": "types",
     "core/parse": "types core/text",
-    "core/gate": "types core/text core/parse",
-    "core/select": "types core core/text",
-    "core/plan": "types core core/reasoners core/text core/parse core/gate core/select",
-    "core/reasoners": "types core core/text core/parse core/gate",
-    "core": "types core/text core/parse core/gate core/plan core/select core/reasoners",
-    **dict.fromkeys(HANDS.split(), "types core core/text core/parse"),
-    "progress": "types core",
+    "core/gate": "types core/text",
+    "core/select": "types core/text",
+    "core/state": STATE,
+    "core/view": STATE,
+    "core/guard": GUARD,
+    "core/plan": GUARD,
+    "core/loop": CORE,
+    **dict.fromkeys(HANDS.split(), f"{STATE} core/loop"),
+    "progress": STATE,
     "runtime": f"{CORE} prompts {HANDS}",
     "run": CORE,
     "agent": f"{CORE} prompts {HANDS} runtime run",

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from surefoot import Agent, LoopConfig, SqliteJournal, tool
-from surefoot.core.fold import fold
-from surefoot.core.replay import replay
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.messages import ModelRequest

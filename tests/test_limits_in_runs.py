@@ -7,7 +7,7 @@ from unicodedata import normalize
 import pytest
 
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
-from surefoot.core.replay import replay
+from surefoot.core.loop.replay import replay
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.events import CallJudged, Event, ModelReplied, StepLimitReached
 from surefoot.types.messages import CallMode, ModelRequest

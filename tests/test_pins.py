@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from surefoot import Agent, Budget, LoopConfig
-from surefoot.core.replay import replay
+from surefoot.core.loop.replay import replay
 from surefoot.core.text.pins import pin_of
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal

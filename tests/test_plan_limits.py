@@ -13,9 +13,9 @@ from typing import Any, Literal
 import pytest
 
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, tool
-from surefoot.core.fold import fold
-from surefoot.core.plans import Planning
-from surefoot.core.replay import replay
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
+from surefoot.core.state.state import Planning
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.call import ToolFailed

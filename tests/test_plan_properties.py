@@ -12,12 +12,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from random_plans import DiedError, Driver, Setting, World
-from surefoot.core.fingerprint import fingerprint
-from surefoot.core.fold import fold
-from surefoot.core.plans import Planning
-from surefoot.core.replay import replay
-from surefoot.core.speakers import goes_on
-from surefoot.core.state import State
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
+from surefoot.core.state.repeats import fingerprint
+from surefoot.core.state.roles import goes_on
+from surefoot.core.state.state import Planning, State
 from surefoot.testing.journals import check_comes_back
 from surefoot.types.events import CallEnded, CallStarted, DoubtSettled, Event, InStep
 from surefoot.types.plan_events import PlanEdited, PlanEvent, PlanMade, ProposalRefused, StepStarted

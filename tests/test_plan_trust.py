@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from surefoot import Agent, LoopConfig, MemoryJournal, UsageError, tool
-from surefoot.core.fold import fold
-from surefoot.core.replay import replay
-from surefoot.core.state import State
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
+from surefoot.core.state.state import State
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.call import OutcomeUnknown

@@ -13,7 +13,7 @@ import pytest
 from pydantic import Field
 
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, SqliteJournal, builtin_tools, tool
-from surefoot.core.replay import replay
+from surefoot.core.loop.replay import replay
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.decisions import Deny

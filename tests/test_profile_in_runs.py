@@ -7,7 +7,7 @@ from unicodedata import normalize
 import pytest
 
 from surefoot import Agent, LoopConfig, MemoryJournal, tool
-from surefoot.core.replay import replay
+from surefoot.core.loop.replay import replay
 from surefoot.core.select.profile import digest_of_tool
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.errors import ConfigError

@@ -23,8 +23,8 @@ from surefoot import (
     UsageError,
     tool,
 )
-from surefoot.core.fold import fold
-from surefoot.core.replay import replay
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
 from surefoot.reasoners import Answer, NoAnswer
 from surefoot.recall import ReasonerMemory
 from surefoot.testing.journals import Crash, CrashingStore

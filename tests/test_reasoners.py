@@ -10,12 +10,12 @@ from typing import Any, Literal
 import pytest
 
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, SqliteJournal, Task, ToolResult, tool
-from surefoot.core.fold import fold
-from surefoot.core.moves import next_moves
-from surefoot.core.reasoners.shown import request
-from surefoot.core.reasoners.table import REASONERS
-from surefoot.core.replay import replay
-from surefoot.core.state import changed
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import next_moves
+from surefoot.core.loop.replay import replay
+from surefoot.core.loop.slices import request
+from surefoot.core.loop.table import REASONERS
+from surefoot.core.state.turn import changed
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.errors import ModelUnreachable, UsageError

@@ -12,9 +12,9 @@ from mcp_types import Tool
 
 from surefoot import Agent, Attachment, Budget, LoopConfig, Run, Task, UsageError, tool
 from surefoot.cli.screen import Teller
-from surefoot.core.fold import fold
-from surefoot.core.replay import replay
-from surefoot.core.state import EMPTY, State
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
+from surefoot.core.state.state import EMPTY, State
 from surefoot.journal.memory import MemoryJournal
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.openai_chat import OpenAIChat

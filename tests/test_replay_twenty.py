@@ -14,10 +14,10 @@ import pytest
 
 from surefoot import Agent, Budget, LoopConfig, Run, SqliteJournal, Task, tool
 from surefoot.cli import main
-from surefoot.core.fold import fold
-from surefoot.core.reasoners.table import REASONERS
-from surefoot.core.replay import replay
-from surefoot.core.summary import HEAD_CHARS
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
+from surefoot.core.loop.table import REASONERS
+from surefoot.core.state.summary import HEAD_CHARS
 from surefoot.journal.codec import chain, encode, genesis
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls

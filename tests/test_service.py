@@ -27,9 +27,9 @@ from surefoot import (
     UsageError,
     tool,
 )
-from surefoot.core.fold import fold
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
 from surefoot.core.parse.reply import parse
-from surefoot.core.replay import replay
 from surefoot.journal.codec import encode
 from surefoot.testing.conformance import expand
 from surefoot.testing.journals import Crash, CrashingStore

@@ -14,10 +14,10 @@ import orjson
 import pytest
 
 from surefoot import Agent, LoopConfig
-from surefoot.core.budget import steps_so_far
-from surefoot.core.fold import fold
-from surefoot.core.replay import replay
-from surefoot.core.state import State
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
+from surefoot.core.state.roles import steps_so_far
+from surefoot.core.state.state import State
 from surefoot.core.text.pins import pin_of
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal

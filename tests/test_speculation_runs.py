@@ -15,8 +15,8 @@ import pytest
 
 from surefoot import Agent, LoopConfig
 from surefoot.cli.why import tree_lines, why
-from surefoot.core.fold import fold
-from surefoot.core.replay import replay
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
 from surefoot.journal.codec import encode
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run

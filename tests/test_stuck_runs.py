@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, tool
-from surefoot.core.replay import replay
+from surefoot.core.loop.replay import replay
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.events import Event, StepLimitReached
 from surefoot.types.messages import CallMode, ModelRequest

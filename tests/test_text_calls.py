@@ -12,7 +12,7 @@ import pytest
 from models.fake_endpoint import Json, Reply, completion, endpoint, refusal
 from models.fake_endpoint import answer as body_of
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, tool
-from surefoot.core.replay import replay
+from surefoot.core.loop.replay import replay
 from surefoot.models.names import resolve
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls

@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from surefoot import Agent, LoopConfig
-from surefoot.core.replay import replay
-from surefoot.core.trajectory import kept
+from surefoot.core.loop.replay import replay
+from surefoot.core.loop.trajectory import kept
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
 from surefoot.runtime.trajectories import Trajectories, paths_file

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from surefoot.agent import Agent
+    from surefoot.core.loop.replay import replay
     from surefoot.core.parse.reply import parse as parse_reply
-    from surefoot.core.replay import replay
     from surefoot.core.select.profile import digest_of_tool
     from surefoot.core.text.pins import pin_of
     from surefoot.journal.memory import MemoryJournal
@@ -44,7 +44,7 @@ _HOMES = {
     "agent": "Agent",
     "core.parse.reply": "parse_reply",
     "core.text.pins": "pin_of",
-    "core.replay": "replay",
+    "core.loop.replay": "replay",
     "core.select.profile": "digest_of_tool",
     "journal.memory": "MemoryJournal",
     "journal.sqlite": "SqliteJournal",

@@ -11,12 +11,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from surefoot.core.fold import fold
-from surefoot.core.moves import next_moves, standing
-from surefoot.core.owners import give_up, open_calls, owner_of
-from surefoot.core.reasoners.table import CHOICES
-from surefoot.core.roles import ROLES
-from surefoot.core.state import EMPTY, Call, State
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import next_moves, standing
+from surefoot.core.loop.table import CHOICES
+from surefoot.core.plan.child import give_up, open_calls, owner_of
+from surefoot.core.state.roles import ROLES
+from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Opened, Run, asked_about
 from surefoot.runtime.admission import Admission

@@ -1,14 +1,15 @@
 """The progress tracker, for use alone: it counts the failed attempts of steps and says when to give up.
 
-In a run nobody needs it, because the runtime asks `core/stuck.py` and `core/trail.py` itself, which decide here too.
+In a run nobody needs it, because the runtime asks `core/state/stuck.py` and `core/state/trail.py` itself, which decide
+here too.
 """
 
 from __future__ import annotations
 
 from threading import Lock
 
-from surefoot.core import stuck
-from surefoot.core.trail import call_digest, outcome, seen
+from surefoot.core.state import stuck
+from surefoot.core.state.trail import call_digest, outcome, seen
 from surefoot.types.progress import LimitAction, StepDecision, StepIterationConfig
 
 

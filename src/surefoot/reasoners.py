@@ -15,10 +15,10 @@ from types import MappingProxyType, TracebackType
 from typing import Literal, Self
 
 from surefoot.agent import Agent, new_run_id, store_of
-from surefoot.core.fold import fold
+from surefoot.core.loop.fold import fold
 from surefoot.core.parse.deliverable import Deliverable
-from surefoot.core.roles import ACTOR, SOLO, THINKER
-from surefoot.core.state import State
+from surefoot.core.state.roles import ACTOR, SOLO, THINKER
+from surefoot.core.state.state import State
 from surefoot.recall import ReasonerMemory, delivered, note_on, run_id_of
 from surefoot.run import Run
 from surefoot.runtime.cast import Thinking

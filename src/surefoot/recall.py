@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from surefoot.core.notes import note_for
 from surefoot.core.parse.deliverable import DELIVERABLE, DELIVERABLE_END, TASK_DONE
 from surefoot.core.parse.reply import parse
-from surefoot.core.state import Call, State, Turn
+from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.text import json_text
-from surefoot.core.told import tagged, told
-from surefoot.core.view import form_of
+from surefoot.core.view.notes import note_for
+from surefoot.core.view.observations import tagged, told
+from surefoot.core.view.request import form_of
 from surefoot.run import Run
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Attachment, Task

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from surefoot.core.moves import next_moves, standing
-from surefoot.core.owners import open_calls, owners
+from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.parse.deliverable import Deliverable, parts_of
 from surefoot.core.plan.accept import signature
-from surefoot.core.roles import rounds
-from surefoot.core.state import Call, State
-from surefoot.core.summary import is_word
-from surefoot.core.tracked import questions
+from surefoot.core.plan.child import open_calls, owners
+from surefoot.core.state.circles import questions
+from surefoot.core.state.roles import rounds
+from surefoot.core.state.state import Call, State
+from surefoot.core.state.summary import is_word
 from surefoot.types.decisions import Ask
 from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Status, Stopped
 from surefoot.types.errors import UsageError

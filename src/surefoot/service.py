@@ -16,16 +16,16 @@ from types import MappingProxyType, TracebackType
 from typing import Literal
 
 from surefoot.agent import new_run_id, store_of
-from surefoot.core.fold import fold
-from surefoot.core.moves import standing
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import standing
+from surefoot.core.loop.table import REASONERS
 from surefoot.core.parse.faults import tell
-from surefoot.core.reasoners.table import REASONERS
-from surefoot.core.roles import SOLO, mode_for
-from surefoot.core.state import Call, State
-from surefoot.core.step_schema import step_in_tags, step_schema
+from surefoot.core.state.roles import SOLO, mode_for
+from surefoot.core.state.state import Call, State
 from surefoot.core.text import clean, json_text
-from surefoot.core.told import attribute, plain, tagged
-from surefoot.core.view import declarations
+from surefoot.core.view.observations import attribute, plain, tagged
+from surefoot.core.view.request import declarations
+from surefoot.core.view.shape import step_in_tags, step_schema
 from surefoot.journal.memory import MemoryJournal
 from surefoot.models.names import resolve
 from surefoot.prompts.load import template

@@ -7,8 +7,8 @@ import pytest
 from surefoot.cli.lines import json_line
 from surefoot.cli.live import JsonLines, Progress
 from surefoot.cli.screen import progress, under_way
-from surefoot.core.fold import fold
-from surefoot.core.state import EMPTY
+from surefoot.core.loop.fold import fold
+from surefoot.core.state.state import EMPTY
 from surefoot.run import Run
 from surefoot.types.events import CallEnded, CallStarted, ModelReplied, RunStarted, Speaker, Task
 from surefoot.types.messages import CallPreview, ModelMessage, Reset, TextDelta, ToolProgress

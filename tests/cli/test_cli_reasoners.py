@@ -9,7 +9,7 @@ from cli_world import ChatServer, Command, Ended, Json, calls, chat_server, run_
 from surefoot.cli.options import Options
 from surefoot.cli.recipes import Chosen, Recipe, recipe_of
 from surefoot.cli.setup import agent_from, recipe_from
-from surefoot.core.state import SpeakerState, State
+from surefoot.core.state.state import SpeakerState, State
 from surefoot.journal.memory import MemoryJournal
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Task

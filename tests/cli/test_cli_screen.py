@@ -4,7 +4,7 @@ import pytest
 
 from surefoot.cli.lines import cut, visible
 from surefoot.cli.screen import Teller
-from surefoot.core.state import EMPTY
+from surefoot.core.state.state import EMPTY
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.endings import Completed
 from surefoot.types.events import (

@@ -12,7 +12,7 @@ from surefoot.cli.lines import visible, without_password
 from surefoot.cli.recipes import Chosen, Recipe, keep_recipe, recipe_path
 from surefoot.cli.setup import tools_in
 from surefoot.cli.standing import closing
-from surefoot.core.state import Call
+from surefoot.core.state.state import Call
 from surefoot.run import Run
 
 ONE = '''

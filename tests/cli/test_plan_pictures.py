@@ -17,9 +17,9 @@ from surefoot.cli.lines import in_columns
 from surefoot.cli.live import PlanProgress
 from surefoot.cli.plan_svg import picture
 from surefoot.cli.plan_table import Row, plan_view, rows_of, table
-from surefoot.core.fold import fold
+from surefoot.core.loop.fold import fold
 from surefoot.core.plan.accept import PLAN
-from surefoot.core.state import EMPTY
+from surefoot.core.state.state import EMPTY
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
 from surefoot.testing.models import ScriptedModel

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.core.fold import fold
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.slices import request
 from surefoot.core.parse.frames import plain
-from surefoot.core.reasoners.shown import request
-from surefoot.core.state import EMPTY, State
-from surefoot.core.told import DIGEST_CHARS, LONGEST_ARGUMENT, shortened
-from surefoot.core.turns import turn_messages
-from surefoot.core.view import form_of
-from surefoot.core.window import catalogue_tokens, limit_in, message_tokens, text_tokens
+from surefoot.core.state.state import EMPTY, State
+from surefoot.core.state.window import catalogue_tokens, limit_in, message_tokens, text_tokens
+from surefoot.core.view.observations import DIGEST_CHARS, LONGEST_ARGUMENT, shortened
+from surefoot.core.view.request import form_of
+from surefoot.core.view.turns import turn_messages
 from surefoot.runtime.cast import chosen_templates
 from surefoot.types.config import LoopConfig
 from surefoot.types.events import (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.history import History, Lookup
+from surefoot.core.state.lookup import History, Lookup
 
 
 @given(st.lists(st.lists(st.integers(), max_size=4), max_size=40), st.integers(-200, 200))

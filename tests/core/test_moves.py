@@ -6,9 +6,9 @@ from typing import TypeVar, cast
 
 import pytest
 
-from surefoot.core.fold import fold
-from surefoot.core.moves import announce, durability, next_moves, standing
-from surefoot.core.state import EMPTY, State
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import announce, durability, next_moves, standing
+from surefoot.core.state.state import EMPTY, State
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Failed, Stopped

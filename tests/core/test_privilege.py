@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from surefoot.core.privilege import is_withheld
-from surefoot.core.state import Call
+from surefoot.core.state.state import Call
+from surefoot.core.view.turns import is_withheld
 from surefoot.types.tools import ToolResult, ToolSpec
 
 INT: Mapping[str, object] = {"type": "integer"}

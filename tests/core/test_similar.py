@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.similar import likeness, masked, normal, similarity
+from surefoot.core.text.similar import likeness, masked, normal, similarity
 
 CHANGING = [
     ("[2026-08-20T10:11:12.123Z] HTTP 503", "[2026-09-01T23:54:48.987Z] HTTP 503"),

@@ -5,15 +5,14 @@ from typing import cast
 
 import pytest
 
-from surefoot.core.budget import seconds_left, spent_limit
-from surefoot.core.fold import fold
-from surefoot.core.judge import judge
-from surefoot.core.reasoners.table import CHOICES
-from surefoot.core.replay import replay
-from surefoot.core.roles import mode_for
-from surefoot.core.state import EMPTY, Call, State
-from surefoot.core.step_schema import name_schema, step_schema
-from surefoot.core.template import check_template, split_template
+from surefoot.core.guard.judge import judge
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
+from surefoot.core.loop.table import CHOICES
+from surefoot.core.state.roles import mode_for, seconds_left, spent_limit
+from surefoot.core.state.state import EMPTY, Call, State
+from surefoot.core.text.template import check_template, split_template
+from surefoot.core.view.shape import name_schema, step_schema
 from surefoot.runtime.cast import chosen_templates
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.decisions import Allow, Ask, Decision, Deny

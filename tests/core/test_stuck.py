@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.stuck import NO_STEPS, Steps, begin, check, count, observe, record, record_and_check, reset
-from surefoot.core.trail import call_digest, seen
+from surefoot.core.state.stuck import NO_STEPS, Steps, begin, check, count, observe, record, record_and_check, reset
+from surefoot.core.state.trail import call_digest, seen
 from surefoot.types.errors import ConfigError
 from surefoot.types.progress import LimitAction, StepDecision, StepIterationConfig
 

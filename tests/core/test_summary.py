@@ -4,7 +4,7 @@ from functools import reduce
 
 import pytest
 
-from surefoot.core.summary import head, is_word, summarise
+from surefoot.core.state.summary import head, is_word, summarise
 from surefoot.types.decisions import Allow, Ask
 from surefoot.types.endings import Cancelled, Completed, Stopped
 from surefoot.types.events import (

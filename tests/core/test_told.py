@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from surefoot.core.parse.frames import attribute, plain
 from surefoot.core.parse.reply import parse
-from surefoot.core.state import Call
-from surefoot.core.told import digest, tagged, told
+from surefoot.core.state.state import Call
+from surefoot.core.view.observations import digest, tagged, told
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 ANY = {"type": "object", "properties": {"q": {"type": "string"}}}

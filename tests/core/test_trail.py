@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.trail import (
+from surefoot.core.state.trail import (
     NO_TRAIL,
     SeenCall,
     Trail,

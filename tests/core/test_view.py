@@ -6,12 +6,13 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.core.fold import fold
-from surefoot.core.moves import announce, next_moves
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import announce, next_moves
+from surefoot.core.loop.slices import request
 from surefoot.core.parse.frames import plain
-from surefoot.core.reasoners.shown import request
-from surefoot.core.state import State, changed
-from surefoot.core.told import shown
+from surefoot.core.state.state import State
+from surefoot.core.state.turn import changed
+from surefoot.core.view.observations import shown
 from surefoot.runtime.cast import chosen_templates
 from surefoot.types.decisions import Deny
 from surefoot.types.events import (

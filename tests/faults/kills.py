@@ -32,9 +32,9 @@ from pathlib import Path
 from typing import Any
 
 from surefoot import Agent, LoopConfig, SqliteJournal, tool
-from surefoot.core.fold import fold
-from surefoot.core.replay import replay
-from surefoot.core.state import Call
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
+from surefoot.core.state.state import Call
 from surefoot.types.errors import UsageError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.ports import Tool, ToolCallContext

@@ -16,7 +16,7 @@ from surefoot.cli.options import JournalOption, JsonOption, Options, takes_optio
 from surefoot.cli.settings import SettingsOption, changed, config_in, guard_files, settings_path
 from surefoot.cli.setup import journal_path, recipe_from, tools_of
 from surefoot.core.gate.effects import bare_name, guess
-from surefoot.core.pager import pager_spec
+from surefoot.core.state.pager import pager_spec
 from surefoot.core.text.pins import pin_of
 from surefoot.runtime.offers import selection
 from surefoot.runtime.pins import Pins, pins_file

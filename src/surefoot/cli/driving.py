@@ -15,7 +15,7 @@ from surefoot.agent import Agent
 from surefoot.cli.exits import CODES, INTERRUPTED, TERMINATED, Terminated
 from surefoot.cli.finding import state_of
 from surefoot.cli.live import Showing
-from surefoot.core.owners import open_calls
+from surefoot.core.plan.child import open_calls
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
 from surefoot.runtime.world import Watch

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from surefoot.core.fold import fold
-from surefoot.core.state import State
+from surefoot.core.loop.fold import fold
+from surefoot.core.state.state import State
 from surefoot.run import Run
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.ports import JournalStore, Recorded

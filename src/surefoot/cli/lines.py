@@ -16,7 +16,7 @@ from typing import Literal, cast
 import orjson
 from rich.cells import cell_len, set_cell_size
 
-from surefoot.core.state import Call
+from surefoot.core.state.state import Call
 from surefoot.core.text import json_text
 from surefoot.types.messages import Usage
 

@@ -18,7 +18,7 @@ from surefoot.cli.plan_table import MARKS, Row, figures, rows_of
 from surefoot.cli.plan_table import STYLES as OF_STATUS
 from surefoot.cli.screen import Teller, progress, under_way
 from surefoot.cli.standing import as_plain, closing, outcome
-from surefoot.core.state import State
+from surefoot.core.state.state import State
 from surefoot.run import Run
 from surefoot.types.events import Event, InStep
 from surefoot.types.messages import CallPreview, ReasoningDelta, Reset, Signal, TextDelta, ToolProgress

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from surefoot.cli.lines import Style, brief_parameters, count
 from surefoot.core.plan.edits import needs_planning
-from surefoot.core.state import State
+from surefoot.core.state.state import State
 from surefoot.core.text import json_text
 from surefoot.types.events import ToolsShortlisted
 from surefoot.types.plan import PlanStep

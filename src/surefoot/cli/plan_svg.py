@@ -17,7 +17,7 @@ from rich.cells import cell_len
 
 from surefoot.cli.lines import cut
 from surefoot.cli.plan_table import MARKS, Row, figures, planning_of, rows_of
-from surefoot.core.state import State
+from surefoot.core.state.state import State
 from surefoot.run import Run
 from surefoot.types.errors import UsageError
 from surefoot.types.plan import StepStatus

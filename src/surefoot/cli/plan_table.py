@@ -12,12 +12,12 @@ from types import MappingProxyType
 from surefoot.cli.lines import Line, Style, brief_output, brief_parameters, count, cut, in_columns, one_line, visible
 from surefoot.cli.plan_lines import edit_line, plan_lines
 from surefoot.cli.standing import READY, as_plain
-from surefoot.core.owners import open_calls, owner_of
-from surefoot.core.phase import phase_of, status_of
+from surefoot.core.loop.phase import phase_of, status_of
+from surefoot.core.plan.child import open_calls, owner_of
 from surefoot.core.plan.history import execution_context, history
 from surefoot.core.plan.limits import turns_so_far
-from surefoot.core.plans import Planning, StepRecord
-from surefoot.core.state import Call, State
+from surefoot.core.state.plans import StepRecord
+from surefoot.core.state.state import Call, Planning, State
 from surefoot.run import Run
 from surefoot.types.decisions import Ask
 from surefoot.types.errors import UsageError

@@ -14,8 +14,8 @@ import orjson
 
 from surefoot.cli.lines import without_password
 from surefoot.cli.options import Options
-from surefoot.core.roles import ACTOR, ROLES, SOLO, THINKER
-from surefoot.core.state import State
+from surefoot.core.state.roles import ACTOR, ROLES, SOLO, THINKER
+from surefoot.core.state.state import State
 from surefoot.models.names import PROVIDERS
 from surefoot.runtime.cast import Thinking
 from surefoot.types.errors import ConfigError, JournalError, UsageError

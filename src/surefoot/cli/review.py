@@ -11,7 +11,7 @@ from surefoot.cli.driving import Work
 from surefoot.cli.live import put, stderr
 from surefoot.cli.why import plan_question
 from surefoot.core.plan.accept import PLAN
-from surefoot.core.state import State
+from surefoot.core.state.state import State
 from surefoot.run import Run
 from surefoot.runtime.world import Watch
 from surefoot.types.ports import JournalStore

@@ -40,8 +40,8 @@ from surefoot.cli.setup import (
     recipe_from,
     tools_of,
 )
-from surefoot.core.fold import fold
-from surefoot.core.state import EMPTY, State
+from surefoot.core.loop.fold import fold
+from surefoot.core.state.state import EMPTY, State
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.runtime.world import Watch
 from surefoot.types.config import LoopConfig

@@ -25,10 +25,10 @@ from surefoot.cli.setup import journal_hint, journal_path, opened, speaker
 from surefoot.cli.standing import READY, closing, ending_lines, header, listing
 from surefoot.cli.why import question_of
 from surefoot.cli.why import why as why_lines
-from surefoot.core.fold import fold
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay as replayed
 from surefoot.core.plan.accept import PLAN
-from surefoot.core.replay import replay as replayed
-from surefoot.core.state import EMPTY
+from surefoot.core.state.state import EMPTY
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run

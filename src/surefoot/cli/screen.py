@@ -13,13 +13,13 @@ from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, without
 from surefoot.cli.plan_lines import plan_lines, step_lines
 from surefoot.cli.plan_table import concerns_a_person, row_line, selection_line, settled_rows
 from surefoot.cli.why import grounds_lines, intent_line, question_lines, stage_lines, tree_lines
-from surefoot.core.fold import fold
-from surefoot.core.judge import asked_of
-from surefoot.core.moves import next_moves
-from surefoot.core.pager import READ_RESULT
-from surefoot.core.phase import phase_of
-from surefoot.core.roles import ACTOR, SOLO, TAGGED
-from surefoot.core.state import EMPTY, Call, State, Turn
+from surefoot.core.guard.judge import asked_of
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import next_moves
+from surefoot.core.loop.phase import phase_of
+from surefoot.core.state.pager import READ_RESULT
+from surefoot.core.state.roles import ACTOR, SOLO, TAGGED
+from surefoot.core.state.state import EMPTY, Call, State, Turn
 from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (

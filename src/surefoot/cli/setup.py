@@ -16,8 +16,8 @@ from surefoot.cli.exits import Terminated
 from surefoot.cli.options import Mode, Options
 from surefoot.cli.recipes import Recipe, chosen_models, chosen_reasoner, recipes_folder
 from surefoot.cli.settings import SETTINGS_FILE
-from surefoot.core.pager import READ_RESULT
-from surefoot.core.state import EMPTY, State
+from surefoot.core.state.pager import READ_RESULT
+from surefoot.core.state.state import EMPTY, State
 from surefoot.journal.heads import heads_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.names import resolve

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len, set_cell_size
 
 from surefoot.cli.lines import Line, Style, count, cut, tokens, visible, without_password, written
-from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.deliverable import PARTS
 from surefoot.core.plan.accept import PLAN
-from surefoot.core.roles import SOLO
-from surefoot.core.state import Call, State
+from surefoot.core.state.pager import READ_RESULT
+from surefoot.core.state.roles import SOLO
+from surefoot.core.state.state import Call, State
 from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run
 from surefoot.types.endings import Completed

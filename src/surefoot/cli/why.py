@@ -10,15 +10,15 @@ from typing import assert_never
 
 from surefoot.cli.lines import Line, Style, one_line, visible, written
 from surefoot.cli.plan_lines import edit_line, step_told
-from surefoot.core.fold import fold
 from surefoot.core.gate.question import question
 from surefoot.core.gate.rules import Word
 from surefoot.core.gate.verdict import POLICIES
-from surefoot.core.judge import POLICIES as FIRST
-from surefoot.core.judge import asked_of
-from surefoot.core.owners import owner_of
+from surefoot.core.guard.judge import POLICIES as FIRST
+from surefoot.core.guard.judge import asked_of
+from surefoot.core.loop.fold import fold
 from surefoot.core.plan.accept import PLAN
-from surefoot.core.state import Call, State
+from surefoot.core.plan.child import owner_of
+from surefoot.core.state.state import Call, State
 from surefoot.core.text import json_text
 from surefoot.core.text.look import in_full
 from surefoot.types.decisions import Ask

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, cast
 
 import orjson
 
-from surefoot.core.summary import summarise
+from surefoot.core.state.summary import summarise
 from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, UsageError
 from surefoot.types.events import VERSION, Event, RunForked, RunResumed, RunStarted
 from surefoot.types.messages import Usage

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import reduce
 from itertools import chain, islice
 
-from surefoot.core.summary import summarise
+from surefoot.core.state.summary import summarise
 from surefoot.journal.codec import Tail, check_fork, check_id, digest_of, genesis, rows_of
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import Event, RunEnded

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from surefoot.core.summary import summarise
+from surefoot.core.state.summary import summarise
 from surefoot.journal.codec import (
     RunRow,
     Segment,

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from surefoot.core.fold import fold
+from surefoot.core.loop.fold import fold
 from surefoot.journal.codec import RunRow, genesis
 from surefoot.journal.heads import Head, Heads, head_of, heads_of
 from surefoot.journal.lease import is_alive, owners_of

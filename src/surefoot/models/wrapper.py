@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
-from surefoot.core.roles import mode_for
+from surefoot.core.state.roles import mode_for
 from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable, TraitRefused
 from surefoot.types.messages import (
     CallMode,

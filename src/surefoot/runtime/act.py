@@ -11,13 +11,13 @@ from hashlib import sha256
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeGuard, get_args
 
-from surefoot.core.budget import seconds_left
-from surefoot.core.context import window_of
-from surefoot.core.fold import PROBE
-from surefoot.core.pager import READ_RESULT
-from surefoot.core.state import Call, State
+from surefoot.core.loop.fold import PROBE
+from surefoot.core.state.pager import READ_RESULT
+from surefoot.core.state.roles import seconds_left
+from surefoot.core.state.state import Call, State
+from surefoot.core.state.trail import outcome
 from surefoot.core.text import clean
-from surefoot.core.trail import outcome
+from surefoot.core.view.fit import window_of
 from surefoot.runtime.deadline import Late, within
 from surefoot.tools.attempts import after_left
 from surefoot.tools.call import as_exception, failure, is_stopping, retry

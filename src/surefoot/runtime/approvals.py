@@ -13,10 +13,10 @@ from datetime import datetime
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.origins import endorsed_by
 from surefoot.core.gate.verdict import accepted_by
-from surefoot.core.guard import guard_of, words_of
-from surefoot.core.owners import open_calls
+from surefoot.core.guard.ledger import guard_of, words_of
 from surefoot.core.plan.accept import PLAN
-from surefoot.core.state import Call, State
+from surefoot.core.plan.child import open_calls
+from surefoot.core.state.state import Call, State
 from surefoot.runtime.act import call_key
 from surefoot.runtime.ask import stage_templates
 from surefoot.tools.attempts import is_running

@@ -16,11 +16,30 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 import orjson
 
-from surefoot.core.branches import is_direct, step_now, survivors
-from surefoot.core.budget import seconds_left, spent_limit
 from surefoot.core.gate.intent import with_constraints, with_sketch
 from surefoot.core.gate.record import GateRecord
-from surefoot.core.gate.stages import (
+from surefoot.core.gate.verdict import digest_of
+from surefoot.core.guard.branches import (
+    COMMIT,
+    HYPOTHESES,
+    MOST_BRANCHES,
+    accepted,
+    commit_prompt,
+    hypotheses_prompt,
+    is_direct,
+    step_now,
+    survivors,
+)
+from surefoot.core.guard.ledger import words_of
+from surefoot.core.loop.trajectory import recalled
+from surefoot.core.parse.frames import masks_in, stripped
+from surefoot.core.parse.json_strict import MOST_NESTED, nested_deeper_than
+from surefoot.core.parse.validate import validate
+from surefoot.core.state.roles import PLANNER, SOLO, guard_role, seconds_left, spent_limit
+from surefoot.core.state.state import State
+from surefoot.core.text import clean
+from surefoot.core.view.request import REQUIRED_ONLY
+from surefoot.core.view.stages import (
     CLOSED,
     CONSTRAINTS,
     JUDGE,
@@ -35,18 +54,7 @@ from surefoot.core.gate.stages import (
     sanitise_prompt,
     sketch_prompt,
 )
-from surefoot.core.gate.verdict import digest_of
-from surefoot.core.guard import words_of
-from surefoot.core.parse.frames import masks_in, stripped
-from surefoot.core.parse.json_strict import MOST_NESTED, nested_deeper_than
-from surefoot.core.parse.validate import validate
-from surefoot.core.proposals import COMMIT, HYPOTHESES, MOST_BRANCHES, accepted, commit_prompt, hypotheses_prompt
-from surefoot.core.roles import PLANNER, SOLO, guard_role
-from surefoot.core.running import choosing_now
-from surefoot.core.state import State
-from surefoot.core.text import clean
-from surefoot.core.trajectory import recalled
-from surefoot.core.view import REQUIRED_ONLY
+from surefoot.core.view.step import choosing_now
 from surefoot.prompts.load import template
 from surefoot.types.decisions import Deny
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from surefoot.core.roles import GUARD, PLANNER, ROLES, SOLO, THINKER, prompt_name
-from surefoot.core.state import State
-from surefoot.core.template import check_template
+from surefoot.core.state.roles import GUARD, PLANNER, ROLES, SOLO, THINKER, prompt_name
+from surefoot.core.state.state import State
+from surefoot.core.text.template import check_template
 from surefoot.models.files import cache_directory
 from surefoot.models.names import resolve
 from surefoot.models.traits import LearntTrait, Remembered, load, save

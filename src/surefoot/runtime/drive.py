@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from surefoot.core.fold import fold
-from surefoot.core.moves import next_moves
-from surefoot.core.state import State
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import next_moves
+from surefoot.core.state.state import State
 from surefoot.runtime.under_way import Hands, UnderWay
 from surefoot.types.ports import RunJournal
 

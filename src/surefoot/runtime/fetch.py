@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from surefoot.core.parse.frames import Frame
-from surefoot.core.state import Call, State
+from surefoot.core.state.places import ROOT
+from surefoot.core.state.state import Call, State
 from surefoot.core.text import clean
-from surefoot.core.told import frame_of
-from surefoot.core.touched import ROOT
+from surefoot.core.view.observations import frame_of
 from surefoot.knowledge.directories import HEADING, files_message
 from surefoot.knowledge.frame import mark_for
 from surefoot.knowledge.prefetch.extract import Extraction, references_in

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from surefoot.core.state import State
+from surefoot.core.state.state import State
 from surefoot.runtime.act import act, probe
 from surefoot.runtime.ask import ask
 from surefoot.runtime.think import think

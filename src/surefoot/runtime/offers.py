@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, cast
 
 from surefoot.core.gate.effects import lookalikes
 from surefoot.core.gate.rules import check_cedar
-from surefoot.core.guard import guard_of
-from surefoot.core.pager import READ_RESULT, pager_spec
+from surefoot.core.guard.ledger import guard_of
 from surefoot.core.select.profile import apply, canonical
-from surefoot.core.state import State
+from surefoot.core.state.pager import READ_RESULT, pager_spec
+from surefoot.core.state.state import State
 from surefoot.runtime.pins import NOTHING_PINNED, Pinned, Pins
 from surefoot.tools.function import FunctionTool
 from surefoot.tools.function import tool as as_tool

@@ -11,12 +11,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
-from surefoot.core.plan.candidates import index_of, queries_of, shortlisted
 from surefoot.core.plan.child import with_whole
+from surefoot.core.plan.choose import index_of, queries_of, shortlisted
 from surefoot.core.plan.history import execution_context
-from surefoot.core.plans import Planning
 from surefoot.core.select.shortlist import CANDIDATES, Hit, blended, meanings, ranked
-from surefoot.core.state import State
+from surefoot.core.state.state import Planning, State
 from surefoot.core.text import clean
 from surefoot.tools.call import called, is_async, is_stopping
 from surefoot.types.events import Event, InStep, ToolsShortlisted

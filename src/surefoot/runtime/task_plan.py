@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.validate import validate
 from surefoot.core.plan.accept import plan_given as decide
 from surefoot.core.plan.child import WORDS
 from surefoot.core.plan.fold import planning_of
 from surefoot.core.plan.words import fault_words
-from surefoot.core.plans import Planning
-from surefoot.core.running import ISOLATED, PROMPT_OF
-from surefoot.core.state import EMPTY, changed
+from surefoot.core.state.pager import READ_RESULT
+from surefoot.core.state.state import EMPTY, Planning
+from surefoot.core.state.turn import changed
 from surefoot.core.text import json_text
+from surefoot.core.view.step import ISOLATED, PROMPT_OF
 from surefoot.prompts.load import template
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError

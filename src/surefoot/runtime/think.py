@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import orjson
 
-from surefoot.core.budget import seconds_left
+from surefoot.core.loop.table import REASONERS, read
 from surefoot.core.parse.deliverable import parts_of
 from surefoot.core.parse.stream import DisplayFilter
-from surefoot.core.reasoners.table import REASONERS, read
-from surefoot.core.replied import outcome_of
-from surefoot.core.state import Outcome, SpeakerState, State, subset
-from surefoot.core.step_schema import ANSWER, MAX_BRANCHES, name_schema
+from surefoot.core.state.roles import seconds_left
+from surefoot.core.state.state import SpeakerState, State, subset
+from surefoot.core.state.turn import Outcome
 from surefoot.core.text import clean
+from surefoot.core.view.outcome import outcome_of
+from surefoot.core.view.shape import ANSWER, MAX_BRANCHES, name_schema
 from surefoot.runtime.ask import reply_of
 from surefoot.types.errors import ModelError, TraitRefused
 from surefoot.types.events import Event, ModelFailed, ModelReplied, ModelTraitLearnt

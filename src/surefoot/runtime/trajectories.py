@@ -14,8 +14,8 @@ from pathlib import Path
 
 import orjson
 
-from surefoot.core.state import State
-from surefoot.core.trajectory import kept, learnt, unchanged
+from surefoot.core.loop.trajectory import kept, learnt, unchanged
+from surefoot.core.state.state import State
 from surefoot.runtime.pins import InAFile
 from surefoot.types.errors import JournalError
 from surefoot.types.guard import VerifiedPath

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol
 
-from surefoot.core.fold import fold
-from surefoot.core.moves import announce, durability, strictest
-from surefoot.core.state import State
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import announce, durability, strictest
+from surefoot.core.state.state import State
 from surefoot.types.events import Event
 from surefoot.types.moves import Move, WorldMove
 from surefoot.types.ports import Durability, RunJournal

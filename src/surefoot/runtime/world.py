@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from surefoot.core.state import State
+from surefoot.core.state.state import State
 from surefoot.runtime.cast import Cast
 from surefoot.runtime.services import RunServices
 from surefoot.types.events import Event, ModelReplied, ModelTraitLearnt

@@ -18,8 +18,8 @@ from typing import Any, cast
 from uuid import uuid4
 
 from surefoot.agent import Agent
-from surefoot.core.fold import fold
-from surefoot.core.state import EMPTY, State
+from surefoot.core.loop.fold import fold
+from surefoot.core.state.state import EMPTY, State
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.http_model import without_user
 from surefoot.models.names import resolve

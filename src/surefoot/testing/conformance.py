@@ -18,7 +18,7 @@ from typing import Any, Literal, cast
 
 from surefoot.core.parse.reply import parse
 from surefoot.core.select.profile import apply, canonical
-from surefoot.core.similar import similarity
+from surefoot.core.text.similar import similarity
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.prefetch.extract import Extraction, references_in
 from surefoot.knowledge.prefetch.hydrate import hydrated

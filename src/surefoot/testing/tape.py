@@ -10,11 +10,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import cast
 
-from surefoot.core.fold import fold
-from surefoot.core.moves import next_moves
-from surefoot.core.reasoners.table import REASONERS
-from surefoot.core.replay import came_of
-from surefoot.core.state import EMPTY, State, changed
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import next_moves
+from surefoot.core.loop.replay import came_of
+from surefoot.core.loop.table import REASONERS
+from surefoot.core.state.state import EMPTY, State
+from surefoot.core.state.turn import changed
 from surefoot.core.text import json_text
 from surefoot.journal.codec import encode
 from surefoot.journal.memory import MemoryJournal

@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass, field
 from math import inf
 from typing import Any, cast
 
-from surefoot.core.fold import fold
-from surefoot.core.moves import announce, next_moves, standing
-from surefoot.core.owners import give_up
-from surefoot.core.phase import status_of
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import announce, next_moves, standing
+from surefoot.core.loop.phase import status_of
+from surefoot.core.plan.child import give_up
 from surefoot.core.plan.choose import short
-from surefoot.core.plans import Planning, StepRecord
-from surefoot.core.state import EMPTY, Call, State
+from surefoot.core.state.plans import StepRecord
+from surefoot.core.state.state import EMPTY, Call, Planning, State
 from surefoot.core.text import json_text
 from surefoot.types.config import LoopConfig
 from surefoot.types.decisions import Allow

@@ -89,7 +89,7 @@ class RunStarted:
     """A run exists. Everything that its fold depends on is in here.
 
     `speakers` are the models by role: "solo", or "thinker" and "actor". `prompts` are the templates by the name that
-    `core/roles.py: prompt_name` gives them.
+    `core/state/roles.py: prompt_name` gives them.
     """
 
     run_id: str

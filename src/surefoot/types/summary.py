@@ -15,7 +15,7 @@ Standing = Literal["", "approval", "in_doubt", "ready"]
 
 @dataclass(frozen=True)  # no slots: one is made for each event, and copying a `__dict__` is one call
 class RunSummary:
-    """What a list of runs shows of one. Made of its records alone, by `core/summary.py`, and kept beside them.
+    """What a list of runs shows of one. Made of its records alone, by `core/state/summary.py`, and kept beside them.
 
     `status` is the ending's kind, or "running"; a store says "interrupted" of a run that nobody drives, and "damaged"
     of one that it cannot read. `reason` is why it ended. `task` and `answer` are their beginnings. `calls` counts those

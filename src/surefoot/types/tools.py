@@ -127,7 +127,7 @@ class ToolResult:
     `content` then says how, for the model to read. `infrastructure` marks failures
     that are not the tool's own (connection, timeout, overload). `structured` says that `content` is the JSON of a value
     that the tool gave as a value, and not a text that happens to parse. `outcome` is a digest of a whole that became a
-    blob, for which times, ids and the like do not count (`core/trail.py: outcome`). `error` is "CLASS:CODE" of a
+    blob, for which times, ids and the like do not count (`core/state/trail.py: outcome`). `error` is "CLASS:CODE" of a
     failure where that is known (`types/plan.py: StepErrorClass`), `retry_after_s` what a server asks to wait.
     """
 

@@ -11,19 +11,20 @@ from gate_world import PAY, READ, SEARCH, SEND, TEXT, Run, tool
 
 from cases import cases
 from surefoot import Agent
-from surefoot.core.fold import fold
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.question import question
 from surefoot.core.gate.record import GateRecord
-from surefoot.core.gate.stages import judge_prompt
 from surefoot.core.gate.verdict import verdict_on
+from surefoot.core.guard.branches import commit_prompt, hypotheses_prompt
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.slices import request
 from surefoot.core.parse.frames import Frame, defused, in_one_line, plain, stripped
-from surefoot.core.plans import PlanRecord
-from surefoot.core.proposals import commit_prompt, hypotheses_prompt
-from surefoot.core.reasoners.shown import request
-from surefoot.core.running import guidance, isolated_request
-from surefoot.core.state import State, changed
+from surefoot.core.state.plans import PlanRecord
+from surefoot.core.state.state import State
+from surefoot.core.state.turn import changed
 from surefoot.core.text.look import in_full
+from surefoot.core.view.stages import judge_prompt
+from surefoot.core.view.step import guidance, isolated_request
 from surefoot.runtime.cast import chosen_templates
 from surefoot.testing.models import FunctionModel
 from surefoot.tools.call import ToolFailed

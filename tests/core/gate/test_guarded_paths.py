@@ -7,8 +7,8 @@ import pytest
 
 from cases import cases
 from surefoot import Agent, LoopConfig
-from surefoot.core.judge import guarded_path, is_guarded
-from surefoot.core.state import EMPTY, Call
+from surefoot.core.guard.judge import guarded_path, is_guarded
+from surefoot.core.state.state import EMPTY, Call
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.files import file_tools
 from surefoot.tools.workspace import Workspace

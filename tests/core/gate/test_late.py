@@ -6,7 +6,7 @@ import sys
 from surefoot.core.text.words import late
 
 _SHOWN = """
-import sys, surefoot.core.fold, surefoot.core.moves
+import sys, surefoot.core.loop.fold, surefoot.core.loop.moves
 from surefoot.core.text import data, values, words
 print(
     [one for one in ("intent", "forbids") if "surefoot.core.gate." + one in sys.modules],

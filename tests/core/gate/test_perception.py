@@ -15,7 +15,7 @@ from surefoot.core.parse.frames import (
     plain,
     stripped,
 )
-from surefoot.core.told import shown
+from surefoot.core.view.observations import shown
 from surefoot.types.tools import ToolResult
 
 NONCE = nonce_of("run-1")

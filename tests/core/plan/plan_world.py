@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from surefoot.core.plan.edits import laid_out
-from surefoot.core.plans import Escalation, Planning, Shortlist, StepRecord
-from surefoot.core.state import EMPTY, SpeakerState, State, changed
+from surefoot.core.state.plans import Escalation, Shortlist, StepRecord
+from surefoot.core.state.state import EMPTY, Planning, SpeakerState, State
+from surefoot.core.state.turn import changed
 from surefoot.types.events import Attachment, Task
 from surefoot.types.plan import PlanStep, StepError, StepErrorClass, StepExecutionResult, StepStatus
 from surefoot.types.plan_events import ProposalRefused, RunReflected, StepReflected

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from surefoot.agent import Agent
-from surefoot.core.fold import fold
-from surefoot.core.phase import RunPhase, phase_of, status_of
-from surefoot.core.state import EMPTY, State
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.phase import RunPhase, phase_of, status_of
+from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Run
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.testing.world import overall, plan, reflects, step

@@ -8,9 +8,10 @@ from inline_snapshot import snapshot
 from plan_world import REFLECTION, STEPS, done, escalated, failed, kept, planning_of, replanning, state_of, step_failed
 
 from surefoot.core.plan.history import history, statistics
-from surefoot.core.plans import Planning, StepRecord
-from surefoot.core.state import changed
-from surefoot.core.window import text_tokens
+from surefoot.core.state.plans import StepRecord
+from surefoot.core.state.state import Planning
+from surefoot.core.state.turn import changed
+from surefoot.core.state.window import text_tokens
 from surefoot.types.plan import PlanStep
 from surefoot.types.plan_events import PlanEdited, ProposalRefused, RunReflected
 from surefoot.types.planning import PlanConfig

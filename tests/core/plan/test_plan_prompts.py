@@ -36,8 +36,8 @@ from surefoot.core.plan.requests import (
     selection_context,
 )
 from surefoot.core.plan.words import FAULTS, NO_GUIDANCE, REFUSALS, fault_words, guidance_text, refusal_words
-from surefoot.core.plans import Planning
-from surefoot.core.state import changed
+from surefoot.core.state.state import Planning
+from surefoot.core.state.turn import changed
 from surefoot.prompts.load import template
 from surefoot.types.events import Attachment, Task
 from surefoot.types.plan import StepKind

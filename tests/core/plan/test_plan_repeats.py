@@ -14,8 +14,8 @@ import pytest
 from plan_world import STEPS, TOOLS, decomposing, escalated, failed, planning_of, replanning, state_of
 
 from surefoot import Agent, LoopConfig, MemoryJournal, tool
-from surefoot.core.fingerprint import call_fingerprint, fingerprint
-from surefoot.core.fold import fold
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
 from surefoot.core.plan.accept import MOST_FAULTS, draft_faults, listed, plan_given
 from surefoot.core.plan.choose import selection_given
 from surefoot.core.plan.edits import edit_of
@@ -23,9 +23,10 @@ from surefoot.core.plan.forms import DECIDING, LONGEST_ID, decision_in, draft_of
 from surefoot.core.plan.reflect import run_reflected
 from surefoot.core.plan.requests import prompt_for
 from surefoot.core.plan.schemas import schema_for
-from surefoot.core.plans import Escalation, Planning, StepRecord
-from surefoot.core.replay import replay
-from surefoot.core.state import changed
+from surefoot.core.state.plans import Escalation, StepRecord
+from surefoot.core.state.repeats import call_fingerprint, fingerprint
+from surefoot.core.state.state import Planning
+from surefoot.core.state.turn import changed
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.testing.world import overall, plan, reflects, step

@@ -27,8 +27,9 @@ from surefoot.core.parse.validate import validate
 from surefoot.core.plan.forms import object_in
 from surefoot.core.plan.requests import prompt_for
 from surefoot.core.plan.schemas import MOST_BRANCHES, MOST_IDS, Schema, schema_for
-from surefoot.core.plans import Planning, StepRecord
-from surefoot.core.state import changed
+from surefoot.core.state.plans import StepRecord
+from surefoot.core.state.state import Planning
+from surefoot.core.state.turn import changed
 from surefoot.models.grammar import grammar_schema, is_strict
 from surefoot.models.json_edge import mapping
 from surefoot.prompts.load import template

@@ -65,7 +65,7 @@ class Choosing:
     made there. `rejected` is out of this tree, `closed` what the gate refused in this step (`key_of_branch`).
     `failures` counts the branches of this step that were taken and failed, `decision` is what was chosen last, `made`
     the number of the turn that was written for it, and `turns` counts such turns: each is a step that nobody was asked
-    for (`core/budget.py`).
+    for (`core/state/roles.py`).
     """
 
     tree: HypothesisTree | None = None
@@ -109,7 +109,8 @@ class GateRecord:
     `nonce` is in the marks around foreign text. `hidden` are the calls whose results hold characters that do not show,
     with their number, which is to be put on record next. `masks` are the passages that a model has named in a result,
     by its content; `judgements` the words of a model on calls. `is_read` says that a model was asked about the words.
-    `choosing` is how far the choice between ways to go on has come, by attempt of a step (`core/running.py: place_of`).
+    `choosing` is how far the choice between ways to go on has come, by attempt of a step
+    (`core/view/step.py: place_of`).
     """
 
     known: Known

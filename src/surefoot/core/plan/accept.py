@@ -13,14 +13,15 @@ from dataclasses import replace
 from itertools import cycle
 from typing import Literal, TypeVar
 
-from surefoot.core.fingerprint import call_fingerprint
 from surefoot.core.gate.effects import guess
 from surefoot.core.plan.edits import applied, laid_out, remedied, replanned, superseded_by
 from surefoot.core.plan.forms import PLAN as PLAN_FORM
 from surefoot.core.plan.forms import DraftStep, Object, draft_of, list_of, object_of, read_form, remediation_of, text_of
 from surefoot.core.plan.references import UnresolvedError, arguments_of, checked, references_in
-from surefoot.core.plans import Planning, StepRecord
-from surefoot.core.state import Call, State, changed
+from surefoot.core.state.plans import StepRecord
+from surefoot.core.state.repeats import call_fingerprint
+from surefoot.core.state.state import Call, Planning, State
+from surefoot.core.state.turn import changed
 from surefoot.types.decisions import Ask
 from surefoot.types.plan import PlanStep
 from surefoot.types.plan_events import PlanEdited, PlanMade, ProposalRefused

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeGuard
 
-from surefoot.core.fingerprint import call_fingerprint
 from surefoot.core.plan.child import child_of, outcome_of, step_value, with_whole
 from surefoot.core.plan.references import UnresolvedError, arguments_of, fingerprint_of
-from surefoot.core.plans import Planning, StepRecord
-from surefoot.core.repeats import NOTHING_KNOWN
-from surefoot.core.state import Call, State, changed
+from surefoot.core.state.plans import StepRecord
+from surefoot.core.state.repeats import NOTHING_KNOWN, call_fingerprint
+from surefoot.core.state.state import Call, Planning, State
+from surefoot.core.state.turn import changed
 from surefoot.core.text import json_text
 from surefoot.types.events import (
     CallEnded,

@@ -1,27 +1,29 @@
 """A running step as a small run of its own: what it begins with, and what has come of it.
 
 A tool step begins with its one call, which no model spoke; any other step begins with what it is told, and goes on as a
-linear plan of one step does (`core/plan/steps.py`). What belongs to the whole run goes along: the gate's record, the
+linear plan of one step does (`core/loop/steps.py`). What belongs to the whole run goes along: the gate's record, the
 time and the tokens used.
 Source: spec/planning.md, sections 2, 5 and 13.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from surefoot.core.pager import READ_RESULT
 from surefoot.core.parse.validate import validate
 from surefoot.core.plan.forms import object_in, one_of
 from surefoot.core.plan.references import value_of
-from surefoot.core.plans import Loops, Planning, PlanRecord
-from surefoot.core.replied import spoken_call
-from surefoot.core.roles import SOLO
-from surefoot.core.state import EMPTY, Call, State, Turn, changed, subset
+from surefoot.core.state.pager import READ_RESULT
+from surefoot.core.state.plans import Loops, PlanRecord
+from surefoot.core.state.roles import SOLO
+from surefoot.core.state.state import EMPTY, Call, Planning, State, Turn, subset
+from surefoot.core.state.turn import changed
+from surefoot.core.view.outcome import spoken_call
 from surefoot.types.config import Budget, LoopConfig
-from surefoot.types.events import Event, InStep
+from surefoot.types.dataclass import dataclass
+from surefoot.types.events import CallEnded, Event, InStep
 from surefoot.types.plan import NON_EMPTY, PlanStep, StepError, StepErrorClass, StepExecutionResult
 from surefoot.types.planning import PlanConfig
 from surefoot.types.tools import ResultKind, ToolResult
@@ -195,3 +197,52 @@ def step_value(result: StepExecutionResult, child: State) -> object:
         return value_of(given) if given is not None else None
     fields = object_in(result.output) if result.kind == "agent" else None
     return {"output": result.output} if fields is None else {"output": result.output, "fields": fields}
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A state with calls: the run, or one of its running steps (`step_id` ""  for the run)."""
+
+    state: State
+    step_id: str = ""
+    attempt: int = 0
+
+    def told(self, events: Sequence[Event]) -> tuple[Event, ...]:
+        """Events of this state as the run has them on record."""
+        if not self.step_id:
+            return tuple(events)
+        return tuple(in_step(self.state, event) for event in events)
+
+
+def owners(state: State) -> Iterator[Owner]:
+    """The run, and its running steps in the order in which they began."""
+    yield Owner(state)
+    if state.planning is not None:
+        for name, child in state.planning.children.items():
+            yield Owner(with_whole(child, state), name, int(child.scope.rpartition(".")[2]))
+
+
+def open_calls(state: State) -> Iterator[tuple[Owner, Call]]:
+    """The calls of which nobody knows yet what they give, with whose they are."""
+    for owner in owners(state):
+        yield from ((owner, call) for call in owner.state.calls if call.is_open)
+
+
+def owner_of(state: State, call_id: str) -> Owner:
+    """Whose call that is; the run's where no step has one of that id."""
+    return next((one for one in owners(state) if one.step_id and _is_of(one.state, call_id)), Owner(state))
+
+
+def _is_of(state: State, call_id: str) -> bool:
+    """Whether that is one of its calls, or of its limits about which a person is asked."""
+    return state.call(call_id) is not None or any(one.step_id == call_id for one in state.asked)
+
+
+def give_up(call: Call, elapsed_s: float) -> CallEnded:
+    """An open call is cancelled where it had not begun or may be repeated; else nobody knows what it has done."""
+    if call.is_waiting or (call.spec is not None and call.spec.may_repeat):
+        told = ToolResult("cancelled: not run", "cancelled", source="surefoot", trust="trusted", infrastructure=True)
+    else:
+        unknown = "broken off, and nobody knows whether it took effect; find that out before you call it again"
+        told = ToolResult(unknown, "in_doubt", source="surefoot", trust="trusted")
+    return CallEnded(call.id, told, elapsed_s)

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from surefoot.core.plan.references import references_in
-from surefoot.core.plans import Planning, StepRecord
-from surefoot.core.state import changed
+from surefoot.core.state.plans import StepRecord
+from surefoot.core.state.state import Planning
+from surefoot.core.state.turn import changed
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.plan import PlanStep
 from surefoot.types.planning import (

@@ -15,9 +15,10 @@ from surefoot.core.plan.edits import applied, laid_out, needs_planning
 from surefoot.core.plan.forms import MALFORMED
 from surefoot.core.plan.limits import ENGINE
 from surefoot.core.plan.reflect import idle_rounds, open_part, plain_cause
-from surefoot.core.plans import BLOCKED, Escalation, Loops, Planning, Shortlist, StepRecord, Tries
-from surefoot.core.speakers import goes_on
-from surefoot.core.state import State, changed
+from surefoot.core.state.plans import BLOCKED, Escalation, Loops, Shortlist, StepRecord, Tries
+from surefoot.core.state.roles import goes_on
+from surefoot.core.state.state import Planning, State
+from surefoot.core.state.turn import changed
 from surefoot.types.config import LoopConfig
 from surefoot.types.events import (
     InStep,

@@ -18,10 +18,10 @@ from surefoot.core.parse.frames import Frame, key_of, nonce_of
 from surefoot.core.plan.forms import object_of
 from surefoot.core.plan.limits import turns_so_far
 from surefoot.core.plan.words import guidance_text, named, strategy_words
-from surefoot.core.plans import Planning, StepRecord, Tries
-from surefoot.core.state import State
+from surefoot.core.state.plans import StepRecord, Tries
+from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
-from surefoot.core.told import attribute, plain
+from surefoot.core.view.observations import attribute, plain
 from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import StepExecutionResult, StepStatus
 from surefoot.types.planning import Plan

@@ -25,14 +25,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from surefoot.core.budget import turns_unasked
 from surefoot.core.plan.accept import edit_faults, edited
 from surefoot.core.plan.edits import edit_of
 from surefoot.core.plan.forms import MALFORMED
-from surefoot.core.plans import Planning, StepRecord
-from surefoot.core.state import DueLimit, State, changed
-from surefoot.core.stuck import count, record_and_check, reset
-from surefoot.core.tracked import limited, reached
+from surefoot.core.state.circles import limited, reached
+from surefoot.core.state.plans import StepRecord
+from surefoot.core.state.roles import turns_unasked
+from surefoot.core.state.state import DueLimit, Planning, State
+from surefoot.core.state.stuck import count, record_and_check, reset
+from surefoot.core.state.turn import changed
 from surefoot.types.endings import Completed, CompletedPartial, Ending, Failed, Stopped
 from surefoot.types.events import Event, InStep, RunEnded, StepLimitReached
 from surefoot.types.guard_events import BranchCommitted

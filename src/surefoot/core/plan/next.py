@@ -22,11 +22,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from surefoot.core.judge import is_paused
-from surefoot.core.owners import give_up
+from surefoot.core.guard.judge import is_paused
 from surefoot.core.plan.accept import is_unsigned
 from surefoot.core.plan.attempt import start_of
-from surefoot.core.plan.child import in_step, with_whole
+from surefoot.core.plan.child import give_up, in_step, with_whole
 from surefoot.core.plan.choose import all_selected, offered_names
 from surefoot.core.plan.limits import (
     after_limit,
@@ -42,10 +41,10 @@ from surefoot.core.plan.limits import (
     spent,
 )
 from surefoot.core.plan.reflect import after_all_tries, decided
-from surefoot.core.plans import WANTED, Planning
-from surefoot.core.repeats import is_made_beside
-from surefoot.core.state import State
-from surefoot.core.tracked import config_of
+from surefoot.core.state.circles import config_of
+from surefoot.core.state.plans import WANTED
+from surefoot.core.state.repeats import is_made_beside
+from surefoot.core.state.state import Planning, State
 from surefoot.types import moves
 from surefoot.types.dataclass import dataclass
 from surefoot.types.decisions import Ask

@@ -13,10 +13,10 @@ from typing import cast
 
 import orjson
 
-from surefoot.core.fingerprint import call_fingerprint, fingerprint
 from surefoot.core.parse.validate import Checked, Validator
 from surefoot.core.plan.forms import list_of, object_of
-from surefoot.core.plans import Planning
+from surefoot.core.state.repeats import call_fingerprint, fingerprint
+from surefoot.core.state.state import Planning
 from surefoot.core.text import json_text
 from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import PlanStep

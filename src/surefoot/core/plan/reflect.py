@@ -13,7 +13,6 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Literal
 
-from surefoot.core.fingerprint import fingerprint
 from surefoot.core.plan.accept import (
     LONGEST_FAULT,
     draft_faults,
@@ -39,8 +38,9 @@ from surefoot.core.plan.forms import (
     text_of,
 )
 from surefoot.core.plan.references import references_in
-from surefoot.core.plans import Planning, StepRecord
-from surefoot.core.state import State
+from surefoot.core.state.plans import StepRecord
+from surefoot.core.state.repeats import fingerprint
+from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
 from surefoot.types.endings import Failed
 from surefoot.types.events import Event

@@ -16,10 +16,10 @@ from surefoot.core.plan.history import clipped, current_round, fields_of, framed
 from surefoot.core.plan.references import UnresolvedError, resolve_step
 from surefoot.core.plan.schemas import is_small, schema_for
 from surefoot.core.plan.words import cause_words, guidance_text, named, refusal_words, suggestion_words
-from surefoot.core.plans import BLOCKED, Planning
-from surefoot.core.state import State, subset
-from surefoot.core.step_schema import required_only
+from surefoot.core.state.plans import BLOCKED
+from surefoot.core.state.state import Planning, State, subset
 from surefoot.core.text import json_text
+from surefoot.core.view.shape import required_only
 from surefoot.types.dataclass import dataclass
 from surefoot.types.events import Task
 from surefoot.types.plan import PlanStep, StepExecutionResult

@@ -15,11 +15,10 @@ from typing import cast, get_args
 from surefoot.core.plan import forms
 from surefoot.core.plan.choose import listed_names, offered_names
 from surefoot.core.plan.forms import Form, Schema
-from surefoot.core.plans import Planning
-from surefoot.core.roles import PLANNER, SOLO
-from surefoot.core.state import State
+from surefoot.core.state.roles import PLANNER, SOLO
+from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
-from surefoot.core.view import REQUIRED_ONLY
+from surefoot.core.view.request import REQUIRED_ONLY
 from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import NON_EMPTY, StepKind
 from surefoot.types.planning import ProposalKind

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from surefoot.core.plan.accept import MOST_FAULTS
 from surefoot.core.plan.choose import EMPTY_SELECTION
-from surefoot.core.plans import BLOCKED
+from surefoot.core.state.plans import BLOCKED
 from surefoot.core.text import json_text
 from surefoot.types.plan_events import ProposalRefused
 from surefoot.types.reflection import (

@@ -59,7 +59,7 @@ def hydrated(
 
     `outcomes` go by call id, as `planned` gives them with the same `prefix`; contents must be whole, so read a result
     that was cut from its blob. A call without an outcome has failed. Contents are budgeted as a model is shown them,
-    with what could act in them broken (`core/told.py`).
+    with what could act in them broken (`core/view/observations.py`).
     """
 
     def is_text(result: ToolResult) -> bool:

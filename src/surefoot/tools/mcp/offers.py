@@ -19,7 +19,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from surefoot.core.pager import READ_RESULT
+from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.text import shortened
 from surefoot.core.text.pins import pin_of
 from surefoot.tools.mcp.config import Declared, McpServer

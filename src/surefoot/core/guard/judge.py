@@ -1,0 +1,326 @@
+"""May this call run? The policies of a run and those of its gate are asked; the strictest verdict wins.
+
+Each policy is a pure function of a state and a call, named for what it forbids. It reads no clock, disk or model; what
+it needs was put on record before. What the gate says beside them rests on values alone (`core/gate/verdict.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from surefoot.core.gate.effects import guess
+from surefoot.core.gate.known import Known
+from surefoot.core.gate.record import GateRecord, Started
+from surefoot.core.gate.roles import leaves, name_of, role_of_name
+from surefoot.core.gate.rules import Asked
+from surefoot.core.gate.verdict import asked_about, digest_of, verdict_on
+from surefoot.core.select.profile import refusal
+from surefoot.core.state.circles import verdict
+from surefoot.core.state.repeats import call_fingerprint
+from surefoot.core.state.roles import PREFETCH, spent_limit
+from surefoot.core.state.state import Call, State
+from surefoot.core.state.trail import REMEDY
+from surefoot.core.text.globs import fits
+from surefoot.core.text.json import json_text
+from surefoot.core.text.look import normal_text
+from surefoot.core.view.stages import Verdict, is_judged, tightened
+from surefoot.core.view.step import tools_now
+from surefoot.types.decisions import ALLOWED, Ask, Decision, Deny
+from surefoot.types.guard import NO_GROUNDS
+from surefoot.types.prehydration import TIMED_OUT
+
+_CLOCK_S = 0.001
+"""What a timer may be early."""
+
+Policy = Callable[[State, Call], Decision]
+
+REASONING_STEP = "reasoning_step"
+"""Under which calls in a step without tools are refused."""
+
+
+def reasoning_step(state: State, call: Call) -> Decision:
+    """In a step of a plan that is for words alone no call runs, whatever else allows it (spec/guard.md, section 2)."""
+    if state.plan is None or state.turn is None or not state.plan.is_reasoning(state.turn.step_id):
+        return ALLOWED
+    return Deny(
+        f"This step is for thinking only, so the call to `{call.name or 'a tool'}` was not run. Write the step's "
+        "conclusion in your own words from what is already known. If something is missing, name it; a later step can "
+        "fetch it."
+    )
+
+
+def _is_prefetch(state: State) -> bool:
+    return state.turn is not None and state.turn.role == PREFETCH
+
+
+def profile(state: State, call: Call) -> Decision:
+    """A tool that is not offered does not run, even if the model knows its name (spec/primitives.md, section 1.6)."""
+    if _is_prefetch(state):
+        return ALLOWED  # the operator has named it for that, and it only reads
+    offered = tools_now(state)
+    return ALLOWED if offered.get(call.name) else Deny(refusal(call.name, offered.names))
+
+
+def no_finish_before_results(state: State, call: Call) -> Decision:
+    """A finish tool beside other calls is not accepted: results come first. Source: spec/react.md, section 7.4."""
+    if call.spec is None or not call.spec.finish:
+        return ALLOWED
+    if not answer_of_finish(call.arguments).strip():
+        return Deny("not accepted: the answer is empty")
+    others = [other for other in state.calls if other.id != call.id]
+    if state.config.finish_with_reads and all(o.spec and o.spec.effect == "read" and not o.spec.finish for o in others):
+        return ALLOWED
+    return Deny("not accepted: results first") if others else ALLOWED
+
+
+def answer_of_finish(arguments: Mapping[str, object]) -> str:
+    """The answer that a finish tool is called with: its only text, or all of its arguments as JSON."""
+    values = list(arguments.values())
+    if len(values) == 1 and isinstance(values[0], str):
+        return values[0]
+    return json_text(arguments) if arguments else ""
+
+
+def stuck(state: State, call: Call) -> Decision:
+    """A call that has come to its limit, or goes on in a circle, does not run."""
+    sign = verdict(state, call)
+    return Deny(f"refused: {sign.reason}. {REMEDY}") if sign.decision in ("block", "stop") else ALLOWED
+
+
+def no_call_after_the_time(state: State, _call: Call) -> Decision:
+    """A call that the time of the run, or of its prefetch, no longer covers is not begun: it need not be broken off."""
+    if spent_limit(state, reserve=True) == "time":
+        return Deny("not run: the time limit of this run is reached")
+    found, config = state.found, state.config.pre_hydration
+    if _is_prefetch(state) and found and config and state.elapsed_s + _CLOCK_S >= found.elapsed_s + config.timeout:
+        return Deny(TIMED_OUT)
+    return ALLOWED
+
+
+def failed_before(state: State, call: Call) -> Decision:
+    """A call that has failed, or has had its effect, in another step or attempt is not made again (planning, 8)."""
+    if not state.barred or call_fingerprint(call.name, call.arguments, call.spec) not in state.barred:
+        return ALLOWED
+    told = "refused: this very call was made before in this run, in vain or with its effect"
+    return Deny(f"{told}. Use other arguments or another tool, or say that it is done")
+
+
+_OURS = "file_write"
+_LONGEST_PATH = 4096
+_HISTORY = (".git", ".hg", ".svn", ".jj")
+"""Folders that `file_write` never writes, so that nobody need be asked."""
+
+GUARDED = (
+    # run by a shell when it starts, or enters a folder
+    *(".bash*", ".zsh*", ".zprofile", ".zlogin", ".zlogout", ".profile", ".login", ".logout", ".*shrc", ".inputrc"),
+    *("config.fish", ".envrc", ".xprofile", ".xinitrc"),
+    # run by version control and by the servers that build what is pushed
+    *(*_HISTORY, ".gitconfig", ".husky", ".githooks", ".pre-commit-config.y*ml"),
+    *(".github", ".gitea", ".forgejo", ".circleci", ".buildkite", ".woodpecker*", ".gitlab-ci.y*ml", ".travis.y*ml"),
+    *(".drone.y*ml", "jenkinsfile", "azure-pipelines.y*ml", "bitbucket-pipelines.y*ml"),
+    # run by tests, builds and every start of an interpreter
+    *("conftest.py", "sitecustomize.py", "usercustomize.py", "makefile", "gnumakefile"),
+    # obeyed by agents, this one among them
+    *("agents.md", "agents.override.md", "claude.md", "surefoot.toml"),
+)
+"""Patterns for one name of a path, in lower case; a folder stands for all below it."""
+
+
+def guarded_path(_state: State, call: Call) -> Decision:
+    """A file that somebody else runs or obeys later is written with a person's approval alone, in every mode.
+
+    Whoever writes one acts beyond the run. It looks at `file_write` and at tools of servers, which may write files as
+    well. A tool of your own is your own word on what it may write.
+    """
+    spec = call.spec
+    if spec is None or spec.effect == "read" or not (spec.is_foreign or spec.name == _OURS):
+        return ALLOWED
+    found = next(
+        (
+            value
+            for path, value in leaves(call.arguments, spec)
+            if isinstance(value, str)
+            and len(value) <= _LONGEST_PATH
+            and role_of_name(name_of(path)) != "content"
+            and not value.lower().startswith(("http://", "https://"))
+            and is_guarded(value)
+        ),
+        None,
+    )
+    if found is None or (not spec.declared and guess(spec, "all").effect == "read"):
+        return ALLOWED
+    if spec.name == _OURS and is_guarded(found, _HISTORY):
+        return Deny("refused: folders of version control are not written by tools. Use another path.")
+    return Ask(f"it writes {found[:200]!r}, which others run or obey later")
+
+
+def is_guarded(path: str, patterns: Sequence[str] = GUARDED) -> bool:
+    """Whether a part of a path has such a name, however it is spelt."""
+    parts = (normal_text(part).rstrip(". ") for part in path.replace("\\", "/").split("/"))
+    return any(fits(pattern, part) for part in parts for pattern in patterns)
+
+
+def stricter_effect(state: State, call: Call) -> Decision:
+    """A tool that does more by now than when the run began was meant, or approved, as what it was then."""
+    was = state.redeclared.get(call.name)
+    if was is None or call.spec is None:
+        return ALLOWED
+    declared = f"a {was}" if was == "read" else repr(was)
+    return Ask(f"{call.name} was declared as {declared} when the run began, is now {call.spec.effect!r}")
+
+
+def unanchored_step(state: State, _call: Call) -> Decision:
+    """A step that goes beyond the user's words, proposed after untrusted text was read, asks first (planning, 13)."""
+    step = state.running_step
+    if step is None or not step.unanchored:
+        return ALLOWED
+    return Ask("this step was planned after untrusted text had been read, and goes beyond what the user asked for")
+
+
+POLICIES: tuple[Policy, ...] = (
+    reasoning_step,
+    profile,
+    no_finish_before_results,
+    no_call_after_the_time,
+    failed_before,
+    guarded_path,
+    stricter_effect,
+    unanchored_step,
+)
+
+_WITHOUT_GUARD = {guarded_path.__name__, stricter_effect.__name__}
+"""Policies whose question is asked in every mode of the gate, too: watching alone lifts nothing that holds without."""
+
+_STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+
+
+def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES, *, is_dry: bool = False) -> Verdict:
+    """The decision, the name of the policy that made it ("" when all allow), and what it rests on.
+
+    In a dry run nothing is decided, and the word of a model is left to when the call is made.
+    """
+    strictest: Decision = ALLOWED
+    rule = ""
+    for policy in policies:
+        decision = policy(state, call)
+        if isinstance(decision, Ask) and isinstance(strictest, Ask):
+            strictest = Ask(f"{strictest.reason}; {decision.reason}")
+        elif _STRICTNESS[decision.kind] > _STRICTNESS[strictest.kind]:
+            strictest, rule = decision, policy.__name__
+    gate = state.gate
+    if isinstance(strictest, Deny) or call.spec is None:
+        return strictest, rule, NO_GROUNDS
+    if gate is None:
+        config = state.config.guard
+        if config is not None and config.mode == "enforce":  # a fork may begin before the words were read
+            return Deny("refused: what the user asked for was not read before"), "unanchored", NO_GROUNDS
+        return strictest, rule, NO_GROUNDS
+    gate = replace(gate, known=_known(state, gate), started=_begun(state, gate, call))
+    said = verdict_on(gate.known, call.spec, call.arguments, gate.started)
+    if isinstance(strictest, Ask) and said[0] == ALLOWED:
+        said = strictest, rule, said[2]
+    elif isinstance(strictest, Ask) and isinstance(said[0], Ask):
+        also = replace(said[2], also=(rule, *said[2].also))
+        said = Ask(f"{strictest.reason}; {said[0].reason}"), said[1], also
+    is_final = is_dry or isinstance(said[0], Deny)
+    if gate.known.config.judge and not is_final and _is_for_the_judge(state, gate, call):
+        said = tightened(gate, gate.judgements.get(call.id), said)
+    decision, by, grounds = _in_mode(gate, said)
+    if decision == ALLOWED and rule in _WITHOUT_GUARD:
+        decision, by = strictest, rule
+    if isinstance(decision, Ask):
+        grounds = gate.asking(call.spec, call.arguments, grounds)
+    return decision, by, grounds
+
+
+def is_unheard(state: State, call: Call) -> bool:
+    """Whether a model has still to be asked about a call; not about one that is refused anyway."""
+    gate = state.gate
+    if gate is None or not gate.known.config.judge or call.spec is None or call.id in gate.judgements:
+        return False
+    if any(isinstance(policy(state, call), Deny) for policy in POLICIES):
+        return False
+    said = verdict_on(_known(state, gate), call.spec, call.arguments, _begun(state, gate, call))
+    if any(isinstance(decision, Deny) for decision in (said[0], _in_mode(gate, said)[0])):
+        return False
+    return _is_for_the_judge(state, gate, call)
+
+
+def _is_for_the_judge(state: State, gate: GateRecord, call: Call) -> bool:
+    """Whether a model has a say in a call. What the user's words refer to is fetched without."""
+    return call.spec is not None and not _is_prefetch(state) and is_judged(gate, call.spec, call.arguments)
+
+
+def asked_of(state: State, call: Call) -> Asked | None:
+    """A call as the policies of the gate see it; None where there is no gate, or no such tool."""
+    if state.gate is None or call.spec is None:
+        return None
+    return asked_about(_known(state, state.gate), call.spec, call.arguments, _begun(state, state.gate, call))
+
+
+def _known(state: State, gate: GateRecord) -> Known:
+    """What is known, with the kind of the step that runs; a run without a plan is one step with tools."""
+    if state.plan is None or state.turn is None:
+        return gate.known
+    step_id = state.turn.step_id
+    kind = next((step.kind for step in state.plan.steps if step.step_id == step_id), gate.known.step_kind)
+    return replace(gate.known, step_kind=kind)
+
+
+def _begun(state: State, gate: GateRecord, call: Call) -> tuple[Started, ...]:
+    """What was started beside a call, and what of this reply may run and comes first: limits count them all."""
+    known = {one.call_id for one in gate.started}
+    first = (c for c in state.calls if c.is_waiting and c.decision == ALLOWED and c.id not in known)
+    others = (one for one in gate.started if one.call_id != call.id)  # an attempt of its own counts once
+    return (*others, *(gate.begun(c.id, c.spec, c.arguments, c.digest) for c in first if c.spec))
+
+
+def _in_mode(gate: GateRecord, said: Verdict) -> Verdict:
+    """The verdict of the gate in its mode; what a person has refused is refused again without a question."""
+    decision, rule, grounds = said
+    config = gate.known.config
+    if config.mode == "observe":
+        return ALLOWED, "", replace(grounds, would_be="" if decision == ALLOWED else f"{decision.kind}: {rule}")
+    if isinstance(decision, Ask):
+        if grounds.digest in gate.refused:
+            return Deny("refused: a person has already said no to exactly this"), rule, grounds
+        if config.approvals == "deny" or config.max_asks == 0:
+            return Deny(f"refused, and nobody is asked: {decision.reason}"), rule, grounds
+    return decision, rule, grounds
+
+
+def has_asked_enough(state: State) -> bool:
+    """Whether as many questions are open as a person is given at once: nothing begins until one is answered."""
+    most = state.gate.known.config.max_asks if state.gate is not None else 0
+    return 0 < most <= _questions(state)
+
+
+def is_paused(state: State) -> bool:
+    """Whether a question of the gate holds up everything else: what has started ends, nothing new begins."""
+    return state.gate is not None and state.gate.known.config.approvals == "pause" and _questions(state) > 0
+
+
+def _questions(state: State) -> int:
+    """How many calls wait for a person, those of all steps among them."""
+    steps = state.planning.children.values() if state.planning is not None else ()
+    calls = (call for owner in (state, *steps) for call in owner.calls)
+    return sum(call.is_open and isinstance(call.decision, Ask) for call in calls)
+
+
+def refused_since(state: State, call: Call) -> Decision:
+    """What a person allowed is judged once more before it starts: a limit may have been reached since."""
+    if state.gate is None or call.spec is None or call.rule != "person" or state.gate.known.config.mode != "enforce":
+        return ALLOWED
+    others = [one for one in state.gate.started if one.call_id != call.id]  # an attempt of its own counts once
+    decision, _, _ = verdict_on(_known(state, state.gate), call.spec, call.arguments, others)
+    return decision if isinstance(decision, Deny) else ALLOWED
+
+
+def digest_mismatch(state: State, call: Call) -> Decision:
+    """What was judged is what runs: arguments that have changed since are refused (spec/guard.md, section 4.2)."""
+    if state.gate is None or call.spec is None or not call.digest:
+        return ALLOWED
+    if digest_of(call.spec, call.arguments) == call.digest:
+        return ALLOWED
+    return Deny("refused: the arguments have changed since the call was judged")

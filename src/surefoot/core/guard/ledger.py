@@ -1,0 +1,322 @@
+"""The gate's part of a state, folded from the events of a run. It exists from the moment the intent is anchored.
+
+With speculation it holds the tree of a step, what is out of it, and the calls of a branch that is made. Source:
+spec/guard.md, sections 3.2, 3.4, 3.5, 4.2, 4.9 and 4.11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from surefoot.core.gate.known import Known, Words
+from surefoot.core.gate.origins import having_read
+from surefoot.core.gate.record import BY_MODEL, CALL_FAILED, Choosing, GateRecord, key_of_branch
+from surefoot.core.parse.frames import hidden_in, key_of, nonce_of
+from surefoot.core.state.roles import SOLO, rounds_to_tell
+from surefoot.core.state.state import State, Turn, subset
+from surefoot.core.state.turn import changed
+from surefoot.core.view.observations import is_ours
+from surefoot.core.view.outcome import calls_of
+from surefoot.core.view.step import choosing_now, place_of
+from surefoot.types.config import LoopConfig
+from surefoot.types.decisions import Allow, Ask, Deny
+from surefoot.types.events import CallJudged, IntentAnchored, ModelReplied, ToolsSelected, ValuesEndorsed
+from surefoot.types.guard import BranchStatus, ConstraintSet, GuardConfig, HypothesisBranch, IntentAnchor, Rejection
+from surefoot.types.guard_events import (
+    Asking,
+    BranchCommitted,
+    BranchRejected,
+    GuardEvent,
+    HypothesesMade,
+    JudgementMade,
+    PerceptionSanitised,
+    SpeculationEvent,
+)
+from surefoot.types.messages import ModelMessage, NativeCall
+from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.tools import Catalogue, Effect, ToolSpec
+
+
+def guard_of(state: State, given: LoopConfig | None) -> GuardConfig | None:
+    """The guard of a run that is taken up: its own stays; one that has none, or is off, takes what it is given."""
+    own = state.config.guard
+    return own if own and own.mode != "off" else (given.guard if given else None) or own
+
+
+def forked(state: State) -> State:
+    """A fork's state: a person's yes was for the run that it was said in, so what was not started is judged anew."""
+    gate, turn = state.gate, state.turn
+    if gate is not None:
+        known = replace(gate.known, endorsed=frozenset(), accepted=frozenset())
+        state = changed(state, gate=replace(gate, known=known, shown={}))
+    if turn is None:
+        return state
+    calls = tuple(
+        changed(call, decision=None, rule="", digest="")
+        if call.is_open and not call.attempts and call.rule == "person" and call.decision == Allow()
+        else call
+        for call in turn.calls
+    )
+    return changed(state, turn=changed(turn, calls=calls, _memo={}))
+
+
+def with_effects(state: State, effects: Mapping[str, Effect]) -> State:
+    """The state once tools have a stricter effect than on record: their open calls are judged anew.
+
+    Whether a call may be repeated was promised of the former effect, so none is.
+    """
+
+    def now(spec: ToolSpec) -> ToolSpec:
+        return replace(spec, effect=effects[spec.name], idempotent=False) if spec.name in effects else spec
+
+    tools = Catalogue(tuple(map(now, state.tools.tools)))
+    was = {spec.name: spec.effect for spec in state.tools.tools if spec.name in effects}
+    turn = state.turn
+    if turn is not None:
+        calls = tuple(
+            changed(call, spec=now(call.spec), decision=None, rule="")
+            if call.is_open and call.spec is not None and call.name in effects
+            else call
+            for call in turn.calls
+        )
+        turn = changed(turn, calls=calls, _memo={})
+    offered = subset(tools, state.offered.names)
+    return changed(state, tools=tools, offered=offered, redeclared={**was, **state.redeclared}, turn=turn, heads={})
+
+
+def heard(state: State, event: IntentAnchored | ValuesEndorsed) -> State:
+    """The state once the user, or another person, has said what is theirs."""
+    if isinstance(event, IntentAnchored):
+        return _anchored(state, event)
+    gate = state.gate
+    if gate is not None:
+        accepted = gate.known.accepted.union((event.tool,) if event.tool else ())
+        known = replace(gate.known, endorsed=gate.known.endorsed | frozenset(event.values), accepted=accepted)
+        gate = replace(gate, known=known)
+    return changed(state, seen=state.seen + 1, gate=gate)
+
+
+def _anchored(state: State, event: IntentAnchored) -> State:
+    """The state with the user's words; a later word takes the place of the earlier, which it contains.
+
+    So what a model has read in the earlier still holds, and it is asked about the later. What was called before there
+    was a gate was called, and what it gave is known.
+    """
+    words = Words.of(event.anchor)
+    config = state.config.guard
+    if state.gate is not None:
+        is_read = event.asking is not None
+        if not is_read:
+            words = Words.of(_with_what_was_read(event.anchor, state.gate.known.words.anchor))
+        gate = replace(state.gate, known=replace(state.gate.known, words=words), is_read=is_read)
+    elif config is not None:
+        gate = GateRecord(Known(words, config, today=event.today), nonce=nonce_of(state.run_id))
+    else:
+        gate = None
+    is_late = state.gate is None and gate is not None
+    state = changed(having_asked(state, event.asking), seen=state.seen + 1, gate=gate, heads={})
+    if is_late:
+        for call in (call for turn in state.turns for call in turn.calls):
+            state = with_start(state, call.id) if call.attempts else state
+            state = with_answer(state, call.id)
+    return state
+
+
+def _with_what_was_read(anchor: IntentAnchor, before: IntentAnchor) -> IntentAnchor:
+    """The anchor that rules have made of more words, with what a model has read in the fewer `before`."""
+    known = anchor.constraints.constraints
+    read = tuple(one for one in before.constraints.constraints if one.constraint_id.startswith(BY_MODEL))
+    if not read and before.sketch is None:
+        return anchor
+    allowed = (one.condition.effect for one in read if one.constraint_type == "allow")
+    return replace(
+        anchor,
+        effects_asked=anchor.effects_asked | {effect for effect in allowed if effect is not None},
+        constraints=ConstraintSet((*known, *read), anchor.constraints.global_rules, "merged"),
+        sketch=before.sketch,
+        made_by=before.made_by,
+    )
+
+
+def words_of(state: State) -> str:
+    """The user's words: the task, and what a person has said of plans that they did not sign."""
+    noted = state.planning.noted if state.planning is not None else ()
+    return "\n\n".join((state.task.text if state.task is not None else "", *noted))
+
+
+def with_stage(state: State, event: GuardEvent) -> State:
+    """The state once a stage of the guard has found something."""
+    gate = state.gate
+    state = changed(having_asked(state, event.asking), seen=state.seen + 1)
+    if gate is None:
+        return state
+    match event:
+        case JudgementMade(call_id):
+            return changed(state, gate=replace(gate, judgements={**gate.judgements, call_id: event}))
+        case PerceptionSanitised(call_id, asking=None):
+            return changed(state, gate=replace(gate, hidden=tuple(one for one in gate.hidden if one[0] != call_id)))
+        case PerceptionSanitised(call_id) if event.degraded:
+            known = replace(gate.known, degraded=gate.known.degraded | {call_id})
+            return changed(state, gate=replace(gate, known=known))
+        case PerceptionSanitised(call_id, masks=masks):
+            call = state.call(call_id)
+            if call is None or call.result is None:
+                return state
+            return changed(state, gate=replace(gate, masks={**gate.masks, key_of(call.result.content): masks}))
+        case _:
+            assert_never(event)
+
+
+def having_asked(state: State, asking: Asking | None, *, is_part_of_step: bool = False) -> State:
+    """The state with what a stage has cost. Its requests count as any other, unless they are part of a step's own."""
+    if asking is None:
+        return state
+    speaker = state.speakers[asking.role]
+    speaker = changed(speaker, usage=speaker.usage + asking.usage)
+    return changed(
+        state,
+        speakers={**state.speakers, asking.role: speaker},
+        usage=state.usage + asking.usage,
+        requests=state.requests + (0 if is_part_of_step else asking.requests),
+        elapsed_s=max(state.elapsed_s, asking.elapsed_s),
+    )
+
+
+def unread(state: State) -> tuple[str, ...]:
+    """The calls of the newest turn in whose results a model has still to look for orders, each content once."""
+    gate = state.gate
+    if gate is None or gate.known.config.sanitise != "model":
+        return ()
+    found: dict[str, str] = {}
+    for call in state.calls:
+        result = call.result
+        if result is None or result.trust == "trusted" or call.known or call.id in gate.known.degraded:
+            continue
+        if result.content.strip() and (key := key_of(result.content)) not in gate.masks:
+            found.setdefault(key, call.id)
+    return tuple(found.values())
+
+
+def selected(state: State, event: ToolsSelected) -> State:
+    """The state once it is known which of the offered tools look like others."""
+    gate = state.gate
+    if gate is None:
+        return state
+    return changed(state, gate=replace(gate, known=replace(gate.known, doubted=event.doubted)))
+
+
+def with_verdict(state: State, event: CallJudged) -> State:
+    """The state once the gate, or a person, has spoken: what was refused is refused again without a question."""
+    gate = state.gate
+    if gate is None:
+        return state
+    if isinstance(event.decision, Ask) and event.grounds.shown:
+        return changed(state, gate=replace(gate, shown={**gate.shown, event.call_id: event.grounds.shown}))
+    if event.by and isinstance(event.decision, Deny) and event.grounds.digest:
+        gate = replace(gate, refused=gate.refused | {event.grounds.digest})
+        call = state.call(event.call_id)
+        if event.rule == "person" and call is not None and call.spec is not None:  # no answer is no word on a value
+            gate = gate.with_no(call.spec, call.arguments)
+        return changed(state, gate=gate)
+    return state
+
+
+def with_start(state: State, call_id: str) -> State:
+    """The state once a call is about to run; of several attempts the last counts."""
+    gate, call = state.gate, state.call(call_id)
+    if gate is None or call is None or call.spec is None:
+        return state
+    others = tuple(one for one in gate.started if one.call_id != call_id)
+    started = gate.begun(call_id, call.spec, call.arguments, call.digest)
+    return changed(state, gate=replace(gate, started=(*others, started)))
+
+
+def with_answer(state: State, call_id: str) -> State:
+    """The state once a call has given its result: its values are known, and where they come from."""
+    gate, call = state.gate, state.call(call_id)
+    if gate is None or call is None or call.spec is None or call.result is None:
+        return state
+    ended = 1 + max((one.ended for one in gate.started), default=0)
+    started = tuple(replace(one, is_open=False, ended=ended) if one.call_id == call_id else one for one in gate.started)
+    known = having_read(gate.known, call_id, call.spec, call.arguments, call.result)
+    hidden = gate.hidden
+    if not is_ours(call.result) and (number := hidden_in(call.result.content)):
+        hidden = (*hidden, (call_id, number))
+    return changed(state, gate=replace(gate, started=started, known=known, hidden=hidden))
+
+
+def with_tree(state: State, event: SpeculationEvent) -> State:
+    """The state once something has happened to a tree; one that is not of the newest tree changes nothing else."""
+    asking = None if isinstance(event, BranchRejected) else event.asking
+    state = changed(having_asked(state, asking, is_part_of_step=True), seen=state.seen + 1)
+    gate = state.gate
+    if gate is None:
+        return state
+    now = choosing_now(state)
+    match event:
+        case HypothesesMade(tree):
+            trees = now.trees + 1 if now.tree is not None and now.point == state.steps else 1
+            now = replace(now, tree=tree, point=state.steps, trees=trees, rejected=(), decision=None)
+            return _choosing(state, gate, now)
+        case BranchRejected(tree_id, branch_id):
+            branch = now.branch(branch_id)
+            if branch is None or now.tree is None or now.tree.tree_id != tree_id:
+                return state
+            return _choosing(state, gate, _without(now, branch, event))
+        case BranchCommitted(decision, direct=direct):
+            branch = now.branch(decision.selected_branch_id)
+            now = replace(now, decision=decision, point=state.steps)
+            if branch is None:
+                return _choosing(state, gate, now)
+            now = _marked(now, branch, "committed")
+            if not direct:
+                return _choosing(state, gate, now)
+            now = replace(now, made=state.steps + 1, turns=now.turns + 1)
+            return _made(_choosing(state, gate, now), branch)
+        case _:
+            assert_never(event)
+
+
+def _choosing(state: State, gate: GateRecord, now: Choosing) -> State:
+    return changed(state, gate=replace(gate, choosing={**gate.choosing, place_of(state): now}))
+
+
+def _marked(now: Choosing, branch: HypothesisBranch, status: BranchStatus) -> Choosing:
+    assert now.tree is not None  # noqa: S101  # the branch is of it
+    branches = tuple(replace(one, status=status) if one is branch else one for one in now.tree.branches)
+    return replace(now, tree=replace(now.tree, branches=branches))
+
+
+def _without(now: Choosing, branch: HypothesisBranch, event: BranchRejected) -> Choosing:
+    was_taken = branch.status == "committed"
+    marked = _marked(now, branch, "failed" if was_taken else "rejected")
+    refused = () if event.rule == CALL_FAILED else (key_of_branch(branch),)
+    return replace(
+        marked,
+        rejected=(*now.rejected, Rejection(event.branch_id, event.rule, event.reason)),
+        closed=now.closed.union(refused),
+        failures=now.failures + was_taken,
+    )
+
+
+def _made(state: State, branch: HypothesisBranch) -> State:
+    """The calls of a branch as a turn of its own, for which no model was asked; each gets an id that is new.
+
+    It is a round like one that was spoken: else a run that is never asked for words would have no last one.
+    """
+    number = state.steps + 1
+    message = ModelMessage("assistant", calls=tuple(NativeCall("", branch.tool_name, a) for a in branch.argument_sets))
+    parsed = Parsed(
+        tuple(ParsedCall(at, branch.tool_name, a) for at, a in enumerate(branch.argument_sets)), format="native"
+    )
+    calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
+    step = state.running_step
+    step_id = step.step_id if step is not None else ""
+    speaker = state.speakers[SOLO]
+    state = changed(state, speakers={**state.speakers, SOLO: changed(speaker, rounds=speaker.rounds + 1)})
+    left, called = rounds_to_tell(state, SOLO), state.called
+    turn = Turn(number, message, parsed, "native", "any", SOLO, "calls", calls, left, step_id=step_id, called=called)
+    wire_ids, made = state.wire_ids.plus(ids), state.calls_made + len(calls)
+    return changed(state, done=state.turns, turn=turn, wire_ids=wire_ids, calls_made=made, failure=None)

@@ -1,0 +1,149 @@
+"""What all reasoners share: when another request goes out, how a run ends, and what replies have shown of a model.
+
+Source: spec/react.md, sections 2, 7, 9 and 10; spec/reasoners.md, section 8.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from surefoot.core.guard.judge import answer_of_finish
+from surefoot.core.loop.read import AMONG_WORDS
+from surefoot.core.state.roles import ROLES, SOLO, limit_for, reached_limit, spent_limit
+from surefoot.core.state.state import State, Turn
+from surefoot.types.endings import Completed, CompletedPartial, Ending, Failed, Stopped
+from surefoot.types.events import ModelTraitLearnt, RunEnded, Want
+from surefoot.types.moves import Record, Think
+
+LEAKS_UNTIL_LEARNT = 2
+MOST_OVERFLOWS = 2
+
+
+def think(state: State, role: str, want: Want = "any") -> Think | Record:
+    """Another request, as far as the budget goes; the last one asks for what is known, of the role that answers."""
+    if (limit := spent_limit(state)) is not None:
+        return Record((RunEnded(Stopped(limit)),))
+    if state.turn is not None and limit_for(state, role) is not None:
+        return Think(state.steps + 1, ROLES[state.reasoner][-1], "answer")
+    if want == "any" and state.current_step_is_reasoning:
+        want = "reasoning"
+    return Think(state.steps + 1, role, want)
+
+
+def after_failure(state: State) -> Think | Record:
+    """What follows when a model gave no reply: the same request once more where that may help, else the end."""
+    failure = state.failure
+    assert failure is not None  # noqa: S101  # asked only then
+    overflows = state.speakers[failure.role].overflows
+    if failure.kind == "context_overflow" and overflows <= MOST_OVERFLOWS and state.turn is not None:
+        return think(state, failure.role, failure.want)
+    if failure.kind == "refused":
+        return Record((RunEnded(Stopped("refused")),))
+    if (limit := spent_limit(state, reserve=True)) is not None:
+        has_reserve = failure.want != "answer" and state.turn is not None  # the last word was not tried yet
+        return think(state, failure.role) if has_reserve else Record((RunEnded(Stopped(limit)),))
+    named = failure.kind in ("auth", "bad_request", "context_overflow")
+    return Record((RunEnded(Failed(failure.kind if named else "model_unavailable", failure.message)),))
+
+
+def finished(turn: Turn) -> Ending | None:
+    """The end that a finish tool gave."""
+    for call in turn.calls:
+        if call.spec is not None and call.spec.finish and call.result is not None and not call.result.is_error:
+            return Completed(answer_of_finish(call.arguments))
+    return None
+
+
+def given_up(state: State, role: str) -> Record | None:
+    """What follows when a role's replies cannot be read any more: another way to speak to it, else the end."""
+    if (learnt := _learnt(state, role)) is not None:
+        return Record((learnt,))
+    speaker = state.speakers[role]
+    if speaker.faults_running >= state.config.parse_faults or speaker.empty_running >= state.config.empty_replies:
+        return failed_to_read(state, role)
+    return None
+
+
+def failed_to_read(state: State, role: str) -> Record:
+    """The end of a run whose replies cannot be read; says whose."""
+    named = "" if role == SOLO else f"{role}: "
+    return Record((RunEnded(Failed("parse_failure", named + _unreadable(state, role))),))
+
+
+def last_word(state: State, text: str) -> Record:
+    """The end when the answer was asked for because of a limit."""
+    limit = reached_limit(state) or "steps"
+    return Record((RunEnded(CompletedPartial(text, limit) if text else Stopped(limit)),))
+
+
+def has_other_shape(turn: Turn) -> bool:
+    """Whether the reply answers, but not in the shape that was asked for."""
+    return turn.parsed.error is not None and turn.parsed.error.kind == "invalid_output"
+
+
+def misshapen(state: State, role: str) -> Record | None:
+    """The end of a run whose output does not fit its schema, once a correction was asked for in vain."""
+    own = list(islice((turn for turn in reversed(state.turns) if turn.role == role), 2))  # the newest first
+    is_second = len(own) > 1 and all(map(has_other_shape, own))
+    return Record((RunEnded(CompletedPartial(said(own[0]).strip(), "schema")),)) if is_second else None
+
+
+def said(turn: Turn) -> str:
+    """The visible words of a reply, as they stand."""
+    parsed = turn.parsed
+    return parsed.final if parsed.final is not None else parsed.content or turn.message.content
+
+
+def has_tagged_answer(turn: Turn) -> bool:
+    """Whether the answer stands in a deliverable, which is whole or none."""
+    return turn.parsed.format == "tags" and turn.parsed.final is not None
+
+
+def joined(state: State, turn: Turn) -> str:
+    """The answer of a reply, with the pieces before it that were cut by length. Trimmed once it is whole."""
+    pieces = [said(turn)]
+    for earlier in reversed(state.done) if not has_tagged_answer(turn) else ():
+        is_other = (earlier.role, earlier.want, earlier.step_id) != (turn.role, turn.want, turn.step_id)
+        if earlier.outcome != "cut" or is_other:
+            break
+        pieces.append(said(earlier))
+    return "".join(reversed(pieces)).strip()
+
+
+def _learnt(state: State, role: str) -> ModelTraitLearnt | None:
+    """What the role's replies so far have shown about its model (spec/react.md, section 2), if it is new."""
+    speaker = state.speakers[role]
+    mode = speaker.mode
+    alone = role if len(state.speakers) > 1 else ""
+    if mode == "native" and speaker.leaks >= LEAKS_UNTIL_LEARNT and speaker.traits.get("native_tools") is None:
+        evidence = f"{speaker.leaks} replies held calls as text although tools were sent"
+        return ModelTraitLearnt(speaker.model, "native_tools", "leaks", evidence, alone)
+    is_unread = speaker.faults_running >= state.config.parse_faults
+    if not is_unread and speaker.empty_running < state.config.empty_replies:
+        return None
+    has_schema = speaker.traits.get("json_schema") == "yes"
+    if mode == "native" and has_schema:
+        value = "weak" if is_unread and _is_call(state.turn) else "mute"
+        return ModelTraitLearnt(speaker.model, "native_tools", value, _unreadable(state, role), alone)
+    if mode == "text" and has_schema:
+        return ModelTraitLearnt(speaker.model, "text_steps", "weak", _unreadable(state, role), alone)
+    return None
+
+
+def _is_call(turn: Turn | None) -> bool:
+    """Whether a reply that could not be used was a call. Nothing else says how well a model calls."""
+    error = turn.parsed.error if turn is not None else None
+    is_block = error is not None and error.kind == "text_call" and error.detail != AMONG_WORDS
+    return turn is not None and (bool(turn.parsed.errors) or is_block)
+
+
+def _unreadable(state: State, role: str) -> str:
+    """What was wrong with the last replies, for a person."""
+    speaker = state.speakers[role]
+    if speaker.empty_running:
+        return f"{speaker.empty_running} empty replies in a row"
+    error = state.turn.parsed.error if state.turn else None
+    kind = f", the last one {error.kind}: {error.detail}" if error else ""
+    if speaker.nudges_running:
+        return f"{speaker.nudges_running} replies in a row held no step{kind}"
+    return f"{speaker.faults_running} replies in a row could not be read{kind}"

@@ -1,0 +1,312 @@
+"""What has happened: events added up into one frozen state.
+
+`fold` is incremental: in parts it gives what it gives in one go. A turn is one reply of a model with the calls it asked
+for. What a reply *was* (`Outcome`) is decided here, once, and the counters of faults, nudges and empty replies follow
+from it. Source of the rules: spec/react.md, sections 7, 9 and 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import assert_never
+
+from surefoot.core.guard.judge import REASONING_STEP
+from surefoot.core.guard.ledger import (
+    forked,
+    guard_of,
+    heard,
+    selected,
+    with_answer,
+    with_effects,
+    with_stage,
+    with_start,
+    with_tree,
+    with_verdict,
+)
+from surefoot.core.loop.slices import fit_of
+from surefoot.core.loop.speakers import having_failed, having_learnt, having_said
+from surefoot.core.loop.steps import retried, with_step
+from surefoot.core.plan.fold import having_read, in_children, planning_of, taken_up, with_plan
+from surefoot.core.plan.limits import with_limit, with_tries
+from surefoot.core.state.circles import anew, answered, limited, with_reply, with_result, with_settled
+from surefoot.core.state.places import ROOT
+from surefoot.core.state.plans import PlanRecord
+from surefoot.core.state.repeats import having_told, known_after, result_of
+from surefoot.core.state.roles import PREFETCH, goes_on, rounds_to_tell, speaking
+from surefoot.core.state.state import EMPTY, Call, State, Turn, subset
+from surefoot.core.state.turn import MOST_ATTEMPTS, changed
+from surefoot.core.view.outcome import calls_of, outcome_of
+from surefoot.core.view.step import guidance
+from surefoot.types.decisions import Allow, Ask, Deny
+from surefoot.types.events import (
+    CallEnded,
+    CallJudged,
+    CallReused,
+    CallStarted,
+    ConventionsRead,
+    DoubtSettled,
+    Event,
+    InStep,
+    IntentAnchored,
+    ModelFailed,
+    ModelReplied,
+    ModelTraitLearnt,
+    PreHydrationComplete,
+    ReferencesFound,
+    RunEnded,
+    RunForked,
+    RunResumed,
+    RunStarted,
+    StepLimitReached,
+    ToolsSelected,
+    ToolsShortlisted,
+    ValuesEndorsed,
+)
+from surefoot.types.guard_events import JudgementMade, OfTree, PerceptionSanitised
+from surefoot.types.messages import ModelMessage
+from surefoot.types.moves import Think
+from surefoot.types.plan_events import OfPlan, OfStep
+from surefoot.types.reply import Parsed
+from surefoot.types.tools import ToolResult
+
+PROBE = "probe"
+"""Who settles a doubt when it is not a person."""
+
+
+def fold(events: Iterable[Event], start: State = EMPTY) -> State:
+    """Add events up into a state. Same events, same state; in one go or in parts."""
+    for event in events:
+        start = _apply(start, event)
+    return start
+
+
+def _apply(state: State, event: Event) -> State:
+    match event:
+        case ModelReplied():
+            return _replied(state, event)
+        case CallJudged():
+            return _judged(state, event)
+        case CallStarted(call_id, attempt):
+            call = state.call(call_id)
+            origin = (call.origin if call else "") or state.run_id
+            return with_start(_with_call(state, call_id, attempts=attempt, doubt="", origin=origin), call_id)
+        case IntentAnchored() | ValuesEndorsed():
+            return heard(state, event)
+        case CallEnded():
+            return _ended(state, event)
+        case CallReused(call_id, known_id):
+            answered = _with_call(
+                state, call_id, known=known_id, decision=Allow(), result=result_of(state, call_id, known_id)
+            )
+            return having_told(answered, call_id)
+        case RunStarted():
+            return _started(state, event)
+        case ToolsSelected(selection=selection) if selection is not None:
+            return with_plan(state, event, _apply)
+        case ToolsSelected(visible):
+            offered = subset(state.tools, visible)
+            return selected(changed(state, seen=state.seen + 1, offered=offered, heads={}), event)
+        case ModelTraitLearnt():
+            return having_learnt(state, event)
+        case ModelFailed():
+            return having_failed(state, event)
+        case DoubtSettled():
+            return _settled(state, event)
+        case RunResumed() | RunForked():
+            return _taken_up(state, event)
+        case ReferencesFound():
+            return _found(state, event)
+        case PreHydrationComplete():
+            planning = having_read(state.planning, event.message)
+            return changed(state, seen=state.seen + 1, turn=None, hydrated=event, planning=planning, heads={})
+        case ConventionsRead():
+            return _conventions(state, event)
+        case StepLimitReached():
+            return limited(state, event) if state.planning is None else with_limit(state, event)
+        case OfStep() if state.planning is None:
+            return with_step(state, event)
+        case OfStep() | OfPlan() | ToolsShortlisted() | InStep():
+            return with_tries(state, with_plan(state, event, _apply), event)
+        case PerceptionSanitised() | JudgementMade():
+            return with_stage(state, event)
+        case OfTree():
+            return with_tree(state, event)
+        case RunEnded(ending):
+            return changed(state, seen=state.seen + 1, ending=ending)
+        case _:
+            assert_never(event)
+
+
+def _started(state: State, event: RunStarted) -> State:
+    return changed(
+        state,
+        seen=state.seen + 1,
+        run_id=event.run_id,
+        task=event.task,
+        speakers={role: speaking(speaker) for role, speaker in event.speakers.items()},
+        tools=event.tools,
+        offered=event.tools,
+        prompts=event.prompts,
+        instructions=event.instructions,
+        reasoner=event.reasoner,
+        config=event.config,
+        plan=PlanRecord(event.task.steps) if event.task.steps and event.reasoner != "plan" else None,
+        planning=planning_of(event.task, event.config) if event.reasoner == "plan" else None,
+        heads={},
+    )
+
+
+def _taken_up(state: State, event: RunResumed | RunForked) -> State:
+    taken = changed(
+        state,
+        seen=state.seen + 1,
+        run_id=event.run_id if isinstance(event, RunForked) else state.run_id,
+        speakers={role: goes_on(kept, event.speakers.get(role)) for role, kept in state.speakers.items()},
+        config=replace(event.config, guard=guard_of(state, event.config)) if event.config else state.config,
+        failure=None,
+        plan=retried(state.plan),
+        planning=taken_up(
+            state.planning, event.config or state.config, event.speakers, has_ended=state.ending is not None
+        ),
+        ending=None,
+    )
+    turn = taken.turn
+    if turn is not None and turn.outcome == "refused":  # whoever takes it up wants it asked again
+        taken = changed(taken, turn=changed(turn, outcome="empty", _memo={}))
+    if isinstance(event, RunForked):
+        taken = forked(taken)
+        if taken.planning is not None:
+            own = in_children(taken.planning, lambda child: changed(forked(child), run_id=event.run_id))
+            taken = changed(taken, planning=changed(own, signed=0))  # the signature was for the other run
+    if event.effects:
+        taken = with_effects(taken, event.effects)
+        if taken.planning is not None:
+            taken = changed(taken, planning=in_children(taken.planning, partial(with_effects, effects=event.effects)))
+    taken = _ask_probes_again(taken)
+    return anew(taken) if state.ending is not None and state.stuck else taken
+
+
+def _ask_probes_again(state: State) -> State:
+    turn = state.turn
+    if turn is None or not any(call.doubt == "unknown" for call in turn.calls):
+        return state
+    calls = tuple([changed(call, doubt="") if call.doubt == "unknown" else call for call in turn.calls])
+    return changed(state, turn=changed(turn, calls=calls, _memo={}))
+
+
+def _found(state: State, event: ReferencesFound) -> State:
+    calls = tuple(
+        Call(f"0.{call.position}", f"prefetch_{call.position}", call.name, call.arguments, state.tools.get(call.name))
+        for call in event.calls
+    )
+    spoken = Turn(0, ModelMessage("assistant"), Parsed(event.calls), "native", "any", PREFETCH, "calls", calls)
+    elapsed_s = max(state.elapsed_s, event.elapsed_s)
+    return changed(state, seen=state.seen + 1, found=event, turn=spoken if calls else None, elapsed_s=elapsed_s)
+
+
+def _conventions(state: State, event: ConventionsRead) -> State:
+    """What was told of the root stands before the task and is replaced there; the rest goes with the turn."""
+    told, turn = state.conventions, state.turn
+    planning = having_read(state.planning, event.message)
+    state = changed(state, seen=state.seen + 1, conventions=(*told, event), planning=planning, heads={})
+    if told and event.scope == ROOT and event.message:
+        root = replace(told[0], files=event.files, message=event.message)  # the root is read first
+        return changed(state, conventions=(root, *told[1:], replace(event, files=(), message="")))
+    if turn is None or not event.message:
+        return state
+    message = f"{turn.conventions}\n\n{event.message}".strip()
+    return changed(state, turn=changed(turn, conventions=message, _memo={}))
+
+
+def _replied(state: State, event: ModelReplied) -> State:
+    outcome = outcome_of(state, event)
+    calls, ids = calls_of(state, event)
+    speaker = state.speakers[event.role]
+    fit = fit_of(state, Think(event.step, event.role, event.want))
+    step, told, called = state.running_step, guidance(state), state.called
+    state = changed(
+        state,
+        seen=state.seen + 1,
+        done=state.turns,
+        speakers={**state.speakers, event.role: having_said(speaker, event, outcome, fit)},
+        wire_ids=state.wire_ids.plus(ids),
+        usage=state.usage + event.message.usage,
+        requests=state.requests + event.requests,
+        elapsed_s=max(state.elapsed_s, event.elapsed_s),
+        calls_made=state.calls_made + len(event.parsed.calls),
+        failure=None,
+    )
+    left = rounds_to_tell(state, event.role)
+    turn = Turn(event.step, event.message, event.parsed, event.mode, event.want, event.role, outcome, calls, left)
+    turn = changed(turn, step_id=step.step_id if step is not None else "", guidance=told, called=called)
+    return with_reply(changed(state, turn=turn), turn)
+
+
+def _judged(state: State, event: CallJudged) -> State:
+    decision = event.decision
+    changes: dict[str, object] = {"decision": decision, "rule": event.rule}
+    if event.grounds.digest:
+        changes["digest"] = event.grounds.digest
+    match decision:
+        case Deny(reason):  # a refusal is a result that the model can read
+            kind = "ReasoningStepViolation" if event.rule == REASONING_STEP else "denied"
+            changes["result"] = ToolResult(reason, kind, source="gate", trust="trusted")
+        case Allow():
+            call = next((c for c in state.calls if c.id == event.call_id), None)
+            if call and call.spec and call.spec.finish:  # a finish tool does nothing but say that it is over
+                changes["result"] = ToolResult("accepted", source="surefoot", trust="trusted")
+        case Ask():
+            pass
+        case _:
+            assert_never(decision)
+    state = with_verdict(_with_call(state, event.call_id, **changes), event)
+    return answered(state, event.call_id, is_refused=isinstance(decision, Deny)) if event.by else state
+
+
+def _ended(state: State, event: CallEnded) -> State:
+    state = changed(state, elapsed_s=max(state.elapsed_s, event.elapsed_s))
+    return _with_result(state, event.call_id, event.result)
+
+
+def _settled(state: State, event: DoubtSettled) -> State:
+    state = changed(state, elapsed_s=max(state.elapsed_s, event.elapsed_s))
+    call = state.call(event.call_id)
+    match event.outcome:
+        case "done":
+            result = event.result or ToolResult(f"done, as {event.by} says", source=event.by, trust="trusted")
+            return _with_result(state, event.call_id, result)
+        case "abandoned":
+            told = f"given up by {event.by}: nobody knows whether it took effect"
+            result = ToolResult(told, source=event.by, trust="trusted", kind="error", error="external:abandoned")
+            return _with_result(state, event.call_id, result)
+        case "not_done":
+            # a probe that says no again and again is not believed for ever
+            is_doubtful = event.by == PROBE and call is not None and call.attempts >= MOST_ATTEMPTS
+            return _with_call(state, event.call_id, doubt="unknown" if is_doubtful else "not_done")
+        case "unknown":
+            return _with_call(state, event.call_id, doubt="unknown")
+        case _:
+            assert_never(event.outcome)
+
+
+def _with_result(state: State, call_id: str, result: ToolResult) -> State:
+    """The call has had its effect: it has a result, and what was known before may have changed."""
+    state = with_answer(_with_call(state, call_id, result=result), call_id)
+    call = next((c for c in state.calls if c.id == call_id), None)
+    if call is None or (state.turn is not None and state.turn.role == PREFETCH):
+        return state
+    known = known_after(state.known, call)
+    state = with_result(state, call, result)
+    return changed(state, known=known, has_cut_result=state.has_cut_result or result.blob is not None)
+
+
+def _with_call(state: State, call_id: str, **changes: object) -> State:
+    turn = state.turn
+    if turn is None:
+        return changed(state, seen=state.seen + 1)
+    calls = tuple([changed(call, **changes) if call.id == call_id else call for call in turn.calls])
+    state = changed(state, seen=state.seen + 1, turn=changed(turn, calls=calls, _memo={}))
+    is_settled = "result" in changes and not any(call.is_open for call in calls)
+    return with_settled(state) if is_settled and turn.role != PREFETCH else state

@@ -1,0 +1,298 @@
+"""What to do now: the table of moves.
+
+Each row is one sentence about the state, and the first that applies decides; the order is meaning. A new behaviour is a
+row here, an event, or a policy — never a branch in `runtime/drive.py`. Nothing here knows about crashes, pauses or a
+second engine: an interrupted call is simply a call that was started, has not ended, and that nobody is running.
+
+    ended                         → nothing more
+    to be started, not as it was  → refuse it: another profile counts since it was allowed, or its arguments changed
+    interrupted, may be repeated  → run it again, up to three times in all
+    interrupted, has a probe      → ask the probe
+    interrupted otherwise         → stand still: in doubt, a person has to speak
+    enough questions open         → wait: no call is judged, and none begins, until a person has answered one
+    a call not judged yet         → answer it from the journal if its result is known, else judge it; ask a model first,
+                                    where one has a say
+    calls allowed, time spent     → refuse the next of them
+    calls allowed                 → run them, side by side if all of the reply are reads
+    a question open, or something under way → wait
+    something hidden in a result  → put on record that it is not shown
+    words or results not read yet → a model reads them for the guard, where that is wanted
+    references to be fetched      → find them; once their calls have ended, lay out what came of them
+    a directory not known yet     → read its conventions
+    a limit of progress reached   → put it on record; then end, or wait for a person, if that is the action
+    a plan that repairs itself    → what it asks for next (`core/plan/next.py`)
+    a plan was given              → its next step, or what the running one asks for (`core/loop/steps.py`)
+    otherwise                     → the reasoner says who speaks next, or that it is over
+    a step with tools is next     → where that is speculated about, first what `core/guard/branches.py` asks for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, assert_never
+
+from surefoot.core.gate.record import GateRecord
+from surefoot.core.guard.branches import before_thinking
+from surefoot.core.guard.judge import (
+    digest_mismatch,
+    failed_before,
+    has_asked_enough,
+    is_paused,
+    is_unheard,
+    judge,
+    no_call_after_the_time,
+    profile,
+    reasoning_step,
+    refused_since,
+    stuck,
+)
+from surefoot.core.guard.ledger import unread
+from surefoot.core.loop.dual import proposed
+from surefoot.core.loop.steps import step_move
+from surefoot.core.loop.table import REASONERS
+from surefoot.core.plan.child import in_step
+from surefoot.core.plan.next import Rows, held_up, plan_moves
+from surefoot.core.state.circles import RULE, config_of, reached
+from surefoot.core.state.places import unread_directory
+from surefoot.core.state.repeats import answered_by, is_unsure
+from surefoot.core.state.roles import PREFETCH
+from surefoot.core.state.state import Call, State
+from surefoot.core.view.step import choosing_now, tools_now
+from surefoot.types import moves
+from surefoot.types.decisions import ALLOWED, Allow, Ask, Decision, Deny
+from surefoot.types.endings import Completed, CompletedPartial, Stopped
+from surefoot.types.events import (
+    CallJudged,
+    CallReused,
+    CallStarted,
+    Event,
+    RunEnded,
+)
+from surefoot.types.guard import NO_GROUNDS, Grounds
+from surefoot.types.guard_events import PerceptionSanitised
+from surefoot.types.moves import (
+    Act,
+    Evaluate,
+    Find,
+    Hydrate,
+    Move,
+    Probe,
+    ReadConventions,
+    Record,
+    Shortlist,
+    Think,
+    Wait,
+    Within,
+)
+from surefoot.types.ports import Durability
+from surefoot.types.prehydration import NEEDS_APPROVAL
+from surefoot.types.progress import LimitAction
+
+NONE_UNDER_WAY: frozenset[Move] = frozenset()
+
+
+def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tuple[Move, ...]:
+    """What to start now, besides what is under way. The first row that applies decides.
+
+    Several moves come back only if they may be made side by side. None, and nothing under way, means that the run
+    stands still: it has ended, or a person has to speak first (`standing`).
+    """
+    if state.ending is not None or state.task is None:
+        return ()
+    calls = state.calls
+    if still_open := [c for c in calls if c.is_open]:
+        interrupted = _interrupted(still_open, under_way)
+        again = [c for c in interrupted if c.may_run_again]
+        checks = (profile,) if state.gate is None else (profile, digest_mismatch, refused_since)
+        decided = (*again, *[c for c in still_open if c.decision is not None and c.is_waiting])
+        named = {c.name: c.id for c in reversed(decided)} if state.gate is None else {}  # the profile asks for no more
+        for call in decided:
+            for check in checks if named.get(call.name, call.id) == call.id else ():
+                if (refusal := check(state, call)) != ALLOWED:
+                    return (_judged(state, call.id, refusal, check.__name__),)
+        if again:
+            return tuple(Act(c.id) for c in again)
+        if interrupted:
+            return tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubt)
+        if has_asked_enough(state):
+            return ()
+        for call in still_open:
+            if call.decision is None:  # one by one: each sees the verdicts before it
+                if is_unsure(state, still_open, call):
+                    break
+                move = _verdict(state, call)
+                return () if move in under_way else (move,)
+        waiting = [c for c in still_open if c.is_waiting]
+        begins = [c for c in waiting if not isinstance(c.decision, Ask)]  # a question is not lost to the time
+        if begins and (late := no_call_after_the_time(state, begins[0])) != ALLOWED:
+            return (_judged(state, begins[0].id, late, no_call_after_the_time.__name__),)
+        return _side_by_side(state, calls, waiting, len(still_open) - len(waiting))
+    if state.planning is not None and state.planning.has_begun:
+        if state.gate is not None and state.planning.noted and not under_way and _is_unread(state.gate):
+            return (moves.Ask("anchor"),)  # the note on a plan is the user's word, too
+        return () if has_asked_enough(state) else plan_moves(state, state.planning, under_way, _ROWS)
+    if under_way:
+        return ()
+    if state.gate is not None and (staged := _staged(state, state.gate)):
+        return staged
+    if state.hydrated is None and not _has_spoken(state) and (state.found or state.config.pre_hydration):
+        return (Find(),) if state.found is None else (Hydrate(),)
+    if (directory := unread_directory(state)) is not None:
+        return (ReadConventions(directory),)
+    if state.limit_due:
+        return (Record((reached(state.limit_due[0], config_of(state).on_limit_reached),)),)
+    if state.asked:
+        return ()
+    if state.stuck:
+        return (_when_stuck(state),)
+    if state.planning is not None:
+        return plan_moves(state, state.planning, under_way, _ROWS)
+    if state.plan is not None:
+        return (before_thinking(state, step_move(state, state.plan)),)
+    return (before_thinking(state, REASONERS[state.reasoner].speaker(state)),)
+
+
+def _when_stuck(state: State) -> Move:
+    """The end of a stuck run, with what there is of an answer; it may be asked for first. Never `completed`."""
+    if config_of(state).on_limit_reached != LimitAction.AnswerNow:
+        return Record((RunEnded(Stopped(state.stuck, proposed(state))),))
+    match REASONERS[state.reasoner].speaker(state):
+        case Record((RunEnded(Completed(answer) | CompletedPartial(answer) | Stopped(_, answer)),)):
+            return Record((RunEnded(Stopped(state.stuck, answer)),))
+        case move:
+            return move
+
+
+def _staged(state: State, gate: GateRecord) -> tuple[Move, ...]:
+    """What a stage of the guard has to see before anybody goes on: the user's words first, then each new result.
+
+    What is not shown of a result is told once nothing is under way, since what ends at once is put on record at once.
+    """
+    if gate.hidden:
+        return (Record((PerceptionSanitised(*gate.hidden[0]),)),)
+    if _is_unread(gate) and not state.turns and state.found is None:
+        return (moves.Ask("anchor"),)
+    return tuple(moves.Ask("sanitise", call_id) for call_id in unread(state))
+
+
+def _is_unread(gate: GateRecord) -> bool:
+    """Whether a model is still to be asked about the user's words."""
+    return gate.known.config.anchor == "model" and not gate.is_read
+
+
+def _has_spoken(state: State) -> bool:
+    return bool(state.done) or (state.turn is not None and state.turn.role != PREFETCH)
+
+
+def standing(state: State) -> Literal["approval", "in_doubt", ""]:
+    """Why a run with nothing under way stands still although it has not ended: what a person has to say."""
+    if state.ending is not None:
+        return ""
+    if state.planning is not None and (why := held_up(state, state.planning, standing)):
+        return why
+    if any(c.is_in_doubt for c in state.calls):
+        return "in_doubt"
+    if state.asked or any(isinstance(c.decision, Ask) and c.is_open for c in state.calls):
+        return "approval"
+    return ""
+
+
+def _verdict(state: State, call: Call) -> Record | moves.Ask:
+    """A call whose result is known gets it (`core/state/repeats.py`), unless it is refused anyway."""
+    if state.turn is not None and state.turn.role == PREFETCH:
+        decision, rule, grounds = judge(state, call)  # nobody is asked before a run has begun
+        return _judged(state, call.id, Deny(NEEDS_APPROVAL) if isinstance(decision, Ask) else decision, rule, grounds)
+    if reasoning_step(state, call) != ALLOWED:
+        return _judged(state, call.id, *judge(state, call))
+    if (sign := stuck(state, call)) != ALLOWED:
+        decision, rule, grounds = judge(state, call)
+        if isinstance(decision, Deny):
+            return _judged(state, call.id, decision, rule, grounds)
+        return _judged(state, call.id, sign, RULE)
+    may_run = tools_now(state).get(call.name) is not None and failed_before(state, call) == ALLOWED
+    if may_run and (known := answered_by(state, call)):
+        return Record((CallReused(call.id, known),))
+    return moves.Ask("judge", call.id) if is_unheard(state, call) else _judged(state, call.id, *judge(state, call))
+
+
+def _interrupted(still_open: list[Call], under_way: frozenset[Move]) -> list[Call]:
+    """The calls that were started and that nobody runs: the process died in between."""
+    started = [c for c in still_open if c.attempts and not c.is_waiting]
+    if not started:
+        return started
+    ours = {move.call_id for move in under_way if isinstance(move, Act | Probe)}
+    return [c for c in started if c.id not in ours]
+
+
+def _side_by_side(state: State, calls: tuple[Call, ...], waiting: list[Call], running: int) -> tuple[Act, ...]:
+    """The calls to start now. Reads go side by side; as soon as one has an effect, all go one after another."""
+    if not waiting or is_paused(state):
+        return ()
+    if all(c.spec is not None and c.spec.effect == "read" for c in calls if c.fault is None):
+        free = max(0, _most_at_once(state) - running)
+        return tuple([Act(c.id) for c in waiting if isinstance(c.decision, Allow)][:free])
+    if running or not isinstance(waiting[0].decision, Allow):
+        return ()
+    return (Act(waiting[0].id),)
+
+
+def _most_at_once(state: State) -> int:
+    config = state.config
+    is_prefetch = config.pre_hydration is not None and state.turn is not None and state.turn.role == PREFETCH
+    return config.pre_hydration.max_concurrency if is_prefetch and config.pre_hydration else config.max_concurrent_tools
+
+
+def announce(move: Move, state: State) -> tuple[Event, ...]:
+    """What has to be on record before a move is made; of `Record` that is all there is to it."""
+    match move:
+        case Act(call_id):
+            call = state.call(call_id)
+            return (CallStarted(call_id, attempt=(call.attempts if call else 0) + 1),)
+        case Record(events):
+            return events
+        case Within(step_id, _, inner):
+            child = state.planning.children.get(step_id) if state.planning is not None else None
+            return () if child is None else tuple(in_step(child, event) for event in announce(inner, child))
+        case Think() | Probe() | Find() | Hydrate() | ReadConventions() | moves.Ask():
+            return ()
+        case Shortlist() | Wait() | Evaluate():
+            return ()
+        case _:
+            assert_never(move)
+
+
+def _judged(state: State, call_id: str, decision: Decision, rule: str, grounds: Grounds = NO_GROUNDS) -> Record:
+    """A verdict, with who has asked for the calls of the newest turn."""
+    step, turn = state.running_step, state.turn
+    origin: Literal["model", "prefetch", "plan", "branch"] = "model"
+    if turn is not None and turn.role == PREFETCH:
+        origin = "prefetch"
+    elif turn is not None and choosing_now(state).made == turn.step:
+        origin = "branch"
+    elif step is not None and step.kind == "tool":
+        origin = "plan"
+    return Record((CallJudged(call_id, decision, rule, origin=origin, grounds=grounds),))
+
+
+def durability(move: Move, state: State) -> Durability:
+    """How safe the announcement must be before the move is made (DESIGN, "Rules that the journal keeps")."""
+    match move:
+        case Act(call_id):
+            call = state.call(call_id)
+            return "written" if call and call.spec and call.spec.may_repeat else "synced"
+        case Within(step_id, _, inner) if state.planning is not None and step_id in state.planning.children:
+            return durability(inner, state.planning.children[step_id])
+        case Record((RunEnded(),)):
+            return "written"
+        case _:
+            return "soon"
+
+
+_ROWS = Rows(next_moves, standing)
+
+_SAFETY: dict[Durability, int] = {"soon": 0, "written": 1, "synced": 2}
+
+
+def strictest(wanted: Sequence[Durability]) -> Durability:
+    """What satisfies them all."""
+    return max(wanted, key=_SAFETY.__getitem__)

@@ -1,0 +1,376 @@
+"""Reading a reply for a reasoner: which dialect, and what in it counts.
+
+Source: spec/react.md, sections 5, 7 and 13.5; spec/reasoners.md, sections 3 and 5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal, cast
+
+import orjson
+
+from surefoot.core.loop.slices import fit_of
+from surefoot.core.parse.deliverable import DELIVERABLE, PARTS, TASK_DONE, body_of, parts_of
+from surefoot.core.parse.held_text import texts_of
+from surefoot.core.parse.labels import DEFAULT_LABELS, label_pattern
+from surefoot.core.parse.reply import parse
+from surefoot.core.parse.step_object import is_no_action
+from surefoot.core.parse.text_calls import TextCall, text_call
+from surefoot.core.parse.visible import visible
+from surefoot.core.state.roles import ACTOR
+from surefoot.core.state.state import State
+from surefoot.core.view.notes import Form
+from surefoot.core.view.request import form_of, must_deliver, offered_now
+from surefoot.core.view.shape import shape_faults
+from surefoot.core.view.step import guidance, tools_now
+from surefoot.types.messages import ModelMessage, NativeCall
+from surefoot.types.moves import Think
+from surefoot.types.reply import Fault, Parsed, ReplyWarning
+from surefoot.types.tools import Catalogue
+
+Source = Literal["", "result", "task"]
+"""Where the text of a call stood before the model wrote it; "" where it is the model's own."""
+
+_MARKERLESS = frozenset({"llama3_json", "pythonic", "fenced_json"})
+AMONG_WORDS = "it stands among other words"
+_WITHOUT_MARK = _MARKERLESS | {"schema"}
+_ENDS_OF_CALLS = ("}", "]", "`", ";", ")", ">")
+
+
+def read_words(
+    state: State, think: Think, message: ModelMessage, tools: Catalogue, read: Callable[..., Parsed]
+) -> Parsed:
+    """A native reply without a native call: a call all the same, what may be meant as one, or the answer.
+
+    A call of an offered tool counts in any form if it is all that the reply says, or ends it in a block of its own. A
+    page or file that holds such text must not act because the model quotes it: what stands in a result or in the task
+    is a quotation, and one who has called natively in this run is asked before its text counts. What may be a call is
+    never the answer; but words that only speak of one are, once the model was asked. Source: spec/react.md, sections 5,
+    9 and 13.5; docs/how-it-works.md.
+    """
+    parsed = read(message.content, "native")
+    if parsed.error is not None and not parsed.errors:
+        return parsed
+    has_calls = bool(parsed.calls or parsed.errors)
+    words = parsed.content or "" if parsed.format == "harmony" and not has_calls else message.content
+    schema = state.output_schema
+    is_shaped = schema is not None and not shape_faults(words, schema)
+    call = None
+    if not is_shaped and DELIVERABLE not in words:
+        call = text_call(words, tools if tools.tools else tools_now(state), read)
+    if call is None:
+        is_caller = state.speakers[think.role].calls_natively and think.want != "reasoning"
+        is_call = has_calls and not is_caller and not _is_quoted(parsed, message) and not _is_bare(parsed, message)
+        return parsed if is_call else _answer(message, parsed, read)
+    made = called_or_asked(state, think, message, call, "native")
+    if made is not None and (made.error is None or made.errors or think.want == "any"):
+        return made
+    return _answer(message, parsed, read)
+
+
+def called_or_asked(
+    state: State, think: Think, message: ModelMessage, call: TextCall | None, dialect: str
+) -> Parsed | None:
+    """The call that is meant, or what the model is told of it; None where there is none, or the words speak of one."""
+    if call is None or (dialect != "native" and call.standing == "inside" and not call.is_announced):
+        return None
+    source = _quoted(state, call)
+    if call.parsed is not None and not source and _counts(state, think, call):
+        return replace(call.parsed, warnings=call.parsed.warnings | {"leaked"})
+    if _only_speaks(state, think.role, call, source):
+        return None
+    return Parsed(content=visible(message.content).text, error=_asked_about(call, source), format=dialect)
+
+
+def _counts(state: State, think: Think, call: TextCall) -> bool:
+    """Whether a call in the model's own words is made: it stands for itself, and the model has no other way to call."""
+    if call.standing == "inside" or (call.standing == "last" and _may_be_talk(state, call)):
+        return False
+    if think.want == "reasoning":  # refused there by name, however it is written
+        return True
+    if think.want != "any":  # no tool is declared then, and words before a call are worth more than its refusal
+        return call.standing == "alone"
+    return not state.speakers[think.role].calls_natively or _was_asked(state, think.role) == "just now"
+
+
+def _may_be_talk(state: State, call: TextCall) -> bool:
+    """Whether a call that does more than read may be an example, a report or a refusal: words stand beside it.
+
+    Words before a form with a mark are as usual as none, so there only what follows counts.
+    """
+    parsed = call.parsed or Parsed()
+    specs = [state.tools.get(one.name) for one in parsed.calls]
+    if not any(spec is not None and spec.effect != "read" for spec in specs):
+        return False
+    return parsed.format in _WITHOUT_MARK or call.is_followed
+
+
+def _only_speaks(state: State, role: str, call: TextCall, source: Source) -> bool:
+    """Whether the words are the answer although a call stands in them.
+
+    They quote what was read, or speak of a tool that was called; or they hold a call among words, and the model was
+    asked already. A call that is all of the reply is none of these, even where the task holds it too.
+    """
+    speaker = state.speakers[role]
+    if call.is_announced or (call.standing != "inside" and not source):
+        return False
+    if call.standing == "alone" and source == "task":
+        return False
+    if call.standing != "alone" and (
+        source == "result" or (call.standing == "inside" and _was_called(state, call.tool))
+    ):
+        return True
+    return bool(_was_asked(state, role) or speaker.narrated or speaker.faults_running)
+
+
+def _was_asked(state: State, role: str) -> Literal["", "before", "just now"]:
+    """Whether the role was asked about a call in its words."""
+    own = [turn.parsed.error for turn in state.turns if turn.role == role]
+    asked = [error is not None and error.kind == "text_call" for error in own]
+    return "just now" if asked[-1:] == [True] else "before" if any(asked) else ""
+
+
+def _was_called(state: State, tool: str) -> bool:
+    return any(call.name == tool and call.result is not None for turn in state.turns for call in turn.calls)
+
+
+def _quoted(state: State, call: TextCall) -> Source:
+    """Where a call stood before: its text but for blanks, case and signs; or one of its calls with all its texts.
+
+    Signs do not count, since a result may be JSON that holds the text with escapes, and quotation marks vary. But the
+    tool's name has to stand there as in a call, so that plain words which say the same are no call.
+    """
+    if state.task is None:
+        return ""
+    inner = call.text[call.text.find("{") : call.text.rfind("}") + 1]
+    whole = _bare(inner if call.tool in inner else _FENCE_LINE.sub("", call.text))
+    calls = call.parsed.calls if call.parsed is not None else ()
+    each = [[_bare(text) for text in texts_of(dict(one.arguments))] for one in calls]
+    names = "|".join(re.escape(name) for name in dict.fromkeys((call.tool, *(one.name for one in calls))))
+    as_call = re.compile(rf"""["'“”‘’;:：=>]\s*+(?:{names})(?!\w)|(?<!\w)(?:{names})\s*+[("'”’&]""", re.IGNORECASE)
+    results = (one.result.content for turn in state.turns for one in turn.calls if one.result is not None)
+    told = (guidance(state), *(one.message for one in (state.hydrated, *state.conventions) if one is not None))
+
+    def holds(source: str) -> bool:
+        bare = _bare(source) if as_call.search(source) is not None else ""
+        return bool(bare) and (whole in bare or any(parts and all(one in bare for one in parts) for parts in each))
+
+    if any(holds(source) for source in (*results, *told, *(one.text for one in state.task.attachments))):
+        return "result"
+    return "task" if holds(state.task.text) else ""
+
+
+_FENCE_LINE = re.compile(r"^[ \t]*+(?:`{3,}|~{3,})[^\n]*+$", re.MULTILINE)
+_ESCAPE = re.compile(r"\\[nrt]|&#?\w{1,8};")
+_SIGNS = re.compile(r"[\W_]++")
+
+
+def _bare(text: str) -> str:
+    """The letters and digits of a text alone."""
+    return _SIGNS.sub("", _ESCAPE.sub(" ", text)).casefold()
+
+
+def _asked_about(call: TextCall, source: Source) -> Fault:
+    """What the model is told of a call in its words that was not made."""
+    if call.standing == "inside":
+        why = AMONG_WORDS
+    elif call.parsed is None:
+        why = "it could not be read"
+    elif source:
+        why = "the same text stands in what you were given"
+    elif call.standing == "last":
+        why = "other words stand before it; if you mean the call, write nothing else"
+    else:
+        why = "it is written as text, where you have used the tool interface before"
+    return Fault("text_call", why, call.tool)
+
+
+def _answer(message: ModelMessage, parsed: Parsed, read: Callable[..., Parsed]) -> Parsed:
+    """The words of a native reply as its answer, without the labels of a step and the thought before its answer."""
+    if parsed.calls or parsed.errors:
+        parsed = Parsed(content=visible(message.content).text, format="native")
+    content = parsed.content or ""
+    lines = content.split("\n")
+    while lines and (_BARE_TAGS.fullmatch(lines[-1]) or not lines[-1].strip()):
+        lines.pop()
+    if any(map(str.strip, content.split("\n")[len(lines) :])):  # tags, not only blank lines
+        content = "\n".join(lines)
+        empty = None if content else Fault("empty", "nothing stands in the tag of a call")
+        parsed = Parsed(content=content or None, error=empty, warnings=parsed.warnings, format="native")
+    if DELIVERABLE in content or _ANSWER.search(content) is None:
+        return parsed
+    step = read(content, "react")
+    if step.format != "react" or (step.final is None and (step.error is None or step.error.kind != "empty_final")):
+        return parsed
+    first = _LABEL.search(content)
+    is_first = first is None or not content[: first.start()].strip()
+    if step.final is None:
+        return replace(step, format="native") if is_first else parsed
+    thought = step.content or ""
+    is_report = "\n\n" in thought.strip() and not (is_first and first is not None and first["thought"])
+    answer = f"{thought.rstrip()}\n\n{step.final}" if is_report else step.final  # of a report only the label goes
+    return replace(parsed, content=answer, used=-1)
+
+
+_ANSWER = re.compile("answer|答案", re.IGNORECASE)
+_LABEL = label_pattern(DEFAULT_LABELS)
+
+
+_BARE_TAGS = re.compile(r"(?:\s*+</?(?:tool|function)_call>)++\s*+", re.IGNORECASE)
+
+
+def _is_bare(parsed: Parsed, message: ModelMessage) -> bool:
+    """Whether nothing readable follows the marker of a call, as where a refusal ends in `<tool_call>`."""
+    behind = visible(message.content).text[len(parsed.content or "") :]
+    is_named = any(one.name and not is_no_action(one.name) for one in (*parsed.calls, *parsed.errors))
+    return bool(parsed.content) and not is_named and "{" not in behind and "(" not in behind
+
+
+def _is_quoted(parsed: Parsed, message: ModelMessage) -> bool:
+    """Whether what looks like a call of no offered tool is something that the model only writes about.
+
+    A form without a marker counts only if it is all that the reply says, and none counts inside a code span.
+    """
+    before = (parsed.content or "").rstrip()
+    if parsed.format in _MARKERLESS:
+        return bool(before) or message.content.strip()[-1:] not in _ENDS_OF_CALLS
+    return before.endswith("`")
+
+
+_DIALECTS: dict[Form, str] = {"native": "native", "schema": "schema", "text": "react", "tags": "tags"}
+_NOTHING = frozenset({"none", "null", "nil", "n/a", "undefined", "无"})
+"""What a model that is held to a form puts where it has nothing to say, even when it knows the answer."""
+
+
+def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
+    """The reply as calls, an answer or a fault. Where no call is allowed, one is told and is none that could run."""
+    form = form_of(state, think.role)
+    tools, read = _reader(state, think, message)
+    if form == "native" and not message.calls:
+        parsed = read_words(state, think, message, tools, read)
+    else:
+        parsed = read(message.content, _DIALECTS[form], message.calls)
+    if form != "native" and think.want == "any" and parsed.error is not None and parsed.error.kind == "no_step":
+        parsed = (
+            called_or_asked(state, think, message, text_call(message.content, tools, read), _DIALECTS[form]) or parsed
+        )
+    if form == "schema" and parsed.final is not None and _says_nothing(parsed.final):
+        return replace(parsed, final=None, error=Fault("empty_final", "the answer is not given in words"))
+    if think.want == "reasoning":
+        return _worded(parsed, message, form)
+    if think.want != "any" and (parsed.calls or parsed.errors):
+        told = "no tool can be called any more; nothing was run"
+        return replace(parsed, calls=(), errors=(), error=Fault("calls_not_allowed", told))
+    return parsed
+
+
+def _worded(parsed: Parsed, message: ModelMessage, form: Form) -> Parsed:
+    """A reply in a step without tools: its calls are told as they are, and words need no form."""
+    has_no_step = parsed.error is not None and parsed.error.kind in ("no_step", "no_call")
+    is_broken = form == "schema" and message.content.lstrip().startswith("{")
+    if parsed.calls or parsed.errors or not has_no_step or is_broken:
+        return parsed
+    return replace(parsed, error=None, content=parsed.content or message.content)
+
+
+def read_isolated(message: ModelMessage) -> Parsed:
+    """The words of a reply to an isolated call, in whatever form; calls in it are left out and told in a warning."""
+    parsed = parse(message.content, tool_calls=message.calls, finish_reason=message.finish_reason)
+    words = parsed.final if parsed.final is not None else parsed.content
+    has_calls = bool(parsed.calls or parsed.errors)
+    error = None if words and words.strip() else Fault("empty", "the reply holds no words")
+    warnings: frozenset[ReplyWarning] = frozenset({"action_dropped"} if has_calls else ())
+    return Parsed(content=words, error=error, warnings=warnings, format=parsed.format)
+
+
+def _says_nothing(final: str) -> bool:
+    """Whether an answer is only a word for nothing, or has no letter and no digit."""
+    return final.strip().casefold() in _NOTHING or not any(sign.isalnum() for sign in final)
+
+
+def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed:
+    """A step whose answer is a deliverable, in any form; plain words are one only where none is required."""
+    parsed = read_step(state, think, message)
+    form = form_of(state, think.role)
+    required = must_deliver(state, think)
+    if form == "schema" and parsed.final is not None:
+        body = _delivered(parsed.final)
+        if required and body is None:
+            return replace(parsed, final=None, error=Fault("no_call", "the answer lacks the parts of a deliverable"))
+        parsed = replace(parsed, final=parsed.final if body is None else body)
+    if parsed.final is not None and required and not parts_of(parsed.final).output:
+        return replace(parsed, final=None, error=Fault("empty_final", "the final output is empty"))
+    if form == "schema":
+        return parsed
+    if parsed.calls or parsed.errors:
+        beside = form == "native" and bool(message.calls) and DELIVERABLE in message.content
+        return replace(parsed, warnings=parsed.warnings | {"final_dropped"}) if beside else parsed
+    if form != "native" or parsed.error is not None:
+        return parsed
+    tagged = parse(message.content, dialect="tags", finish_reason=message.finish_reason)
+    is_begun = tagged.error is not None and tagged.error.detail.startswith(DELIVERABLE)
+    if tagged.final is not None and required and not parts_of(tagged.final).output:
+        return replace(tagged, final=None, error=Fault("empty_final", "the final output is empty"))
+    if tagged.final is not None or is_begun:
+        return replace(tagged, calls=(), errors=())
+    words = parsed.content or ""
+    if TASK_DONE in words:
+        words = body_of(words)
+        parsed = replace(parsed, content=words or parsed.content)
+    if required or not words.strip():
+        return replace(parsed, error=Fault("no_call", "the answer stands in no deliverable"))
+    return parsed
+
+
+def shaped(state: State, think: Think, parsed: Parsed) -> Parsed:
+    """The reply, unless it answers in another shape than was asked for. Reports before the end have no shape."""
+    schema = state.output_schema
+    if schema is None or parsed.calls or parsed.errors or parsed.error or parsed.instruction:
+        return parsed
+    if think.role == ACTOR and think.want != "answer" and parsed.final is None:
+        return parsed
+    answer = parsed.final if parsed.final is not None else parsed.content or ""
+    if not answer.strip() or not (told := shape_faults(answer, schema)):
+        return parsed
+    return replace(parsed, final=None, content=answer, error=Fault("invalid_output", told))
+
+
+def _reader(state: State, think: Think, message: ModelMessage) -> tuple[Catalogue, Callable[..., Parsed]]:
+    """The tools whose calls count in a reply, and what reads a text of it: (text, dialect, native calls)."""
+    offered = offered_now(state, think, fit_of(state, think))
+    # a tool that the profile hides is read like any other: the gate refuses it by name
+    is_hiding = bool(offered.tools) and len(tools_now(state).tools) < len(state.tools.tools)
+    tools = state.tools if is_hiding or think.want == "reasoning" else offered
+
+    def read(text: str, dialect: str, calls: Sequence[NativeCall] = ()) -> Parsed:
+        return parse(
+            text,
+            tools,
+            dialect=dialect,
+            tool_calls=calls,
+            finish_reason=message.finish_reason,
+            repair=state.config.repair,
+            on_conflict=state.config.on_conflict,
+            injected=tools.injected,
+        )
+
+    return tools, read
+
+
+def _delivered(final: str) -> str | None:
+    """The body of a deliverable whose parts came as JSON; None for other words."""
+    try:
+        parts: object = orjson.loads(final)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(parts, dict) or not parts or not set(cast("dict[str, object]", parts)) <= set(PARTS):
+        return None
+    said = cast("dict[str, object]", parts)  # keys are those of a deliverable
+    return "\n".join(f"<{name}>{_as_text(said[name])}</{name}>" for name in PARTS if name in said)
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

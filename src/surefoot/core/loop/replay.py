@@ -1,0 +1,286 @@
+"""Run a journal again without touching the world, and say whether the same comes out.
+
+The table of moves is asked again after every record: what only records must come out of it as it stands in the journal,
+and what came from the world must answer a move that was under way. Replies are parsed anew, so a replay also shows
+whether today's parser reads them as they were read. What persons said, while nobody drove the run, is taken as given.
+`RunResumed` and `RunForked` mark where somebody took the run up, `ToolsSelected` where its tools changed, and a
+cancellation, with the calls that it settled, where somebody ended it: whatever was under way before is so no longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from surefoot.core.loop.fold import PROBE, fold
+from surefoot.core.loop.moves import announce, next_moves
+from surefoot.core.loop.table import read
+from surefoot.core.plan.child import with_whole
+from surefoot.core.state.state import EMPTY, State
+from surefoot.types.dataclass import dataclass, replace
+from surefoot.types.endings import Cancelled
+from surefoot.types.events import (
+    CallEnded,
+    CallJudged,
+    ConventionsRead,
+    DoubtSettled,
+    Event,
+    InStep,
+    IntentAnchored,
+    ModelFailed,
+    ModelReplied,
+    ModelTraitLearnt,
+    PreHydrationComplete,
+    ReferencesFound,
+    RunEnded,
+    RunForked,
+    RunResumed,
+    RunStarted,
+    ToolsSelected,
+    ToolsShortlisted,
+    ValuesEndorsed,
+)
+from surefoot.types.guard_events import BranchCommitted, HypothesesMade, JudgementMade, PerceptionSanitised
+from surefoot.types.moves import (
+    Act,
+    Ask,
+    Evaluate,
+    Find,
+    Hydrate,
+    Move,
+    Probe,
+    ReadConventions,
+    Shortlist,
+    Think,
+    Wait,
+    Within,
+    WorldMove,
+)
+from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated, StepStarted
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The events that came out of a replay, and the first record that came out differently (None: none did)."""
+
+    events: tuple[Event, ...]
+    state: State
+    differs_at: int | None = None
+    expected: Event | None = None
+    got: Event | None = None
+
+
+def replay(recorded: Sequence[Event]) -> Replayed:
+    """Replay all records of a run. Costs O(records); makes no model and no tool call."""
+    state = EMPTY
+    under_way: frozenset[Move] = frozenset()
+    due: list[Event] = []
+    out: list[Event] = []
+    given = _given(recorded)
+    is_opening = True
+    for at, event in enumerate(recorded):
+        is_opening = _is_opening(at, event, after_opening=is_opening)
+        if is_opening or _is_profiled(event) or _is_a_persons(event) or at in given:
+            under_way, due = frozenset(), []
+        elif not due:
+            made, told = _make(state, under_way)
+            is_made = told[0] == event if told else _has_come(made - under_way, recorded[at:])
+            if is_made or not _ended_beside(state, event, under_way):
+                under_way, due = made, told
+        got, under_way = (_taken(state, event), under_way) if at in given else _again(state, event, under_way, due)
+        if got != event:
+            return Replayed(tuple(out), state, at, event, got)
+        if due and due[0] == event:
+            due.pop(0)
+        out.append(event)
+        state = fold((event,), state)
+    return Replayed(tuple(out), state)
+
+
+def _is_opening(at: int, event: Event, *, after_opening: bool) -> bool:
+    """Whether a record belongs to those with which a run is begun or taken up, before the table of moves is asked."""
+    if at == 0 or isinstance(event, RunResumed | RunForked):
+        return True
+    if after_opening and isinstance(event, IntentAnchored) and event.asking is None:
+        return True
+    if isinstance(event, IntentAnchored) and event.asking is not None:
+        return False  # a model was asked, which is a move
+    if isinstance(event, ProposalMade):
+        return after_opening and event.by == "developer"
+    return after_opening and isinstance(event, ToolsSelected | ModelTraitLearnt)
+
+
+def _is_profiled(event: Event) -> bool:
+    """Whether other tools are offered from here on, which nobody but the one who takes a run up decides."""
+    return isinstance(event, ToolsSelected) and event.selection is None
+
+
+def _is_a_persons(event: Event) -> bool:
+    """Whether a person said it, which they do while nobody drives the run."""
+    inner = event.event if isinstance(event, InStep) else event
+    match inner:
+        case CallJudged(by=by):
+            return bool(by)
+        case DoubtSettled(by=by):
+            return by != PROBE
+        case _:
+            return isinstance(inner, PlanSigned)
+
+
+def _make(state: State, under_way: frozenset[Move]) -> tuple[frozenset[Move], list[Event]]:
+    """The moves of the table, started: what they put on record, in order."""
+    due: list[Event] = []
+    for move in next_moves(state, under_way):
+        due += announce(move, state)
+        if isinstance(move, WorldMove):
+            under_way |= {move}
+    return under_way, due
+
+
+def _ended_beside(state: State, event: Event, under_way: frozenset[Move]) -> bool:
+    """Whether it came of a move that ended with the one before, so that the table was not asked in between."""
+    got, left = _again(state, event, under_way, [])
+    return got == event and left != under_way
+
+
+def _has_come(moves: frozenset[Move], later: Sequence[Event]) -> bool:
+    """Whether anything came of moves that nothing announces, so that they were really made; true for none at all."""
+    return not moves or any(_is_outcome(event, move) for event in later for move in moves)
+
+
+def _is_outcome(event: Event, move: Move) -> bool:
+    match move:
+        case Within(step_id, attempt, inner) if isinstance(event, InStep):
+            return (event.step_id, event.attempt) == (step_id, attempt) and _is_outcome(event.event, inner)
+        case Think(step, role) if isinstance(event, ModelReplied):
+            return (event.step, event.role) == (step, role)
+        case Think() | Ask() if isinstance(event, ModelFailed | ModelTraitLearnt):
+            return _may_fail(move)
+        case _:
+            return came_of(event, move)
+
+
+def _again(
+    state: State, event: Event, under_way: frozenset[Move], due: list[Event]
+) -> tuple[Event | None, frozenset[Move]]:
+    """What comes out where `event` was recorded, and what is under way after it."""
+    if due:  # what is announced together is appended together, before anything can come back from the world
+        return due[0], under_way
+    match event:
+        case ModelReplied(step=step, role=role):
+            move = next((m for m in under_way if isinstance(m, Think) and m.step == step and m.role == role), None)
+            if move is None:
+                return None, under_way
+            return _read_again(state, event, move), under_way - {move}
+        case ModelFailed():
+            move = next((m for m in under_way if _may_fail(m)), None)
+            return (event, under_way - {move}) if move else (None, under_way)
+        case ModelTraitLearnt():  # the endpoint's own word, in place of a reply
+            return event, frozenset(m for m in under_way if not _may_fail(m))
+        case InStep():
+            return _inside_again(state, event, under_way)
+        case DoubtSettled(call_id):  # the attempt has come to nothing that anybody knows, and its probe has answered
+            return event, under_way - {Act(call_id), Probe(call_id)}
+        case IntentAnchored(asking=None) | ProposalMade(by="developer"):
+            return event, under_way
+        case RunStarted() | RunResumed() | RunForked() | ToolsSelected() | ValuesEndorsed() | PlanSigned():
+            return event, under_way
+        case CallJudged(by=by) if by:
+            return event, under_way
+        case _:
+            made = next((m for m in under_way if came_of(event, m)), None)
+            return (event, under_way - {made}) if made is not None else (None, under_way)
+
+
+def _inside_again(state: State, event: InStep, under_way: frozenset[Move]) -> tuple[Event | None, frozenset[Move]]:
+    """What comes out inside a running step; what is late comes out as it stands."""
+    child = state.planning.children.get(event.step_id) if state.planning is not None else None
+    if child is None:
+        return event, under_way
+    mine = {move.move: move for move in under_way if isinstance(move, Within) and move.step_id == event.step_id}
+    got, left = _again(with_whole(child, state), event.event, frozenset(mine), [])
+    under_way -= {move for inner, move in mine.items() if inner not in left}
+    return (replace(event, event=got) if got is not None else None), under_way  # pyright: ignore[reportArgumentType]  # of a step
+
+
+def _may_fail(move: Move) -> bool:
+    """Whether a model that gives no reply is on record as such: one who speaks, or proposes."""
+    return isinstance(move, Think) or (isinstance(move, Ask) and move.proposal is not None)
+
+
+def came_of(event: Event, move: Move) -> bool:
+    """Whether an event is what came of a move that touches the world, but for a reply."""
+    match move:
+        case Act(call_id):
+            return isinstance(event, CallEnded) and event.call_id == call_id
+        case Probe(call_id):
+            return isinstance(event, DoubtSettled) and event.call_id == call_id
+        case Find():
+            return isinstance(event, ReferencesFound)
+        case Hydrate():
+            return isinstance(event, PreHydrationComplete)
+        case ReadConventions(directory):
+            return isinstance(event, ConventionsRead) and event.directory == directory
+        case Ask("anchor"):
+            return isinstance(event, IntentAnchored) and event.asking is not None
+        case Ask("sanitise", about):
+            return isinstance(event, PerceptionSanitised) and event.asking is not None and event.call_id == about
+        case Ask("judge", about):
+            return isinstance(event, JudgementMade) and event.call_id == about
+        case Ask("branches", about):
+            return isinstance(event, HypothesesMade) and event.tree.tree_id == about
+        case Ask("choice", about):
+            return isinstance(event, BranchCommitted) and event.asking is not None and event.decision.tree_id == about
+        case Ask(kind, about):
+            return isinstance(event, ProposalMade) and (event.kind, event.about) == (kind, about)
+        case Within(step_id, attempt, inner) if isinstance(event, InStep):
+            return (event.step_id, event.attempt) == (step_id, attempt) and came_of(event.event, inner)
+        case Shortlist():
+            return isinstance(event, ToolsShortlisted)
+        case Wait(step_id, attempt):
+            return isinstance(event, StepStarted) and (event.step_id, event.attempt) == (step_id, attempt)
+        case Evaluate(name):
+            return isinstance(event, RunEvaluated) and event.evaluation.name == name
+        case _:  # a reply, which is parsed anew; the other moves only record
+            return False
+
+
+def _given(recorded: Sequence[Event]) -> frozenset[int]:
+    """The records that come out of no table: the reply that a run was begun with, endorsed values, and cancellations.
+
+    Of a cancellation: the end, and before it the calls that it settled.
+    """
+    found: set[int] = set()
+    for at in range(len(recorded) - 1, -1, -1):
+        event = recorded[at]
+        match event:
+            case RunEnded(Cancelled()) | ValuesEndorsed() | InStep(event=ValuesEndorsed()):
+                found.add(at)
+            case CallEnded(result=result) if at + 1 in found and result.source == "surefoot":
+                if result.kind in ("cancelled", "in_doubt"):
+                    found.add(at)
+            case InStep(event=CallEnded(result=result)) if at + 1 in found and result.source == "surefoot":
+                found.add(at)
+            case RunStarted(reasoner="once"):
+                found.add(at + 1)
+            case _:
+                pass
+    return frozenset(found)
+
+
+def _taken(state: State, event: Event) -> Event | None:
+    """What comes out for such a record: a cancellation settles open calls alone, and a reply is parsed anew."""
+    match event:
+        case CallEnded(call_id):
+            call = state.call(call_id)
+            return event if call is not None and call.is_open else None
+        case ModelReplied(step=step, role=role) if role in state.speakers:
+            return _read_again(state, event, Think(step, role))
+        case RunEnded() | ValuesEndorsed() | InStep():
+            return event
+        case _:
+            return None
+
+
+def _read_again(state: State, event: ModelReplied, move: Think) -> ModelReplied:
+    parsed = read(state, move, event.message)
+    return replace(event, parsed=parsed, mode=state.speakers[move.role].mode, want=move.want)

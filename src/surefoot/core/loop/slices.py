@@ -1,0 +1,237 @@
+"""What the two of a dual run see of each other.
+
+The Actor sees the Thinker's instructions, its own turns and raw results. The Thinker sees its own turns, and what the
+Actor did as data: of an untrusted result only what is free of free text, else a handle that it can pass on. What is
+told of a turn depends only on what came before it, so it never changes. Source: spec/reasoners.md, sections 7 and 8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from surefoot.core.guard.judge import answer_of_finish
+from surefoot.core.parse.frames import attribute, plain
+from surefoot.core.parse.schema import properties_of
+from surefoot.core.state.roles import ACTOR, SOLO, THINKER
+from surefoot.core.state.state import Call, State, Turn
+from surefoot.core.state.turn import Rendered
+from surefoot.core.state.window import Fit
+from surefoot.core.text import json_text
+from surefoot.core.view.fit import Show, window_of
+from surefoot.core.view.observations import folded_text, frame_of, framed, shown
+from surefoot.core.view.request import composed, fit_for, form_of, own_turns
+from surefoot.core.view.turns import LONGEST_REMINDER, handle, turn_messages, value_for_planner
+from surefoot.types.messages import ModelMessage, ModelRequest
+from surefoot.types.moves import Think
+from surefoot.types.reply import Instruction
+
+LONGEST_RAW = 2_000
+"""Characters of an untrusted result that a Thinker is shown with `thinker_sees="all"`."""
+
+_PROPOSAL = (
+    "The Actor proposes this as the deliverable. If it solves the task, write TASK_DONE alone on a line, and it stands "
+    "as it is; else give the next instruction."
+)
+_NO_REPORT = "The Actor gave no report."
+
+
+def actor_turns(state: State) -> Show:
+    """What the Actor is shown of the turns."""
+    turns, form = tuple(state.turns), form_of(state, ACTOR)
+
+    def show(at: int, level: int) -> Rendered:
+        turn = turns[at]
+        if turn.role == ACTOR:
+            return turn_messages(state, turn, form, level)
+        told = turn.parsed.instruction
+        return turn.rendered("instruction") or _keep(turn, "instruction", _instructed(told) if told else "")
+
+    return show
+
+
+def undroppable(state: State) -> int:
+    """The place of the turn that says what the Actor is to do now; the number of turns when there is none."""
+    turns = state.turns
+    return next((at for at in range(len(turns) - 1, -1, -1) if turns[at].parsed.instruction is not None), len(turns))
+
+
+def thinker_turns(state: State) -> Show:
+    """What the Thinker is shown of the turns."""
+    turns, form = tuple(state.turns), form_of(state, THINKER)
+
+    def show(at: int, level: int) -> Rendered:
+        turn = turns[at]
+        if turn.role == THINKER:
+            return turn_messages(state, turn, form)
+        is_last = at + 1 == len(turns) or turns[at + 1].role == THINKER
+        kept_as = f"report:{form}:{state.config.thinker_sees}:{is_last}:{level > 0}"
+        if (kept := turn.rendered(kept_as)) is not None:
+            return kept
+        known = _known(state, turns[:at])
+        has_read = _has_read(state, turns[: at + 1])
+        text = _reported(state, turn, known, has_read=has_read, is_last=is_last, is_folded=level > 0)
+        if text and is_last and form == "schema":
+            text += _reminder(state, turns[: at + 1], known)
+        return _keep(turn, kept_as, text)
+
+    return show
+
+
+def _known(state: State, turns: Sequence[Turn]) -> list[str]:
+    """The words of the user, and those of the Thinker in these turns."""
+    known = [state.task.text] if state.task else []
+    for turn in turns:
+        if (instruction := turn.parsed.instruction) is not None:
+            known += (instruction.text, instruction.input)
+    return known
+
+
+def _has_read(state: State, turns: Sequence[Turn]) -> bool:
+    """Whether the Actor has read what others wrote."""
+    if state.task is not None and any(one.trust == "untrusted" for one in state.task.attachments):
+        return True
+    results = (call.result for turn in turns for call in turn.calls)
+    return any(result is not None and result.trust != "trusted" for result in results)
+
+
+def _reminder(state: State, turns: Sequence[Turn], known: Sequence[str]) -> str:
+    """What a small model loses sight of: the calls so far, and the question."""
+    calls = (call for turn in turns for call in turn.calls if call.result is not None and not call.known)
+    named = [f"{call.name}({', '.join(_shown_arguments(call, known).values())})" for call in calls]
+    asked = state.task.text if state.task and len(state.task.text) <= LONGEST_REMINDER else ""
+    lines = [f"Calls so far: {plain(', '.join(named)) or 'none'}.", *([f"Question: {asked}"] if asked else [])]
+    return "\n".join(("", *lines, "If the results hold every value that it asks for, choose TASK_DONE now."))
+
+
+def _keep(turn: Turn, form: str, text: str) -> Rendered:
+    """The message that a turn is told in; made once, since an older turn never changes."""
+    return turn.keep(form, (ModelMessage("user", text),) if text else ())
+
+
+def _instructed(instruction: Instruction) -> str:
+    if instruction.done and not instruction.text:
+        return "The Thinker says that the task is solved."
+    text = f"<instruction>\n{plain(instruction.text)}\n</instruction>"
+    return f"{text}\n<input>\n{plain(instruction.input)}\n</input>" if instruction.input else text
+
+
+def _reported(state: State, turn: Turn, known: Sequence[str], *, has_read: bool, is_last: bool, is_folded: bool) -> str:
+    """One reply of the Actor, for the Thinker: its results, then its words."""
+    parts = [_result(state, call, known, is_folded=is_folded) for call in turn.calls if call.result is not None]
+    words = _words(turn)
+    if words:
+        trust = "data" if has_read else "trusted"
+        said = _folded(words, len(words), "", plain(words)) if is_folded else plain(words)
+        parts.append(f'<actor_report trust="{trust}">\n{said}\n</actor_report>')
+    elif is_last and not parts:
+        parts.append(_NO_REPORT)
+    if proposal_of(turn):
+        parts.append(_PROPOSAL)
+    if turn.progress_note:
+        parts.append(turn.progress_note)
+    return "\n".join(parts)
+
+
+def proposal_of(turn: Turn) -> str:
+    """What the Actor gives for the end product before it was asked for: a deliverable, or by a finish tool."""
+    if turn.want == "answer":
+        return ""
+    for call in turn.calls:
+        if call.spec is not None and call.spec.finish and call.result is not None and not call.result.is_error:
+            return answer_of_finish(call.arguments)
+    return (turn.parsed.final or "").strip() if turn.outcome == "answer" else ""
+
+
+def _words(turn: Turn) -> str:
+    """What the Actor says without a call. The words around its calls stay its own."""
+    if turn.calls:
+        return proposal_of(turn)
+    if turn.outcome not in ("answer", "cut", "narrated"):
+        return ""
+    parsed = turn.parsed
+    text = parsed.final if parsed.final is not None else parsed.content or ""
+    return text.replace("<action>", "").replace("</action>", "").strip()
+
+
+def _folded(text: str, size: int, again: str, whole: str) -> str:
+    """The beginning of an old text, if that is shorter."""
+    short = folded_text(text, size, again)
+    return short if len(short) < len(whole) else whole
+
+
+def _result(state: State, call: Call, known: Sequence[str], *, is_folded: bool) -> str:
+    result = call.result
+    assert result is not None  # noqa: S101  # asked only then
+    status = "FAILED" if result.is_error else "SUCCEEDED"
+    trust = "trusted" if result.trust == "trusted" else "data"
+    head = f'call="{call.id}" name="{attribute(call.name)}" {_arguments(call, known)}status="{status}"'
+    error = f' error="{result.kind}"' if result.is_error else ""
+    source = f'source="{_source(call)}" trust="{trust}" size="{result.size}"'
+    value = _value(state, call, is_folded=is_folded)
+    return f"<function_call_result {head}{error} {source}>\n{value}\n</function_call_result>"
+
+
+def _value(state: State, call: Call, *, is_folded: bool) -> str:
+    result = call.result
+    assert result is not None  # noqa: S101  # asked only then
+    again = f"the Actor can read call {call.known or call.id} again"
+    if (value := value_for_planner(call)) is not None:
+        whole = shown(replace(result, content=value), call.known or call.id)
+        return _folded(value, max(result.size, len(value)), again, whole) if is_folded else whole
+    told = f"[{handle(call)}: {result.size:,} characters from {_source(call)}]"
+    if state.config.thinker_sees == "data":
+        return told
+    frame = frame_of(state, call)
+    raw = framed(result.content[:LONGEST_RAW], result, frame, call.name)
+    return f"{told}\n{_folded(frame.cleaned(result.content), result.size, again, raw) if is_folded else raw}"
+
+
+_SOURCE = re.compile(r"(?:https?://)?[\w.:-]{1,64}")
+
+
+def _source(call: Call) -> str:
+    """Where a result comes from, without room for words: the tool, a name, or the host of an address."""
+    found = _SOURCE.match(call.result.source) if call.result is not None else None
+    return attribute(found.group()) if found is not None else attribute(call.name)
+
+
+def _arguments(call: Call, known: Sequence[str]) -> str:
+    """The arguments, as far as the Actor has not made them up: numbers, and words of the user's or the Thinker's."""
+    told = [f"{name}={value}" for name, value in _shown_arguments(call, known).items()]
+    return f'arguments="{attribute(", ".join(told))}" ' if told else ""
+
+
+def _shown_arguments(call: Call, known: Sequence[str]) -> dict[str, str]:
+    declared = properties_of(call.spec.parameters if call.spec is not None else {})
+    return {
+        name: json_text(value) for name, value in call.arguments.items() if name in declared and _is_said(value, known)
+    }
+
+
+def _is_said(value: object, known: Sequence[str]) -> bool:
+    if isinstance(value, str):
+        return bool(value) and any(value in text for text in known)
+    return value is None or isinstance(value, int | float)
+
+
+_SHOWN: Mapping[str, Callable[[State], Show]] = {SOLO: own_turns, THINKER: thinker_turns, ACTOR: actor_turns}
+
+
+def request(state: State, think: Think, schema: Mapping[str, object] | None = None) -> ModelRequest:
+    """The next request of a role; the caller adds settings and time limits. `schema` as `composed` has it."""
+    return composed(state, think, _SHOWN[think.role](state), fit_of(state, think), schema)
+
+
+def fit_of(state: State, think: Think) -> Fit:
+    """How much of the turns a role is shown in its next request; the same for the same state."""
+    if window_of(state, think.role) is None:
+        return state.speakers[think.role].fit
+    return fit_for(state, think, _SHOWN[think.role](state), droppable(state, think.role))
+
+
+def droppable(state: State, role: str) -> int:
+    """How many of the oldest turns a role may do without: never the newest, and not what the Actor is to do now."""
+    newest = state.steps - 1
+    return min(undroppable(state), newest) if role == ACTOR else newest

@@ -1,0 +1,169 @@
+"""Steps one after another: those that came with a task, and the one step of a small run. Source: spec/guard.md, 2.
+
+no step runs, one has failed      → the run has failed
+no step runs, all have a result   → the answer
+no step runs, the next is a skip  → it is skipped
+no step runs                      → the next begins
+a tool step, its call is settled  → it is over
+an agent step                     → as without a plan; its answer is the step's output
+a step without tools              → words; a reply that it cannot use is put on record and asked for again, as often
+                                    as the guard has it; then once out of fresh messages; then the step has failed
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from surefoot.core.loop import react
+from surefoot.core.loop.endings import after_failure, joined, said, think
+from surefoot.core.state.plans import PlanRecord
+from surefoot.core.state.roles import SOLO
+from surefoot.core.state.state import State, Turn
+from surefoot.core.state.turn import changed
+from surefoot.core.view.outcome import calls_of, spoken_call
+from surefoot.core.view.shape import shape_faults
+from surefoot.core.view.step import in_view, union
+from surefoot.types.endings import Completed, CompletedPartial, Failed, Stopped
+from surefoot.types.events import ModelReplied, RunEnded
+from surefoot.types.guard import GuardConfig
+from surefoot.types.moves import Record, Think
+from surefoot.types.plan import PlanStep, StepError, StepErrorClass, StepExecutionResult
+from surefoot.types.plan_events import (
+    ReasoningStepCompleted,
+    ReasoningStepViolated,
+    StepEnded,
+    StepEvent,
+    StepSkipped,
+    StepStarted,
+)
+from surefoot.types.tools import ResultKind
+
+VIOLATIONS = "reasoning_violations"
+"""Why a step without tools fails, and the run with it."""
+
+DEVELOPER = "developer"
+
+_DEFAULT = GuardConfig()
+_AS_OUTPUT = frozenset({"truncated", "unlabelled_answer"})
+_CLASSES: dict[ResultKind, StepErrorClass] = {"denied": "denied", "timeout": "timeout"}
+
+
+def step_move(state: State, plan: PlanRecord) -> Think | Record:
+    """The next move of a run with a plan, while nothing is open. The first row that applies decides."""
+    step, turn = plan.running, state.turn
+    if step is None:
+        return Record((_next_step(state, plan),))
+    if state.failure is not None:
+        return after_failure(state)
+    if turn is None or state.steps == plan.since:
+        return think(state, SOLO)
+    if step.kind == "tool":
+        return Record((_called(step, turn),))
+    if turn.want not in ("any", "answer"):
+        return _worded(state, plan, step, turn)
+    move = react.speaker(state)
+    match move:
+        case Record((RunEnded(Completed(output)),)):
+            pass
+        case Record((RunEnded(CompletedPartial(output, reason)),)) if reason in _AS_OUTPUT:
+            pass
+        case _:
+            return move
+    sources, trust = in_view(state)
+    return Record((StepEnded(step.step_id, output, sources=sources, trust=trust),))
+
+
+def _next_step(state: State, plan: PlanRecord) -> StepEvent | RunEnded:
+    if (failed := plan.failed) is not None and failed.error is not None:
+        return RunEnded(Failed(failed.error.code, f"step {failed.step_id}: {failed.error.message}"))
+    step = plan.following
+    if step is None:
+        schema = state.config.output_schema
+        is_other = schema is not None and bool(shape_faults(plan.answer, schema))
+        return RunEnded(CompletedPartial(plan.answer, "schema") if is_other else Completed(plan.answer))
+    if step.kind == "skip":
+        return StepSkipped(step.step_id, step.instruction, DEVELOPER)
+    return StepStarted(step.step_id)
+
+
+def _called(step: PlanStep, turn: Turn) -> StepEnded:
+    call = turn.calls[0]
+    result = call.result
+    if result is None or result.is_error:
+        kind = result.kind if result else "error"
+        told = result.content if result else "the call could not be made"
+        code = "timeout" if kind == "timeout" else f"call_{kind}"
+        error = StepError(_CLASSES.get(kind, "tool"), code, f"{step.tool_id}: {told}")
+        return StepEnded(step.step_id, call_id=call.id, error=error)
+    return StepEnded(step.step_id, call_id=call.id, sources=(call.id,), trust=result.trust)
+
+
+def _worded(state: State, plan: PlanRecord, step: PlanStep, turn: Turn) -> Think | Record:
+    """A step without tools, after a reply of its own."""
+    name, is_isolated, tries = step.step_id, turn.want == "isolated", len(plan.bad)
+    if turn.outcome == "refused":
+        return Record((RunEnded(Stopped("refused")),))
+    if turn.outcome == "cut" and state.speakers[SOLO].cuts_running <= state.config.continuations and not is_isolated:
+        return think(state, SOLO)
+    if turn.outcome in ("answer", "cut"):
+        sources, trust = union(plan.inputs(step)) if is_isolated else in_view(state)
+        output = said(turn).strip() if is_isolated else joined(state, turn)
+        return Record((ReasoningStepCompleted(name, output, tries + 1, is_isolated, sources, trust),))
+    if is_isolated:
+        told = f"{tries} replies called a tool or held no words, and the isolated call gave none either"
+        return Record((StepEnded(name, error=StepError("violation", VIOLATIONS, told)),))
+    if state.steps in plan.bad:
+        retries = (state.config.guard or _DEFAULT).reasoning_retries
+        return think(state, SOLO, "any" if tries <= retries else "isolated")
+    error = turn.parsed.error
+    reason = "calls" if turn.calls else "empty" if turn.outcome == "empty" or error is None else error.kind
+    ids, tools = tuple(call.id for call in turn.calls), tuple(call.name for call in turn.calls)
+    is_after = in_view(state)[1] == "untrusted"
+    return Record((ReasoningStepViolated(name, tries + 1, reason, ids, tools, after_untrusted=is_after),))
+
+
+def with_step(state: State, event: StepEvent) -> State:
+    """The state once something has happened to a step; an event of a step that is not known changes nothing."""
+    plan = state.plan
+    state = changed(state, seen=state.seen + 1)
+    step = next((one for one in plan.steps if one.step_id == event.step_id), None) if plan is not None else None
+    if plan is None or step is None:
+        return state
+    match event:
+        case StepStarted():
+            state = changed(state, plan=replace(plan, running=step, since=state.steps, bad=()))
+            return _with_call(state, step) if step.kind == "tool" else state
+        case ReasoningStepViolated():
+            return changed(state, plan=replace(plan, bad=(*plan.bad, state.steps)))
+        case StepSkipped():
+            result = StepExecutionResult(step.step_id, "skip")
+        case ReasoningStepCompleted(_, output):
+            result = StepExecutionResult(step.step_id, step.kind, output, None, event.sources, event.trust)
+        case StepEnded(_, output, call_id, error):
+            call = state.call(call_id) if call_id else None
+            output = call.result.content if call is not None and call.result is not None else output
+            result = StepExecutionResult(step.step_id, step.kind, output, error, event.sources, event.trust)
+        case _:
+            assert_never(event)
+    return changed(state, plan=replace(plan, running=None, results={**plan.results, result.step_id: result}, bad=()))
+
+
+def _with_call(state: State, step: PlanStep) -> State:
+    """The call of a tool step as a turn of its own, which no model spoke."""
+    number = state.steps + 1
+    message, parsed = spoken_call(step)
+    calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
+    turn = Turn(
+        number, message, parsed, "native", "any", SOLO, "calls", calls, step_id=step.step_id, called=state.called
+    )
+    wire_ids = state.wire_ids.plus(ids)
+    return changed(state, done=state.turns, turn=turn, wire_ids=wire_ids, calls_made=state.calls_made + 1)
+
+
+def retried(plan: PlanRecord | None) -> PlanRecord | None:
+    """The plan when somebody takes the run up again: a step that failed is tried anew."""
+    if plan is None:
+        return None
+    results = {name: one for name, one in plan.results.items() if one.error is None}
+    return replace(plan, results=results) if len(results) < len(plan.results) else plan

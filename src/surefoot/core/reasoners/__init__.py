@@ -1,1 +1,0 @@
-"""Reasoners: who speaks next, what they see, when it is over."""

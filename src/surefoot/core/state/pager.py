@@ -1,0 +1,33 @@
+"""The tool that reads on in a result that was cut or folded."""
+
+from __future__ import annotations
+
+from surefoot.types.tools import Catalogue, ToolSpec
+
+READ_RESULT = "read_result"
+
+
+def without_pager(tools: Catalogue) -> Catalogue:
+    """The tools but this one, for as long as nothing was cut or folded; made once a catalogue."""
+    if tools.get(READ_RESULT) is None:
+        return tools
+    return tools.derived("without_pager", lambda all_: Catalogue(tuple(t for t in all_.tools if t.name != READ_RESULT)))
+
+
+def pager_spec() -> ToolSpec:
+    """The declaration of that tool."""
+    return ToolSpec(
+        READ_RESULT,
+        "Read on in a result that was cut, or read one again that was folded.",
+        {
+            "type": "object",
+            "properties": {
+                "call_id": {"type": "string", "description": "the call whose result it is"},
+                "start": {"type": "integer", "minimum": 0, "description": "the first character to read"},
+            },
+            "required": ["call_id", "start"],
+            "additionalProperties": False,
+        },
+        effect="read",
+        idempotent=True,
+    )

@@ -1,0 +1,184 @@
+"""The roles of a run, and the modes in which they call.
+
+What is left of the budget is asked here, too: a role has its own rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from surefoot.core.state.state import State
+from surefoot.core.state.turn import SpeakerState, changed
+from surefoot.types.events import Speaker
+from surefoot.types.messages import CallMode, Traits
+
+
+def mode_for(start: CallMode, traits: Traits) -> CallMode:
+    """The mode to use. A mode that the endpoint cannot carry, or that the model does not master, gives way to the next.
+
+    The order is native, schema, text; `start` is where it begins. "schema" is only chosen where the trait
+    `json_schema` is known to be "yes", or where it was started with.
+    """
+    schema = traits.get("json_schema")
+    if start == "native" and traits.get("native_tools") not in ("no", "weak", "mute"):
+        return "native"
+    if start == "text" and traits.get("text_steps") != "weak":
+        return "text"
+    if schema == "yes" or (start == "schema" and schema != "no"):
+        return "schema"
+    return "text"
+
+
+SOLO = "solo"
+THINKER = "thinker"
+ACTOR = "actor"
+GUARD = "guard"
+"""The role of a model that is asked for the stages of the guard alone; without one the model that leads is asked."""
+PLANNER = "planner"
+"""The role of a model that is asked for proposals about a plan alone; without one the run's own is asked."""
+PREFETCH = "prefetch"
+"""The role of the turn in which calls are made before anybody has spoken."""
+
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "react": (SOLO,),
+    "mono": (SOLO,),
+    "dual": (THINKER, ACTOR),
+    "plan": (SOLO,),
+    "once": (SOLO,),
+}
+"""The roles of each reasoner."""
+
+TAGGED = frozenset({"mono", "dual", "once"})
+"""The reasoners whose text form is the tags dialect; the others write labels."""
+
+
+def prompt_name(role: str, mode: CallMode) -> str:
+    """Under which name a role's template for a call mode is kept. One who calls no tools needs no native one."""
+    if role == THINKER and mode == "native":
+        mode = "text"
+    return mode if role == SOLO else f"{role}_{mode}"
+
+
+def guard_role(state: State) -> str:
+    """The role whose model is asked for the stages of the guard."""
+    return GUARD if GUARD in state.speakers else ROLES[state.reasoner][0]
+
+
+def rounds(state: State) -> int:
+    """The rounds so far: replies of the role that leads, but those for which the answer was asked."""
+    leading = state.speakers.get(ROLES[state.reasoner][0])
+    return leading.rounds if leading is not None else 0
+
+
+def round_limit(state: State) -> int | None:
+    """After how many rounds the deliverable is asked for; None where rounds are not limited."""
+    return state.config.max_rounds if state.reasoner in ("mono", "dual") else None
+
+
+def rounds_to_tell(state: State, role: str) -> int:
+    """How many rounds are left, from four fifths of the limit on, for the one who leads; else 0."""
+    limit = round_limit(state)
+    if limit is None or role != ROLES[state.reasoner][0] or rounds(state) * 5 < (limit - 1) * 4:
+        return 0
+    return max(0, limit - rounds(state))
+
+
+NO_COUNTERS: dict[str, object] = {"faults_running": 0, "empty_running": 0, "nudges_running": 0, "cuts_running": 0}
+
+
+def speaking(speaker: Speaker) -> SpeakerState:
+    """A speaker as a run begins with it."""
+    mode = mode_for(speaker.call_mode, speaker.traits)
+    return SpeakerState(speaker.model, speaker.call_mode, mode, speaker.traits)
+
+
+def goes_on(kept: SpeakerState, speaker: Speaker | None) -> SpeakerState:
+    """A speaker when the run is taken up: what counts in a row begins anew, and so does all of another model."""
+    if speaker is not None and speaker.model != kept.model:
+        # what the other model did says nothing about this one
+        return changed(speaking(speaker), usage=kept.usage, replies=kept.replies)
+    start = speaker.call_mode if speaker else kept.start_mode
+    mode = mode_for(start, kept.traits)
+    nothing_learnt = frozenset[tuple[str, str]]()
+    return changed(kept, start_mode=start, mode=mode, learnt=nothing_learnt, overflows=0, **NO_COUNTERS)
+
+
+Limit = Literal["steps", "tokens", "cost", "time", "round_limit", "stuck"]
+
+
+def spent_limit(state: State, *, reserve: bool = False) -> Limit | None:
+    """The first limit that is reached. With `reserve`, also counts what is kept back for the last request."""
+    budget = state.config.budget
+    share = 1 - budget.reserve if reserve else 1.0
+    if budget.max_steps is not None and steps_so_far(state) >= _last_but_one(budget.max_steps, reserve=reserve):
+        return "steps"
+    if budget.max_tokens is not None and state.usage.total_tokens >= budget.max_tokens * share:
+        return "tokens"
+    if budget.max_cost_usd is not None and (state.usage.cost_usd or 0.0) >= budget.max_cost_usd * share:
+        return "cost"
+    if budget.max_seconds is not None and state.elapsed_s >= budget.max_seconds * share:
+        return "time"
+    return None
+
+
+def steps_so_far(state: State) -> int:
+    """The steps of a run, or of a step of a plan that has a state of its own: requests for a reply, and turns of calls
+    that were made without one. The fold keeps both, so whoever takes a run up counts as it was counted.
+    """  # noqa: D205  # one sentence
+    return state.requests + turns_unasked(state)
+
+
+def turns_unasked(state: State) -> int:
+    """The turns of calls that were made without a request: of a run all, of a step with a state of its own its own."""
+    if state.gate is None:
+        return 0
+    kept = state.gate.choosing
+    own = kept.values() if not state.scope else (kept[state.scope],) if state.scope in kept else ()
+    return sum(one.turns for one in own)
+
+
+def limit_for(state: State, role: str) -> Limit | None:
+    """The limit for which the answer is asked for in place of another step of that role, if one is reached.
+
+    Rounds are counted where they begin, so that the last one is not broken off in the middle.
+    """
+    if state.stuck:
+        return "stuck"
+    limit = spent_limit(state, reserve=True) or _spent_share(state)
+    if limit is not None or role != ROLES[state.reasoner][0]:
+        return limit
+    most = round_limit(state)
+    return "round_limit" if most is not None and rounds(state) >= most else None
+
+
+def reached_limit(state: State) -> Limit | None:
+    """The limit for which no further round is begun."""
+    return limit_for(state, ROLES[state.reasoner][0])
+
+
+def _spent_share(state: State) -> Limit | None:
+    """The limit of which some role has used up its share."""
+    budget = state.config.budget
+    for role, share in budget.shares.items():
+        if (speaker := state.speakers.get(role)) is None:
+            continue
+        if budget.max_tokens is not None and speaker.usage.total_tokens >= budget.max_tokens * share:
+            return "tokens"
+        if budget.max_cost_usd is not None and (speaker.usage.cost_usd or 0.0) >= budget.max_cost_usd * share:
+            return "cost"
+    return None
+
+
+def _last_but_one(max_steps: int, *, reserve: bool) -> int:
+    """One request is kept for the last word, unless there is only one."""
+    return max(1, max_steps - 1) if reserve else max_steps
+
+
+def seconds_left(state: State, *, last: bool = False) -> float | None:
+    """How long the next move may take, in seconds; the last request may use the reserve. None: no limit."""
+    budget = state.config.budget
+    if budget.max_seconds is None:
+        return None
+    share = 1.0 if last else 1 - budget.reserve
+    return max(0.0, budget.max_seconds * share - state.elapsed_s)

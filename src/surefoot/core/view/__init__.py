@@ -1,0 +1,1 @@
+"""A state as messages: what a model is shown."""

@@ -1,0 +1,141 @@
+"""What a model reads as the outcome of a call: results as data, in the form of the mode.
+
+Results are never parsed for calls, labels or answers, and must not look like them either: control tokens, call tags and
+step labels in them are broken by a zero-width space in the view, while the journal keeps them as they were. Source:
+spec/react.md, section 4, and spec/reasoners.md, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from surefoot.core.parse.faults import tell
+from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, key_of, plain
+from surefoot.core.state.pager import READ_RESULT
+from surefoot.core.state.state import Call, State
+from surefoot.core.text import json_text
+from surefoot.core.view.notes import Form
+from surefoot.types.tools import Catalogue, ToolResult
+
+_REUSED = "(You have made this call already and it is not run again. Its result was the following; use it.)\n"
+_NOT_AGAIN = (
+    "(Already {done} as call {id}, so it was not {done} again. If the task is done, give the final answer; "
+    "call it again only to do it once more. Its result was:)\n"
+)
+
+DIGEST_CHARS = 150
+"""Characters of a folded text that are still shown."""
+
+LONGEST_ARGUMENT = 400
+"""Characters up to which a text in the arguments of an old call is never folded."""
+
+
+def told(call: Call, offered: Catalogue, form: Form, frame: Frame = NO_FRAME) -> str:
+    """The outcome of one call, as text; `frame` is how that of a tool is shown."""
+    if call.fault is not None:
+        return tell(call.fault, offered, form)
+    if call.result is None:  # a fork, or a cancelled run, can leave a call that nobody will run any more
+        return "cancelled: not run"
+    return _reuse(call) + shown(call.result, call.known or call.id, frame, call.name)
+
+
+def _reuse(call: Call) -> str:
+    """What stands before the result of another call; that of a write must not be taken for a second one."""
+    if call.is_told_once and call.result is not None:
+        return _NOT_AGAIN.format(done="made" if call.result.is_error else "done", id=call.known)
+    return _REUSED if call.known else ""
+
+
+def shown(result: ToolResult, call_id: str, frame: Frame = NO_FRAME, name: str = "") -> str:
+    """A result as data; what is cut says how to read on."""
+    text = framed(result.content, result, frame, name)
+    if result.is_error and not text.startswith(result.kind):
+        text = f"{result.kind}: {text}"
+    if result.blob is None:
+        return text
+    read = len(result.content)
+    return (
+        f'{text}\n[cut: {read} of {result.size} characters; {READ_RESULT}(call_id="{call_id}", start={read}) goes on]'
+    )
+
+
+def is_ours(result: ToolResult) -> bool:
+    """Whether the text of a result is surefoot's own."""
+    return result.trust == "trusted" and result.source in ("gate", "surefoot")
+
+
+def frame_of(state: State, call: Call) -> Frame:
+    """How the outcome of a call is shown; without a guard, and for what surefoot says itself, in no frame."""
+    gate, result = state.gate, call.result
+    if gate is None or result is None or is_ours(result):
+        return NO_FRAME
+    return Frame(gate.nonce, gate.masks.get(key_of(result.content), ()) if gate.masks else ())
+
+
+def framed(text: str, result: ToolResult, frame: Frame, name: str) -> str:
+    """A text of a result as data, in its frame."""
+    data = plain(frame.cleaned(text, is_error=result.is_error))
+    return frame.around(data, attribute(result.source or name), result.trust) if frame.nonce else data
+
+
+def digest(call: Call, whole: str, frame: Frame = NO_FRAME) -> str:
+    """What stands for the outcome of an old call, and how to read it again; the outcome itself where that is short."""
+    result = call.result
+    if result is None or len(whole) <= DIGEST_CHARS:
+        return whole
+    call_id, start = call.known or call.id, 0
+    if call.name == READ_RESULT and not result.is_error:  # the same piece again is the same call again
+        call_id, start = attribute(str(call.arguments.get("call_id"))), call.arguments.get("start")
+    kind = f"{result.kind}: " if result.is_error else ""
+    again = f'{READ_RESULT}(call_id="{call_id}", start={start}) reads it again'
+    source = attribute(result.source or call.name)
+    made = folded_text(
+        kind + frame.cleaned(result.content),
+        max(result.size, len(result.content)),
+        again,
+        lambda text: frame.around(text, source, result.trust),
+    )
+    made = _reuse(call) + made if call.is_told_once else made
+    return made if len(made) < len(whole) else whole
+
+
+def folded_text(text: str, size: int, again: str, around: Callable[[str], str] = str) -> str:
+    """The beginning of a text as data on one line; how long it is, and how it can be read again."""
+    beginning = " ".join(text[: 4 * DIGEST_CHARS].split())[:DIGEST_CHARS]
+    return f"{around(f'{plain(beginning)} …')}\n[folded: {size} characters{'; ' if again else ''}{again}]"
+
+
+def shortened(value: object) -> object:
+    """A JSON value with the beginning alone of each long text in it; the same object where there is none."""
+    if isinstance(value, str):
+        long = len(value) > LONGEST_ARGUMENT
+        return f"{value[:DIGEST_CHARS]} … [folded: {len(value)} characters]" if long else value
+    if isinstance(value, Mapping):
+        members = cast("Mapping[str, object]", value)  # decoded JSON
+        short = {name: shortened(one) for name, one in members.items()}
+        return short if any(short[name] is not one for name, one in members.items()) else members
+    if isinstance(value, list):
+        items = cast("list[object]", value)  # the same
+        parts = [shortened(one) for one in items]
+        return parts if any(a is not b for a, b in zip(parts, items, strict=True)) else items
+    return value
+
+
+def observed(call: Call, text: str) -> str:
+    """An observation that names the call it is of: a small model takes a bare value for whatever it looks for."""
+    if call.fault is not None or not call.name:
+        return f"Observation: {text}"
+    arguments = ", ".join(f"{name}={plain(json_text(value))}" for name, value in call.arguments.items())
+    return f"Observation: {call.name}({arguments}) gave\n{text}"
+
+
+def tagged(call: Call, text: str) -> str:
+    """The answer to a tagged call."""
+    status = "SUCCEEDED" if call.result is not None and not call.result.is_error else "FAILED"
+    source = call.result.source if call.result else "surefoot"
+    trust = "trusted" if call.result and call.result.trust == "trusted" else "data"
+    return (
+        f'<function_call_result call="{call.position + 1}" name="{attribute(call.name)}" status="{status}" '
+        f'source="{attribute(source)}" trust="{trust}">\n{text}\n</function_call_result>'
+    )

@@ -1,0 +1,148 @@
+"""What the words of a reply have to look like: an answer in the shape that was asked for, and a step as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+import orjson
+
+from surefoot.core.parse.deliverable import PARTS, parts_of
+from surefoot.core.parse.scan import whole_fence
+from surefoot.core.parse.validate import validate
+from surefoot.core.text import json_text
+from surefoot.types.tools import Catalogue
+
+MOST_TOLD = 5
+"""Faults of an output that a model is told of at once."""
+
+
+def shape_faults(answer: str, schema: Mapping[str, object]) -> str:
+    """What is wrong with the final output of an answer, as JSON of that schema; "" when it fits."""
+    text = output_text(answer)
+    try:
+        value: object = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        return f"it is no JSON: {error}"
+    wrapped: Mapping[str, object] = {
+        "type": "object",
+        "properties": {"output": schema},
+        "required": ["output"],
+        "$defs": schema.get("$defs", {}),
+    }
+    checked = validate({"output": value}, wrapped)
+    faults = [f"{fault.path.removeprefix('output').lstrip('.') or 'it'}: {fault.message}" for fault in checked.errors]
+    faults += [f"{path.removeprefix('output').lstrip('.') or 'it'}: has another JSON type" for path in checked.coerced]
+    return "; ".join(faults[:MOST_TOLD])
+
+
+def output_text(answer: str) -> str:
+    """The final output of an answer, without a fence around it."""
+    text = parts_of(answer).output.strip()
+    fence = whole_fence(text)
+    return text[fence.inner : fence.inner_end].strip() if fence is not None else text
+
+
+def told_shape(schema: Mapping[str, object], where: str) -> str:
+    """What a model is told of the shape beforehand."""
+    return f"{where} is JSON that fits this schema, and nothing else: {orjson.dumps(dict(schema)).decode()}"
+
+
+MAX_THOUGHT_CHARS = 200
+"""The spec allows 400; in 200 the embedded model says what it needs, and rambles less."""
+
+MAX_BRANCHES = 12
+"""Above this many tools the step is asked for in two requests: the name, then its arguments."""
+
+ANSWER = "Final Answer"
+
+IN_WORDS = 12
+"""Characters of an answer that is asked for again because it said nothing: long enough for a short sentence."""
+
+
+def step_schema(
+    tools: Catalogue,
+    *,
+    answer: bool = True,
+    least_answer: int = 1,
+    deliverable: bool = False,
+    output: Mapping[str, object] | None = None,
+) -> Mapping[str, object]:
+    """The schema of a step with these tools; made once for a catalogue.
+
+    `answer`: whether the answer is one of the branches; it then has at least `least_answer` characters, and with
+    `deliverable` the parts of one (spec/reasoners.md, section 5). `output` is the shape that it has in place of text.
+    """
+    least = least_answer if answer else 0
+    if output is not None:
+        return _any_of(tools, _answer(output, deliverable=deliverable) if answer else None)
+    text = {"type": "string", "minLength": least}
+    made = f"step_schema:{least}:{deliverable}"
+    return tools.derived(made, lambda all_: _any_of(all_, _answer(text, deliverable=deliverable) if answer else None))
+
+
+def _answer(output: Mapping[str, object], *, deliverable: bool) -> Mapping[str, object]:
+    if not deliverable:
+        return output
+    parts: dict[str, object] = {part: {"type": "string", "maxLength": MAX_THOUGHT_CHARS} for part in PARTS}
+    parts[PARTS[-1]] = output
+    return {"type": "object", "properties": parts, "required": list(PARTS), "additionalProperties": False}
+
+
+def step_in_tags(content: str) -> str:
+    """A step object as the words that it stands for: its answer, or its thought and a tagged call; other text as is."""
+    try:
+        step: object = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return content
+    if not isinstance(step, dict) or not {"action", "action_input"} <= set(cast("dict[str, object]", step)):
+        return content
+    said = cast("dict[str, object]", step)  # keys of a JSON object
+    given = said["action_input"]
+    if said["action"] == ANSWER:
+        return given if isinstance(given, str) else json_text(given)
+    call = json_text({"name": said["action"], "call_objective": said.get("thought", ""), "args": given})
+    return f"<function_call>{call}</function_call>"
+
+
+def name_schema(tools: Catalogue) -> Mapping[str, object]:
+    """The schema of the first half of a step where there are many tools: a thought, and the name of the action."""
+    return {
+        "type": "object",
+        "properties": {"thought": _THOUGHT, "action": {"enum": [*tools.names, ANSWER]}},
+        "required": ["thought", "action"],
+        "additionalProperties": False,
+    }
+
+
+_THOUGHT = {"type": "string", "maxLength": MAX_THOUGHT_CHARS}
+
+
+def required_only(tools: Catalogue) -> Catalogue:
+    """The tools with their required parameters alone."""
+    return Catalogue(tuple(replace(tool, parameters=_required(tool.parameters)) for tool in tools.tools))
+
+
+def _required(parameters: Mapping[str, object]) -> Mapping[str, object]:
+    properties, required = parameters.get("properties"), parameters.get("required", [])
+    if not isinstance(properties, Mapping) or not isinstance(required, list | tuple):
+        return parameters
+    all_of_them = cast("Mapping[str, object]", properties)  # keys of a JSON object
+    return {**parameters, "properties": {key: all_of_them[key] for key in all_of_them if key in required}}
+
+
+def _any_of(tools: Catalogue, answer: Mapping[str, object] | None) -> Mapping[str, object]:
+    branches = [_branch(tool.name, tool.parameters) for tool in tools.tools]
+    if answer is not None:
+        branches.append(_branch(ANSWER, answer))
+    return {"anyOf": branches}
+
+
+def _branch(action: str, action_input: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": {"thought": _THOUGHT, "action": {"const": action}, "action_input": action_input},
+        "required": ["thought", "action", "action_input"],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,271 @@
+"""One turn as messages, for the one who gave it: the reply, one result a call, and what the runtime says of it.
+
+A turn is rendered once in each form and level of folding, and kept. Source: spec/react.md, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+import orjson
+
+from surefoot.core.parse.faults import tell_warnings
+from surefoot.core.parse.frames import plain
+from surefoot.core.parse.validate import validate
+from surefoot.core.state.pager import without_pager
+from surefoot.core.state.roles import ACTOR, THINKER
+from surefoot.core.state.state import Call, State, Turn
+from surefoot.core.state.turn import Rendered
+from surefoot.core.text import json_text
+from surefoot.core.view.notes import Form, ask_for, form_in, note_for
+from surefoot.core.view.observations import LONGEST_ARGUMENT, digest, frame_of, observed, shortened, tagged, told
+from surefoot.core.view.step import goal_of
+from surefoot.types.decisions import Deny
+from surefoot.types.messages import ModelMessage, NativeCall
+from surefoot.types.reply import Instruction
+
+LONGEST_IDENTIFIER = 64
+"""Characters of a text value that may pass: an identifier, not a sentence."""
+
+LONGEST_WORD = 24
+"""Letters that may pass without being spelt out in the type."""
+
+
+def handle(call: Call) -> str:
+    """The name of a result as text: `text 3.0`."""
+    return f"text {call.id}"
+
+
+def is_withheld(call: Call) -> bool:
+    """Whether the result of a call is text that a planner does not get to read."""
+    return call.result is not None and value_for_planner(call) is None
+
+
+def value_for_planner(call: Call) -> str | None:
+    """The result as a planner may read it; None when it is to be a handle.
+
+    A trusted result is shown as it is. A value of the type that its tool declares is written anew, so that nothing but
+    the value is shown.
+    """
+    result = call.result
+    if result is None or result.trust == "trusted":
+        return result.content if result is not None else None
+    returns = call.spec.returns if call.spec is not None else None
+    if result.is_error or result.blob is not None or returns is None:
+        return None
+    return _typed(result.content, returns)
+
+
+def _typed(content: str, returns: Mapping[str, object]) -> str | None:
+    """The value of that type that a text is, as text; None when it is none, or says anything."""
+    schema: Mapping[str, object] = {
+        "type": "object",
+        "properties": {"result": returns},
+        "required": ["result"],
+        "$defs": returns.get("$defs", {}),
+    }
+    named = _enumerated(returns)
+    for value in _values_of(content):
+        checked = validate({"result": value}, schema)
+        if not checked.errors and not checked.coerced and _words_in(value, named) <= LONGEST_WORD:
+            return value if isinstance(value, str) else json_text(value)
+    return None
+
+
+def _values_of(text: str) -> list[object]:
+    """What a text can be as a value: itself, and what it is as JSON."""
+    try:
+        return [text, orjson.loads(text)]
+    except orjson.JSONDecodeError:
+        return [text]
+
+
+def _enumerated(schema: object) -> frozenset[str]:
+    """The texts that a schema spells out itself."""
+    if isinstance(schema, Mapping):
+        members = cast("Mapping[str, object]", schema)  # keys of JSON
+        spelt = [members["const"]] if "const" in members else []
+        spelt += cast("list[object]", members.get("enum", []))  # a JSON Schema made from a type
+        inner = [_enumerated(part) for part in members.values()]
+        return frozenset(text for text in (*spelt, *members.keys()) if isinstance(text, str)).union(*inner)
+    if isinstance(schema, Sequence) and not isinstance(schema, str):
+        return frozenset[str]().union(*(_enumerated(part) for part in cast("Sequence[object]", schema)))  # the same
+    return frozenset()
+
+
+def _words_in(value: object, named: frozenset[str]) -> int:
+    """How many characters could tell somebody something: of texts that are neither spelt out nor like an identifier.
+
+    An identifier has no blanks, is short, and holds a digit; a word of letters alone, such as a code of a country, is
+    counted, so that a list of such words makes no sentence.
+    """
+    if isinstance(value, str):
+        if value in named:
+            return 0
+        is_short = len(value) <= LONGEST_IDENTIFIER and not any(sign.isspace() for sign in value)
+        if not is_short:
+            return LONGEST_WORD + 1
+        is_marked = any(sign.isdigit() for sign in value) and sum(map(str.isalpha, value)) <= LONGEST_WORD
+        return 0 if is_marked else len(value)
+    if isinstance(value, Mapping):
+        members = cast("Mapping[object, object]", value)  # decoded JSON
+        return sum(_words_in(part, named) for pair in members.items() for part in pair)
+    if isinstance(value, Sequence):
+        return sum(_words_in(item, named) for item in cast("Sequence[object]", value))  # the same
+    return 0
+
+
+_NAMELESS = "unnamed"
+
+LONGEST_REMINDER = 400
+"""Characters of a task that is repeated under each observation in schema mode."""
+
+_MOST_NAMES = 12
+"""Tools up to which those not called yet are named."""
+
+
+def turn_messages(state: State, turn: Turn, form: Form, level: int = 0) -> Rendered:
+    """One reply and what followed, for the one who gave it. All its calls are settled when a request is made.
+
+    `level` as `Fit.level` has it.
+    """
+    if level and not turn.calls:
+        level = 0
+    name = kept_as(form, level)
+    if (kept := turn.rendered(name)) is not None:
+        return kept
+    made = _native(state, turn, level) if form == "native" else _as_text(state, turn, form, level)
+    before = (ModelMessage("user", text) for text in (turn.guidance, ask_for(state, turn.want, form)) if text)
+    return turn.keep(name, (*before, *made))
+
+
+def kept_as(form: Form, level: int) -> str:
+    """Under which name a turn keeps its messages."""
+    return form + ":folded" * level
+
+
+def _native(state: State, turn: Turn, level: int) -> tuple[ModelMessage, ...]:
+    calls = tuple(NativeCall(c.wire_id, c.name or _NAMELESS, _sent_arguments(turn, c, level)) for c in turn.calls)
+    message = turn.message
+    # a leaked call is promoted: what stood in the text as a call now stands as one
+    content = message.content if message.calls or not calls else turn.parsed.content or ""
+    said = ModelMessage(
+        "assistant", content, calls, reasoning=message.reasoning, model=message.model, opaque=message.opaque
+    )
+    results = tuple(
+        ModelMessage("tool", text, call_id=call.wire_id, name=call.name or _NAMELESS)
+        for call, text in zip(turn.calls, _outcomes(state, turn, "native", level), strict=True)
+    )
+    note = note_for(state, turn, "native")
+    return (said, *results, ModelMessage("user", note)) if note else (said, *results)
+
+
+def _outcomes(state: State, turn: Turn, form: Form, level: int) -> list[str]:
+    """What is told of each call; behind the last, what of the reply was not used."""
+    outcomes = [told(call, state.offered, form, frame_of(state, call)) for call in turn.calls]
+    if level:
+        named = zip(turn.calls, outcomes, strict=True)
+        outcomes = [digest(call, text, frame_of(state, call)) for call, text in named]
+    if turn.role == ACTOR:  # what the Thinker does not get to read has a name that both know
+        named = zip(turn.calls, outcomes, strict=True)
+        outcomes = [f"[{handle(call)}]\n{text}" if is_withheld(call) else text for call, text in named]
+    if outcomes and turn.parsed.warnings and (unused := tell_warnings(turn.parsed.warnings)):
+        outcomes[-1] += f"\n({unused})"
+    return outcomes
+
+
+def _sent_arguments(turn: Turn, call: Call, level: int) -> str:
+    """The arguments as the model wrote them if that is a JSON object, since servers reject a history that is not."""
+    sent = _written_arguments(turn, call)
+    if level <= 1 or len(sent) <= LONGEST_ARGUMENT:
+        return sent
+    return json_text(shortened(orjson.loads(sent)))
+
+
+def _written_arguments(turn: Turn, call: Call) -> str:
+    natives = turn.message.calls
+    sent = natives[call.position].arguments if call.position < len(natives) else call.arguments
+    if not isinstance(sent, str):
+        return json_text(sent)
+    is_refused = isinstance(call.decision, Deny)  # perhaps unread, when its tool is hidden
+    if call.fault is None and call.name == natives[call.position].name and not is_refused:
+        return sent or "{}"
+    try:
+        return sent if isinstance(orjson.loads(sent), dict) else "{}"
+    except orjson.JSONDecodeError:
+        return "{}"
+
+
+def _as_text(state: State, turn: Turn, form: Form, level: int) -> tuple[ModelMessage, ...]:
+    message = turn.message
+    calls = [_with_short_arguments(call) for call in turn.calls] if level > 1 else turn.calls
+    words = own_words(state, turn, form, calls)
+    said = ModelMessage("assistant", words, reasoning=message.reasoning, model=message.model)
+    frame = tagged if form == "tags" or (turn.parsed.format == "tags" and form == "text") else observed
+    parts = [frame(call, text) for call, text in zip(calls, _outcomes(state, turn, form, level), strict=True)]
+    note = note_for(state, turn, form)
+    if note:
+        parts.append(note)
+    if parts and form == "schema" and turn.role != THINKER and (reminder := _reminder(state, turn)):
+        parts.append(reminder)
+    return (said, ModelMessage("user", "\n\n".join(parts))) if parts else (said,)
+
+
+def _with_short_arguments(call: Call) -> Call:
+    short = shortened(call.arguments)
+    return call if short is call.arguments else replace(call, arguments=short)
+
+
+def _reminder(state: State, turn: Turn) -> str:
+    """What a small model loses sight of: which tools it has called by then, which not, and the question.
+
+    In a step of a plan that is its goal alone, or the model goes on to what other steps are for.
+    """
+    if turn.step_id and state.plan is not None:
+        goal = next((goal_of(state, step) for step in state.plan.steps if step.step_id == turn.step_id), "")
+        return f"This step: {goal}\nOnce that is known, say what came of it, with the values." if goal else ""
+    called = turn.called | {call.name for call in turn.calls if call.result is not None}
+    names = without_pager(state.offered).names
+    missing = [name for name in names if name not in called]
+    lines = [f"Tools called so far: {', '.join(name for name in names if name in called) or 'none'}."]
+    if missing and len(names) <= _MOST_NAMES:
+        lines[0] += f" Not called yet: {', '.join(missing)}."
+    instruction = _instruction_before(state, turn) if turn.role == ACTOR else None
+    if instruction is not None:
+        lines.append(f"Instruction: {plain(instruction.text)} {plain(instruction.input)}".strip())
+        lines.append("Once it is carried out, report what came of it.")
+    elif state.task and len(state.task.text) <= LONGEST_REMINDER:
+        lines.append(f"Question: {state.task.text}")
+    return "\n".join(lines)
+
+
+def _instruction_before(state: State, turn: Turn) -> Instruction | None:
+    """What the Thinker told the Actor to do in this turn."""
+    earlier = reversed(state.done[: turn.step - 1])
+    return next((one.parsed.instruction for one in earlier if one.parsed.instruction is not None), None)
+
+
+def own_words(state: State, turn: Turn, form: Form, calls: Sequence[Call]) -> str:
+    """The reply up to the end of its step; put into this form if it was given in another, or its calls are not as then.
+
+    `calls` are those of the turn as they are shown.
+    """
+    text, parsed = turn.message.content, turn.parsed
+    is_as_said = all(one is other for one, other in zip(calls, turn.calls, strict=True))
+    if not calls or (is_as_said and form_in(state, turn.mode) == form):
+        return text[: parsed.used] if parsed.used >= 0 else text
+    thought = parsed.content or ""
+    match form:
+        case "schema":
+            steps = ({"thought": thought, "action": call.name, "action_input": call.arguments} for call in calls)
+            return "\n".join(json_text(step) for step in steps)
+        case "tags":
+            bodies = (json_text({"name": call.name, "args": call.arguments}) for call in calls)
+            return "\n".join((thought, *(f"<function_call>{body}</function_call>" for body in bodies))).strip()
+        case _:
+            lines = [f"Thought: {thought}"] if thought else []
+            for call in calls:
+                lines += (f"Action: {call.name}", f"Action Input: {json_text(call.arguments)}")
+            return "\n".join(lines)
