@@ -12,7 +12,7 @@ import pytest
 
 from surefoot import Agent, Budget, LoopConfig
 from surefoot.core.loop.replay import replay
-from surefoot.core.text.pins import pin_of
+from surefoot.core.text.json import pin_of
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run

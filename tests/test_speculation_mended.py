@@ -18,7 +18,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
 from surefoot.core.state.roles import steps_so_far
 from surefoot.core.state.state import State
-from surefoot.core.text.pins import pin_of
+from surefoot.core.text.json import pin_of
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from surefoot.core.loop.replay import replay
     from surefoot.core.parse.reply import parse as parse_reply
     from surefoot.core.select.profile import digest_of_tool
-    from surefoot.core.text.pins import pin_of
+    from surefoot.core.text.json import pin_of
     from surefoot.journal.memory import MemoryJournal
     from surefoot.journal.sqlite import SqliteJournal
     from surefoot.reasoners import Answer, DualModelReasoner, MonoModelReasoner, NoAnswer
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "agent": "Agent",
     "core.parse.reply": "parse_reply",
-    "core.text.pins": "pin_of",
+    "core.text.json": "pin_of",
     "core.loop.replay": "replay",
     "core.select.profile": "digest_of_tool",
     "journal.memory": "MemoryJournal",

@@ -14,7 +14,7 @@ from cli_world import Command, calls, chat_server, clean_environment, run_id_in,
 
 from processes import LIMIT_S
 from surefoot.cli.runs import answer_on
-from surefoot.core.text.pins import pin_of
+from surefoot.core.text.json import pin_of
 from surefoot.runtime.pins import pins_file
 
 HOSTILE = Path(__file__).parents[1] / "tools" / "mcp_hostile.py"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.core.text.pins import pin_of
+from surefoot.core.text.json import pin_of
 from surefoot.runtime.rules import cedar_of, rules_of
 from surefoot.types.errors import ConfigError
 from surefoot.types.rules import Rule, ValueTest, When

@@ -17,7 +17,7 @@ from surefoot.cli.settings import SettingsOption, changed, config_in, guard_file
 from surefoot.cli.setup import journal_path, recipe_from, tools_of
 from surefoot.core.gate.effects import bare_name, guess
 from surefoot.core.state.pager import pager_spec
-from surefoot.core.text.pins import pin_of
+from surefoot.core.text.json import pin_of
 from surefoot.runtime.offers import selection
 from surefoot.runtime.pins import Pins, pins_file
 from surefoot.types.config import LoopConfig

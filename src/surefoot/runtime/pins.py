@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, cast, runtime_checkable
 
-from surefoot.core.text.pins import pin_of
+from surefoot.core.text.json import pin_of
 from surefoot.types.errors import JournalError
 from surefoot.types.tools import ToolSpec
 

@@ -7,7 +7,7 @@ from gate_world import PAY, TEXT, Run, tool
 
 from surefoot.core.gate.effects import lookalikes
 from surefoot.core.gate.verdict import accepted_by
-from surefoot.core.text.pins import pin_of
+from surefoot.core.text.json import pin_of
 from surefoot.types.guard import GuardConfig
 from surefoot.types.tools import ToolSpec
 

@@ -6,7 +6,7 @@ import pytest
 from gate_world import CONTACTS, DELETE, EVENT, PAY, READ, SEND, TEXT, Run, tool
 
 from cases import cases
-from surefoot.core.text.pins import pin_of
+from surefoot.core.text.json import pin_of
 from surefoot.types.errors import ConfigError
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.rules import Rule, StandingRule, rule_from, standing_from

@@ -19,9 +19,8 @@ from surefoot.core.gate.record import Started, moved_by
 from surefoot.core.gate.roles import Path, schema_at
 from surefoot.core.gate.rules import Asked, Policy, Word, cedar, limits, standing_for, user_rules
 from surefoot.core.gate.sinks import aimed, quotes
-from surefoot.core.text.json import json_text
+from surefoot.core.text.json import json_text, pin_of
 from surefoot.core.text.look import in_full
-from surefoot.core.text.pins import pin_of
 from surefoot.types.decisions import Allow, Ask, Decision, Deny
 from surefoot.types.guard import EFFECT_OF, Evidence, Grounds, GuardConfig
 from surefoot.types.tools import Effect, ToolSpec

@@ -21,9 +21,8 @@ from surefoot.core.gate.roles import is_sensitive
 from surefoot.core.guard.branches import offered, step_now
 from surefoot.core.loop.fold import PROBE
 from surefoot.core.state.state import Call, State
-from surefoot.core.text.json import json_text
+from surefoot.core.text.json import json_text, pin_of
 from surefoot.core.text.look import normal_text
-from surefoot.core.text.pins import pin_of
 from surefoot.core.text.values import norm_of, numbers_of
 from surefoot.core.text.words import late
 from surefoot.types.decisions import Allow, Ask

@@ -1,10 +1,15 @@
-"""Text that can be written down, bytes and JSON values as text, and what stands in JSON of an unknown shape."""
+"""Text that can be written down, bytes and JSON values as text, what stands in JSON of an unknown shape; and pins."""
+
+from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import cast
 
 import orjson
+
+from surefoot.types.tools import ToolSpec
 
 
 def clean(text: str) -> str:
@@ -48,3 +53,12 @@ def decoded(data: bytes, *, is_cut: bool = False) -> str | None:
 def shortened(text: str, most: int) -> str:
     """At most `most` characters, the last one an ellipsis where something is missing."""
     return text if len(text) <= most else text[: max(0, most - 1)] + "…"[:most]
+
+
+def pin_of(spec: ToolSpec) -> str:
+    """SHA-256 (hex) of server, name, description, input and output schema, as a model sees them.
+
+    Pure. What the developer declares is no part of it: declaring a tool changes no pin.
+    """
+    pinned = [spec.server, spec.name, spec.description, spec.parameters, spec.output]
+    return sha256(json_text(pinned, sort_keys=True).encode(errors="replace")).hexdigest()

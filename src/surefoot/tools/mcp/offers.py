@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, cast
 
 from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.text import shortened
-from surefoot.core.text.pins import pin_of
+from surefoot.core.text.json import pin_of
 from surefoot.tools.mcp.config import Declared, McpServer
 from surefoot.types.plan import RESERVED
 from surefoot.types.tools import ToolSpec
