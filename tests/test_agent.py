@@ -505,6 +505,53 @@ async def test_ids_that_repeat_are_made_new() -> None:
     assert len(set(ids)) == 2
 
 
+def test_run_sync_inside_of_a_run_of_the_same_agent_is_refused_and_harms_nobody() -> None:
+    @tool(effect="read")
+    def inner() -> str:
+        """Run the same agent."""
+        return agent.run_sync("go").answer
+
+    model = ScriptedModel([calls(("inner", {})), "done"])
+    agent = Agent(model, tools=[inner], journal=MemoryJournal())
+    assert asyncio.run(agent.run("go")).answer == "done"
+    assert "make one for each" in model.requests[1].messages[-1].content
+
+
+async def test_a_task_that_has_caught_a_cancellation_can_run_an_agent() -> None:
+    async def late() -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return (await Agent(ScriptedModel(script()), tools=[exam_score]).run("sum?")).status
+        return ""
+
+    task = asyncio.create_task(late())
+    await asyncio.sleep(0)
+    task.cancel()
+    assert await task == "completed"
+
+
+async def test_a_model_that_goes_on_past_the_deadline_is_left_and_the_run_says_so() -> None:
+    left = asyncio.Event()
+
+    async def stubborn(_: ModelRequest) -> str:
+        while not left.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await left.wait()
+        return "too late"
+
+    async def tidies(_: ModelRequest) -> str:
+        with contextlib.suppress(asyncio.CancelledError):
+            await left.wait()
+        return "too late"
+
+    for adapter in (stubborn, tidies):
+        limited_to = LoopConfig(budget=Budget(max_seconds=0.05))
+        run = await Agent(FunctionModel(adapter), config=limited_to).run("go")
+        assert (run.status, run.reason, run.answer) == ("stopped", "time", "")
+    left.set()
+
+
 def test_run_sync_is_for_scripts() -> None:
     run = Agent(ScriptedModel(script()), tools=[exam_score]).run_sync("sum?")
     assert run.answer == "Together they have 171 points."

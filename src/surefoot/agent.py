@@ -298,7 +298,7 @@ class Agent:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            if self._alone.acquire(blocking=False):
+            if not self._admission.held and self._alone.acquire(blocking=False):
                 try:
                     return asyncio.run(closing())
                 finally:

@@ -6,11 +6,9 @@ Source: spec/guard.md, sections 3.2 to 3.9; spec/planning.md, section 3.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
@@ -56,6 +54,7 @@ from surefoot.core.view.stages import (
 )
 from surefoot.core.view.step import choosing_now
 from surefoot.prompts.load import template
+from surefoot.runtime.deadline import within
 from surefoot.types.decisions import Deny
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
 from surefoot.types.events import Event, IntentAnchored, ModelFailed, ModelTraitLearnt
@@ -75,6 +74,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("surefoot.gate")
 _LONGEST_FAILURE = 300
 _AGAIN = "This does not fit: {why}. Reply with the JSON object alone."
+
+_TIDY_S = 1.0
 
 SMALL_MODEL_TOKENS = 1_600
 """Tokens of a proposal by a model that writes a step in far fewer."""
@@ -104,12 +105,18 @@ async def ask(world: World, move: Ask, state: State) -> Sequence[Event]:
 
 
 async def reply_of(reply: Awaitable[T], model: str, limit_s: float | None) -> T | ModelError:
-    """What comes of a request within its time, in seconds; or why none comes, whatever it is."""
+    """What comes of a request within its time, in seconds; or why none comes, whatever it is.
+
+    An adapter that goes on when it is cancelled is left behind a second later, and what it gives by then is too late.
+    """
+    ends_s = None if limit_s is None else time.monotonic() + limit_s
     try:
-        async with asyncio.timeout(limit_s) if limit_s is not None else nullcontext():
-            return await reply
+        told = await (reply if limit_s is None else within(lambda: reply, limit_s, _TIDY_S, model))
+        if ends_s is None or time.monotonic() < ends_s:
+            return cast("T", told)
+        return ModelTimeout(f"{model} gave no reply within {limit_s:g} s")
     except TimeoutError:
-        return ModelTimeout(f"{model} gave no reply within {limit_s or 0:g} s")
+        return ModelTimeout(f"{model} gave no reply " + ("in time" if limit_s is None else f"within {limit_s:g} s"))
     except ModelError as error:
         return error
     except Exception as broken:  # noqa: BLE001  # an adapter may be anybody's code: what it raises is told by name

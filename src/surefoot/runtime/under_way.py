@@ -48,8 +48,10 @@ class UnderWay:
         self._ended: asyncio.Queue[tuple[WorldMove, Sequence[Event]]] = asyncio.Queue()
         self._effects: set[WorldMove] = set()  # what must not be made twice, so what came of it is written at once
         self._turned_s = time.monotonic()
+        self._cancelled_before = 0  # whoever awaits the run may have caught a cancellation of its own
 
     async def __aenter__(self) -> UnderWay:
+        self._cancelled_before = _cancellations()
         await self._tasks.__aenter__()
         return self
 
@@ -97,7 +99,7 @@ class UnderWay:
             ended = [await self._ended.get(), *self._all_ended()]
         self._turned_s = time.monotonic()
         events = await self._recorded(ended)
-        if (task := asyncio.current_task()) is not None and task.cancelling():
+        if _cancellations() > self._cancelled_before:
             raise asyncio.CancelledError
         return events
 
@@ -129,3 +131,7 @@ class UnderWay:
 
     async def _make(self, move: WorldMove, state: State) -> None:
         self._ended.put_nowait((move, await self._hands.do(move, state)))
+
+
+def _cancellations() -> int:
+    return task.cancelling() if (task := asyncio.current_task()) is not None else 0
