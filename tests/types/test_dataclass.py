@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import pickle
+from types import NoneType
+from typing import get_type_hints
 
 import orjson
 import pytest
@@ -90,6 +93,29 @@ def test_nothing_can_be_set_or_deleted(made: object) -> None:
     for change in (lambda: setattr(made, "one", 2), lambda: delattr(made, "one")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             change()
+
+
+def test_its_signature_tells_types_and_defaults_as_the_standard_one() -> None:
+    ours, theirs = inspect.signature(Slotted), inspect.signature(Standard)
+    assert str(ours) == str(theirs)
+    assert get_type_hints(Slotted.__init__) == {
+        "one": int,
+        "two": str,
+        "many": list[int],
+        "seen": int,
+        "return": NoneType,
+    }
+
+
+def test_a_plain_subclass_has_attributes_of_its_own() -> None:
+    class Noted(Open):
+        note: str
+
+    noted = Noted(1.0)
+    noted.note = "x"
+    del noted.note
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        noted.one = 2.0  # pyright: ignore[reportAttributeAccessIssue]  # that is what is tested
 
 
 def test_it_is_shown_matched_and_written_as_the_standard_one() -> None:

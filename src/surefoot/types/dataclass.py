@@ -8,6 +8,7 @@ matching, what pydantic and orjson read of a class) is the standard decorator's 
 from __future__ import annotations
 
 import dataclasses
+import sys
 from dataclasses import FrozenInstanceError, field, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -37,8 +38,8 @@ def _frozen(cls: Any, slots: bool) -> type:
         "__eq__": _equal(_values(tuple(one.name for one in each if one.compare))),
         "__hash__": _hash(_values(tuple(one.name for one in each if (one.compare if one.hash is None else one.hash)))),
         "__repr__": _repr,
-        "__setattr__": _refused,
-        "__delattr__": _refused,
+        "__setattr__": _set,
+        "__delattr__": _delete,
     }
     if slots:
         given |= {"__getstate__": _state, "__setstate__": _restored}
@@ -51,7 +52,7 @@ def _frozen(cls: Any, slots: bool) -> type:
 
 def _init(cls: Any, slots: bool) -> object:
     """The one function that is compiled: a slot is set by its descriptor, which asks nobody."""
-    known: dict[str, object] = {"_set": object.__setattr__, "_missing": dataclasses.MISSING}
+    known: dict[str, object] = {"_set": object.__setattr__, "_missing": _MADE}
     given: list[str] = ["self"]
     body: list[str] = []
     for one in fields(cls):
@@ -70,10 +71,23 @@ def _init(cls: Any, slots: bool) -> object:
             known[f"_set_{name}"] = getattr(cls, name).__set__
         body.append(f"  _set_{name}(self, {value})" if slots else f"  _set(self, {name!r}, {value})")
     body += ["  self.__post_init__()"] if hasattr(cls, "__post_init__") else []
-    exec(f"def __init__({', '.join(given)}):\n" + ("\n".join(body) or "  pass"), known)  # noqa: S102 - names of fields
-    made: Any = known["__init__"]
+    code = f" def __init__({', '.join(given)}):\n" + ("\n".join(body) or "  pass")
+    names: dict[str, Any] = {}
+    exec(f"def make({', '.join(known)}):\n{code}\n return __init__", sys.modules[cls.__module__].__dict__, names)  # noqa: S102 - names of fields
+    made = names["make"](**known)
     made.__qualname__ = f"{cls.__qualname__}.__init__"
+    made.__annotations__ = {one.name: one.type for one in fields(cls) if one.init} | {"return": None}
     return made
+
+
+class _Made:
+    """Stands in a signature for a value that is made anew each time."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_MADE = _Made()
 
 
 def _values(names: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:
@@ -102,8 +116,20 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(told)})"
 
 
-def _refused(_self: object, name: str, *_: object) -> None:
-    raise FrozenInstanceError(f"cannot change field {name!r}")
+def _set(self: Any, name: str, value: object) -> None:
+    _refuse(self, name)
+    object.__setattr__(self, name, value)
+
+
+def _delete(self: Any, name: str) -> None:
+    _refuse(self, name)
+    object.__delattr__(self, name)
+
+
+def _refuse(self: Any, name: str) -> None:
+    """A subclass that is no dataclass itself may have attributes of its own."""
+    if "__dataclass_fields__" in type(self).__dict__ or name in self.__dataclass_fields__:
+        raise FrozenInstanceError(f"cannot change field {name!r}")
 
 
 def _state(self: Any) -> list[object]:
