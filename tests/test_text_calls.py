@@ -70,6 +70,10 @@ CALLS = {
         'I look it up.\n```json\n{"tool": "get_score", "input": {"name": "Alice"}}\n```'
     ),
     "other keys with a type": '{"type": "tool_use", "id": "x", "name": "get_score", "input": {"name": "Alice"}}',
+    "a tag of the tool around those of its parameters": "<get_score><name>Alice</name></get_score>",
+    "a tag of the tool behind a sentence": "I look it up.\n<get_score>\n<name>Alice</name>\n</get_score>",
+    "a tag of the tool around an object": '<get_score>{"name": "Alice"}</get_score>',
+    "python with its name in bold": '**get_score**(name="Alice")',
     "a function tag in capitals": "<Function=get_score><Parameter=name>Alice</Parameter></Function>",
 }
 """Form -> a reply in it that is a call, and runs its tool."""
@@ -77,13 +81,14 @@ CALLS = {
 PERHAPS = {
     "inside a sentence": f"I will now call {CALL} and then tell you.",
     "at the end of a sentence": 'I will call get_score(name="Alice").',
+    "a tag of the tool around a word": "<get_score>Alice</get_score>",
+    "the tool alone in a tag": "<tool>get_score</tool>",
     "in a code span": '`get_score(name="Alice")`',
     "in Chinese prose": '我将调用 get_score(name="Alice") 来查询。',
     "broken off": '{"get_score": {"name": "Ali',
     "of another shape": '{"get_score": {"name": "Alice"}}',
     "with its arguments beside its name": '{"tool": "get_score", "name": "Alice"}',
     "followed by more": f"```json\n{CALL}\n```\nThis gives the score once it has run.",
-    "in a tag of its name": "<get_score>\n<name>Alice</name>\n</get_score>",
 }
 """Place -> a reply that may be meant as a call: nothing runs, and the model is asked. The last two only speak of it."""
 
@@ -209,7 +214,6 @@ EXPLAINS = (
     'Like this:\n```python\nfrom school import get_score\nprint(get_score(name="Alice"))\n```\nIt prints her score.',
     f"The body is {CALL}, as JSON.",
     'Two examples:\n- get_score(name="Alice")\n- get_score(name="Bob")',
-    "<get_score>\n<name>Alice</name>\n</get_score>",
     f"The example:\n```json\n{CALL}\n```\nSend it as it is.",
 )
 

@@ -40,7 +40,7 @@ def found(text: str) -> TextCall | None:
         ('Use `search(query="x")` for it.', "inside", False),
         ("Like so:\n```python\nimport net\nsearch(query='x')\n```", "inside", False),
         ('{"search": {"query": "x"}}', "alone", False),
-        ("<search><query>x</query></search>", "inside", False),
+        ("<search>x</search>", "alone", False),
     ],
 )
 def test_where_a_call_stands(text: str, standing: str, decodes: bool) -> None:

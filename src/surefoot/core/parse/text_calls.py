@@ -152,7 +152,8 @@ def _decoded(before: str, body: str, read: Read, offered: Offered, held: HeldTex
 def _forms(spelled: str) -> tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]:
     """A word that names one of the tools beside one for its arguments, each with the form that is read in its place.
 
-    Labels in a list, a quotation or bold, or both on one line; labels in other words, of a JSON object; tags; keys.
+    Labels in a list, a quotation or bold, or both on one line; labels in other words, of a JSON object; tags, also that
+    of the tool itself around those of its parameters; keys. And a name in bold or code before its bracket.
     """
     bullet, name = r"^[ \t]*+(?:(?:[-+>*•]|\d++[.)])[ \t]++)*[*_]*+", rf"[`\"'\[]*+(?P<name>{spelled})[`\"'\]]*+"
     colon = r"[ \t*_]*+[:：][ \t*_]*+"
@@ -165,6 +166,10 @@ def _forms(spelled: str) -> tuple[tuple[re.Pattern[str], str | Callable[[re.Matc
         (rf"{bullet}(?:action|行动){colon}{name}[ \t*_]*+$", r"Action: \g<name>"),
         (rf"{bullet}{_ACTIONS}{colon}{name}{behind}(?:{_INPUTS}){colon}(?=\s*+(?:```\w*+\s*+)?\{{)", labels),
         (rf"<{_ACTIONS}>\s*+{name}\s*+</\w++>\s*+<(?:{_INPUTS})>", f"\n{labels}"),
+        (rf"<(?P<name>{spelled})>(?P<parts>(?:{_PART})++)\s*+</(?P=name)>", _as_function),
+        (rf"<(?P<name>{spelled})>\s*+(?=\{{)", r'<tool_call>{"name": "\g<name>", "arguments": '),
+        (rf"(?<=\}})\s*+</(?:{spelled})>", "}</tool_call>"),
+        (rf"(?<![\w*`])(?P<marks>\*\*|`)(?P<name>{spelled})(?P=marks)(?=\()", r"\g<name>"),
         (
             rf"""\{{\s*+{ids}{key}\s*+:\s*+["'](?P<name>{spelled})["']\s*+,\s*+["'](?:{_INPUTS})["']\s*+:""",
             r'{\g<ids>"name": "\g<name>", "parameters":',
@@ -172,6 +177,16 @@ def _forms(spelled: str) -> tuple[tuple[re.Pattern[str], str | Callable[[re.Matc
     )
     found = ((re.compile(pattern, re.MULTILINE | re.IGNORECASE), form) for pattern, form in rows)
     return ((_CALL_TAG, _plain_tag), (_PART_TAG, _plain_tag), *found)
+
+
+_PART = r"\s*+<(?P<key>\w{1,64}+)>[^<]*+</(?P=key)>"
+
+
+def _as_function(call: re.Match[str]) -> str:
+    parts = re.sub(
+        _PART, lambda part: part.group().replace(f"<{part['key']}>", f"<parameter={part['key']}>", 1), call["parts"]
+    )
+    return f"<function={call['name']}>{re.sub(r'</[a-zA-Z_0-9]+>', '</parameter>', parts)}</function>"
 
 
 def _plain_tag(tag: re.Match[str]) -> str:
@@ -225,7 +240,8 @@ def _undecoded(text: str, blocks: Sequence[tuple[str, str]], spelled: str, offer
     """What looks like a call and decodes to none."""
     opened = rf"(?<![\w.-])(?:\w++\.)?(?:{spelled})\("
     form = rf"{opened}{_FIRST_ARGUMENT}|{_OBJECT.format(spelled)}|{_TAGS.format(spelled)}|{_BARE.format(spelled)}"
-    anywhere = re.compile(rf"{form}|<(?:{spelled})\s*+/?>", re.IGNORECASE)
+    form += rf"|<(?:{spelled})\s*+/?>|<{_ACTIONS}>\s*+(?:{spelled})\s*+</"
+    anywhere = re.compile(form, re.IGNORECASE)
     held = anywhere.search(text, max(0, len(text) - _MOST_CHARS_OF_BROKEN))
     line = text.rfind("\n", 0, held.start()) + 1 if held is not None else 0
     own = [] if _is_fenced(text, line) else [(text[:line], text[line:])]
