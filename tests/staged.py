@@ -8,6 +8,7 @@ import anyio
 import orjson
 import pytest
 
+from records import events_of
 from surefoot import Agent
 from surefoot.core.fold import fold
 from surefoot.core.replay import replay
@@ -20,6 +21,8 @@ from surefoot.testing.models import FunctionModel, Scripted
 from surefoot.types.decisions import Decision
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallJudged, CallStarted, Event
+from surefoot.types.guard import HypothesisBranch
+from surefoot.types.guard_events import HypothesesMade
 from surefoot.types.messages import ModelRequest
 from surefoot.types.ports import JournalStore
 
@@ -102,10 +105,6 @@ class Seen(Generic[WorldT]):
         return [request for request in self.model.requests if stage_of(request) == stage]
 
 
-async def events_of(store: JournalStore, run_id: str) -> list[Event]:
-    return [record.event for record in (await store.read_recorded(run_id))[0]]
-
-
 async def seen(agent: Agent, run: Run, world: WorldT, model: FunctionModel, store: JournalStore) -> Seen[WorldT]:
     """What is seen of a run, which is replayed byte for byte and folded in parts."""
     events = await events_of(store, run.id)
@@ -115,6 +114,11 @@ async def seen(agent: Agent, run: Run, world: WorldT, model: FunctionModel, stor
     assert all(fold(events[at:], fold(events[:at])) == again.state for at in range(len(events)))
     await agent.aclose()
     return Seen(run, events, again.state, world, model)
+
+
+def recalled(events: list[Event]) -> list[HypothesisBranch]:
+    found = (one for e in events if isinstance(e, HypothesesMade) for one in e.tree.branches)
+    return [one for one in found if one.source == "trajectory_memory"]
 
 
 async def survives_crashes(task: str, agent_on: Callable[[JournalStore], tuple[Agent, list[Any]]]) -> list[Any]:
@@ -138,8 +142,6 @@ async def survives_crashes(task: str, agent_on: Callable[[JournalStore], tuple[A
             assert run.status == "completed", (at, when, run.reason)
             assert {*done, *after} <= {*wanted}
             assert [*done, *after].count(wanted[-1]) <= 1
-            events = await events_of(memory, "r")
-            assert replay(events).differs_at is None, (at, when)
-            started = [e.call_id for e in events if isinstance(e, CallStarted) and e.attempt == 1]
+            started = [e.call_id for e in await events_of(memory, "r") if isinstance(e, CallStarted) and e.attempt == 1]
             assert len(started) == len(set(started))
     return wanted

@@ -15,6 +15,7 @@ import orjson
 import pytest
 
 from cases import cases
+from records import events_of
 from staged import (
     ALLOW,
     BILL,
@@ -27,7 +28,6 @@ from staged import (
     Answer,
     Seen,
     Steps,
-    events_of,
     never,
     seen,
     stage_of,
@@ -40,7 +40,6 @@ from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.stages import tightened
-from surefoot.core.replay import replay
 from surefoot.journal.memory import MemoryJournal
 from surefoot.testing.cassette import Cassette
 from surefoot.testing.journals import Operation
@@ -287,7 +286,6 @@ async def test_a_model_of_its_own_plays_the_guard() -> None:
     run = await agent.run(TASK)
     assert run.status == "completed"
     events = await events_of(store, run.id)
-    assert replay(events).differs_at is None
     (made,) = [e for e in events if isinstance(e, JudgementMade)]
     assert (made.asking.model, made.asking.role, made.asking.usage) == ("test:judge", "guard", Usage(10, 5))
     assert isinstance(events[0], RunStarted)
@@ -474,7 +472,6 @@ async def test_what_is_fetched_before_is_read_too_and_shown_without_its_orders()
     agent = Agent(model, tools=world.tools(), journal=store, config=config)
     run = await agent.run("Summarise ./bill.txt and https://x.example/a.")
     events = await events_of(store, run.id)
-    assert replay(events).differs_at is None
     (fetched,) = [e for e in events if isinstance(e, PreHydrationComplete)]
     assert fetched.references_resolved == 2
     assert fetched.message.count("Notes of May. [masked]") == 2

@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 import pytest
 
-from staged import EVIL, OWN, PAY, WORDS, Seen, branch, events_of, seen, staged_model, tree
+from records import events_of
+from staged import EVIL, OWN, PAY, WORDS, Seen, branch, recalled, seen, staged_model, tree
 from surefoot import Agent, LoopConfig
 from surefoot.core.budget import steps_so_far
-from surefoot.core.replay import replay
 from surefoot.core.text.pins import pin_of
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
@@ -28,7 +28,7 @@ from surefoot.tools.function import tool
 from surefoot.types.config import Budget
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallJudged, CallStarted, Event, ModelReplied, Task
-from surefoot.types.guard import GuardConfig, HypothesisBranch
+from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchRejected, HypothesesMade
 from surefoot.types.messages import ModelRequest
 from surefoot.types.plan import PlanStep
@@ -342,14 +342,8 @@ async def remembering(
     store = SqliteJournal(journal)
     events = await events_of(store, run.id)
     await store.aclose()
-    assert replay(events).differs_at is None
     file = paths_file(journal)
     return run, events, orjson.loads(file.read_bytes()) if file.exists() else []
-
-
-def recalled(events: list[Event]) -> list[HypothesisBranch]:
-    found = (one for e in events if isinstance(e, HypothesesMade) for one in e.tree.branches)
-    return [one for one in found if one.source == "trajectory_memory"]
 
 
 def standing() -> StandingRule:
