@@ -132,7 +132,7 @@ async def survives_crashes(task: str, agent_on: Callable[[JournalStore], tuple[A
             broken, done = agent_on(CrashingStore(memory, at, when, of=["append"]))
             with pytest.raises((Crash, JournalError)):
                 await broken.run(task, run_id="r")
-            if not await events_of(memory, "r"):
+            if not (await memory.read_recorded("r"))[0]:
                 continue
             agent, after = agent_on(CheckedJournal(memory))
             run = await agent.resume("r")
