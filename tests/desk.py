@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from surefoot import Agent, LoopConfig
 from surefoot.cli.why import question_lines
-from surefoot.core.fold import fold
+from surefoot.core.loop.fold import fold
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
 from surefoot.testing.models import Scripted, ScriptedModel, calls

@@ -1,6 +1,6 @@
 """What a journal holds of a run, in tests: whole, and as a replay gives it."""
 
-from surefoot.core.replay import replay
+from surefoot.core.loop.replay import replay
 from surefoot.types.events import Event
 from surefoot.types.ports import JournalStore
 

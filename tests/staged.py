@@ -10,9 +10,9 @@ import pytest
 
 from records import events_of
 from surefoot import Agent
-from surefoot.core.fold import fold
-from surefoot.core.replay import replay
-from surefoot.core.state import State
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
+from surefoot.core.state.state import State
 from surefoot.journal.codec import encode
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run

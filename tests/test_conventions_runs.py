@@ -8,8 +8,8 @@ import pytest
 
 from records import events_of
 from surefoot import Agent, LoopConfig, MemoryJournal, SqliteJournal, builtin_tools, tool
-from surefoot.core.fold import fold
-from surefoot.core.touched import MOST_DIRECTORIES
+from surefoot.core.loop.fold import fold
+from surefoot.core.state.places import MOST_DIRECTORIES
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.function import FunctionTool

@@ -9,9 +9,9 @@ import pytest
 from desk import ANN, BILL, GUARDED, MAL, MINE, READ_BILL, THEIRS, Desk, pay
 from desk import mail as mail_to
 from surefoot import Agent, LoopConfig
-from surefoot.core.fold import fold
 from surefoot.core.gate.verdict import digest_of
-from surefoot.core.replay import replay
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.types.config import Budget

@@ -5,9 +5,9 @@ import pytest
 
 from desk import BILL, MINE, READ_BILL, THEIRS, Desk, pay
 from surefoot import LoopConfig
-from surefoot.core.fold import fold
-from surefoot.core.moves import next_moves
-from surefoot.core.state import changed
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import next_moves
+from surefoot.core.state.turn import changed
 from surefoot.testing.models import calls
 from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.errors import ConfigError, UsageError

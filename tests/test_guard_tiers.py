@@ -39,7 +39,7 @@ from surefoot.cli.why import stage_lines
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.record import GateRecord
-from surefoot.core.gate.stages import tightened
+from surefoot.core.view.stages import tightened
 from surefoot.journal.memory import MemoryJournal
 from surefoot.testing.cassette import Cassette
 from surefoot.testing.journals import Operation

@@ -16,8 +16,8 @@ import pytest
 from records import events_of
 from staged import EVIL, OWN, PAY, WORDS, Seen, branch, recalled, seen, staged_model, tree
 from surefoot import Agent, LoopConfig
-from surefoot.core.budget import steps_so_far
-from surefoot.core.text.pins import pin_of
+from surefoot.core.state.roles import steps_so_far
+from surefoot.core.text.json import pin_of
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run

@@ -13,7 +13,7 @@ import pytest
 from records import events_of
 from staged import recalled
 from surefoot import Agent, LoopConfig
-from surefoot.core.trajectory import kept
+from surefoot.core.loop.trajectory import kept
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
 from surefoot.runtime.trajectories import Trajectories, paths_file
