@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from records import events_of
 from surefoot import Agent, LoopConfig, MemoryJournal, SqliteJournal, builtin_tools, tool
 from surefoot.core.loop.fold import fold
-from surefoot.core.loop.replay import replay
 from surefoot.core.state.places import MOST_DIRECTORIES
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.function import FunctionTool
-from surefoot.types.events import ConventionsRead, Event
+from surefoot.types.events import ConventionsRead
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.messages import ModelRequest
 from surefoot.types.ports import JournalStore
@@ -38,14 +38,6 @@ def config(root: Path, **more: str) -> LoopConfig:
 
 def texts(request: ModelRequest) -> str:
     return "\n".join((request.system, *(message.content for message in request.messages)))
-
-
-async def events_of(store: JournalStore, run_id: str) -> list[Event]:
-    records, wrong = await store.read_recorded(run_id)
-    assert wrong == ""
-    events = [record.event for record in records]
-    assert replay(events).differs_at is None
-    return events
 
 
 READS = calls(("file_read", {"path": "src/billing/bill.py"}))

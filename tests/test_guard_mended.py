@@ -6,95 +6,33 @@ from typing import Literal, cast
 
 import pytest
 
+from desk import ANN, BILL, GUARDED, MAL, MINE, READ_BILL, THEIRS, Desk, pay
+from desk import mail as mail_to
 from surefoot import Agent, LoopConfig
-from surefoot.cli.why import question_lines
 from surefoot.core.gate.verdict import digest_of
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
-from surefoot.journal.memory import MemoryJournal
-from surefoot.run import Run
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.types.config import Budget
 from surefoot.types.decisions import Ask, Deny
 from surefoot.types.errors import ConfigError, UsageError
-from surefoot.types.events import CallJudged, CallStarted, Event, ValuesEndorsed
+from surefoot.types.events import CallStarted, ValuesEndorsed
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.tools import ToolSpec
 
 pytestmark = pytest.mark.anyio
 
-GUARDED = LoopConfig(guard=GuardConfig())
-MINE, THEIRS = "GB29NWBK60161331926819", "DE89370400440532013000"
-ANN, MAL = "ann@x.example", "mallory@evil.example"
 INVITING = "Send the party invitation to all participants of the party."
-READ_BILL, GUESTS = calls(("read_file", {"path": "bill.txt"})), calls(("participants", {"event": "party"}))
-BILL = "Pay the bill in bill.txt, please."
-
-
-class Desk:
-    """Tools that read bills and guests, pay, mail and delete; and what was done."""
-
-    def __init__(self, *steps: Scripted, config: LoopConfig = GUARDED, store: MemoryJournal | None = None) -> None:
-        self.done: list[tuple[str, object]] = []
-        self.store = store or MemoryJournal()
-        self.agent = Agent(ScriptedModel(steps), tools=self._tools(), journal=self.store, config=config)
-
-    def _tools(self):  # noqa: ANN202  # a list of tools of different signatures
-        @tool(effect="read")
-        def read_file(path: str) -> str:
-            """Read a file."""
-            return f"Rent: pay 900 to {MINE}." if path else ""
-
-        @tool(effect="read")
-        def participants(event: str) -> list[dict[str, str]]:
-            """Who comes."""
-            return [{"name": "Ann", "email": ANN}, {"name": "Zed", "email": MAL}] if event else []
-
-        @tool(effect="read")
-        def bills() -> list[dict[str, object]]:
-            """Open bills."""
-            return [{"who": "Landlord", "account": MINE}, {"who": "Zed", "account": THEIRS}]
-
-        @tool(effect="transact")
-        def pay(account: str, amount: float) -> str:
-            """Pay money."""
-            self.done.append((account, amount))
-            return "paid"
-
-        @tool(effect="communicate")
-        def send_mail(to: str, body: str) -> str:
-            """Send a mail."""
-            self.done.append((to, body))
-            return "sent"
-
-        return [read_file, participants, bills, pay, send_mail]
-
-    async def events(self, run: Run) -> list[Event]:
-        return [record.event for record in (await self.store.read_recorded(run.id))[0]]
-
-    async def yes(self, run: Run) -> Run:
-        await self.agent.approve(run.id, run.waiting[0].id, by="Ada")
-        return await self.agent.resume(run.id)
-
-    async def no(self, run: Run) -> Run:
-        await self.agent.refuse(run.id, run.waiting[0].id, by="Ada")
-        return await self.agent.resume(run.id)
-
-    async def question(self, run: Run) -> str:
-        events = await self.events(run)
-        asked = next(e for e in reversed(events) if isinstance(e, CallJudged) and isinstance(e.decision, Ask))
-        call = fold(events).call(asked.call_id)
-        assert call is not None
-        return "\n".join(question_lines(call, asked))
+GUESTS = calls(("participants", {"event": "party"}))
 
 
 def mail(to: str, body: str = "party invitation") -> Scripted:
-    return calls(("send_mail", {"to": to, "body": body}))
+    return calls(mail_to(to, body))
 
 
 def pays(account: str, amount: float = 900) -> Scripted:
-    return calls(("pay", {"account": account, "amount": amount}))
+    return calls(pay(account, amount))
 
 
 async def test_a_yes_for_a_set_is_one_for_exactly_what_the_question_showed() -> None:
@@ -118,7 +56,7 @@ async def test_what_had_a_no_is_in_no_set_and_its_next_question_says_so() -> Non
 
 @pytest.mark.parametrize("first", ["yes", "no"])
 async def test_a_no_beside_a_yes_for_a_set_counts_whichever_is_said_first(first: str) -> None:
-    both = calls(*(("send_mail", {"to": to, "body": "party invitation"}) for to in (ANN, MAL)))
+    both = calls(*(mail_to(to, "party invitation") for to in (ANN, MAL)))
     config = LoopConfig(guard=GuardConfig(approvals="queue"))
     desk = Desk(GUESTS, both, mail(MAL, "the party invitation"), "done", config=config)
     run = await desk.agent.run(INVITING)
@@ -137,7 +75,7 @@ async def test_with_as_many_open_questions_as_may_be_the_run_pauses_and_loses_no
     approvals: Literal["pause", "queue"],
 ) -> None:
     accounts = [f"{MINE[:-2]}{at}" for at in (10, 20, 30, 40, 50)]
-    bills = calls(*(("pay", {"account": account, "amount": 900}) for account in accounts))
+    bills = calls(*map(pay, accounts))
     desk = Desk(bills, "done", config=LoopConfig(guard=GuardConfig(approvals=approvals, max_asks=2)))
     run = await desk.agent.run("Pay the bills.")
     asked: list[list[str]] = []
@@ -149,7 +87,7 @@ async def test_with_as_many_open_questions_as_may_be_the_run_pauses_and_loses_no
     assert asked == [["1.0", "1.1"], ["1.2", "1.3"], ["1.4"]]
     assert (run.status, [account for account, _ in desk.done]) == ("completed", accounts)
     events = await desk.events(run)
-    assert not [e for e in events if isinstance(e, CallJudged) and isinstance(e.decision, Deny)]
+    assert not await desk.judged(run, Deny)
     assert replay(events).differs_at is None
 
 
@@ -163,15 +101,6 @@ async def test_questions_that_were_answered_do_not_count_any_more() -> None:
         run = await desk.yes(run)
     run = await desk.no(run)
     assert (run.status, len(desk.done)) == ("completed", 4)
-
-
-async def test_no_question_may_be_open_means_that_nobody_is_asked() -> None:
-    desk = Desk(pays(MINE), "not paid", config=LoopConfig(guard=GuardConfig(max_asks=0)))
-    run = await desk.agent.run("Pay the bills.")
-    denied = next(e.decision for e in await desk.events(run) if isinstance(e, CallJudged))
-    assert isinstance(denied, Deny)
-    assert "nobody is asked" in denied.reason
-    assert (run.status, desk.done) == ("completed", [])
 
 
 async def test_no_set_is_paid_with_one_yes() -> None:
@@ -219,7 +148,7 @@ async def test_a_guard_that_a_run_without_one_is_given_holds_from_there(how: str
     else:
         run = await desk.agent.fork(run.id, at=len(await desk.events(run)) - 1, config=GUARDED)
     assert (run.status, desk.done) == ("paused", [])
-    denied = [e for e in await desk.events(run) if isinstance(e, CallJudged) and isinstance(e.decision, Deny)]
+    denied = await desk.judged(run, Deny)
     waiting = run.waiting[0].arguments["account"]
     assert (len(denied), waiting) in ((1, MINE), (0, THEIRS))  # refused, or asked about first
     assert replay(await desk.events(run)).differs_at is None
@@ -270,11 +199,11 @@ async def test_a_payment_that_is_spelled_anew_is_still_the_same_one() -> None:
     desk = Desk(READ_BILL, pays(MINE), pays(MINE, 900.0), "done")
     run = await desk.yes(await desk.agent.run(BILL))
     assert (run.status, desk.done) == ("paused", [(MINE, 900)])
-    assert "made already" in cast("Ask", (await _asked(desk, run))[-1].decision).reason
+    assert "made already" in cast("Ask", (await desk.judged(run, Ask))[-1].decision).reason
     spaced = Desk(READ_BILL, pays(MINE), pays("GB29 NWBK 6016 1331 9268 19"), "done")
     run = await spaced.yes(await spaced.agent.run(BILL))
     assert (run.status, spaced.done) == ("paused", [(MINE, 900)])
-    assert "already paid" in cast("Ask", (await _asked(spaced, run))[-1].decision).reason
+    assert "already paid" in cast("Ask", (await spaced.judged(run, Ask))[-1].decision).reason
 
 
 async def test_another_amount_to_the_same_account_is_another_payment() -> None:
@@ -286,20 +215,16 @@ async def test_another_amount_to_the_same_account_is_another_payment() -> None:
 async def test_a_refused_payment_is_refused_again_and_respelled_the_question_says_so() -> None:
     desk = Desk(READ_BILL, pays(MINE), pays(MINE, 900.0), pays("GB29 NWBK 6016 1331 9268 19"), "done")
     run = await desk.no(await desk.agent.run(BILL))
-    assert len(await _asked(desk, run)) == 2  # 900.0 was no new question
+    assert len(await desk.judged(run, Ask)) == 2  # 900.0 was no new question
     assert "you said no to this before" in await desk.question(run)
     assert (run.status, desk.done) == ("paused", [])
-
-
-async def _asked(desk: Desk, run: Run) -> list[CallJudged]:
-    return [e for e in await desk.events(run) if isinstance(e, CallJudged) and isinstance(e.decision, Ask)]
 
 
 async def test_a_payment_that_is_repeated_is_told_once_and_then_asked_about() -> None:
     desk = Desk(pays(MINE), pays(MINE), pays(MINE), "done")
     run = await desk.agent.run(f"Pay 900 to {MINE}, twice.")
     assert (run.status, run.reason, desk.done) == ("paused", "approval", [(MINE, 900)])
-    asked = await _asked(desk, run)
+    asked = await desk.judged(run, Ask)
     assert (asked[-1].call_id, asked[-1].rule) == ("3.0", "repetition")
     run = await desk.yes(run)
     assert (run.status, desk.done) == ("completed", [(MINE, 900), (MINE, 900)])
@@ -317,7 +242,7 @@ async def test_open_questions_are_answered_in_any_order(
     order: tuple[int, ...], approvals: Literal["pause", "queue"]
 ) -> None:
     accounts = (MINE, "DE89370400440532013000", "FR1420041010050500013M02606")
-    bills = calls(*(("pay", {"account": account, "amount": 900}) for account in accounts))
+    bills = calls(*map(pay, accounts))
     desk = Desk(bills, "done", config=LoopConfig(guard=GuardConfig(approvals=approvals)))
     run = await desk.agent.run("Pay the bills.")
     waiting = [call.id for call in run.waiting]

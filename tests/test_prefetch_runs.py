@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
+from records import events_of
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, SqliteJournal, builtin_tools, tool
-from surefoot.core.loop.replay import replay
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.decisions import Deny
@@ -21,7 +21,6 @@ from surefoot.types.errors import ConfigError
 from surefoot.types.events import CallEnded, CallJudged, Event, ModelReplied, PreHydrationComplete, ReferencesFound
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.messages import ModelRequest
-from surefoot.types.ports import JournalStore
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
 from surefoot.types.profile import ToolProfile
 
@@ -53,14 +52,6 @@ class World:
             return "my notes"
 
         return [page, read]
-
-
-async def events_of(store: JournalStore, run_id: str) -> list[Event]:
-    records, wrong = await store.read_recorded(run_id)
-    assert wrong == ""
-    events = [record.event for record in records]
-    assert replay(events).differs_at is None
-    return events
 
 
 def complete(events: list[Event]) -> PreHydrationComplete:

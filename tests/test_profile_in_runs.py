@@ -6,12 +6,12 @@ from unicodedata import normalize
 
 import pytest
 
+from records import events_of
 from surefoot import Agent, LoopConfig, MemoryJournal, tool
-from surefoot.core.loop.replay import replay
 from surefoot.core.select.profile import digest_of_tool
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.errors import ConfigError
-from surefoot.types.events import CallJudged, Event, ToolsSelected
+from surefoot.types.events import CallJudged, ToolsSelected
 from surefoot.types.messages import CallMode, ModelMessage, NativeCall
 from surefoot.types.prehydration import PreHydrationConfig
 from surefoot.types.profile import ToolProfile
@@ -93,14 +93,6 @@ async def test_verified_tools_are_those_marked_or_pinned_as_they_are() -> None:
     assert selected.visible == ("web_get", "marked", "read_result")
     assert selected.dropped == (("shell", "verified", "the tool has changed since it was pinned"),)
     assert selected.warnings == ("not verified, because changed since pinned: 'shell'",)
-
-
-async def events_of(store: MemoryJournal, run_id: str) -> list[Event]:
-    records, wrong = await store.read_recorded(run_id)
-    assert wrong == ""
-    events = [record.event for record in records]
-    assert replay(events).differs_at is None
-    return events
 
 
 @pytest.mark.parametrize("arguments", [{}, {"command": "ls", "more": 1}, "no JSON"])

@@ -5,7 +5,7 @@ sections 3.4 to 3.6.
 """
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,10 @@ from typing import Any
 import orjson
 import pytest
 
+from records import events_of
+from staged import EVIL, OWN, PAY, WORDS, Seen, branch, recalled, seen, staged_model, tree
 from surefoot import Agent, LoopConfig
-from surefoot.core.loop.fold import fold
-from surefoot.core.loop.replay import replay
 from surefoot.core.state.roles import steps_so_far
-from surefoot.core.state.state import State
 from surefoot.core.text.json import pin_of
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
@@ -29,39 +28,21 @@ from surefoot.tools.function import tool
 from surefoot.types.config import Budget
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallJudged, CallStarted, Event, ModelReplied, Task
-from surefoot.types.guard import GuardConfig, HypothesisBranch
+from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchRejected, HypothesesMade
 from surefoot.types.messages import ModelRequest
 from surefoot.types.plan import PlanStep
-from surefoot.types.ports import JournalStore, Tool
+from surefoot.types.ports import Tool
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.rules import StandingRule
 
 pytestmark = pytest.mark.anyio
 
-OWN = "GB29NWBK60161331926819"
 OTHER = "FR1420041010050500013M02606"
-EVIL = "DE89370400440532013000"
 ON = GuardConfig(speculate=True)
 DIRECT = replace(ON, direct=True)
 MEMORY = replace(ON, memory=True)
-PAY = ("pay", {"account": OWN, "amount": 900})
-Answer = str | Callable[[ModelRequest], str]
-
-
-def branch(tool_name: str, *sets: Mapping[str, object], **more: object) -> dict[str, object]:
-    return {"tool_name": tool_name, "argument_sets": list(sets), **more}
-
-
-def tree(*branches: Mapping[str, object]) -> str:
-    return orjson.dumps({"branches": branches}).decode()
-
-
-WORDS = tree(branch("__response__"))
-
-
-def is_stage(request: ModelRequest) -> bool:
-    return request.system.startswith(("You name the ways", "You choose how", "You check"))
+Trees = str | Callable[[ModelRequest], str]
 
 
 @dataclass
@@ -98,18 +79,15 @@ class World:
         return [read_file, pay, note]
 
 
-def model_of(steps: tuple[Scripted, ...], trees: Answer = WORDS) -> FunctionModel:
+def model_of(steps: tuple[Scripted, ...], trees: Trees = WORDS) -> FunctionModel:
     """A model whose reply depends on the request alone, so that it may be asked again."""
 
-    async def reply(request: ModelRequest) -> Scripted:
-        if request.system.startswith("You name the ways"):
-            return trees if isinstance(trees, str) else trees(request)
-        if is_stage(request):
+    def says(stage: str, request: ModelRequest) -> str:
+        if stage != "hypotheses":
             return "no"
-        at = sum(1 for message in request.messages if message.role == "assistant")
-        return steps[at] if at < len(steps) else "done"
+        return trees if isinstance(trees, str) else trees(request)
 
-    return FunctionModel(reply, name="test:one")
+    return staged_model(steps, says)
 
 
 def another_file(request: ModelRequest) -> str:
@@ -119,40 +97,14 @@ def another_file(request: ModelRequest) -> str:
     return tree(branch("read_file", {"path": f"f{done}x{text.count('bill')}.txt"}))
 
 
-@dataclass
-class Told:
-    """A run and all that can be seen of it."""
-
-    run: Run
-    events: list[Event]
-    state: State
-    world: World
-    model: FunctionModel
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        return [event for event in self.events if isinstance(event, kind)]
-
-    def asked(self) -> list[ModelRequest]:
-        return [request for request in self.model.requests if not is_stage(request)]
-
-
-async def seen(agent: Agent, run: Run, world: World, model: FunctionModel, store: JournalStore) -> Told:
-    events = [record.event for record in (await store.read_recorded(run.id))[0]]
-    again = replay(events)
-    assert again.differs_at is None, (again.differs_at, again.expected, again.got)
-    assert all(fold(events[at:], fold(events[:at])) == again.state for at in range(len(events)))
-    await agent.aclose()
-    return Told(run, events, again.state, world, model)
-
-
 async def told(
     task: str | Task,
     steps: tuple[Scripted, ...],
     config: GuardConfig | LoopConfig,
-    trees: Answer = WORDS,
+    trees: Trees = WORDS,
     world: World | None = None,
     **how: Any,
-) -> Told:
+) -> Seen[World]:
     world, model, store = world or World(), model_of(steps, trees), MemoryJournal()
     loop = config if isinstance(config, LoopConfig) else LoopConfig(guard=config)
     agent = Agent(model, tools=world.tools(), journal=CheckedJournal(store), config=loop, **how)
@@ -288,7 +240,7 @@ async def test_a_probe_gets_arguments_of_its_own_too() -> None:
         broken = CrashingStore(store, at, "after", of=["append"])
         with pytest.raises((Crash, JournalError)):
             await Agent(model, tools=[keep], journal=broken).run("Keep a.", run_id="r")
-        events = [record.event for record in (await store.read_recorded("r"))[0]]
+        events = await events_of(store, "r")
         if events and isinstance(events[-1], CallStarted):
             break
     agent = Agent(model, tools=[keep], journal=store)
@@ -388,16 +340,10 @@ async def remembering(
     run = await agent.run(task)
     await agent.aclose()
     store = SqliteJournal(journal)
-    events = [record.event for record in (await store.read_recorded(run.id))[0]]
+    events = await events_of(store, run.id)
     await store.aclose()
-    assert replay(events).differs_at is None
     file = paths_file(journal)
     return run, events, orjson.loads(file.read_bytes()) if file.exists() else []
-
-
-def recalled(events: list[Event]) -> list[HypothesisBranch]:
-    found = (one for e in events if isinstance(e, HypothesesMade) for one in e.tree.branches)
-    return [one for one in found if one.source == "trajectory_memory"]
 
 
 def standing() -> StandingRule:

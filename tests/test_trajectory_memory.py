@@ -10,8 +10,9 @@ from pathlib import Path
 import orjson
 import pytest
 
+from records import events_of
+from staged import recalled
 from surefoot import Agent, LoopConfig
-from surefoot.core.loop.replay import replay
 from surefoot.core.loop.trajectory import kept
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
@@ -20,7 +21,7 @@ from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.tools.function import tool
 from surefoot.types.errors import JournalError, ModelUnreachable
 from surefoot.types.events import Event
-from surefoot.types.guard import Condition, GuardConfig, HypothesisBranch, SecurityConstraint, VerifiedPath
+from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint, VerifiedPath
 from surefoot.types.guard_events import BranchRejected, HypothesesMade
 from surefoot.types.messages import ModelRequest
 from surefoot.types.ports import Tool
@@ -103,15 +104,9 @@ class House:
         run = await agent.run(task)
         await agent.aclose()
         store = SqliteJournal(self.journal)
-        events = [record.event for record in (await store.read_recorded(run.id))[0]]
+        events = await events_of(store, run.id)
         await store.aclose()
-        assert replay(events).differs_at is None
         return run, events
-
-
-def recalled(events: list[Event]) -> list[HypothesisBranch]:
-    found = (one for e in events if isinstance(e, HypothesesMade) for one in e.tree.branches)
-    return [one for one in found if one.source == "trajectory_memory"]
 
 
 PAY: Calls = (("pay", {"account": OWN, "amount": 900}),)
