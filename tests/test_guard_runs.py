@@ -10,7 +10,7 @@ from surefoot.run import Run
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.types.decisions import Allow, Ask, Deny
-from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.errors import AnswerLate, ConfigError, UsageError
 from surefoot.types.events import CallJudged, CallStarted, Event, IntentAnchored, ValuesEndorsed
 from surefoot.types.guard import GuardConfig
 
@@ -194,13 +194,25 @@ async def test_a_question_that_nobody_answers_in_time_is_a_no() -> None:
     agent = agent_of(house, *steps, store=store, config=config)
     run = await agent.run("Pay the bill in bill.txt, please.")
     await anyio.sleep(0.02)  # the time limit itself is what is tested
-    with pytest.raises(UsageError, match="came too late, after `approval_timeout_s`, and is recorded as a no"):
+    with pytest.raises(AnswerLate, match="came too late, after `approval_timeout_s`, and is recorded as a no"):
         await agent.approve(run.id, run.waiting[0].id, by="Ada")
     with pytest.raises(UsageError, match="does not wait for a person"):
         await agent.approve(run.id, run.waiting[0].id, by="Ada")
     done = await agent.resume(run.id)
     assert done.status == "completed"
     assert house.paid == []
+
+
+async def test_a_late_no_is_a_persons_and_keeps_its_reason() -> None:
+    house, store = House(), MemoryJournal()
+    config = LoopConfig(guard=GuardConfig(approval_timeout_s=0.01))
+    pays = calls(("pay", {"account": "GB29NWBK60161331926819", "amount": 900}))
+    agent = agent_of(house, calls(("read_file", {"path": "bill.txt"})), pays, "not paid", store=store, config=config)
+    run = await agent.run("Pay the bill in bill.txt, please.")
+    await anyio.sleep(0.02)  # as above
+    await agent.refuse(run.id, run.waiting[0].id, by="Ada", reason="it was paid in May")
+    judged = [e for e in await events_of(store, run) if isinstance(e, CallJudged) and e.by]
+    assert [(e.by, e.decision) for e in judged] == [("Ada", Deny("refused by Ada: it was paid in May"))]
 
 
 async def test_a_run_cannot_be_resumed_without_its_guard() -> None:

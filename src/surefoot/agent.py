@@ -33,7 +33,7 @@ from surefoot.runtime.trajectories import Trajectories
 from surefoot.runtime.world import Watch
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.endings import Cancelled, Completed
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import AnswerLate, UsageError
 from surefoot.types.events import (
     Event,
     InStep,
@@ -251,7 +251,7 @@ class Agent:
     async def approve(self, run_id: str, call_id: str, *, by: str) -> Run:
         """Allow a call that waits for a person, exactly as it is, or sign the plan ("plan"). `by` is their name.
 
-        Raises `UsageError` when the question has waited longer than `GuardConfig.approval_timeout_s`, which is a no.
+        Raises `AnswerLate` when the question has waited longer than `GuardConfig.approval_timeout_s`, which is a no.
         """
         return await self._speak(
             run_id, call_id, by, "approval", lambda state, call: approval(state, call, by), is_yes=True
@@ -328,15 +328,16 @@ class Agent:
             call = asked_about(state, call_id, about)
             late = expired(state, (await self._store.read_recorded(run_id))[0])
             owner = owner_of(state, call_id)
-            is_late = any(
-                getattr(one.event if isinstance(one, InStep) else one, "call_id", "") == call_id for one in late
+            others = tuple(
+                one for one in late if getattr(one.event if isinstance(one, InStep) else one, "call_id", "") != call_id
             )
-            said = late if is_late else (*late, *owner.told(word(owner.state, call)))
+            is_late = is_yes and len(others) < len(late)  # a no counts at any time, with its reason
+            said = late if is_late else (*others, *owner.told(word(owner.state, call)))
             await journal.append(said, "written")
             run = opened.left(Run.of(fold(said, state), said[-1]))
-        if is_late and is_yes:
+        if is_late:
             told = f"run {run_id}: the answer about call {call_id!r} came too late, after `approval_timeout_s`"
-            raise UsageError(f"{told}, and is recorded as a no; resume the run: the model can ask for the call again")
+            raise AnswerLate(f"{told}, and is recorded as a no; resume the run, so that the model can ask again")
         return run
 
     async def _drive(
