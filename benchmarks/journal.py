@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from surefoot.agent import Agent
-from surefoot.cli.finding import find
+from surefoot.cli.setup import find
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.function import tool

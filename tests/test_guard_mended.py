@@ -38,7 +38,7 @@ def pays(account: str, amount: float = 900) -> Scripted:
 async def test_a_yes_for_a_set_is_one_for_exactly_what_the_question_showed() -> None:
     desk = Desk(GUESTS, mail(ANN), mail(MAL), "done")
     run = await desk.agent.run(INVITING)
-    assert f"a yes is also one to destination: {MAL}" in await desk.question(run)
+    assert f"a yes also counts for destination: {MAL}" in await desk.question(run)
     run = await desk.yes(run)
     (endorsed,) = [e for e in await desk.events(run) if isinstance(e, ValuesEndorsed)]
     assert {norm for role, norm in endorsed.values if role == "destination"} == {f"email:{ANN}", f"email:{MAL}"}
@@ -106,7 +106,7 @@ async def test_questions_that_were_answered_do_not_count_any_more() -> None:
 async def test_no_set_is_paid_with_one_yes() -> None:
     desk = Desk(calls(("bills", {})), pays(MINE), pays(THEIRS), "done")
     run = await desk.agent.run("Pay all bills of this month.")
-    assert "a yes is also one" not in await desk.question(run)
+    assert "a yes also counts" not in await desk.question(run)
     run = await desk.yes(run)
     assert (run.status, desk.done) == ("paused", [(MINE, 900)])
 

@@ -10,7 +10,7 @@ from surefoot.core.loop.moves import next_moves
 from surefoot.core.state.turn import changed
 from surefoot.testing.models import calls
 from surefoot.types.decisions import Allow, Ask, Deny
-from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.errors import AnswerLate, ConfigError
 from surefoot.types.events import CallJudged, CallStarted, IntentAnchored, ValuesEndorsed
 from surefoot.types.guard import GuardConfig
 from surefoot.types.moves import Record
@@ -101,10 +101,33 @@ async def test_a_question_that_nobody_answers_in_time_is_a_no() -> None:
     desk = Desk(READ_BILL, PAY, "not paid", config=LoopConfig(guard=GuardConfig(approval_timeout_s=0.01)))
     run = await desk.agent.run(BILL)
     await anyio.sleep(0.02)  # the time limit itself is what is tested
-    for why in ("came too late, after `approval_timeout_s`, and is recorded as a no", "does not wait for a person"):
-        with pytest.raises(UsageError, match=why):
+    for _ in range(2):  # also once it is on record as a no
+        with pytest.raises(AnswerLate, match="came too late, after `approval_timeout_s`, and is recorded as a no"):
             await desk.agent.approve(run.id, run.waiting[0].id, by="Ada")
     assert ((await desk.agent.resume(run.id)).status, desk.done) == ("completed", [])
+
+
+async def test_a_late_no_is_a_persons_and_keeps_its_reason() -> None:
+    desk = Desk(READ_BILL, PAY, "not paid", config=LoopConfig(guard=GuardConfig(approval_timeout_s=0.01)))
+    run = await desk.agent.run(BILL)
+    await anyio.sleep(0.02)  # as above
+    await desk.agent.refuse(run.id, run.waiting[0].id, by="Ada", reason="it was paid in May")
+    judged = [e for e in await desk.events(run) if isinstance(e, CallJudged) and e.by]
+    assert [(e.by, e.decision) for e in judged] == [("Ada", Deny("refused by Ada: it was paid in May"))]
+
+
+async def test_each_of_several_late_yeses_is_told_that_it_is_late() -> None:
+    desk = Desk(
+        calls(pay(THEIRS), pay("FR7630006000011234567890189")),
+        "not paid",
+        config=LoopConfig(guard=GuardConfig(approval_timeout_s=0.01)),
+    )
+    run = await desk.agent.run(BILL)
+    await anyio.sleep(0.02)  # as above
+    assert len(run.waiting) == 2
+    for call in run.waiting:
+        with pytest.raises(AnswerLate):
+            await desk.agent.approve(run.id, call.id, by="Ada")
 
 
 async def test_a_run_cannot_be_resumed_without_its_guard() -> None:

@@ -603,7 +603,7 @@ def test_what_the_stages_found_is_told_in_lines() -> None:
     (line,) = stage_lines(JudgementMade("1.0", "ab", asked, "deny", "not\u202easked"))
     assert line == "the judge on call 1.0: deny, «not<U+202E>asked»"
     (line,) = stage_lines(PerceptionSanitised("1.0", 3))
-    assert line == "not shown of the result of call 1.0: 3 characters that do not show"
+    assert line == "not shown of the result of call 1.0: 3 invisible characters"
     assert stage_lines(PerceptionSanitised("1.0", asking=asked)) == []
     (line,) = stage_lines(PerceptionSanitised("1.0", 0, ("pay\nnow",), 2, asked))
     assert "«pay<0A>now»" in line

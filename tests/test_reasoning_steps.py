@@ -11,7 +11,7 @@ import pytest
 from mcp_types import Tool
 
 from surefoot import Agent, Attachment, Budget, LoopConfig, Run, Task, UsageError, tool
-from surefoot.cli.screen import Teller
+from surefoot.cli.teller import Teller
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
 from surefoot.core.state.state import EMPTY, State
@@ -686,7 +686,7 @@ async def test_show_tells_what_came_of_each_step() -> None:
         "step ratings (agent) Ratings: Find the ratings.",
         "= Rated.",
         "step choose (reasoning) Choose: Choose the best hotel.",
-        "! step choose has no tools: try 1 is none (1 call refused: book_hotel); untrusted text was in view",
+        "! step choose has no tools: try 1 does not count (1 call refused: book_hotel); untrusted text was in view",
         "= The Lutetia.",
         "✓ step choose completed without tools after 2 tries; rests on 1.0, 2.0 (untrusted)",
         "step answer (response) Answer: Recommend a hotel.",

@@ -18,7 +18,7 @@ from surefoot.core.plan.child import give_up, open_calls, owner_of
 from surefoot.core.state.roles import ROLES
 from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.journal.memory import MemoryJournal
-from surefoot.run import Opened, Run, asked_about
+from surefoot.run import Opened, Run, asked_about, late
 from surefoot.runtime.admission import Admission
 from surefoot.runtime.approvals import anchor, anchor_late, approval, expired, refusal, settled
 from surefoot.runtime.ask import stage_templates
@@ -187,9 +187,9 @@ class Agent:
             state = fold(await journal.read())
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
-            if standing(state) and (late := expired(state, (await self._store.read_recorded(run_id))[0])):
-                await journal.append(late, "written")
-                state = fold(late, state)
+            if standing(state) and (no := expired(state, (await self._store.read_recorded(run_id))[0])):
+                await journal.append(no, "written")
+                state = fold(no, state)
             if isinstance(state.ending, Completed) or (standing(state) and not next_moves(state)):
                 return opened.left(Run.of(state))
             config = bounded(config, state.reasoner, state.planning) if config is not None else None
@@ -251,7 +251,8 @@ class Agent:
     async def approve(self, run_id: str, call_id: str, *, by: str) -> Run:
         """Allow a call that waits for a person, exactly as it is, or sign the plan ("plan"). `by` is their name.
 
-        Raises `UsageError` when the question has waited longer than `GuardConfig.approval_timeout_s`, which is a no.
+        Raises `AnswerLate` when the question about a call has waited longer than `GuardConfig.approval_timeout_s`,
+        which is a no.
         """
         return await self._speak(
             run_id, call_id, by, "approval", lambda state, call: approval(state, call, by), is_yes=True
@@ -326,17 +327,17 @@ class Agent:
         async with Opened(journal) as opened:
             state = fold(await journal.read())
             call = asked_about(state, call_id, about)
-            late = expired(state, (await self._store.read_recorded(run_id))[0])
+            no = expired(state, (await self._store.read_recorded(run_id))[0])
             owner = owner_of(state, call_id)
-            is_late = any(
-                getattr(one.event if isinstance(one, InStep) else one, "call_id", "") == call_id for one in late
+            others = tuple(
+                one for one in no if getattr(one.event if isinstance(one, InStep) else one, "call_id", "") != call_id
             )
-            said = late if is_late else (*late, *owner.told(word(owner.state, call)))
+            is_late = is_yes and len(others) < len(no)  # a no counts at any time, with its reason
+            said = no if is_late else (*others, *owner.told(word(owner.state, call)))
             await journal.append(said, "written")
             run = opened.left(Run.of(fold(said, state), said[-1]))
-        if is_late and is_yes:
-            told = f"run {run_id}: the answer about call {call_id!r} came too late, after `approval_timeout_s`"
-            raise UsageError(f"{told}, and is recorded as a no; resume the run: the model can ask for the call again")
+        if is_late:
+            raise late(run_id, call_id)
         return run
 
     async def _drive(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from surefoot.core.guard.ledger import EXPIRED
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.parse.deliverable import Deliverable, parts_of
 from surefoot.core.plan.accept import signature
@@ -16,7 +17,7 @@ from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word
 from surefoot.types.decisions import Ask
 from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Status, Stopped
-from surefoot.types.errors import UsageError
+from surefoot.types.errors import AnswerLate, UsageError
 from surefoot.types.events import Event, models_line
 from surefoot.types.messages import Usage
 from surefoot.types.ports import RunJournal
@@ -99,13 +100,24 @@ class Opened:
 
 
 def asked_about(state: State, call_id: str, about: Literal["approval", "in_doubt"]) -> Call:
-    """The question of that name that a person is asked. Raises `UsageError` where there is none of that kind."""
+    """The question of that name that a person is asked.
+
+    Raises `UsageError` where there is none of that kind, `AnswerLate` where it had waited too long.
+    """
     call = next((call for call in Run.of(state).waiting if call.id == call_id), None)
     waits_for = "in_doubt" if call is not None and call.is_in_doubt else "approval"
+    if call is None and any(c.id == call_id and c.rule == EXPIRED for own in owners(state) for c in own.state.calls):
+        raise late(state.run_id, call_id)
     if call is None or waits_for != about:
         why = f"waits for {waits_for}, which is another question" if call else "does not wait for a person"
         raise UsageError(f"run {state.run_id}: call {call_id!r} {why}")
     return call
+
+
+def late(run_id: str, call_id: str) -> AnswerLate:
+    """What whoever answers too late is told."""
+    told = f"run {run_id}: the answer about call {call_id!r} came too late, after `approval_timeout_s`"
+    return AnswerLate(f"{told}, and is recorded as a no; resume the run, so that the model can ask again")
 
 
 def _waiting(state: State) -> tuple[Call, ...]:

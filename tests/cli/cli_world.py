@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import pytest
 
@@ -20,6 +21,8 @@ from processes import COMMAND, LIMIT_S
 from surefoot.cli import main
 
 Json = dict[str, object]
+
+DATA = Path(__file__).parent.parent / "data"
 
 
 @dataclass
@@ -123,6 +126,35 @@ def surefoot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     return call
 
 
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Makes the streams of this process a terminal of so many columns and lines."""
+
+    def make(columns: int, lines: int = 25) -> None:
+        for name, value in {"FORCE_COLOR": 1, "TERM": "xterm", "COLUMNS": columns, "LINES": lines}.items():
+            monkeypatch.setenv(name, str(value))
+
+    return make
+
+
+def lasting(terminal: str, height: int = 1000) -> list[str]:
+    """What stands on a terminal at last: lines, without those that were erased; what has scrolled out stays."""
+    lines: list[str] = [""]
+    top = 0
+    for piece in re.split(r"(\n|\x1b\[2K|\x1b\[1A)", terminal):
+        match piece:
+            case "\n":
+                lines.append("")
+                top = max(top, len(lines) - height)
+            case "\x1b[2K":
+                lines[-1] = ""
+            case "\x1b[1A":
+                del lines[max(len(lines) - 1, top + 1) :]
+            case _:
+                lines[-1] += re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]|\r", "", piece)
+    return [line.rstrip() for line in lines if line.strip()]
+
+
 def clean_environment(home: Path) -> Mapping[str, str]:
     """This process's own environment, without keys and settings, and with an empty home."""
     kept = {"PATH", "PYTHONPATH", "SYSTEMROOT", "LANG", "LC_ALL", "TMPDIR"}
@@ -172,6 +204,11 @@ def wait_until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> Non
             process.kill()
             pytest.fail(f"it never came to that: {ended(process)}")
         threading.Event().wait(0.02)
+
+
+def cases(name: str) -> list[Mapping[str, Any]]:
+    """The rows of a table of cases in `tests/data`."""
+    return [json.loads(row) for row in (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def run_id_in(text: str) -> str:

@@ -1,5 +1,5 @@
 """What the tests of the command line share."""
 
-from cli_world import surefoot
+from cli_world import surefoot, terminal
 
-__all__ = ["surefoot"]
+__all__ = ["surefoot", "terminal"]

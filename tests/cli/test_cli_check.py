@@ -157,6 +157,18 @@ def test_no_is_the_default_on_a_terminal(surefoot: Command, folder: Path, paused
     assert ends == "waits" or ends in shown
 
 
+def test_a_yes_that_comes_too_late_names_the_whole_command(surefoot: Command, folder: Path) -> None:
+    (folder / "surefoot.toml").write_text("[guard]\napproval_timeout_s = 0.01\n")
+    wanted = calls(("send_note", {"to": "eve@evil.example", "body": "hello"}))
+    with chat_server(calls(("file_read", {"path": "bill.txt"})), wanted) as chat:
+        given = ("--tools", "tools.py", "--guard", "enforce", "--journal", "my journal.db", "--config", "surefoot.toml")
+        err = surefoot("run", "--model", chat.model, *given, *ASK).err
+    run_id = run_id_in(err.split("\n", 1)[1])
+    late = surefoot("approve", run_id, "2.0", "--by", "Ada", "--yes", "--journal", "my journal.db")
+    assert (late.code, late.err.count("\n")) == (2, 1)
+    assert late.err.endswith(f": surefoot resume {run_id} --journal 'my journal.db'\n")
+
+
 def test_where_there_is_no_terminal_nobody_answers() -> None:
     for text in ("", "yes\n", "no\n"):
         assert answer_on(io.StringIO(text)) == ""

@@ -4,14 +4,15 @@ import os
 import re
 import shutil
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
 import pytest
-from cli_world import Command, Json, chat_server, says
+from cli_world import Command, Json, cases, chat_server, says
 
 from surefoot import SqliteJournal
-from surefoot.cli.settings import FILES, config_in
+from surefoot.cli.options import FILES, config_in
 from surefoot.journal import sqlite_file
 from surefoot.types.config import TABLES
 from surefoot.types.errors import JournalError, UsageError, extra_needed
@@ -29,41 +30,6 @@ covers = ["touch", "intent", "provenance"]
 when = [{{ arg = "account", equals = "X" }}]
 """.format(pin="0" * 64)
 
-REFUSED = [
-    ("guard", "judge", '"http://127.0.0.1:1/v1#evil"'),
-    ("guard", "anchor", '"model"'),
-    ("guard", "mode", '"observe"'),
-    ("guard", "mode", '"off"'),
-    ("guard", "two_faults", '"ask"'),
-    ("guard", "content_tokens", '"allow"'),
-    ("guard", "fetch", '"allow"'),
-    ("guard", "guess", '"all"'),
-    ("guard", "approvals", '"queue"'),
-    ("guard", "max_asks", "11"),
-    ("guard", "approval_timeout_s", "86401"),
-    ("guard", "lexicon", '{ transact = ["hello"] }'),
-    ("guard", "user", '"Ada"'),
-    ("guard", "speculate", "true"),
-    ("guard", "rules_file", '"standing.toml"'),
-    ("plan", "model", '"http://127.0.0.1:1/v1#evil"'),
-    ("loop", "thinker_sees", '"all"'),
-    ("tool_profile", "trust_description", '"all"'),
-    ("tool_profile", "digests", f'{{ pay = "sha256:{"0" * 64}" }}'),
-    ("conventions", "root", '"/etc"'),
-    ("conventions", "root", '".."'),
-    ("conventions", "root", '"link"'),
-    ("conventions", "files", '["passwd"]'),
-    ("conventions", "store", '"facts.db"'),
-]
-TAKEN_LINES = [
-    ("guard", 'mode = "enforce"\nstrict = true\napprovals = "deny"\npins = "strict"\nguess = "none"\nmax_asks = 2'),
-    ("guard", 'sanitise = "model"\njudge = "self"\nrules_file = "rules.toml"\nlexicon = {}\nspeculate = false'),
-    ("budget", "max_steps = 500\nmax_cost_usd = 99.0"),
-    ("plan", 'model = ""\nmax_parallel = 2\napprove_plan = "first"'),
-    ("conventions", 'root = "sub"\nfiles = ["AGENTS.md", "STYLE.md"]'),
-    ("tool_profile", 'include = ["file_*"]\ntrust_description = "none"'),
-]
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -74,17 +40,20 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("table", "field", "value"), REFUSED)
-def test_what_would_loosen_or_choose_is_refused_with_its_key_and_the_remedy(
-    folder: Path, table: str, field: str, value: str
+@pytest.mark.parametrize("case", cases("cli_found_settings"))
+def test_a_found_file_may_tighten_and_limit_and_neither_loosen_nor_choose(
+    folder: Path, case: Mapping[str, str]
 ) -> None:
     path = folder / "surefoot.toml"
-    path.write_text(f"[{table}]\n{field} = {value}\n")
-    config_in(path)
+    path.write_text(f"[{case['table']}]\n{case['lines']}\n")
+    config = config_in(path)
+    if "refused" not in case:
+        assert config_in(path, is_found=True) == config
+        return
     with pytest.raises(UsageError) as refused:
         config_in(path, is_found=True)
     told = str(refused.value)
-    assert told.startswith(f"{path}: [{table}] {field}: ")
+    assert told.startswith(f"{path}: [{case['table']}] {case['refused']}: ")
     assert "say --config surefoot.toml to use all that this one says, or " in told
     assert "evil" not in told
 
@@ -114,13 +83,6 @@ def test_no_file_outside_of_the_folder_is_read(folder: Path, line: str) -> None:
     path.write_text(f"[guard]\n{line}\n")
     with pytest.raises(UsageError, match=r"reads no file outside of it; say --config surefoot\.toml"):
         config_in(path, is_found=True)
-
-
-@pytest.mark.parametrize(("table", "lines"), TAKEN_LINES)
-def test_what_tightens_and_limits_are_taken(folder: Path, table: str, lines: str) -> None:
-    path = folder / "surefoot.toml"
-    path.write_text(f"[{table}]\n{lines}\n")
-    assert config_in(path, is_found=True) == config_in(path)
 
 
 def test_what_is_not_always_taken_is_on_the_page() -> None:
@@ -182,26 +144,6 @@ def test_an_extra_is_named_the_same_way_everywhere() -> None:
     source = Path(__file__).parents[2] / "src" / "surefoot"
     told = [path for path in source.rglob("*.py") if "pip install 'surefoot" in path.read_text(encoding="utf-8")]
     assert [path.name for path in told] == ["errors.py"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "remedy"),
-    [
-        (("--cedar", "no.cedar"), "cedar='no.cedar': the file cannot be read: No such file"),
-        (("--rules", "no.toml"), "rules='no.toml': the file cannot be read: No such file"),
-        (("--model", "openai:m"), "openai:m needs a key: set the environment variable OPENAI_API_KEY\n"),
-        (
-            ("--model", "litellm:m"),
-            "set the environment variable LITELLM_BASE_URL, or write http://host:port/v1#model\n",
-        ),
-    ],
-)
-def test_a_message_names_what_was_said_and_a_way_that_is_there(
-    surefoot: Command, arguments: tuple[str, ...], remedy: str
-) -> None:
-    done = surefoot("run", *arguments, "x")
-    assert done.code == 2
-    assert remedy in done.err
 
 
 @pytest.fixture

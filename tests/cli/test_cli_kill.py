@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
 from cli_world import ChatServer, Json, calls, chat_server, ended, says, start, texts, wait_until
@@ -63,10 +64,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def start_run(folder: Path, chat: ChatServer) -> Popen[str]:
+    return start(folder, "run", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it.")
+
+
 def broken_off(folder: Path, chat: ChatServer, tool: str, number: signal.Signals) -> tuple[str, int, str]:
     """Start a run, send it a signal in the middle of its call: the run's id, the exit code, and what it said."""
     chat.script += [calls((tool, {"text": "once"}))]
-    process = start(folder, "run", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it.")
+    process = start_run(folder, chat)
     wait_until((folder / "effects.txt").exists, process)
     process.send_signal(number)
     done = ended(process)
@@ -102,20 +107,11 @@ def test_after_kill_9_a_write_is_in_doubt_until_a_person_settles_it(folder: Path
     assert (folder / "effects.txt").read_text() == "once\n"
 
 
-def test_ctrl_c_leaves_a_run_that_can_be_resumed(folder: Path) -> None:
+@pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_a_run_that_can_be_resumed(folder: Path, number: signal.Signals, ends: int) -> None:
     with chat_server() as chat:
-        run_id, code, err = broken_off(folder, chat, "set_value", signal.SIGINT)
-        assert code == 130
-        assert f"surefoot resume {run_id}" in err
-        assert "Traceback" not in err
-        chat.script += [says("It is set.")]
-        assert ended(start(folder, "resume", run_id)).out == "It is set.\n"
-
-
-def test_sigterm_leaves_a_run_that_can_be_resumed(folder: Path) -> None:
-    with chat_server() as chat:
-        run_id, code, err = broken_off(folder, chat, "set_value", signal.SIGTERM)
-        assert code == 143
+        run_id, code, err = broken_off(folder, chat, "set_value", number)
+        assert code == ends
         assert f"surefoot resume {run_id}" in err
         assert "Traceback" not in err
         chat.script += [says("It is set.")]
@@ -133,13 +129,7 @@ def test_sigterm_before_a_run_begins_says_so(folder: Path) -> None:
 
 
 def test_sigterm_at_a_question_leaves_the_run_paused(folder: Path) -> None:
-    step: Json = {
-        "step_id": "s",
-        "kind": "tool",
-        "tool_id": "set_value",
-        "dependencies": [],
-        "parameters": {"text": "x"},
-    }
+    step: Json = {"step_id": "s", "tool_id": "set_value", "dependencies": [], "parameters": {"text": "x"}}
     ours, theirs = os.openpty()
     with chat_server(says(json.dumps({"description": "one step", "steps": [step]}))) as chat:
         given = ("--model", chat.model, "--tools", "tools.py", "--no-builtin", "--reasoner", "plan", "--review-plan")
@@ -163,14 +153,14 @@ def test_the_process_does_not_wait_for_a_tool_that_cannot_be_stopped(folder: Pat
         assert f"surefoot settle {run_id} 1.0" in err
         chat.script += [calls(("hang", {"text": "once"})), says("It took too long.")]
         (folder / "go").unlink()
-        done = ended(start(folder, "run", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it."))
+        done = ended(start_run(folder, chat))
     assert (done.code, done.out) == (0, "It took too long.\n")
     assert not (folder / "go").exists()
 
 
 def test_a_second_ctrl_c_leaves_a_tool_that_cannot_be_stopped(folder: Path) -> None:
     with chat_server(calls(("block", {"text": "once"}))) as chat:
-        process = start(folder, "run", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it.")
+        process = start_run(folder, chat)
         wait_until((folder / "effects.txt").exists, process)
         process.send_signal(signal.SIGINT)
         assert "surefoot settle" in told_until("Ctrl-C again", process, process.stderr)
@@ -181,7 +171,7 @@ def test_a_second_ctrl_c_leaves_a_tool_that_cannot_be_stopped(folder: Path) -> N
 
 def test_a_run_in_another_process_can_be_followed(folder: Path) -> None:
     with chat_server(calls(("set_value", {"text": "once"})), says("It is set.")) as chat:
-        process = start(folder, "run", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it.")
+        process = start_run(folder, chat)
         wait_until((folder / "effects.txt").exists, process)
         assert "running" in ended(start(folder, "runs")).out
         run_id = ended(start(folder, "runs", "--json")).out.split('"run_id":"')[1].split('"')[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from surefoot.cli.knowledge import app
+from surefoot.cli.stores import app
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.types.errors import UsageError
 from surefoot.types.knowledge import ConventionsConfig, Knowledge

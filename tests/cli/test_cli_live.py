@@ -1,12 +1,12 @@
 """A run on a terminal: what streams by goes away, what stays is told once."""
 
-import re
+from collections.abc import Callable
 
 import pytest
+from cli_world import lasting
 
 from surefoot.cli.lines import json_line
-from surefoot.cli.live import JsonLines, Progress
-from surefoot.cli.screen import progress, under_way
+from surefoot.cli.live import JsonLines, Progress, progress, under_way
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import EMPTY
 from surefoot.run import Run
@@ -22,26 +22,8 @@ LOOKING = (
 )
 
 
-def lasting(terminal: str) -> list[str]:
-    """What stands on a terminal at last: lines, without those that were erased."""
-    lines: list[str] = [""]
-    for piece in re.split(r"(\n|\x1b\[2K|\x1b\[1A)", terminal):
-        match piece:
-            case "\n":
-                lines.append("")
-            case "\x1b[2K":
-                lines[-1] = ""
-            case "\x1b[1A":
-                lines.pop()
-            case _:
-                lines[-1] += re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]|\r", "", piece)
-    return [line for line in lines if line.strip()]
-
-
-def test_what_streams_by_is_not_told_twice(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "80")
+def test_what_streams_by_is_not_told_twice(capsys: pytest.CaptureFixture[str], terminal: Callable[..., None]) -> None:
+    terminal(80)
     progress = Progress(EMPTY, clock=lambda: 1.0)
     assert progress.streams
     call = ParsedCall(0, "look", {"at": "all"})
@@ -66,10 +48,8 @@ def test_what_streams_by_is_not_told_twice(capsys: pytest.CaptureFixture[str], m
     ]
 
 
-def test_how_far_a_call_is_goes_away(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "80")
+def test_how_far_a_call_is_goes_away(capsys: pytest.CaptureFixture[str], terminal: Callable[..., None]) -> None:
+    terminal(80)
     shown = Progress(EMPTY, clock=lambda: 1.0)
     with shown:
         for event in LOOKING:

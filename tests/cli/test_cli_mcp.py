@@ -52,12 +52,6 @@ def test_a_run_whose_server_cannot_start_says_so(surefoot: Command, tmp_path: Pa
         assert chat.bodies == []
 
 
-def test_tools_cannot_write_the_file_that_says_which_servers_there_are(surefoot: Command, tmp_path: Path) -> None:
-    with chat_server(calls(("file_write", {"path": "mcp.json", "text": "{}"})), says("no")) as chat:
-        surefoot("run", "--model", chat.model, "--write", "--mcp", file_in(tmp_path), "x")
-        assert "is closed to tools" in json.dumps(chat.bodies[1])
-
-
 def test_a_resumed_run_has_its_servers_back(surefoot: Command, tmp_path: Path) -> None:
     with chat_server(calls(("h__echo", {"text": "one"})), 401) as chat:
         failed = surefoot("run", "--model", chat.model, "--mcp", file_in(tmp_path), "Say it.")

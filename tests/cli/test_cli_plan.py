@@ -11,10 +11,9 @@ import pytest
 from cli_world import Command, Json, chat_server, ended, run_id_in, says, start
 from lab_world import REPAIRED, STEPS, lab, plan, planned, reflects, resumed
 
+from surefoot.cli.conduct import answer_on
 from surefoot.cli.lines import brief_output, brief_parameters
-from surefoot.cli.options import Options
-from surefoot.cli.review import answer_on
-from surefoot.cli.settings import changed, config_in
+from surefoot.cli.options import Options, changed, config_in
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.planning import PlanConfig
@@ -75,7 +74,7 @@ def test_a_run_without_a_terminal_tells_a_line_for_each_thing(surefoot: Command)
         "✓ r  read_csv  log.csv  n: 31 values, t: 31 values  (… s)",
         "✗ m  mean  {{r.t}}  parameter not_numeric: this is no number: 12,5  (… s)",
         "! step_reflection refused: repeat_failure m:mean",
-        "~ step m: the run is to be thought about (asked): the values are texts",
+        "~ step m: the whole run is to be reconsidered (asked): the values are texts",
         "~ replan: add_remediation_steps (40 % done, by the engine's count 33 %)",
         "plan v1 → v2 add_remediation_steps: + n before m; m.values = {{n.output}}",
         '✓ n  to_numbers  {{r.t}} decimal=","  + round 1  31 values  (… s)',
@@ -286,11 +285,7 @@ def test_what_options_say_about_plans(tmp_path: Path) -> None:
     assert made.budget.max_steps == 50
 
 
-def test_options_of_plans_go_with_the_reasoner_plan(surefoot: Command) -> None:
-    for option in (("--approve-plan", "first"), ("--review-plan",), ("--max-replans", "1"), ("--max-parallel", "1")):
-        done = surefoot("run", *option, "Hello")
-        assert done.code == 2
-        assert "goes with --reasoner plan" in done.err
+def test_help_offers_the_options_of_plans(surefoot: Command) -> None:
     helped = surefoot("run", "--help").out
     assert all(f"--{name}" in helped for name in ("approve-plan", "review-plan", "max-replans", "max-parallel"))
     assert "--outcome" in surefoot("approve", "--help").out

@@ -178,12 +178,27 @@ def test_a_journal_is_copied_proven_and_a_loss_is_accepted(surefoot: Command, fi
     assert f"run {finished} goes on after 4 records: surefoot resume {finished} --journal copy.db" in accepted.out
     again = surefoot("journal", "accept", finished, "--by", "Ada", "--journal", "copy.db")
     assert (again.code, "has lost nothing" in again.err) == (2, True)
+    with chat_server(says("hi")) as chat:
+        other = run_id_in(surefoot("run", "--model", chat.model, "--journal", "copy.db", "x").err)
+    alter(tmp_path / "copy.db", "DELETE FROM event WHERE run = 2 AND seq >= 2")
+    both = surefoot("journal", "accept", finished, "gone", other, "--by", "Ada", "--journal", "copy.db")
+    assert (both.code, both.err.count("\n")) == (2, 2)  # the first two fail, and the third is accepted all the same
+    assert f"run {other} goes on after 2 records" in both.out
     assert surefoot("journal", "verify", "--journal", "copy.db").code == 0
     assert surefoot("journal", "verify", "--journal", "none.db").code == 2
 
 
 def test_an_unknown_or_unclear_run_is_one_clear_line(surefoot: Command, finished: str) -> None:
     assert surefoot("show", "zz").err == "surefoot: there is no run 'zz'; `surefoot runs` lists them\n"
+    journal = str(Path(".surefoot", "journal.db"))
+    for command in (
+        ("show", "zz"),
+        ("approve", "zz", "1.0", "--by", "Ada"),
+        ("resume", "zz"),
+        ("fork", "zz", "--at", "1"),
+    ):
+        told = surefoot(*command, "--journal", journal).err
+        assert told == f"surefoot: there is no run 'zz'; `surefoot runs --journal {journal}` lists them\n"
     assert surefoot("show", "").code == 2
     with chat_server(*[says("hi")] * 20) as chat:
         ids = {finished} | {run_id_in(surefoot("run", "--model", chat.model, "x").err) for _ in range(17)}

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from cli_world import ChatServer, Command, Json, calls, chat_server, ended, run_id_in, says, start, texts
 
-from surefoot.cli.lines import visible, without_password
+from surefoot.cli.lines import closing, visible, without_password
 from surefoot.cli.recipes import Chosen, Recipe, keep_recipe, recipe_path
 from surefoot.cli.setup import tools_in
-from surefoot.cli.standing import closing
-from surefoot.core.state.state import Call
+from surefoot.core.state.turn import Call
 from surefoot.run import Run
 
 ONE = '''
@@ -41,25 +40,39 @@ def test_a_file_beside_the_tools_never_stands_before_a_package(tmp_path: Path, m
     monkeypatch.delitem(sys.modules, "beside_the_tools")
 
 
-def test_an_agent_cannot_write_its_own_tools_and_recipes(surefoot: Command, tmp_path: Path) -> None:
-    source = ONE.format(imports="")
-    (tmp_path / "one.py").write_text(source)
+@pytest.mark.parametrize(
+    ("options", "paths"),
+    [
+        ((), (".surefoot/journal.db.recipes/x.json",)),
+        (("--tools", "linked.py"), ("one.py", "state/recipes/x.json")),
+        (("--journal", "link.db"), ("real.db-wal",)),  # under its real name
+        (("--rules", "rules.toml", "--cedar", "house.cedar", "--guard", "observe"), ("rules.toml", "house.cedar")),
+        (("--config", "guard.toml"), ("guard.toml", "rules.toml", "house.cedar")),
+        (("--mcp", "mcp.json"), ("mcp.json",)),
+    ],
+)
+def test_no_tool_writes_what_says_how_a_run_is_made(
+    surefoot: Command, tmp_path: Path, options: tuple[str, ...], paths: tuple[str, ...]
+) -> None:
+    files = {
+        "one.py": ONE.format(imports=""),
+        "rules.toml": "",
+        "house.cedar": "permit(principal, action, resource);",
+        "guard.toml": "[guard]\nmode = 'observe'\nrules_file = 'rules.toml'\ncedar_file = 'house.cedar'",
+        "mcp.json": '{"mcpServers": {}}',
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
     (tmp_path / "linked.py").symlink_to("one.py")
-    paths = ("one.py", "state/recipes/x.json", "two.py")
-    wanted: list[tuple[str, Json]] = [("file_write", {"path": path, "text": "x"}) for path in paths]
-    with chat_server(calls(*wanted), says("done")) as chat:
-        surefoot("run", "--model", chat.model, "--write", "--tools", "linked.py", "x")
-    assert (tmp_path / "one.py").read_text() == source
-    assert not (tmp_path / "state" / "recipes" / "x.json").exists()
-    assert (tmp_path / "two.py").read_text() == "x"
-    assert ["closed to tools" in text for text in texts(chat.bodies[1], "tool")] == [True, True, False]
-
-
-def test_a_journal_behind_a_link_is_closed_under_its_real_name(surefoot: Command, tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to("real.db")
-    with chat_server(calls(("file_write", {"path": "real.db-wal", "text": "x"})), says("done")) as chat:
-        surefoot("run", "--model", chat.model, "--write", "--journal", "link.db", "x")
-    assert "closed to tools" in texts(chat.bodies[1], "tool")[0]
+    wanted: list[tuple[str, Json]] = [("file_write", {"path": path, "text": "x"}) for path in (*paths, "two.py")]
+    with chat_server(calls(*wanted), says("done")) as chat:
+        surefoot("run", "--model", chat.model, "--write", *options, f"Write {', '.join(paths)} and two.py.")
+    told = ["closed to tools" in text for text in texts(chat.bodies[1], "tool")]
+    assert told == [True] * len(paths) + [False]
+    assert (tmp_path / "two.py").read_text() == "x"
+    assert {name: (tmp_path / name).read_text() for name in files} == files
+    assert not [path for path in paths if (tmp_path / path).exists() and path not in (*files, "real.db-wal")]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
@@ -98,7 +111,7 @@ def test_a_recipe_with_a_relative_path_is_refused(surefoot: Command, tmp_path: P
         )
         done = surefoot("resume", run_id)
     assert done.code == 2
-    assert "'one.py', which is no absolute path" in done.err
+    assert "'one.py', which is not an absolute path" in done.err
 
 
 @pytest.mark.parametrize("option", ["--model", "--base-url"])
@@ -185,4 +198,4 @@ def test_a_task_on_stdin_that_is_no_text_is_one_clear_line(tmp_path: Path, given
     with (tmp_path / "task").open() as task:
         done = ended(start(tmp_path, "run", "--model", "http://127.0.0.1:1/v1#m", *given, stdin=task))
     assert (done.code, done.err.count("\n")) == (2, 1)
-    assert "what comes on stdin is no text" in done.err
+    assert "stdin is not text" in done.err

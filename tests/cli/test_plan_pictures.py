@@ -10,12 +10,13 @@ from itertools import combinations
 from typing import Literal
 
 import pytest
+from cli_world import lasting
 from rich.cells import cell_len
 
 from surefoot.agent import Agent
 from surefoot.cli.lines import in_columns
 from surefoot.cli.live import PlanProgress
-from surefoot.cli.plan_svg import picture
+from surefoot.cli.picture import picture
 from surefoot.cli.plan_table import Row, plan_view, rows_of, table
 from surefoot.core.loop.fold import fold
 from surefoot.core.plan.accept import PLAN
@@ -32,6 +33,7 @@ from surefoot.types.plan import PlanStep, StepStatus
 from surefoot.types.plan_events import PlanSigned
 from surefoot.types.planning import PlanConfig
 
+Shown = Callable[..., list[str]]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -176,65 +178,50 @@ def happened(steps: int, approve_plan: Literal["never", "first"] = "never") -> l
     return asyncio.run(run())
 
 
-def lasting(terminal: str, height: int) -> list[str]:
-    """What stands on a terminal at last: lines, without those that were erased; what has scrolled out stays."""
-    lines: list[str] = [""]
-    top = 0
-    for piece in re.split(r"(\n|\x1b\[2K|\x1b\[1A)", terminal):
-        match piece:
-            case "\n":
-                lines.append("")
-                top = max(top, len(lines) - height)
-            case "\x1b[2K":
-                lines[-1] = ""
-            case "\x1b[1A":
-                del lines[max(len(lines) - 1, top + 1) :]
-            case _:
-                lines[-1] += re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]|\r", "", piece)
-    return [line.rstrip() for line in lines if line.strip()]
-
-
-def shown(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    events: Sequence[Event],
-    *,
-    columns: int = 100,
-    rows: int = 30,
-    while_driven: bool = False,
-    also: Callable[[Event], None] = lambda _: None,
-) -> list[str]:
+@pytest.fixture
+def shown(terminal: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> Shown:
     """What stands on the terminal when these have happened, each a second after the one before.
 
     `also` happens after each; nobody drives the run while a plan waits for its signature.
     """
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setenv("LINES", str(rows))
-    seconds = iter(range(10_000))
-    table = PlanProgress(EMPTY, clock=lambda: float(next(seconds)))
-    assert table.streams
-    signed = next((at for at, event in enumerate(events) if isinstance(event, PlanSigned)), 0)
-    with table:
-        for event in events[:signed]:
-            table.watch(event)
-    with table:
-        for event in events[signed:]:
-            table.watch(event)
-            also(event)
-        table.watch(TextDelta("words\nof a model"))
-        told = capsys.readouterr().err
-    if while_driven:
-        return lasting(told, rows)
-    table.over(Run.of(fold(events)), "")
-    return lasting(told + capsys.readouterr().err, rows)
+
+    def show(
+        events: Sequence[Event],
+        columns: int = 100,
+        rows: int = 30,
+        *,
+        while_driven: bool = False,
+        also: Callable[[Event], None] = lambda _: None,
+    ) -> list[str]:
+        terminal(columns, rows)
+        seconds = iter(range(10_000))
+        table = PlanProgress(EMPTY, clock=lambda: float(next(seconds)))
+        assert table.streams
+        signed = next((at for at, event in enumerate(events) if isinstance(event, PlanSigned)), 0)
+        with table:
+            for event in events[:signed]:
+                table.watch(event)
+        with table:
+            for event in events[signed:]:
+                table.watch(event)
+                also(event)
+            table.watch(TextDelta("words\nof a model"))
+            told = capsys.readouterr().err
+        if while_driven:
+            return lasting(told, rows)
+        table.over(Run.of(fold(events)), "")
+        return lasting(told + capsys.readouterr().err, rows)
+
+    return show
 
 
-def test_the_table_stays_with_the_last_state(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = shown(monkeypatch, capsys, happened(2))
+def steps_in(lines: Sequence[str]) -> list[str]:
+    """The ids of the steps that have a row."""
+    return [line.split()[1] for line in lines if line[0] in "✓▸·"]
+
+
+def test_the_table_stays_with_the_last_state(shown: Shown) -> None:
+    lines = shown(happened(2))
     assert lines[0].startswith("run r1 · test:scripted")
     steps = [line for line in lines if line.startswith("✓")]
     assert [line.split()[:5] for line in steps] == [
@@ -248,69 +235,57 @@ def test_the_table_stays_with_the_last_state(
 
 
 @pytest.mark.parametrize("rows", [10, 40])
-def test_a_plan_that_was_reviewed_has_each_row_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rows: int
-) -> None:
-    lines = shown(monkeypatch, capsys, happened(12, approve_plan="first"), rows=rows)
-    assert [line.split()[1] for line in lines if line[0] in "✓▸·"] == [f"s{at}" for at in range(12)]
+def test_a_plan_that_was_reviewed_has_each_row_once(shown: Shown, rows: int) -> None:
+    lines = shown(happened(12, approve_plan="first"), rows=rows)
+    assert steps_in(lines) == [f"s{at}" for at in range(12)]
     assert sum("of 12 steps, " in line for line in lines) == 1
 
 
-def test_the_table_stays_when_the_command_fails(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_stays_when_the_command_fails(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
     def fails(event: Event) -> None:
         if isinstance(event, InStep) and event.step_id == "s1":
             raise JournalError("the disk is full")
 
     with pytest.raises(JournalError):
-        shown(monkeypatch, capsys, happened(3), also=fails)
+        shown(happened(3), also=fails)
     lines = lasting(capsys.readouterr().err, 30)
-    assert [line.split()[1] for line in lines if line[0] in "✓▸·"] == ["s0", "s1", "s2"]
+    assert steps_in(lines) == ["s0", "s1", "s2"]
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
-def test_what_a_tool_prints_stays_and_repeats_no_row(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], end: str
-) -> None:
+def test_what_a_tool_prints_stays_and_repeats_no_row(shown: Shown, end: str) -> None:
     def prints(event: Event) -> None:
         if isinstance(event, InStep) and isinstance(event.event, CallEnded):
             sys.stdout.write(f"<{event.step_id}>{end}")
 
     with redirect_stdout(sys.stderr):  # both are one terminal
-        lines = shown(monkeypatch, capsys, happened(3), also=prints)
-    assert [line.split()[1] for line in lines if line[0] in "✓▸·"] == ["s0", "s1", "s2"]
+        lines = shown(happened(3), also=prints)
+    assert steps_in(lines) == ["s0", "s1", "s2"]
     assert re.findall(r"<(s\d)>", "".join(lines)) == ["s0", "s1", "s2"]
 
 
-def test_what_is_not_driven_any_more_is_told_as_it_stands(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_driven_any_more_is_told_as_it_stands(shown: Shown) -> None:
     events = happened(3)
     at = next(at for at, one in enumerate(events) if isinstance(one, InStep) and one.step_id == "s1")
-    lines = shown(monkeypatch, capsys, events[: at + 1])
-    assert [line.split()[1] for line in lines if line[0] in "✓▸·"] == ["s0", "s1", "s2"]
+    lines = shown(events[: at + 1])
+    assert steps_in(lines) == ["s0", "s1", "s2"]
     assert "of 3 steps" in lines[-3]
     assert "interrupted" in lines[-3]
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(40, 12), (60, 16), (200, 60)])
-def test_a_long_plan_keeps_to_the_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int, rows: int
-) -> None:
-    lines = shown(monkeypatch, capsys, happened(25), columns=columns, rows=rows)
+def test_a_long_plan_keeps_to_the_terminal(shown: Shown, columns: int, rows: int) -> None:
+    lines = shown(happened(25), columns=columns, rows=rows)
     assert sum(line.startswith("✓") for line in lines) == 25  # at the end all of them stay
     assert all(cell_len(line) <= columns for line in lines)
 
 
-def test_of_a_long_plan_the_steps_at_work_are_in_view(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_a_long_plan_the_steps_at_work_are_in_view(shown: Shown) -> None:
     events = happened(25)
     at = next(at for at, one in enumerate(events) if isinstance(one, InStep) and one.step_id == "s17")
     told = [*events[: at + 1], RunResumed("Ada", {})]  # which has a line, so all is drawn again
-    lines = shown(monkeypatch, capsys, told, rows=16, while_driven=True)
-    last = max(at for at, line in enumerate(lines) if line.startswith("taken up again by Ada"))
+    lines = shown(told, rows=16, while_driven=True)
+    last = max(at for at, line in enumerate(lines) if line.startswith("resumed by Ada"))
     assert lines[last + 1] == "… 16 steps before"
     assert [line.split()[:2] for line in lines[last + 2 : last + 5]] == [["✓", "s16"], ["▸", "s17"], ["·", "s18"]]
     assert lines[-2] == "… 1 more step"

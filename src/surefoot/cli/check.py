@@ -1,30 +1,43 @@
-"""The command that lists the tools of a run before there is one: `check`."""
+"""The commands that list tools before there is a run: `check` those of a run, `mcp list` those of MCP servers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, TypeVar
 
 import typer
 
 from surefoot.cli.exits import DONE
-from surefoot.cli.lines import Line, json_line, visible
+from surefoot.cli.lines import Line, count, json_line, visible
 from surefoot.cli.live import put, stdout
-from surefoot.cli.options import JournalOption, JsonOption, Options, takes_options
-from surefoot.cli.settings import SettingsOption, changed, config_in, guard_files, settings_path
+from surefoot.cli.options import (
+    JournalOption,
+    JsonOption,
+    Options,
+    SettingsOption,
+    changed,
+    config_in,
+    guard_files,
+    settings_path,
+    takes_options,
+)
 from surefoot.cli.setup import journal_path, recipe_from, tools_of
 from surefoot.core.gate.effects import bare_name, guess
 from surefoot.core.state.pager import pager_spec
 from surefoot.core.text.json import pin_of
 from surefoot.runtime.offers import selection
 from surefoot.runtime.pins import Pins, pins_file
+from surefoot.tools.mcp.servers import McpServers
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.events import ToolsSelected
 from surefoot.types.guard import GuardConfig
 from surefoot.types.tools import Catalogue, Effect, ToolSpec
+
+T = TypeVar("T")
 
 _PIN_CHARS = 12
 
@@ -49,6 +62,11 @@ class Checked:
     notes: tuple[str, ...]
     declare: str
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether it is not what was pinned."""
+        return self.pinned not in ("", "new", "same")
+
 
 @takes_options
 def check(
@@ -69,10 +87,17 @@ def check(
     limits = changed(options, by_file) or by_file
     recipe = recipe_from(options)
     path = journal_path(journal)
-    specs = [tool.spec for tool in tools_of(recipe, path)] + asyncio.run(_served(recipe.mcp))
+    served = asyncio.run(_served(recipe.mcp, McpServers.tools)) if recipe.mcp else ()
+    specs = [tool.spec for tool in (*tools_of(recipe, path), *served)]
     pins = Pins(pins_file(path))
     if accept:
-        _accept(pins, specs, accept, by)
+        if not by.strip():
+            raise UsageError("--accept needs the name of whoever looked at the tool: give --by")
+        foreign = {spec.name: spec for spec in specs if spec.is_foreign}
+        if unknown := [name for name in accept if name not in foreign]:
+            known = ", ".join(foreign) or "none"
+            raise UsageError(f"--accept {unknown[0]}: there is no such foreign tool; there are {known}")
+        pins.take([foreign[name] for name in accept], by)
     found = checked(specs, replace(limits, guard=limits.guard or GuardConfig()), pins)
     if as_json:
         for one in found:
@@ -98,6 +123,10 @@ def checked(specs: Sequence[ToolSpec], config: LoopConfig, pins: Pins) -> list[C
             notes.append(f"hidden: nobody has pinned it; --accept {spec.name} does")
         elif state not in ("", "new", "same"):
             notes.append(f"hidden: it has changed since it was pinned; --accept {spec.name} takes it as it is now")
+        effect = said.effect or "EFFECT"  # whoever declares it has to know what the tool does
+        declare = f'@tool(effect="{effect}")'
+        if spec.server:
+            declare = f'in the file of server {spec.server}: "tools": {{"{bare_name(spec)}": {{"effect": "{effect}"}}}}'
         found.append(
             Checked(
                 spec.name,
@@ -109,7 +138,7 @@ def checked(specs: Sequence[ToolSpec], config: LoopConfig, pins: Pins) -> list[C
                 pin_of(spec),
                 state,
                 tuple(notes),
-                "" if spec.declared else _declaration(spec, said.effect),
+                "" if spec.declared else declare,
             )
         )
     return found
@@ -122,46 +151,51 @@ def lines_of(found: Sequence[Checked]) -> list[Line]:
     for one in found:
         whose = "declared" if one.declared else f"undeclared, its name says {one.guess or 'nothing'}"
         effect = f"{one.effect or 'unknown'}{' +egress' if one.egress else ''}"
-        pin = f"  pin {one.pin[:_PIN_CHARS]} ({'changed' if _is_changed(one) else one.pinned})" if one.pinned else ""
+        pin = f"  pin {one.pin[:_PIN_CHARS]} ({'changed' if one.is_changed else one.pinned})" if one.pinned else ""
         lines.append(Line(f"{visible(one.name):<{width}}  {effect:<20}  {whose}{pin}", "" if one.declared else "warn"))
         lines += [Line(visible(f"! {note}"), "bad", 2) for note in one.notes]
-        if _is_changed(one):
+        if one.is_changed:
             lines += [Line(visible(row), "dim", 4) for row in one.pinned.splitlines()]
         if one.declare:
             lines.append(Line(visible(f"declare: {one.declare}"), "dim", 2))
     undeclared = sum(not one.declared for one in found)
-    return [*lines, Line(f"{len(found)} tools, {undeclared} undeclared", "head")]
+    return [*lines, Line(f"{count(len(found), 'tool')}, {undeclared} undeclared", "head")]
 
 
-def _is_changed(one: Checked) -> bool:
-    return one.pinned not in ("", "new", "same")
+app = typer.Typer(help="MCP servers: see what they offer.", no_args_is_help=True)
 
 
-def _declaration(spec: ToolSpec, said: Effect | None) -> str:
-    """What to write so that the gate knows; whoever writes it has to know what the tool does."""
-    effect = said or "EFFECT"
-    if spec.server:
-        return f'in the file of server {spec.server}: "tools": {{"{bare_name(spec)}": {{"effect": "{effect}"}}}}'
-    return f'@tool(effect="{effect}")'
+@app.callback()
+def everywhere() -> None:
+    """MCP servers: see what they offer."""
 
 
-def _accept(pins: Pins, specs: Sequence[ToolSpec], names: Sequence[str], by: str) -> None:
-    if not by.strip():
-        raise UsageError("--accept needs the name of whoever looked at the tool: give --by")
-    foreign = {spec.name: spec for spec in specs if spec.is_foreign}
-    if unknown := [name for name in names if name not in foreign]:
-        raise UsageError(
-            f"--accept {unknown[0]}: there is no such foreign tool; there are {', '.join(foreign) or 'none'}"
-        )
-    pins.take([foreign[name] for name in names], by)
+@app.command(name="list")
+def listed(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE.json...", help="Files of MCP servers.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per tool.")] = False,
+) -> None:
+    """Start the servers of files and list their tools: effect, pin, and what is left out and why."""
+    for server, listing in asyncio.run(_served(files, McpServers.listings)).items():
+        if as_json:
+            for offer in listing.offers.values():
+                print(json_line({"server": server, "remote": offer.remote, "pin": offer.pin, "spec": offer.spec}))
+            continue
+        lines = [Line(f"{visible(server)}: {count(len(listing.offers), 'tool')}", "head")]
+        width = max(map(len, listing.offers), default=0)
+        for name, offer in listing.offers.items():
+            taken = guess(offer.spec)
+            whose = "declared" if offer.spec.declared else f"taken for {taken.effect or 'unknown'}"
+            effect = f"{offer.spec.effect}{' +egress' if taken.egress else ''} ({whose})"
+            lines.append(Line(f"  {name:<{width}}  {effect:<30}  pin {offer.pin[:_PIN_CHARS]}"))
+        lines += [Line(f"  - {visible(name)}: {visible(why)}", "dim") for name, why in listing.dropped]
+        put(stdout(), lines)
 
 
-async def _served(files: Sequence[str]) -> list[ToolSpec]:
-    """The tools of the servers of these files, as they are now."""
-    if not files:
-        return []
+async def _served(files: Sequence[str | Path], wanted: Callable[[McpServers], Awaitable[T]]) -> T:
+    """What is asked of the servers of these files."""
     from surefoot.tools.mcp.config import servers_of  # noqa: PLC0415  # pydantic loads when it is used
-    from surefoot.tools.mcp.servers import McpServers  # noqa: PLC0415  # as above
 
     async with McpServers(servers_of(files)) as servers:
-        return [tool.spec for tool in await servers.tools()]
+        return await wanted(servers)

@@ -27,24 +27,17 @@ CODES: Mapping[Status, int] = {
 }
 """The exit code for how a run stands."""
 
+HELP = (
+    "Exit codes: 0 completed · 3 completed with a reservation · 4 stopped · 5 failed · 6 paused, waiting for a person "
+    "· 130 cancelled or interrupted · 143 terminated · 2 wrong usage or configuration · 1 the journal cannot be read "
+    "or written (also: `replay` gives something else, a check of `doctor` failed)."
+)
+
 
 class Terminated(SystemExit):
-    """SIGTERM came while no run was driven. One that is driven is cancelled by it (`driving.py`)."""
-
-
-HELP = (
-    "Exit codes: 0 completed · 3 completed with a reservation · 4 stopped · 5 failed · 6 paused, a person has to "
-    "speak · 130 cancelled or interrupted · 143 terminated · 2 wrong usage or configuration · 1 the journal cannot be "
-    "read or written (also: `replay` comes to something else, a check of `doctor` failed)."
-)
+    """SIGTERM came while no run was driven. One that is driven is cancelled by it (`conduct.py`)."""
 
 
 def code_of(error: SurefootError) -> int:
     """The exit code for an error that ended a command."""
-    match error:
-        case UsageError():
-            return MISUSED
-        case JournalError():
-            return JOURNAL_TROUBLE
-        case _:
-            return FAILED
+    return MISUSED if isinstance(error, UsageError) else JOURNAL_TROUBLE if isinstance(error, JournalError) else FAILED

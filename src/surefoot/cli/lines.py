@@ -1,4 +1,4 @@
-"""Lines for a person, and texts made fit to stand in them: nothing hidden, cut where they are too long.
+"""Lines for a person: texts made fit to stand in them, and how a run stands, what it used and what to do next.
 
 Whatever a model or a tool wrote is made visible first: control characters could otherwise hide what a person is asked
 to approve, or take over the terminal.
@@ -16,19 +16,47 @@ from typing import Literal, cast
 import orjson
 from rich.cells import cell_len, set_cell_size
 
-from surefoot.core.state.state import Call
+from surefoot.core.parse.deliverable import PARTS
+from surefoot.core.plan.accept import PLAN
+from surefoot.core.state.pager import READ_RESULT
+from surefoot.core.state.roles import SOLO
+from surefoot.core.state.state import State
+from surefoot.core.state.turn import Call
 from surefoot.core.text import json_text
+from surefoot.knowledge.prefetch.urls import redacted
+from surefoot.run import Run
+from surefoot.types.endings import Completed
 from surefoot.types.messages import Usage
 
 Style = Literal["", "head", "dim", "call", "result", "good", "warn", "bad"]
+
+READY = "ready to resume"
+"""How a run stands once a person has said what it waited for."""
 
 _HIDDEN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
 """Categories of Unicode whose characters show nothing of their own, or steer how others are shown."""
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
 """Letters of Hangul that show nothing."""
-
+_USER = re.compile(r"(?<=://)[^/?#\s]*@")
+_UNQUOTED = re.compile(r"[^\s\"',;=]+")
 _GAP = 2
 _LEAST_CELLS = 4
+_MOST_CELLS = 32
+_LEAST_COLUMN = 10
+_COLUMNS = ("run", "status", "started", "records", "model", "task")
+_LIMITS = {
+    "steps": "--max-steps",
+    "tokens": "--max-tokens",
+    "cost": "--max-cost",
+    "time": "--max-seconds",
+    "round_limit": "--max-rounds",
+    "replan_budget": "--max-replans",
+    "llm_budget": "--max-steps",
+    "token_budget": "--max-tokens",
+    "cost_budget": "--max-cost",
+}
+_DELIVERING = ("mono", "dual")
+"""The reasoners that go in rounds, to a deliverable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +68,30 @@ class Line:
     indent: int = 0
 
 
-def written(call: Call) -> str:
-    """A call as it might be written in a program."""
-    return f"{call.name}({', '.join(f'{name}={_value(value)}' for name, value in call.arguments.items())})"
-
-
-def tokens(usage: Usage) -> str:
-    """Tokens in and out."""
-    about = "about " if usage.estimated else ""
-    return f"{about}{usage.input_tokens:,} + {usage.output_tokens:,} tokens"
+# ------------------------------------------------------------------ texts
 
 
 def visible(text: str) -> str:
     """A text in which nothing is hidden: whatever shows nothing, or steers the rest, is written out."""
     if text.isprintable() and _FILLERS.isdisjoint(text):
         return text
-    return "".join(c if c == "\n" or not _is_hidden(c) else " " if c == "\t" else _escaped(c) for c in text)
+    shown: list[str] = []
+    for c in text:
+        if c == "\n" or (c not in _FILLERS and unicodedata.category(c) not in _HIDDEN):
+            shown.append(c)
+        else:
+            shown.append(" " if c == "\t" else f"\\u{ord(c):04x}" if c <= "\uffff" else f"\\U{ord(c):08x}")
+    return "".join(shown)
+
+
+def one_line(text: str) -> str:
+    """A text without breaks, and with nothing hidden in it."""
+    return visible(" ".join(text.split()))
+
+
+def without_password(text: str) -> str:
+    """The text with `user:password@` taken out of each URL in it."""
+    return _USER.sub("", text)
 
 
 def cut(text: str, cells: int) -> str:
@@ -71,11 +107,22 @@ def in_columns(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     wide = [min(max(map(cell_len, column)), max(width, 1)) for column in zip(*rows, strict=True)]
     while sum(wide) + _GAP * sum(map(bool, wide)) > width + _GAP and max(wide) > _LEAST_CELLS:
         wide[wide.index(max(wide))] -= 1
-    lines: list[str] = []
-    for row in rows:
-        cells = [set_cell_size(cut(cell, most), most) for cell, most in zip(row, wide, strict=True) if most]
-        lines.append(cut((" " * _GAP).join(cells).rstrip(), max(width, 1)))
-    return lines
+    return [cut(_row(row, wide), max(width, 1)) for row in rows]
+
+
+def _row(cells: Sequence[str], wide: Sequence[int]) -> str:
+    shown = [set_cell_size(cut(cell, most), most) for cell, most in zip(cells, wide, strict=True) if most]
+    return (" " * _GAP).join(shown).rstrip()
+
+
+def listing(rows: Sequence[Sequence[str]], width: int) -> list[Line]:
+    """Runs under each other, in `width` cells. What one would type again is never cut; the rest shares what is left."""
+    table = [_COLUMNS, *rows]
+    *whole, model, _ = (max(map(cell_len, column)) for column in zip(*table, strict=True))
+    room = max(width - sum(whole) - _GAP * (len(_COLUMNS) - 1), 2 * _LEAST_COLUMN)
+    model = min(model, max(room // 3, _LEAST_COLUMN))
+    wide = (*whole, model, room - model)
+    return [Line(_row(row, wide), "head" if row is _COLUMNS else "") for row in table]
 
 
 def count(number: int, what: str, several: str = "") -> str:
@@ -83,29 +130,16 @@ def count(number: int, what: str, several: str = "") -> str:
     return f"{number:,} {what if number == 1 else several or what + 's'}"
 
 
-def _is_hidden(character: str) -> bool:
-    return character in _FILLERS or unicodedata.category(character) in _HIDDEN
+def tokens(usage: Usage) -> str:
+    """Tokens in and out."""
+    about = "about " if usage.estimated else ""
+    return f"{about}{usage.input_tokens:,} + {usage.output_tokens:,} tokens"
 
 
-def _escaped(character: str) -> str:
-    code = ord(character)
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - as Python writes them
-
-
-def _value(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-_USER = re.compile(r"(?<=://)[^/?#\s]*@")
-
-
-def without_password(text: str) -> str:
-    """The text with `user:password@` taken out of each URL in it."""
-    return _USER.sub("", text)
-
-
-_UNQUOTED = re.compile(r"[^\s\"',;=]+")
-_MOST_CELLS = 32
+def written(call: Call) -> str:
+    """A call as it might be written in a program."""
+    values = ((name, json.dumps(value, ensure_ascii=False, default=str)) for name, value in call.arguments.items())
+    return f"{call.name}({', '.join(f'{name}={value}' for name, value in values)})"
 
 
 def brief_parameters(parameters: Mapping[str, object]) -> str:
@@ -118,16 +152,20 @@ def _brief(value: object) -> str:
     """A value as it is, where that is short, else how much there is of it."""
     if isinstance(value, str) and _UNQUOTED.fullmatch(value):
         return value
-    written = json_text(value)
-    return _size_of(value) or written if len(written) > _MOST_CELLS else written
+    text = json_text(value)
+    return _size_of(value) or text if len(text) > _MOST_CELLS else text
 
 
 def brief_output(text: str) -> str:
     """A result: of data how much there is, of words the first line."""
-    value = _data_in(text)
-    if value is not None:
-        written = json_text(value)
-        return written if len(written) <= _MOST_CELLS else _size_of(value)
+    if text.strip()[:1] in ("{", "["):
+        try:
+            value = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            pass  # it only looks like data
+        else:
+            data = json_text(value)
+            return data if len(data) <= _MOST_CELLS else _size_of(value)
     lines = text.strip().splitlines() or ["(nothing)"]
     return lines[0] + (f"  … {count(len(lines) - 1, 'more line')}" if len(lines) > 1 else "")
 
@@ -135,29 +173,12 @@ def brief_output(text: str) -> str:
 def _size_of(value: object) -> str:
     if isinstance(value, Mapping):
         members = cast("Mapping[str, object]", value)  # JSON
-        return ", ".join(f"{name}: {_size_of(one) or _brief_leaf(one)}" for name, one in members.items())
+        parts = ((name, _size_of(one) or cut(json_text(one), _MOST_CELLS)) for name, one in members.items())
+        return ", ".join(f"{name}: {size}" for name, size in parts)
     if isinstance(value, list | tuple):
         items = cast("Sequence[object]", value)  # the same
         return count(len(items), "row" if items and all(isinstance(one, Mapping) for one in items) else "value")
     return ""
-
-
-def _brief_leaf(value: object) -> str:
-    return cut(json_text(value), _MOST_CELLS)
-
-
-def one_line(text: str) -> str:
-    """A text without breaks, and with nothing hidden in it."""
-    return visible(" ".join(text.split()))
-
-
-def _data_in(text: str) -> object:
-    if text.strip()[:1] not in ("{", "["):
-        return None
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
 
 
 def json_line(value: object) -> str:
@@ -175,4 +196,115 @@ def _plain(value: object) -> object:
         return dict(cast("Mapping[object, object]", value))  # orjson knows dicts only
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value) if not field.name.startswith("_")}
-    raise TypeError(f"a {type(value).__name__} is no JSON value")
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+
+
+# ------------------------------------------------------------------ how a run stands
+
+
+def header(state: State, run: Run, started_at: str, events: int) -> list[Line]:
+    """What `show` says before the steps: of several models, also what each has used."""
+    lines = [Line(f"run {visible(state.run_id)} · {status_line(run)}", "head")]
+    if state.task:
+        lines.append(Line(f"task: {visible(redacted(state.task.text))}"))
+        attached = ((visible(one.name), len(one.text)) for one in state.task.attachments)
+        lines += [Line(f"with: {name} ({size:,} characters)", "dim") for name, size in attached]
+    rounds = f" · {count(run.rounds, 'round')}" if state.reasoner in _DELIVERING else ""
+    if (solo := state.speakers.get(SOLO)) is not None:
+        model = f"{visible(without_password(solo.model))} · mode {solo.mode}"
+        lines.append(Line(f"model: {model} · reasoner {state.reasoner}{rounds}", "dim"))
+    else:
+        lines.append(Line(f"reasoner {state.reasoner}{rounds}", "dim"))
+        for role, one in state.speakers.items():
+            used = f"{count(one.replies, 'reply', 'replies')} · {tokens(one.usage)}"
+            model = visible(without_password(one.model))
+            lines.append(Line(f"{visible(role)}: {model} · mode {one.mode} · {used}", "dim"))
+    names = [name for name in state.tools.names if name != READ_RESULT]
+    lines.append(Line(f"tools: {', '.join(names) or 'none'}", "dim"))
+    lines.append(Line(f"started: {started_at} · {count(events, 'record')}", "dim"))
+    for role, speaker in state.speakers.items():
+        if speaker.traits:
+            whose = "" if role == SOLO else f" of the {visible(role)}"
+            traits = ", ".join(f"{name}={value}" for name, value in sorted(speaker.traits.items()))
+            lines.append(Line(f"traits{whose}: {visible(traits)}", "dim"))
+    return lines
+
+
+def outcome(run: Run, reasoner: str) -> str:
+    """What the task was about: of a deliverable its final output, else the whole answer."""
+    return (run.deliverable.output if reasoner in _DELIVERING else "") or run.answer
+
+
+def status_line(run: Run) -> str:
+    """How a run stands, and what it used."""
+    reason = f" ({visible(run.reason)})" if run.reason else ""
+    used = [count(run.requests, "request"), tokens(run.usage), f"{run.elapsed_s:.1f} s"]
+    if run.usage.cost_usd is not None:
+        used.append(f"${run.usage.cost_usd:.4f}")
+    status = READY if run.status == "ready" else run.status.replace("_", " ")
+    return f"{status}{reason} · {' · '.join(used)}"
+
+
+def closing(run: Run, hint: str = "") -> list[Line]:
+    """The last words about a run: how it stands, why, and what a person can do next. `hint` ends each command."""
+    style: Style = "good" if run.status == "completed" else "bad" if run.status == "failed" else "warn"
+    lines = [Line(f"{status_line(run)} · run {visible(run.id)}", style)]
+    if run.detail:
+        lines.append(Line(visible(run.detail), style))
+    resume, steps = f"surefoot resume {run.id}{hint}", list[str]()
+    match run.status:
+        case "paused" | "interrupted" | "ready":
+            steps = [*(step for one in run.waiting for step in _answers(run, one, hint)), resume]
+        case "failed":
+            steps = [f"{resume}  (once that is fixed)"]
+        case "completed_partial" | "stopped" if run.reason in _LIMITS:
+            steps = [f"{resume} {_LIMITS[run.reason]} MORE"]
+        case _:
+            pass
+    return lines + [Line(text, indent=2) for text in steps]
+
+
+def _answers(run: Run, one: Call, hint: str) -> list[str]:
+    """What can be said about a call, or a plan, that waits. All of the call is shown: its end counts, too."""
+    approve = f"surefoot approve {run.id} {one.id} --by NAME{hint}"
+    if one.id == PLAN:
+        return [f'{approve}  (or --deny, or --deny --note "what else")']
+    call = visible(written(one).replace("\n", " "))
+    if not one.attempts:
+        return [f"{approve}  (or --refuse): {call}"]
+    return [
+        f"{call} was interrupted, and nobody knows whether it took effect. Find out, then say which:",
+        f"surefoot settle {run.id} {one.id} --done|--not-done --by NAME{hint}",
+        f"or give it up: surefoot approve {run.id} {one.id} --outcome abandon --by NAME{hint}",
+    ]
+
+
+def ending_lines(state: State) -> list[Line]:
+    """What a run ended with."""
+    if (ending := state.ending) is None:
+        return []
+    answer: str = getattr(ending, "answer", "")
+    head = Line(f"ended: {ending.kind.replace('_', ' ')}", "good" if isinstance(ending, Completed) else "warn")
+    return [head, *(Line(visible(row), indent=2) for row in answer.splitlines())]
+
+
+def as_plain(run: Run, reasoner: str) -> Mapping[str, object]:
+    """A run for machines. `deliverable` is there when the answer has parts; `answer` is all of it."""
+    parts = run.deliverable
+    has_parts = reasoner in _DELIVERING and parts.output != parts.body
+    return {
+        "id": run.id,
+        "status": run.status,
+        "answer": run.answer,
+        **({"deliverable": {name: getattr(parts, name) for name in PARTS}} if has_parts else {}),
+        "reason": run.reason,
+        "detail": run.detail,
+        "requests": run.requests,
+        "elapsed_s": run.elapsed_s,
+        "reasoner": reasoner,
+        "rounds": run.rounds,
+        "model": without_password(run.model),
+        "models": {role: without_password(model) for role, model in run.models.items()},
+        "usage": run.usage,
+        "waiting": [{"id": one.id, "tool": one.name, "arguments": one.arguments} for one in run.waiting],
+    }

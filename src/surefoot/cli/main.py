@@ -1,4 +1,4 @@
-"""The door of the command line: what it needs is there, and what goes wrong becomes one line and an exit code."""
+"""The door of the command line: all commands under one roof; what goes wrong becomes one line and an exit code."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import threading
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
-from surefoot.cli.exits import INTERRUPTED, MISUSED, TERMINATED, Terminated, code_of
-from surefoot.cli.lines import without_password
+from surefoot.cli.exits import HELP, INTERRUPTED, MISUSED, TERMINATED, Terminated, code_of
 from surefoot.types.errors import SurefootError, extra_needed
+
+if TYPE_CHECKING:
+    import typer
 
 DEBUG_VARIABLE = "SUREFOOT_DEBUG"
 
-_NEEDED = ("typer", "rich")
-
-
 GRACE_S = 5.0
 """How long the end of the process waits for a tool's thread, which cannot be stopped."""
+
+_NEEDED = ("typer", "rich")
 
 
 def process() -> None:
@@ -38,7 +39,14 @@ def process() -> None:
         if signal.getsignal(signal.SIGTERM) is _terminated:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # all that is to be said was said
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-        leaving = threading.Timer(GRACE_S, _leave_threads, (code,))
+
+        def leave_threads() -> None:
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError):  # whoever read it may be gone
+                    stream.flush()
+            os._exit(code)
+
+        leaving = threading.Timer(GRACE_S, leave_threads)
         leaving.daemon = True
         leaving.start()
         raise
@@ -46,25 +54,27 @@ def process() -> None:
 
 def main() -> None:
     """Run the command line and exit. Errors of surefoot are one line on stderr; `SUREFOOT_DEBUG=1` shows where from."""
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        print(
-            f"surefoot: the command line needs {' and '.join(missing)}; {extra_needed('cli')}",
-            file=sys.stderr,
-        )
+    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+        needed = f"the command line needs {' and '.join(missing)}; {extra_needed('cli')}"
+        print(f"surefoot: {needed}", file=sys.stderr)
         sys.exit(MISUSED)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character must not end a run
             stream.reconfigure(errors="replace")
     try:
-        # Only here, because it imports the packages of the extra `cli`.
-        from surefoot.cli.app import app  # noqa: PLC0415
-
-        app()
+        _commands()()
     except SurefootError as error:
         _leave(error, str(error), code_of(error))
-    except (OSError, UnicodeError) as error:
-        _leave(error, _told(error), MISUSED)
+    except UnicodeError as error:
+        _leave(error, f"an input is not valid UTF-8 ({error})", MISUSED)
+    except OSError as error:
+        told = f"{error.filename}: " if error.filename else ""
+        told += error.strerror or str(error)
+        try:
+            Path.cwd()
+        except OSError:
+            told = "the current folder is gone or closed; go to another one"
+        _leave(error, told, MISUSED)
     except KeyboardInterrupt:
         print("surefoot: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
@@ -77,33 +87,63 @@ def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
     raise Terminated(TERMINATED)
 
 
-def _leave_threads(code: int) -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # whoever read it may be gone
-            stream.flush()
-    os._exit(code)
-
-
-def one_line(text: str) -> str:
-    """A message without line breaks, control characters, and passwords in addresses."""
-    return "".join(c if c.isprintable() else " " for c in without_password(text))
-
-
 def _leave(error: Exception, told: str, code: int) -> NoReturn:
+    """End with one line that has no line breaks, no control characters, and no passwords in addresses."""
+    from surefoot.cli.lines import without_password  # noqa: PLC0415  # it needs rich
+
     if os.environ.get(DEBUG_VARIABLE):
         raise error
     sys.stdout.flush()
-    print(f"surefoot: {one_line(told)}", file=sys.stderr)
+    print(f"surefoot: {''.join(c if c.isprintable() else ' ' for c in without_password(told))}", file=sys.stderr)
     sys.exit(code)
 
 
-def _told(error: OSError | UnicodeError) -> str:
-    """What the system refused, in words."""
-    if isinstance(error, UnicodeError):
-        return f"a text that was given is not valid UTF-8 ({error})"
-    try:
-        Path.cwd()
-    except OSError:
-        return "the current folder is gone or closed; go to another one"
-    what = f"{error.filename}: " if error.filename else ""
-    return f"{what}{error.strerror or error}"
+def _commands() -> typer.Typer:
+    """All commands. They are loaded only here, since they need the packages of the extra `cli`."""
+    import typer  # noqa: PLC0415
+
+    from surefoot.cli import check, conduct, doctor, runs, stores  # noqa: PLC0415
+
+    about = "Run tool-using LLM agents that test a foothold before they put weight on it."
+    app = typer.Typer(
+        name="surefoot",
+        help=about,
+        epilog=HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            print(f"surefoot {doctor.installed('surefoot') or '(from its sources)'}")
+            raise typer.Exit
+
+    asked = typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
+
+    def everywhere(*, version: bool = False) -> None:
+        """Nothing but the option that goes without a command."""
+
+    everywhere.__annotations__["version"] = Annotated[bool, asked]
+    app.callback(help=about)(everywhere)
+    driving = (conduct.run, conduct.resume, conduct.fork)
+    for command in (
+        conduct.run,
+        runs.runs,
+        runs.show,
+        conduct.resume,
+        conduct.fork,
+        check.check,
+        runs.replay,
+        runs.approve,
+        runs.settle,
+        runs.cancel,
+        doctor.doctor,
+    ):
+        app.command(epilog=HELP if command in driving else None)(command)
+    app.add_typer(stores.journal_app, name="journal")
+    app.add_typer(stores.app, name="knowledge")
+    app.add_typer(check.app, name="mcp")
+    app.add_typer(doctor.app, name="model")
+    return app

@@ -1,20 +1,35 @@
-"""The options that several commands share, declared once."""
+"""What can be set about a run: by options, which several commands share, and by a settings file that they beat.
+
+A settings file is TOML: data that is never executed, without keys. It speaks for new runs only. A run that goes on has
+its own configuration in its journal, so that a file which its tools might have written cannot loosen it.
+
+A file that nobody named, because it was found in the folder, may say less: the folder may come from elsewhere, or a
+change to it may. So it chooses no model and sends no key anywhere, it loosens neither the gate nor what else keeps
+untrusted text away, and it reads and writes nothing outside of its folder. What tightens is taken, and so are limits,
+up or down: they cost time and money, and open nothing. Each setting says what is taken (`Row.found`); the rest needs
+a person who names the file with `--config`.
+"""
 
 from __future__ import annotations
 
 import inspect
+import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field, fields
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, cast, get_type_hints
 
 import typer
 
 from surefoot.runtime.cast import Thinking
-from surefoot.types.config import TABLES
-from surefoot.types.settings import defaults, rows
+from surefoot.runtime.rules import cedar_of, rules_of
+from surefoot.types.config import TABLES, LoopConfig
+from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.guard import GuardConfig
+from surefoot.types.prehydration import PreHydrationConfig
+from surefoot.types.settings import Row, defaults, rows
 
 JournalOption = Annotated[
     Path | None,
@@ -28,9 +43,9 @@ RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of the run, 
 CallArgument = Annotated[str, typer.Argument(metavar="CALL", help="Id of the call, such as 2.0, or p.1 of a step.")]
 ByOption = Annotated[str, typer.Option("--by", help="Your name; it goes on record.")]
 VerboseOption = Annotated[
-    bool, typer.Option("--verbose", "-v", help="All that happens, with times and record numbers.")
+    bool, typer.Option("--verbose", "-v", help="Everything that happens, with times and record numbers.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="For machines: one JSON object a line on stdout.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="For machines: one JSON object per line on stdout.")]
 
 
 Mode = Literal["auto", "native", "schema", "text"]
@@ -47,97 +62,28 @@ _MODEL, _TOOLS, _GUARD, _PLAN, _LIMITS = "Model", "Tools", "Guard", "With --reas
 class Options:
     """What a command that drives a run can be told. None means that it was not said."""
 
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="provider:model, URL#model, or local. Default: $SUREFOOT_MODEL, else local, the embedded one.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None
-    reasoner: Annotated[
-        ReasonerName | None,
-        typer.Option(
-            help="react answers when it can; mono delivers in rounds; dual has a Thinker, which plans, and an Actor, "
-            "which calls tools; plan makes a plan of steps, runs and repairs it. Default: react.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None
-    thinker: Annotated[
-        str | None, typer.Option(help="With dual: the Thinker's model. Default: --model.", rich_help_panel=_MODEL)
-    ] = None
-    actor: Annotated[
-        str | None, typer.Option(help="With dual: the Actor's model. Default: --model.", rich_help_panel=_MODEL)
-    ] = None
-    thinking: Annotated[
-        Thinking | None,
-        typer.Option(help="With mono and dual: how the model is asked to think.", rich_help_panel=_MODEL),
-    ] = None
-    base_url: Annotated[
-        str | None,
-        typer.Option(
-            help="Base URL of an OpenAI-compatible server. With dual it is for the models that are named beside it, "
-            "or for both when none is; not for local and URL#model.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None
-    call_mode: Annotated[
-        Mode | None,
-        typer.Option(help="How tool calls are written; auto asks the model's adapter.", rich_help_panel=_MODEL),
-    ] = None
-    temperature: Annotated[float | None, typer.Option(help="Sampling temperature.", rich_help_panel=_MODEL)] = None
-    seed: Annotated[int | None, typer.Option(help="Seed of the sampling.", rich_help_panel=_MODEL)] = None
-    root: Annotated[
-        Path | None,
-        typer.Option(help="Folder that the file tools work in. Default: this folder.", rich_help_panel=_TOOLS),
-    ] = None
-    use: Annotated[
-        str | None,
-        typer.Option(help="Built-in tools, commas between; default: those that only read.", rich_help_panel=_TOOLS),
-    ] = None
-    write: Annotated[bool, typer.Option("--write", help="Also file_write.", rich_help_panel=_TOOLS)] = False
-    web: Annotated[bool, typer.Option("--web", help="Also web_fetch.", rich_help_panel=_TOOLS)] = False
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="HOST:PORT", help="Private address that web_fetch may open; repeatable.", rich_help_panel=_TOOLS
-        ),
-    ] = None
-    tools: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE.py", help="Python file; each @tool in it. Repeatable.", rich_help_panel=_TOOLS),
-    ] = None
-    mcp: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE.json", help="MCP servers, as {mcpServers: …}. Repeatable.", rich_help_panel=_TOOLS),
-    ] = None
-    no_builtin: Annotated[bool, typer.Option("--no-builtin", help="No built-in tools.", rich_help_panel=_TOOLS)] = False
-    no_tools: Annotated[bool, typer.Option("--no-tools", help="No tools at all.", rich_help_panel=_TOOLS)] = False
-    prefetch: Annotated[
-        bool | None,
-        typer.Option(
-            "--prefetch/--no-prefetch",
-            help="Fetch files and pages that the task names before the model is asked, with the tools at hand.",
-            show_default=False,
-            rich_help_panel=_TOOLS,
-        ),
-    ] = None
-    rules: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.toml", help="Rules about calls; turns the gate on.", rich_help_panel=_GUARD),
-    ] = None
-    cedar: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.cedar", help="Cedar policies; turns the gate on.", rich_help_panel=_GUARD),
-    ] = None
-    review_plan: Annotated[
-        bool | None,
-        typer.Option(
-            "--review-plan",
-            help="As --approve-plan first, and asked here: yes, no, or a note. Without a terminal the run pauses.",
-            rich_help_panel=_PLAN,
-        ),
-    ] = None
-
+    model: str | None = None
+    reasoner: ReasonerName | None = None
+    thinker: str | None = None
+    actor: str | None = None
+    thinking: Thinking | None = None
+    base_url: str | None = None
+    call_mode: Mode | None = None
+    temperature: float | None = None
+    seed: int | None = None
+    root: Path | None = None
+    use: str | None = None
+    write: bool = False
+    web: bool = False
+    allow_host: list[str] | None = None
+    tools: list[Path] | None = None
+    mcp: list[Path] | None = None
+    no_builtin: bool = False
+    no_tools: bool = False
+    prefetch: bool | None = None
+    rules: Path | None = None
+    cedar: Path | None = None
+    review_plan: bool | None = None
     settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, Mapping[str, object]])
     """What was said of fields that have an option of their own: by the table that they are in, and by name."""
 
@@ -147,6 +93,46 @@ class Options:
         return self.settings.get(table, {}).get(setting) if table else getattr(self, name)
 
 
+_SHOWN: Mapping[str, Mapping[str, str]] = {
+    _MODEL: {
+        "model": "provider:model, URL#model, or local. Default: $SUREFOOT_MODEL, else local, the embedded one.",
+        "reasoner": "react answers when it can; mono delivers in rounds; dual has a Thinker, which plans, and an "
+        "Actor, which calls tools; plan makes a plan of steps, runs and repairs it. Default: react.",
+        "thinker": "With dual: the Thinker's model. Default: --model.",
+        "actor": "With dual: the Actor's model. Default: --model.",
+        "thinking": "With mono and dual: how the model is asked to think.",
+        "base_url": "Base URL of an OpenAI-compatible server. With dual it is for the models that are named beside "
+        "it, or for both when none is; not for local and URL#model.",
+        "call_mode": "How tool calls are written; auto asks the model's adapter.",
+        "temperature": "Sampling temperature.",
+        "seed": "Sampling seed.",
+    },
+    _TOOLS: {
+        "root": "Folder that the file tools work in. Default: this folder.",
+        "use": "Built-in tools, separated by commas; default: those that only read.",
+        "write": "Also offer file_write.",
+        "web": "Also offer web_fetch.",
+        "allow_host": "Private address that web_fetch may open; repeatable.",
+        "tools": "Python file; each @tool in it. Repeatable.",
+        "mcp": "MCP servers, as {mcpServers: …}. Repeatable.",
+        "no_builtin": "No built-in tools.",
+        "no_tools": "No tools at all.",
+        "prefetch": "Fetch files and pages that the task names before the model is asked, with the tools at hand.",
+    },
+    _GUARD: {"rules": "Rules about calls; turns the gate on.", "cedar": "Cedar policies; turns the gate on."},
+    _PLAN: {
+        "review_plan": "Like --approve-plan first, but asks here: yes, no, or a note. Without a terminal the run "
+        "pauses."
+    },
+}
+"""The panels of help, and what each says of an option; what else there is to say comes from the type of its field."""
+_METAVARS = {
+    "allow_host": "HOST:PORT",
+    "tools": "FILE.py",
+    "mcp": "FILE.json",
+    "rules": "FILE.toml",
+    "cedar": "FILE.cedar",
+}
 _PANELS = {"tool_profile": _TOOLS, "guard": _GUARD, "plan": _PLAN}
 
 SETTINGS: Mapping[str, tuple[str, str]] = {
@@ -169,23 +155,40 @@ def takes_options(command: Callable[..., None], hidden: Collection[str] = ()) ->
 
     Those of the names `hidden` are taken, and not shown in its help.
     """
-    hints = get_type_hints(Options, include_extras=True)
-    plain = {one.name: (hints[one.name], one.default) for one in fields(Options) if one.name != "settings"}
-    taken = plain | {name: (_of_setting(*place), None) for name, place in SETTINGS.items()}
+    hints = get_type_hints(Options)
     signature = inspect.signature(command, eval_str=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        *(one for name, one in signature.parameters.items() if name != "options"),
-        *(
-            inspect.Parameter(name, kind, default=default, annotation=_without_help(hint) if name in hidden else hint)
-            for name, (hint, default) in taken.items()
-        ),
-    ]
+    parameters = [one for name, one in signature.parameters.items() if name != "options"]
 
-    def with_options(**given: object) -> None:
-        said = {name: given.pop(name) for name in taken}
-        options = {name: said[name] for name in plain}
-        command(options=Options(**options, settings=_tables(said)), **given)  # type: ignore[arg-type]  # typer has converted them by these types
+    def take(name: str, kind: Any, default: object, *names: str, **told: Any) -> None:  # Any: an annotation; typer's
+        taken = Annotated[kind, typer.Option(*names, hidden=name in hidden, **told)]
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=taken))
+
+    defaults_of = {one.name: one.default for one in fields(Options)}
+    for panel, meanings in _SHOWN.items():
+        for name, meaning in meanings.items():
+            is_flag = name in ("write", "web", "no_builtin", "no_tools", "review_plan")  # others have a --no-, too
+            names = [f"--{name.replace('_', '-')}"] * is_flag
+            metavar = _METAVARS.get(name)
+            take(name, hints[name], defaults_of[name], *names, help=meaning, metavar=metavar, rich_help_panel=panel)
+    for option, (table, name) in SETTINGS.items():  # type, meaning and default come from the row of its field
+        row = rows(TABLES[table])[name]
+        hint, default = get_type_hints(TABLES[table])[name], defaults(TABLES[table])[name]
+        is_list = hint == Sequence[str]
+        is_off = default in (None, False) or table == "guard"  # without the option there is no gate at all
+        told = _MARKUP.sub(r"\1", row.meaning)
+        told = told[:1].upper() + told[1:]
+        told += "; repeatable." if is_list else "." if is_off else f". Default: {default}."
+        panel, metavar = _PANELS.get(table, _LIMITS), "GLOB" if is_list else None
+        kind = (list[str] if is_list else hint) | None
+        take(option, kind, None, row.option, help=told, metavar=metavar, rich_help_panel=panel)
+
+    def with_options(**given: Any) -> None:  # Any: typer has converted them by these types
+        plain = {one.name: given.pop(one.name) for one in fields(Options)[:-1]}
+        settings: dict[str, dict[str, object]] = {}
+        for option, (table, name) in SETTINGS.items():
+            if (value := given.pop(option)) is not None:
+                settings.setdefault(table, {})[name] = value
+        command(options=Options(**plain, settings=settings), **given)
 
     with_options.__name__ = command.__name__
     with_options.__doc__ = command.__doc__
@@ -194,33 +197,173 @@ def takes_options(command: Callable[..., None], hidden: Collection[str] = ()) ->
     return with_options
 
 
-def _of_setting(table: str, name: str) -> Any:  # Any: an annotation, as typing has it
-    """How typer takes a field of a configuration: its type, its meaning and its default come from its row."""
-    row = rows(TABLES[table])[name]
-    hint, default = get_type_hints(TABLES[table])[name], defaults(TABLES[table])[name]
-    is_list = hint == Sequence[str]
-    told = _MARKUP.sub(r"\1", row.meaning)
-    is_off = default in (None, False) or table == "guard"  # without the option there is no gate at all
-    ending = "; repeatable." if is_list else "." if is_off else f". Default: {default}."
-    option = typer.Option(
-        row.option,
-        help=told[:1].upper() + told[1:] + ending,
-        metavar="GLOB" if is_list else None,
-        rich_help_panel=_PANELS.get(table, _LIMITS),
+SETTINGS_FILE = "surefoot.toml"
+
+SettingsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help=f'Settings file; "" for none. Default: {SETTINGS_FILE} in this folder, if there is one; that one may '
+        "choose no models and loosen nothing about the gate.",
+        show_default=False,
+    ),
+]
+
+FILES = ("rules_file", "cedar_file")
+"""Fields of the table [guard] that name a file, from the folder of the settings file."""
+
+Table = Mapping[str, object]
+
+
+def settings_path(given: str | None) -> Path | None:
+    """The settings file that counts: the one that is named, none for "", else this folder's own if it is there."""
+    if given is not None:
+        return Path(given).absolute() if given else None
+    own = Path.cwd() / SETTINGS_FILE
+    return own if os.path.lexists(own) else None  # a link that leads nowhere is told, not passed over
+
+
+def config_in(path: Path, *, is_found: bool = False) -> LoopConfig:
+    """The configuration that a settings file gives; what it leaves out is as by default.
+
+    Raises `UsageError` (for one value `ConfigError`) that names the file, the table, the field and what to do; also for
+    what a file may not say that `is_found` in the folder, and that nobody named.
+    """
+    if is_found and not path.resolve().is_relative_to(path.parent.resolve()):
+        raise UsageError(
+            f"{path}: this is a link that leads out of the folder, so it is not read; say --config {path.name} to use "
+            "it, or --config '' to go without it"
+        )
+    made: dict[str, Any] = {}  # the configurations by the name of their table
+    for name, table in _read(path).items():
+        if name not in TABLES:
+            raise UsageError(
+                f"{path}: unknown table or field {name!r} at the top; choose from {', '.join(TABLES)}; "
+                "models are chosen with --model, and keys come from the environment"
+            )
+        if not isinstance(table, Mapping):
+            raise UsageError(f"{path}: {name!r} has to be a table; write [{name}] and its fields below")
+        made[name] = _made(path, name, cast("Table", table), is_found=is_found)  # the keys of a TOML table are text
+    return replace(made.pop("loop", LoopConfig()), **made)
+
+
+def _made(path: Path, name: str, table: Table, *, is_found: bool) -> object:
+    """What a table gives. No message tells a value of an unknown or refused field: it could be a key."""
+    known = {key: row for key, row in rows(TABLES[name]).items() if row.in_files}
+    names = (*known, *(FILES if name == "guard" else ()))
+    for key, value in table.items():
+        if key in TABLES and name == "loop":
+            raise UsageError(f"{path}: [loop] has no field {key!r}; it is a table of its own: [{key}]")
+        if key not in names:
+            raise UsageError(f"{path}: [{name}] has no field {key!r}; choose from {', '.join(names)}")
+        if is_found and key in FILES and not _is_inside(path.parent, value):
+            raise _refusal(path, name, key, "reads no file outside of it")
+    given = {key: value for key, value in table.items() if key not in FILES}
+    try:
+        config = TABLES[name].from_json(({"root": "."} if name == "conventions" else {}) | given)
+        if isinstance(config, GuardConfig):
+            config = _with_files(config, *(_file(path.parent, key, table.get(key)) for key in FILES))
+    except OverflowError as error:
+        raise UsageError(f"{path}: [{name}] holds a number that is too large; give a smaller one") from error
+    except ConfigError as error:
+        hint = " (TOML has no None: leave the field out for its default)" if "None" in error.message else ""
+        raise ConfigError(f"{path}: [{name}] {error.field}", error.value, error.message + hint) from error
+    usual = defaults(TABLES[name])
+    for key, value in given.items() if is_found else ():
+        if value != usual[key] and not _is_taken(path.parent, known[key], value, usual[key]):
+            raise _refusal(path, name, key, f"cannot set {key} to this value")
+    if is_found and isinstance(config, GuardConfig) and config.standing:
+        raise _refusal(path, name, "rules_file", "cannot allow calls, as [[standing]] does")
+    return config
+
+
+def _is_taken(folder: Path, row: Row, value: object, default: object) -> bool:
+    match row.found:
+        case "any" | "default":
+            return row.found == "any"
+        case "inside":
+            return _is_inside(folder, value)
+        case "pages":
+            return isinstance(value, list) and all(str(one).endswith(".md") for one in cast("list[object]", value))
+        case "at most":
+            return cast("float", value) <= cast("float", default)  # numbers, as its check has just said
+        case _:
+            return value in row.found
+
+
+def _is_inside(folder: Path, value: object) -> bool:
+    return not isinstance(value, str) or (folder / value).resolve().is_relative_to(folder.resolve())
+
+
+def _refusal(path: Path, name: str, field: str, why: str) -> UsageError:
+    option = {"mode": "--guard", "rules_file": "--rules"}.get(field) if name == "guard" else None
+    instead = f"give {option} instead" if option else "remove the line"
+    return UsageError(
+        f"{path}: [{name}] {field}: a file that was only found in this folder {why}; say --config {path.name} to use "
+        f"all that this one says, or {instead}"
     )
-    return Annotated[(list[str] if is_list else hint) | None, option]
 
 
-def _tables(said: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    tables: dict[str, dict[str, object]] = {}
-    for option, (table, name) in SETTINGS.items():
-        if (value := said[option]) is not None:
-            tables.setdefault(table, {})[name] = value
-    return tables
+def changed(options: Options, config: LoopConfig, reasoner: str = "") -> LoopConfig | None:
+    """The configuration with what the options say, field by field; None when they say nothing about it.
+
+    `--max-steps` is said of the whole run: a `reasoner` that plans has its own ceiling for that, which it sets, too.
+    `--on-stuck`, `--guard`, `--rules` and `--cedar` switch on what they are about.
+    Raises `ConfigError` for a value that cannot be meant.
+    """
+    said = {name: dict(table) for name, table in options.settings.items()}
+    plan = said.setdefault("plan", {})
+    if options.review_plan and plan.setdefault("approve_plan", "first") == "never":
+        raise UsageError("--review-plan and --approve-plan never contradict each other; leave one of them out")
+    if reasoner == "plan" and "max_steps" in said.get("budget", {}):
+        plan["max_llm_calls"] = said["budget"]["max_steps"]
+    if "step_iteration" in said:  # who says what is to happen wants it to happen
+        said["step_iteration"]["enabled"] = True
+    parts: dict[str, Any] = said.pop("loop", {})
+    for name, values in said.items():
+        if values:
+            before: Any = getattr(config, name) or TABLES[name]()  # a dataclass, as all of them are
+            parts[name] = replace(before, **values)
+    if options.rules or options.cedar:
+        guard = parts.get("guard") or config.guard or GuardConfig()
+        parts["guard"] = _with_files(guard, options.rules and str(options.rules), options.cedar and str(options.cedar))
+    if options.prefetch is not None:
+        parts["pre_hydration"] = (config.pre_hydration or PreHydrationConfig()) if options.prefetch else None
+    return replace(config, **parts) if parts else None
 
 
-def _without_help(hint: Any) -> Any:  # Any: the same
-    kind, option = get_args(hint)
-    silent = copy(option)
-    silent.hidden = True
-    return Annotated[kind, silent]
+def guard_files(path: Path | None, options: Options) -> tuple[str, ...]:
+    """The files of rules and policies that a settings file and the options name, as absolute paths."""
+    table = _read(path).get("guard") if path else None
+    named: Iterable[object] = (
+        (_file(path.parent, name, cast("Table", table).get(name)) for name in FILES)  # the keys of TOML are text
+        if path and isinstance(table, Mapping)
+        else ()
+    )
+    return tuple(os.path.abspath(str(file)) for file in (*named, options.rules, options.cedar) if file)  # noqa: PTH100  # also of a link as it is named
+
+
+def _file(folder: Path, name: str, value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ConfigError(name, value, "give the path of a file")
+    return value if value is None else str(folder / value)
+
+
+def _with_files(config: GuardConfig, rules_file: str | None, cedar_file: str | None) -> GuardConfig:
+    """The configuration with the rules and policies of files in the place of those that it had."""
+    if rules_file is not None:
+        rules, standing = rules_of(rules_file)
+        config = replace(config, rules=rules, standing=standing)
+    return config if cedar_file is None else replace(config, cedar=cedar_of(cedar_file))
+
+
+def _read(path: Path) -> Table:
+    try:
+        if not path.is_file():
+            raise UsageError(f"{path}: there is no such settings file; name another with --config, or none with ''")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: the settings cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # also text that is not UTF-8, and numbers without end
+        raise UsageError(f"{path}: not valid TOML: {error}; mend it, or go without it with --config ''") from error

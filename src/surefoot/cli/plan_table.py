@@ -1,65 +1,59 @@
-"""A planned run as rows and lines, for people and machines: its steps in plan order, its figures, its edits.
+"""A plan as data and as lines: its steps as rows, its figures and edits, and what came of it, for people and machines.
 
 `show` prints them, the live table redraws them, the picture has the same words. Source: spec/planning.md, 16.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import assert_never
 
-from surefoot.cli.lines import Line, Style, brief_output, brief_parameters, count, cut, in_columns, one_line, visible
-from surefoot.cli.plan_lines import edit_line, plan_lines
-from surefoot.cli.standing import READY, as_plain
+from surefoot.cli.lines import (
+    READY,
+    Line,
+    Style,
+    as_plain,
+    brief_output,
+    brief_parameters,
+    count,
+    cut,
+    in_columns,
+    one_line,
+    visible,
+)
 from surefoot.core.loop.phase import phase_of, status_of
 from surefoot.core.plan.child import open_calls, owner_of
-from surefoot.core.plan.history import execution_context, history
+from surefoot.core.plan.history import execution_context
 from surefoot.core.plan.limits import turns_so_far
-from surefoot.core.state.plans import StepRecord
-from surefoot.core.state.state import Call, Planning, State
+from surefoot.core.state.state import Planning, State
+from surefoot.core.text import json_text
 from surefoot.run import Run
 from surefoot.types.decisions import Ask
 from surefoot.types.errors import UsageError
-from surefoot.types.events import (
-    CallJudged,
-    DoubtSettled,
-    Event,
-    InStep,
-    ModelFailed,
-    ModelTraitLearnt,
-    StepInner,
-    StepLimitReached,
-    ToolsSelected,
-)
-from surefoot.types.plan import StepExecutionResult, StepStatus
-from surefoot.types.plan_events import OfStep, PlanEdited, PlanMade, PlanSigned, ReasoningStepViolated, StepStarted
-from surefoot.types.planning import Add
+from surefoot.types.events import Event, InStep, ToolsSelected
+from surefoot.types.plan import PlanStep, StepStatus
+from surefoot.types.plan_events import OfStep, PlanEdited, PlanMade, PlanSigned, StepStarted
+from surefoot.types.planning import Add, Operation
 from surefoot.types.selection import ToolSelectionResult
 
-MARKS: Mapping[StepStatus, str] = {
-    "pending": "·",
-    "running": "▸",
-    "waiting": "?",
-    "succeeded": "✓",
-    "failed": "✗",
-    "skipped": "-",
-    "superseded": "×",
-    "cancelled": "■",
-    "in_doubt": "!",
+LOOKS: Mapping[StepStatus, tuple[str, Style, str, str]] = {
+    "pending": ("·", "", "#f6f8fa", "#6e7781"),
+    "running": ("▸", "call", "#ddf4ff", "#0969da"),
+    "waiting": ("?", "warn", "#fff8c5", "#9a6700"),
+    "succeeded": ("✓", "good", "#dafbe1", "#1a7f37"),
+    "failed": ("✗", "bad", "#ffebe9", "#cf222e"),
+    "skipped": ("-", "dim", "#ffffff", "#6e7781"),
+    "superseded": ("×", "dim", "#ffffff", "#6e7781"),
+    "cancelled": ("■", "warn", "#fff1e5", "#bc4c00"),
+    "in_doubt": ("!", "warn", "#fbefff", "#8250df"),
 }
-STYLES: Mapping[StepStatus, Style] = {
-    "pending": "",
-    "running": "call",
-    "waiting": "warn",
-    "succeeded": "good",
-    "failed": "bad",
-    "skipped": "dim",
-    "superseded": "dim",
-    "cancelled": "warn",
-    "in_doubt": "warn",
-}
+"""How a step looks, by its status: its mark, the style of its line, and its inside and outline in a picture."""
+LATEST = "latest"
 
+_UNSETTLED = {"waiting": "waits for a person", "in_doubt": "nobody knows whether it took effect"}
+_SIGNED = {"approved": "signed", "rejected": "rejected", "revise": "sent back"}
 _LONGEST_WHAT = 40
 _LONGEST_ACTOR = 24
 _LEAST_WITH_NOTES = 60
@@ -76,6 +70,11 @@ class Row:
     what: str
     notes: tuple[str, ...]
     result: str
+
+    @property
+    def head(self) -> str:
+        """Its mark and its id."""
+        return f"{LOOKS[self.status][0]} {self.step_id}"
 
 
 def rows_of(state: State, planning: Planning, *, is_driven: bool = False) -> list[Row]:
@@ -99,46 +98,32 @@ def row_of(
     """
     record, status = planning.steps[step_id], status_of(state, step_id, is_driven=is_driven)
     step = record.step
-    asked = asked_in(state, step.step_id)
-    parameters = asked[0].arguments if asked and step.kind == "tool" else step.parameters
-    what = brief_parameters(parameters) if step.kind == "tool" else step.instruction
-    notes = [added_by(planning, step.step_id)]
-    notes += [f"attempt {record.attempt}"] if record.attempt > 1 else []
-    notes += ["must succeed"] if step.must_succeed else []
-    notes += ["asks first"] if step.unanchored else []
-    return Row(
-        visible(step.step_id),
-        one_line(step.step_name),
-        visible(step.tool_id or step.kind),
-        status,
-        one_line(what),
-        tuple(filter(None, notes)),
-        one_line(_outcome(state, record, status, answerable)),
+    asked = (
+        call.arguments
+        for owner, call in open_calls(state)
+        if owner.step_id == step.step_id and call.is_waiting and isinstance(call.decision, Ask)
     )
+    what = brief_parameters(next(asked, step.parameters)) if step.kind == "tool" else step.instruction
+    notes = (
+        _added_by(planning, step.step_id),
+        f"attempt {record.attempt}" if record.attempt > 1 else "",
+        "must succeed" if step.must_succeed else "",
+        "asks first" if step.unanchored else "",
+    )
+    result = ""
+    if status in ("waiting", "in_doubt"):
+        more = "" if status == "waiting" else " --outcome …"
+        mine = (call_id for call_id, asked_in in answerable.items() if asked_in == step.step_id)
+        result = "; ".join(f"surefoot approve {state.run_id} {one}{more}" for one in mine) or _UNSETTLED[status]
+    elif record.result is not None and record.status in ("succeeded", "failed", "running"):
+        result = brief_output(record.result.output)
+        if (error := record.result.error) is not None:
+            result = f"{error.cls} {error.code}" + (f": {error.message}" if error.message else "")
+    actor, name = visible(step.tool_id or step.kind), one_line(step.step_name)
+    return Row(visible(step.step_id), name, actor, status, one_line(what), tuple(filter(None, notes)), one_line(result))
 
 
-def settled_rows(before: State, after: State, event: Event) -> list[Row]:
-    """The step that has come to something by an event: to its end, to a doubt, or to another try."""
-    if not isinstance(event, InStep | OfStep) or before.planning is None or after.planning is None:
-        return []
-    was, now = before.planning.steps.get(event.step_id), after.planning.steps.get(event.step_id)
-    if was is None or now is None or (was.status == now.status and was.due == now.due):
-        return []
-    return [] if isinstance(event, StepStarted) else [row_of(after, after.planning, event.step_id)]
-
-
-def concerns_a_person(event: StepInner) -> bool:
-    """Whether what happens inside a step is not its own business: a question, a word about one, a model that fails."""
-    match event:
-        case CallJudged(decision=decision, by=by):
-            return bool(by) or isinstance(decision, Ask)
-        case ModelFailed() | DoubtSettled() | ModelTraitLearnt() | ReasoningStepViolated() | StepLimitReached():
-            return True
-        case _:
-            return False
-
-
-def added_by(planning: Planning, step_id: str) -> str:
+def _added_by(planning: Planning, step_id: str) -> str:
     """By which round of reflection a step came into the plan, or with which version; "" for the first plan's."""
     for edit in planning.edits:
         if any(isinstance(one, Add) and one.step.step_id == step_id for one in edit.operations):
@@ -147,35 +132,14 @@ def added_by(planning: Planning, step_id: str) -> str:
     return ""
 
 
-def asked_in(state: State, step_id: str) -> list[Call]:
-    """The calls of a running step about which a person is asked."""
-    return [
-        call
-        for owner, call in open_calls(state)
-        if owner.step_id == step_id and call.is_waiting and isinstance(call.decision, Ask)
-    ]
-
-
-def _outcome(state: State, record: StepRecord, status: StepStatus, answerable: Mapping[str, str]) -> str:
-    if status in ("waiting", "in_doubt"):
-        more = "" if status == "waiting" else " --outcome …"
-        mine = (asked for asked, step_id in answerable.items() if step_id == record.step.step_id)
-        commands = [f"surefoot approve {state.run_id} {one}{more}" for one in mine]
-        return "; ".join(commands) or _UNSETTLED[status]
-    if record.result is None:
-        return ""
-    return result_in_short(record.result) if record.status in ("succeeded", "failed", "running") else ""
-
-
-_UNSETTLED = {"waiting": "waits for a person", "in_doubt": "nobody knows whether it took effect"}
-
-
-def result_in_short(result: StepExecutionResult) -> str:
-    """What came of an attempt, in a few words: how much of what, or why not."""
-    if result.error is not None:
-        told = f": {result.error.message}" if result.error.message else ""
-        return f"{result.error.cls} {result.error.code}{told}"
-    return brief_output(result.output)
+def settled_row(before: State, after: State, event: Event) -> Row | None:
+    """The step that has come to something by an event: to its end, to a doubt, or to another try."""
+    if not isinstance(event, InStep | OfStep) or before.planning is None or after.planning is None:
+        return None
+    was, now = before.planning.steps.get(event.step_id), after.planning.steps.get(event.step_id)
+    if was is None or now is None or (was.status == now.status and was.due == now.due):
+        return None
+    return None if isinstance(event, StepStarted) else row_of(after, after.planning, event.step_id)
 
 
 # ------------------------------------------------------------------ lines
@@ -187,46 +151,46 @@ def figures(state: State, planning: Planning, standing: str) -> str:
     counted = [one for one in planning.steps.values() if one.step.kind != "response"]
     done = sum(one.status == "succeeded" for one in counted)
     left = sum(one.status not in ("succeeded", "skipped", "superseded") for one in counted)
-    parts = [f"plan v{planning.version}"] if planning.plan is not None else ["no plan yet"]
-    parts.append(f"round {stats.rounds}")
-    parts += [f"{done} of {count(done + left, 'step')}, {planning.completion_percent} %"] if counted else []
-    parts.append(f"replans {_of(stats.replans, config.max_replans)}")
-    parts += [f"calls {_of(stats.tool_calls, config.max_tool_calls)}"]
-    parts += [f"model {_of(turns_so_far(state, planning), config.max_llm_calls)}"]
-    if config.max_tokens is not None:
-        parts.append(f"tokens {_of(state.usage.total_tokens, config.max_tokens)}")
+
+    def of(used: int, most: int | None) -> str:
+        return f"{used:,}" if most is None else f"{used:,}/{most:,}"
+
+    parts = [
+        f"plan v{planning.version}" if planning.plan is not None else "no plan yet",
+        f"round {stats.rounds}",
+        f"{done} of {count(done + left, 'step')}, {planning.completion_percent} %" if counted else "",
+        f"replans {of(stats.replans, config.max_replans)}",
+        f"calls {of(stats.tool_calls, config.max_tool_calls)}",
+        f"model {of(turns_so_far(state, planning), config.max_llm_calls)}",
+        "" if config.max_tokens is None else f"tokens {of(state.usage.total_tokens, config.max_tokens)}",
+    ]
     if config.max_cost_usd is not None:
         parts.append(f"${state.usage.cost_usd or 0.0:.2f}/{config.max_cost_usd:.2f}")
-    return " · ".join((*parts, standing or phase_of(state)))
+    return " · ".join(filter(None, (*parts, standing or phase_of(state))))
 
 
-def _of(used: int, most: int | None) -> str:
-    return f"{used:,}" if most is None else f"{used:,}/{most:,}"
-
-
-def row_line(row: Row, seconds: float | None = None) -> Line:
+def row_line(row: Row, seconds: float) -> Line:
     """One step by itself, when it has come to something."""
-    took = f"({seconds:.1f} s)" if seconds is not None else ""
-    parts = (f"{MARKS[row.status]} {row.step_id}", row.actor, row.what, *row.notes, row.result, took)
-    return Line("  ".join(filter(None, parts)), STYLES[row.status])
+    parts = (row.head, row.actor, row.what, *row.notes, row.result, f"({seconds:.1f} s)")
+    return Line("  ".join(filter(None, parts)), LOOKS[row.status][1])
 
 
 def table(rows: Sequence[Row], width: int) -> list[Line]:
     """The rows under each other in `width` cells; what is too long is cut. Only a wide one has room for the notes."""
-    cells = [
-        (
-            f"{MARKS[row.status]} {row.step_id}",
-            cut(row.actor, _LONGEST_ACTOR),
-            cut(row.what, _LONGEST_WHAT),
-            "  ".join(row.notes) if width >= _LEAST_WITH_NOTES else "",
-            row.result,
-        )
-        for row in rows
-    ]
-    return [Line(text, STYLES[row.status]) for text, row in zip(in_columns(cells, width), rows, strict=True)]
+
+    def cells(row: Row) -> tuple[str, ...]:
+        notes = "  ".join(row.notes) if width >= _LEAST_WITH_NOTES else ""
+        return (row.head, cut(row.actor, _LONGEST_ACTOR), cut(row.what, _LONGEST_WHAT), notes, row.result)
+
+    return aligned(rows, list(map(cells, rows)), width)
 
 
-def plan_view(state: State, planning: Planning, standing: str, events: Iterable[Event], width: int) -> list[Line]:
+def aligned(rows: Sequence[Row], cells: Sequence[Sequence[str]], width: int) -> list[Line]:
+    """These cells of each row under each other, in the style of its status."""
+    return [Line(text, LOOKS[row.status][1]) for text, row in zip(in_columns(cells, width), rows, strict=True)]
+
+
+def plan_view(state: State, planning: Planning, standing: str, events: Sequence[Event], width: int) -> list[Line]:
     """All that `show` has to say about a plan. `events` are those of the run so far, `standing` how it stands."""
     lines = [Line(figures(state, planning, standing), "head"), *table(rows_of(state, planning), width)]
     for event in events:
@@ -234,23 +198,26 @@ def plan_view(state: State, planning: Planning, standing: str, events: Iterable[
             case PlanEdited():
                 lines.append(Line(one_line(f"{edit_line(event)}{_reason(planning, event)}")))
             case PlanSigned():
-                lines += [Line(one_line(text), "dim") for text, _ in plan_lines(event)]
+                lines.append(Line(one_line(signed_line(event)), "dim"))
             case ToolsSelected(reason=mode, selection=ToolSelectionResult() as selection):
                 lines.append(Line(selection_line(mode, selection), "dim"))
             case _:
                 pass
-    return lines + _refusals(planning)
+    for kind in dict.fromkeys(one.kind for one in planning.refusals):
+        told = ", ".join(f"{one.what} {one.detail}".rstrip() for one in planning.refusals if one.kind == kind)
+        lines.append(Line(one_line(f"refused ({kind}): {told}"), "warn"))
+    return lines
 
 
 def _reason(planning: Planning, event: PlanEdited) -> str:
     """Why it was made: in the words of whoever proposed it, and what had failed."""
     reflected = next((one for one in planning.reflections if one.strategy == event.strategy), None)
-    said = getattr(event.strategy, "reason", "")
-    if reflected is None:
-        return f"  ({said})" if said else ""
-    said = said or "; ".join(reflected.reflection.root_causes)
-    cause = " ".join(filter(None, reflected.cause))
-    return f"  ({cause}{f': {said}' if said else ''})"
+    said: str = getattr(event.strategy, "reason", "")
+    if reflected is not None:
+        said = said or "; ".join(reflected.reflection.root_causes)
+        said = " ".join(filter(None, reflected.cause)) + (f": {said}" if said else "")
+        return f"  ({said})"
+    return f"  ({said})" if said else ""
 
 
 def selection_line(mode: str, selection: ToolSelectionResult) -> str:
@@ -258,25 +225,57 @@ def selection_line(mode: str, selection: ToolSelectionResult) -> str:
     changes = selection.changes_from_previous
     if changes is None:
         return one_line(f"tools ({mode}): {', '.join(selection.selected_tool_ids) or 'none'}")
-    parts = [f"{one.old} → {one.new}{_why(one.reason)}" for one in changes.replaced_tools]
-    parts += [f"+ {one.tool_id}{_why(one.reason)}" for one in changes.added_tools]
-    parts += [f"- {one.tool_id}{_why(one.reason)}" for one in changes.removed_tools]
-    return one_line(f"tools ({mode}): {'; '.join(parts) or 'the same'}")
+    changed = [(f"{one.old} → {one.new}", one.reason) for one in changes.replaced_tools]
+    changed += [(f"+ {one.tool_id}", one.reason) for one in changes.added_tools]
+    changed += [(f"- {one.tool_id}", one.reason) for one in changes.removed_tools]
+    told = "; ".join(what + (f" ({why})" if why else "") for what, why in changed)
+    return one_line(f"tools ({mode}): {told or 'the same'}")
 
 
-def _why(reason: str) -> str:
-    return f" ({reason})" if reason else ""
+def signed_line(event: PlanSigned) -> str:
+    """A person's word on a plan."""
+    return f"plan v{event.version} {_SIGNED[event.decision]} by {event.by}" + (f": {event.note}" if event.note else "")
 
 
-def _refusals(planning: Planning) -> list[Line]:
-    """What was refused, by what was proposed."""
-    kinds: dict[str, list[str]] = {}
-    for one in planning.refusals:
-        kinds.setdefault(one.kind, []).append(f"{one.what} {one.detail}".rstrip())
-    return [Line(one_line(f"refused ({kind}): {', '.join(told)}"), "warn") for kind, told in kinds.items()]
+def step_line(step: PlanStep) -> str:
+    """A step of a plan that is still to be done: what it calls with what, after which others."""
+    what = brief_parameters(step.parameters) if step.kind == "tool" else step.instruction
+    after = f"  after {', '.join(step.dependencies)}" if step.dependencies else ""
+    must = "  must succeed" if step.must_succeed else ""
+    return f"{step.step_id}  {step.tool_id or step.kind}  {what}{after}{must}"
 
 
-LATEST = "latest"
+def edit_line(event: PlanEdited) -> str:
+    """An edit in one line, with the strategy that it follows."""
+    before = {one.before for one in event.operations if one.op == "add"}
+    told = "; ".join(part for one in event.operations for part in _operation(one, before))
+    return f"v{event.base_version} → v{event.version} {event.strategy.type}: {told}"
+
+
+def _operation(one: Operation, before: set[str]) -> list[str]:
+    match one.op:
+        case "add":
+            where = f" before {one.before}" if one.before else f" after {one.after}" if one.after else ""
+            return [f"+ {one.step.step_id}{where}"]
+        case "supersede":
+            return [f"- {one.step_id}"]
+        case "skip":
+            return [f"skip {one.step_id}"]
+        case "set_dependencies":  # what is put in before a step, it depends on
+            told = f"{one.step_id} after {', '.join(one.dependencies) or 'nothing'}"
+            return [told] if one.step_id not in before else []
+        case "set_parameters":
+            values = ((name, v if isinstance(v, str) else json_text(v)) for name, v in one.parameters.items())
+            return [f"{one.step_id}.{name} = {value}" for name, value in values]  # no quotes: references are read
+        case "mark":
+            return [f"{one.step_id} asks first"]
+        case "reopen":
+            return []
+        case _:
+            assert_never(one.op)
+
+
+# ------------------------------------------------------------------ the plan that is asked for
 
 
 def planning_of(state: State, option: str) -> Planning:
@@ -293,16 +292,15 @@ def as_of(events: Sequence[Event], version: str) -> Sequence[Event]:
     """
     if version == LATEST:
         return events
-    made = [(at, _version(event)) for at, event in enumerate(events) if isinstance(event, PlanMade | PlanEdited)]
-    wanted = [at for at, number in made if version.lower() in (f"v{number}", f"{number}")]
-    if not wanted:
-        known = ", ".join(dict.fromkeys(f"v{number}" for _, number in made))
+    made: dict[str, int] = {}  # of a version that a person had made anew, the newest
+    for at, event in enumerate(events):
+        if isinstance(event, PlanMade | PlanEdited):
+            made[f"v{event.plan.version if isinstance(event, PlanMade) else event.version}"] = at
+    at = made.get(f"v{version.lower().removeprefix('v')}")
+    if at is None:
+        known = ", ".join(made)
         raise UsageError(f"there is no version {version!r} of the plan; there is {known or 'no plan yet'}")
-    return events[: wanted[-1] + 1]  # of a version that a person had made anew, the newest
-
-
-def _version(event: PlanMade | PlanEdited) -> int:
-    return event.plan.version if isinstance(event, PlanMade) else event.version
+    return events[: at + 1]
 
 
 def plan_shown(state: State, events: Sequence[Event], width: int, standing: str = "") -> list[Line]:
@@ -319,39 +317,29 @@ def as_fold(state: State, events: Sequence[Event]) -> Mapping[str, object]:
     """A planned run for machines: the fold of its journal."""
     planning, run = planning_of(state, "--json"), Run.of(state, events[-1])
     context = execution_context(state, planning)
+    selected = [one for one in events if isinstance(one, ToolsSelected) and one.selection is not None]
     return {
         "run": as_plain(run, state.reasoner),
         "phase": phase_of(state),
         "plan": planning.plan,
-        "steps": [_step_as_plain(state, planning.steps[name]) for name in planning.order],
+        "steps": [
+            {
+                "step": one.step,
+                "status": status_of(state, one.step.step_id),
+                "attempt": one.attempt,
+                "transient_retries": one.transient,
+                "result": one.result,
+                "reflected": one.reflected,
+            }
+            for one in (planning.steps[name] for name in planning.order)
+        ],
         "results": context.step_results,
         "refusals": planning.refusals,
         "edits": planning.edits,
         "reflections": planning.reflections,
         "evaluations": planning.evaluations,
-        "selections": [
-            {"mode": event.reason, "selection": event.selection}
-            for event in events
-            if isinstance(event, ToolsSelected) and event.selection is not None
-        ],
+        "selections": [{"mode": event.reason, "selection": event.selection} for event in selected],
         "stats": context.stats,
         "completion_percent": planning.completion_percent,
         "budget_left": context.budget_left,
     }
-
-
-def _step_as_plain(state: State, record: StepRecord) -> Mapping[str, object]:
-    name = record.step.step_id
-    return {
-        "step": record.step,
-        "status": status_of(state, name),
-        "attempt": record.attempt,
-        "transient_retries": record.transient,
-        "result": record.result,
-        "reflected": record.reflected,
-    }
-
-
-def history_text(state: State) -> str:
-    """The history document, as reflections get it."""
-    return visible(history(state, planning_of(state, "--history")))

@@ -38,8 +38,8 @@ class Chosen:
     def without_passwords(self) -> Chosen:
         """What of it may be written down."""
         model, base_url = without_password(self.model), without_password(self.base_url or "") or None
-        stripped = {"model": model != self.model, "base_url": base_url != self.base_url}
-        return Chosen(model, base_url, tuple(name for name, had_user in stripped.items() if had_user))
+        withheld = ("model",) * (model != self.model) + ("base_url",) * (base_url != self.base_url)
+        return Chosen(model, base_url, withheld)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def recipe_of(journal: Path, run_id: str) -> Recipe | None:
             "recipe", str(path), f"cannot be read ({type(error).__name__}); remove it and give the run's options again"
         ) from error
     if relative := [name for name in (recipe.root, *recipe.tools, *recipe.mcp) if not Path(name).is_absolute()]:
-        raise ConfigError("recipe", str(path), f"names {relative[0]!r}, which is no absolute path; remove it")
+        raise ConfigError("recipe", str(path), f"names {relative[0]!r}, which is not an absolute path; remove it")
     return recipe
 
 
@@ -156,16 +156,13 @@ def chosen_reasoner(options: Options, earlier: Recipe | None, state: State) -> s
     before = state.reasoner if state.task else earlier.reasoner if earlier else ""
     said = options.reasoner or ""
     if before and said and said != before:
-        raise UsageError(
-            f"run {state.run_id} has the reasoner {before} and keeps it: leave --reasoner out, or start a new run"
-        )
+        kept = f"run {state.run_id} has the reasoner {before} and keeps it"
+        raise UsageError(f"{kept}: leave --reasoner out, or start a new run")
     reasoner = before or said or "react"
     for name, (reasoners, remedy) in _GO_WITH.items():
         if options.said(name) is not None and reasoner not in reasoners:
-            option = f"--{name.replace('_', '-')}"
-            raise UsageError(
-                f"{option} goes with --reasoner {' or '.join(reasoners)}, and this run has {reasoner}: {remedy}"
-            )
+            goes = f"--{name.replace('_', '-')} goes with --reasoner {' or '.join(reasoners)}"
+            raise UsageError(f"{goes}, and this run has {reasoner}: {remedy}")
     if before and options.thinking and options.thinking != (earlier.thinking if earlier else "auto"):
         raise UsageError("a run keeps its prompts, and --thinking is part of them: leave it out, or start a new run")
     return reasoner
@@ -173,15 +170,24 @@ def chosen_reasoner(options: Options, earlier: Recipe | None, state: State) -> s
 
 def chosen_models(options: Options, reasoner: str, earlier: Recipe | None, state: State) -> dict[str, Chosen]:
     """The models by role. Raises `UsageError` where one, or its password, has to be named again."""
-    named = _named(options, reasoner)
-    is_fitting = earlier is not None and set(earlier.models) == set(named)
-    before = earlier.models if earlier and is_fitting else _models_in(state, named)
-    base_urls = _base_urls(options.base_url, {role: said or before[role].model for role, said in named.items()}, named)
+    given = {SOLO: options.model, THINKER: options.thinker or options.model, ACTOR: options.actor or options.model}
+    named = {role: given[role] or None for role in ROLES[reasoner]}
+    if earlier is not None and set(earlier.models) == set(named):
+        before = dict(earlier.models)
+    else:  # what the journal names, else the default; one that came from elsewhere must not choose an address
+        before: dict[str, Chosen] = {}
+        for role, said in named.items():
+            model = state.speakers[role].model if role in state.speakers else ""
+            if model.lower().startswith(_URL) and not said:  # that is where a key would be sent
+                told = f"name its model again with {_option(role)} {without_password(model)}"
+                raise UsageError(f"this user has no recipe for this run; {told}")
+            before[role] = Chosen(chosen_model(model or None))
+    meant = _meant(options.base_url, {role: said or before[role].model for role, said in named.items()}, named)
     models: dict[str, Chosen] = {}
     for role, said in named.items():
         # another model is seldom behind the same address; and an address of its own is part of a URL#model
         kept = before[role] if said in (None, before[role].model) else Chosen(said)
-        base_url = base_urls.get(role)
+        base_url = options.base_url if role in meant else None
         if "model" in kept.withheld and not said:
             told = f"give {_option(role)} again: {kept.model}"
             raise UsageError(f"the user and password in the model's URL were not kept; {told}")
@@ -191,57 +197,29 @@ def chosen_models(options: Options, reasoner: str, earlier: Recipe | None, state
     return models
 
 
-def _named(options: Options, reasoner: str) -> dict[str, str | None]:
-    """What was said about the model of each role."""
-    said = {
-        SOLO: options.model,
-        THINKER: options.thinker or options.model,
-        ACTOR: options.actor or options.model,
-    }
-    return {role: said[role] or None for role in ROLES[reasoner]}
-
-
-def _models_in(state: State, named: Mapping[str, str | None]) -> dict[str, Chosen]:
-    """The models that the journal names, else the default. One that came from elsewhere must not choose an address."""
-    models: dict[str, Chosen] = {}
-    for role, said in named.items():
-        model = state.speakers[role].model if role in state.speakers else ""
-        if model.lower().startswith(_URL) and not said:  # that is where a key would be sent
-            told = f"name its model again with {_option(role)} {without_password(model)}"
-            raise UsageError(f"there is no recipe of this run for this user; {told}")
-        models[role] = Chosen(chosen_model(model or None))
-    return models
-
-
-def _base_urls(given: str | None, models: Mapping[str, str], named: Mapping[str, str | None]) -> dict[str, str]:
-    """The base URL for the roles that it is meant for. Of a single model its adapter says when it has no use for it.
+def _meant(base_url: str | None, models: Mapping[str, str], named: Mapping[str, str | None]) -> list[str]:
+    """The roles that the base URL is meant for. Of a single model its adapter says when it has no use for it.
 
     Raises `UsageError` when it is for none, or for two providers: one of them would be spoken to in the other's place.
     """
-    if not given:
-        return {}
+    if not base_url:
+        return []
     meant = [role for role in models if named[role]] or list(models)
     if SOLO not in models:
-        meant = [role for role in meant if not _has_own_place(models[role])]
+        meant = [role for role in meant if not models[role].lower().startswith((*_URL, "local:"))]
+        meant = [role for role in meant if models[role] != "local"]
     if not meant:
-        raise UsageError("--base-url is for neither model: local and URL#model have a place of their own; leave it out")
-    if len({keys for role in meant if (keys := _keys_of(models[role]))}) > 1:
+        raise UsageError(
+            "--base-url is for neither model: local and URL#model have an address of their own; leave it out"
+        )
+    providers = (PROVIDERS.get(models[role].partition(":")[0]) for role in meant)
+    if len({one.keys for one in providers if one is not None and one.keys}) > 1:  # keys tell providers apart
         told = " and ".join(f"{role} {without_password(models[role])}" for role in meant)
         raise UsageError(
-            f"--base-url is one server's, and it would be for two providers: {told}; write one of them as"
+            f"--base-url names one server, but would be used for two providers: {told}; write one of them as"
             " http://host:port/v1#model"
         )
-    return dict.fromkeys(meant, given)
-
-
-def _keys_of(model: str) -> tuple[str, ...]:
-    """The key variables of its provider, which tell one provider from another; none for a name without one."""
-    provider = PROVIDERS.get(model.partition(":")[0])
-    return provider.keys if provider else ()
-
-
-def _has_own_place(model: str) -> bool:
-    return model == "local" or model.startswith("local:") or model.lower().startswith(_URL)
+    return meant
 
 
 def _option(role: str) -> str:

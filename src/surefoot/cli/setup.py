@@ -1,26 +1,29 @@
-"""From options to a journal, tools and an agent."""
+"""From options to a journal, a run in it, tools and an agent."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
-from typing import Literal, cast, get_args
+from traceback import walk_tb
+from typing import Literal, TypeVar, cast, get_args
 
 from surefoot.agent import Agent
 from surefoot.cli.exits import Terminated
-from surefoot.cli.options import Mode, Options
+from surefoot.cli.options import SETTINGS_FILE, Mode, Options
 from surefoot.cli.recipes import Recipe, chosen_models, chosen_reasoner, recipes_folder
-from surefoot.cli.settings import SETTINGS_FILE
+from surefoot.core.loop.fold import fold
 from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.state import EMPTY, State
 from surefoot.journal.heads import heads_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.names import resolve
+from surefoot.run import Run
 from surefoot.tools.builtin import builtin_tools
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import FunctionTool
@@ -28,66 +31,16 @@ from surefoot.tools.workspace import Place, Workspace
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, Traits
-from surefoot.types.ports import JournalStore, Tool
+from surefoot.types.ports import JournalStore, Recorded, Tool
 
-
-def tools_in(path: Path) -> list[Tool]:
-    """Every `@tool` object of the file, in the order in which they are defined.
-
-    The file runs as a script would; while it is loaded it can import what lies beside it. Raises `UsageError` that
-    says what is wrong.
-    """
-    found: list[Tool] = []
-    for value in vars(_loaded(path)).values():
-        if isinstance(value, FunctionTool):
-            one = cast("Tool", value)  # which every `FunctionTool` is, whatever its function takes and gives
-            if all(one is not other for other in found):
-                found.append(one)
-    if not found:
-        raise UsageError(f"--tools {path}: no tool is defined there; put @surefoot.tool on a function")
-    return found
-
-
-def _loaded(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise UsageError(f"--tools {path}: there is no such file")
-    name = f"surefoot_tools_{path.stem}"
-    spec = spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"--tools {path}: give a Python file, which ends in .py")
-    module = module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and type hints look their module up
-    folder = str(path.parent.resolve())
-    is_added = folder not in sys.path
-    if is_added:  # last and not for long: an agent may write there, and must not come before an installed package
-        sys.path.append(folder)
-    try:
-        spec.loader.exec_module(module)
-    except Terminated:
-        raise
-    except (Exception, SystemExit) as error:  # the file is the user's own code and may raise anything
-        where = f", line {line}" if (line := _line_of(error, path)) else ""
-        raise UsageError(f"--tools {path}{where}: cannot be loaded: {type(error).__name__}: {error}") from error
-    finally:
-        if is_added and folder in sys.path:  # unless the file took it away itself
-            sys.path.remove(folder)
-    return module
-
-
-def _line_of(error: BaseException, path: Path) -> int | None:
-    """The last line of that file in which the error passed by."""
-    if isinstance(error, SyntaxError):
-        return error.lineno
-    found, trace = None, error.__traceback__
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == path:
-            found = trace.tb_lineno
-        trace = trace.tb_next
-    return found
+T = TypeVar("T")
 
 
 JOURNAL_VARIABLE = "SUREFOOT_JOURNAL"
 _DEFAULT = Path(".surefoot", "journal.db")
+
+_NAMED = 5
+"""How many runs a message names."""
 
 READING = ("file_list", "file_read", "file_search", "arithmetic", "date_time")
 """The built-in tools that a run has when nothing is said."""
@@ -120,41 +73,101 @@ def opened(path: Path, *, make: bool = False, read_only: bool = False) -> Sqlite
     return SqliteJournal(path, read_only=read_only)
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A run's records as far as they can be read, and what is wrong with the rest ("" when nothing is)."""
+
+    run_id: str
+    records: Sequence[Recorded]
+    wrong: str
+
+    @property
+    def state(self) -> State:
+        """All that can be read, folded."""
+        return fold(record.event for record in self.records)
+
+    @property
+    def run(self) -> Run:
+        """How it stands, as far as that can be read."""
+        return Run.of(self.state, self.records[-1].event if self.records else None)
+
+    def whole(self) -> Found:
+        """This, or `JournalError` when a part of it cannot be read."""
+        if self.wrong:
+            raise JournalError(self.wrong)
+        return self
+
+
+async def find(store: JournalStore, given: str, hint: str = "") -> Found:
+    """The run of that id, or the only one whose id begins so. Raises `UsageError` when there is none, or several.
+
+    `hint` is what `surefoot runs` needs besides to list this journal.
+    """
+    try:
+        return Found(given, *await store.read_recorded(given))
+    except UsageError:
+        ids = await store.beginning(given, _NAMED + 1) if given else ()
+    if not ids:
+        raise UsageError(f"there is no run {given!r}; `surefoot runs{hint}` lists them")
+    if len(ids) > 1:
+        several, more = (str(len(ids)), "") if len(ids) <= _NAMED else ("many", ", …")
+        named = ", ".join(ids[:_NAMED]) + more
+        raise UsageError(f"{several} runs begin with {given!r}: {named}; give more of the id")
+    return Found(ids[0], *await store.read_recorded(ids[0]))
+
+
+def with_journal(
+    journal: Path | None, work: Callable[[SqliteJournal], Coroutine[object, object, T]], *, read_only: bool = False
+) -> T:
+    """What `work` gives with the journal open."""
+    store = opened(journal_path(journal), read_only=read_only)
+
+    async def closed_after() -> T:
+        try:
+            return await work(store)
+        finally:
+            await store.aclose()
+
+    return asyncio.run(closed_after())
+
+
 def recipe_from(options: Options, earlier: Recipe | None = None, state: State = EMPTY) -> Recipe:
     """What was said, else what the run was started with, else the defaults. `state`: the run as its journal tells it.
 
     Raises `UsageError` for options that contradict each other or the run.
     """
+    said = [name for name in ("write", "web", "use", "tools", "mcp") if getattr(options, name)]
+    if options.no_tools and said:
+        raise UsageError(f"--no-tools and --{said[0]} contradict each other; leave one of them out")
+    if options.use is not None and options.no_builtin and not options.no_tools:
+        raise UsageError("--use and --no-builtin contradict each other; leave one of them out")
     reasoner = chosen_reasoner(options, earlier, state)
     models = chosen_models(options, reasoner, earlier, state)
     base = earlier or Recipe(models, str(Path.cwd()), READING)
+    use = base.use if options.use is None else [name for one in options.use.split(",") if (name := one.strip())]
+    use = (*(() if options.no_builtin else use), *["file_write"] * options.write, *["web_fetch"] * options.web)
     tools = base.tools if options.tools is None else tuple(str(path.absolute()) for path in options.tools)
     mcp = base.mcp if options.mcp is None else tuple(str(path.absolute()) for path in options.mcp)
-    return Recipe(
+    plain = {name: getattr(options, name) for name in ("thinking", "call_mode", "temperature", "seed")}
+    return replace(
+        base,
         models=models,
         root=base.root if options.root is None else str(options.root.absolute()),
-        use=_use(options, base.use),
+        use=() if options.no_tools else tuple(dict.fromkeys(use)),
         allow_hosts=base.allow_hosts if options.allow_host is None else tuple(options.allow_host),
         tools=() if options.no_tools else tools,
         mcp=() if options.no_tools else mcp,
         reasoner=reasoner,
-        thinking=base.thinking if options.thinking is None else options.thinking,
-        call_mode=base.call_mode if options.call_mode is None else options.call_mode,
-        temperature=base.temperature if options.temperature is None else options.temperature,
-        seed=base.seed if options.seed is None else options.seed,
-        settings=base.settings,
-        guard_files=base.guard_files,
+        **{name: value for name, value in plain.items() if value is not None},
     )
 
 
 def agent_from(
-    recipe: Recipe,
-    tools: Sequence[Tool],
-    store: JournalStore,
-    config: LoopConfig | None = None,
-    instructions: str = "",
+    recipe: Recipe, tools: Sequence[Tool], store: JournalStore, config: LoopConfig | None = None, instructions: str = ""
 ) -> Agent:
     """The agent of a recipe. Raises `UsageError` for what cannot work."""
+    if recipe.call_mode not in (modes := get_args(Mode)):
+        raise UsageError(f"unknown call mode {recipe.call_mode!r}; choose one of {', '.join(modes)}")
     settings = ModelSettings(temperature=recipe.temperature, seed=recipe.seed)
     chosen = dict.fromkeys(recipe.models.values())  # a model that plays both roles is there once
     made = {one: resolve(one.model, base_url=one.base_url, settings=settings) for one in chosen}
@@ -166,10 +179,46 @@ def agent_from(
         settings=settings,
         journal=store,
         reasoner=recipe.reasoner,
-        call_mode=_call_mode(recipe.call_mode),
+        call_mode=cast("CallMode | Literal['auto']", recipe.call_mode),  # one of the four, as was just asked
         thinking=recipe.thinking,
         mcp=recipe.mcp or None,
     )
+
+
+def tools_in(path: Path) -> list[Tool]:
+    """Every `@tool` object of the file, in the order in which they are defined.
+
+    The file runs as a script would; while it is loaded it can import what lies beside it. Raises `UsageError` that
+    says what is wrong.
+    """
+    if not path.is_file():
+        raise UsageError(f"--tools {path}: there is no such file")
+    name = f"surefoot_tools_{path.stem}"
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"--tools {path}: give a Python file, which ends in .py")
+    module = sys.modules[name] = module_from_spec(spec)  # dataclasses and type hints look their module up
+    folder = str(path.parent.resolve())
+    is_added = folder not in sys.path
+    if is_added:  # last and not for long: an agent may write there, and must not come before an installed package
+        sys.path.append(folder)
+    try:
+        spec.loader.exec_module(module)
+    except Terminated:
+        raise
+    except (Exception, SystemExit) as error:  # the file is the user's own code and may raise anything
+        passed = [line for frame, line in walk_tb(error.__traceback__) if Path(frame.f_code.co_filename) == path]
+        line = error.lineno if isinstance(error, SyntaxError) else passed[-1] if passed else None
+        where = f", line {line}" if line else ""
+        raise UsageError(f"--tools {path}{where}: cannot be loaded: {type(error).__name__}: {error}") from error
+    finally:
+        if is_added and folder in sys.path:  # unless the file took it away itself
+            sys.path.remove(folder)
+    # every `FunctionTool` is a `Tool`, whatever its function takes and gives; each is there once, also under two names
+    found = [cast("Tool", one) for one in vars(module).values() if isinstance(one, FunctionTool)]
+    if not found:
+        raise UsageError(f"--tools {path}: no tool is defined there; put @surefoot.tool on a function")
+    return list({id(one): one for one in found}.values())
 
 
 def tools_of(recipe: Recipe, journal: Path) -> tuple[Tool, ...]:
@@ -197,7 +246,7 @@ def check_tools(state: State, tools: Sequence[Tool], recipe: Recipe) -> None:
     lacking = [name for name in state.tools.names if name not in have and name != READ_RESULT]
     if lacking:
         raise UsageError(
-            f"run {state.run_id} has tools that were not given now: {', '.join(lacking)}; "
+            f"run {state.run_id} had tools that are missing now: {', '.join(lacking)}; "
             "name them again with --use, --tools and --mcp"
         )
 
@@ -256,25 +305,3 @@ class _NoModel:
 
     async def aclose(self) -> None:
         """Nothing to give back."""
-
-
-def _use(options: Options, before: tuple[str, ...]) -> tuple[str, ...]:
-    """The built-in tools, each once."""
-    if options.no_tools:
-        said = [name for name in ("write", "web", "use", "tools", "mcp") if getattr(options, name)]
-        if said:
-            raise UsageError(f"--no-tools and --{said[0]} contradict each other; leave one of them out")
-        return ()
-    if options.use is not None and options.no_builtin:
-        raise UsageError("--use and --no-builtin contradict each other; leave one of them out")
-    names = (name.strip() for name in (options.use or "").split(","))
-    chosen = () if options.no_builtin else before if options.use is None else tuple(name for name in names if name)
-    write = ("file_write",) if options.write else ()
-    web = ("web_fetch",) if options.web else ()
-    return tuple(dict.fromkeys((*chosen, *write, *web)))
-
-
-def _call_mode(name: str) -> CallMode | Literal["auto"]:
-    if name not in get_args(Mode):
-        raise UsageError(f"unknown call mode {name!r}; choose one of {', '.join(get_args(Mode))}")
-    return cast("CallMode | Literal['auto']", name)  # one of the four, as was just asked

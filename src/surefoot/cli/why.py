@@ -5,13 +5,12 @@ Source: spec/guard.md, sections 4.9 and 6. Values and foreign text are shown in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from surefoot.cli.lines import Line, Style, one_line, visible, written
-from surefoot.cli.plan_lines import edit_line, step_told
+from surefoot.cli.plan_table import edit_line, step_line
 from surefoot.core.gate.question import question
-from surefoot.core.gate.rules import Word
 from surefoot.core.gate.verdict import POLICIES
 from surefoot.core.guard.judge import POLICIES as FIRST
 from surefoot.core.guard.judge import asked_of
@@ -24,7 +23,7 @@ from surefoot.core.text.look import in_full
 from surefoot.types.decisions import Ask
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallJudged, Event, InStep, IntentAnchored
-from surefoot.types.guard import Evidence, HypothesisBranch, IntentAnchor
+from surefoot.types.guard import Evidence, IntentAnchor
 from surefoot.types.guard_events import (
     Asking,
     BranchCommitted,
@@ -57,9 +56,9 @@ def stage_lines(event: IntentAnchored | GuardEvent) -> list[str]:
         case IntentAnchored():
             pass
         case PerceptionSanitised(call_id, stripped, masks, ignored):
-            told = [f"{stripped} characters that do not show"] if stripped else []
+            told = [f"{stripped} invisible characters"] if stripped else []
             told += [f"«{in_full(mask)}»" for mask in masks]
-            told += [f"{ignored} passages that it does not hold were ignored"] if ignored else []
+            told += [f"{ignored} passages that it does not contain were ignored"] if ignored else []
             if told:
                 lines.append(f"not shown of the result of call {call_id}: {', '.join(told)}")
         case JudgementMade(call_id, verdict=verdict, reason=reason):
@@ -67,41 +66,37 @@ def stage_lines(event: IntentAnchored | GuardEvent) -> list[str]:
                 lines.append(f"the judge on call {call_id}: {verdict}" + (f", «{in_full(reason)}»" if reason else ""))
         case _:
             assert_never(event)
-    if event.asking is not None and event.asking.failure:
-        lines.append(f"! the guard's model failed: {in_full(event.asking.failure)}")
-    return lines
+    return lines + _failure(event.asking)
 
 
 def tree_lines(event: SpeculationEvent) -> list[str]:
     """The ways to go on that were named, which are out and why, and which one is taken."""
-    lines: list[str] = []
-    asking = None
     match event:
         case HypothesesMade(tree, dropped, asking):
-            told = f" · dropped: {dropped}" if dropped else ""
+            lines: list[str] = []
             if tree.branches or dropped:
+                told = f" · dropped: {dropped}" if dropped else ""
                 lines.append(f"ways to go on, tree {tree.tree_id}: {len(tree.branches)}{told}")
-            lines += [f"  {_branch_line(branch)}" for branch in tree.branches]
+            for branch in tree.branches:
+                calls = " | ".join(in_full(json_text(one)) for one in branch.argument_sets if one)
+                memory = ", from memory" if branch.source == "trajectory_memory" else ""
+                signs = f"risk {branch.risk_level}, necessity {branch.necessity_score:g}{memory}"
+                why = f" «{in_full(branch.rationale)}»" if branch.rationale else ""
+                lines.append(f"  {branch.branch_id} {in_full(branch.tool_name)} {calls}  {signs}{why}")
+            return lines + _failure(asking)
         case BranchRejected(_, branch_id, rule, reason):
-            lines.append(f"{in_full(branch_id)} is out [{rule}]: {in_full(reason)}")
+            return [f"{in_full(branch_id)} is out [{rule}]: {in_full(reason)}"]
         case BranchCommitted(decision, asking, direct):
             how = "made without asking the model" if direct else "recommended"
             taken = decision.selected_branch_id
             what = f"{in_full(taken)} is taken and {how}" if taken else "none is taken"
-            lines.append(f"{what}, by {decision.by}: {in_full(decision.reason)}")
+            return [f"{what}, by {decision.by}: {in_full(decision.reason)}", *_failure(asking)]
         case _:
             assert_never(event)
-    if asking is not None and asking.failure:
-        lines.append(f"! the guard's model failed: {in_full(asking.failure)}")
-    return lines
 
 
-def _branch_line(branch: HypothesisBranch) -> str:
-    calls = " | ".join(in_full(json_text(one)) for one in branch.argument_sets if one)
-    signs = [f"risk {branch.risk_level}", f"necessity {branch.necessity_score:g}"]
-    signs += ["out of memory"] if branch.source == "trajectory_memory" else []
-    why = f" «{in_full(branch.rationale)}»" if branch.rationale else ""
-    return f"{branch.branch_id} {in_full(branch.tool_name)} {calls}  {', '.join(signs)}{why}"
+def _failure(asking: Asking | None) -> list[str]:
+    return [f"! the guard's model failed: {in_full(asking.failure)}"] if asking is not None and asking.failure else []
 
 
 def evidence_lines(evidence: Sequence[Evidence], *, kinds: bool = False) -> list[str]:
@@ -142,8 +137,8 @@ def question_lines(call: Call, event: CallJudged, asked_before: int = 0, others:
         lines.append(f"{odd.path}: {odd.value}")
         lines.append(f"  {odd.said}; {odd.source}; {odd.why}")
     lines += [f"{path}: {value} ({origin})" for path, value, origin in asked.others]
-    lines += [f"a yes is also one to {role}: {value}" for role, value in asked.also_for]
-    return lines + ([f"questions of this run before: {asked.asked_before}"] if asked.asked_before else [])
+    lines += [f"a yes also counts for {role}: {value}" for role, value in asked.also_for]
+    return lines + ([f"questions asked before in this run: {asked.asked_before}"] if asked.asked_before else [])
 
 
 _STYLES: dict[str, Style] = {"allow": "good", "ask": "warn", "deny": "bad"}
@@ -160,24 +155,29 @@ def why(records: Sequence[Recorded], call_id: str) -> list[Line]:
     if call is None:
         raise UsageError(f"record {at} judges call {call_id!r}, which no record before it makes")
     lines = [Line(f"{visible(written(call))}  #{call_id} · judged by record {at}", "head")]
-    for policy in FIRST:
-        decision = policy(state, call)
-        lines += _policy(policy.__name__, decision.kind, getattr(decision, "reason", ""))
+    for first in FIRST:
+        decision = first(state, call)
+        lines.append(_policy(first.__name__, decision.kind, getattr(decision, "reason", "")))
     asked = asked_of(state, call)
     if asked is None:
         lines.append(Line("the gate is off, so nothing else was asked", "dim", 2))
     else:
         for policy in POLICIES:
-            lines += _words(policy.__name__, policy(asked))
+            words = policy(asked)
+            lines += [] if words else [_policy(policy.__name__, "allow", "")]
+            for word in words:
+                lines.append(_policy(policy.__name__, word.verdict, word.for_person))
+                lines += _below(evidence_lines(word.evidence), "dim", 4)
         judgement = state.gate.judgements.get(call_id) if state.gate is not None else None
-        if judgement is not None:
-            lines += [Line(visible(told), "", 2) for told in stage_lines(judgement)]
-        lines.append(Line("values:", "head"))
-        lines += [Line(visible(line), "", 2) for line in evidence_lines(asked.values, kinds=True)]
+        lines += _below(stage_lines(judgement)) if judgement is not None else []
+        lines += [Line("values:", "head"), *_below(evidence_lines(asked.values, kinds=True))]
     rule = f" [{event.rule}]" if event.rule else ""
     lines.append(Line(f"decided: {event.decision.kind}{rule}", _STYLES[event.decision.kind]))
-    lines += [Line(visible(line), "dim", 2) for line in _rest(call, event)]
-    return lines + [Line(f"{one.decision.kind}, by {visible(one.by)}", "", 2) for one in _spoken(records[at:], call_id)]
+    reason: str = getattr(event.decision, "reason", "")
+    lines += _below([reason] if reason else [], "dim")
+    lines += _below(question_lines(call, event) or grounds_lines(event, every=False), "dim")
+    later = [one for one in map(_inner, records[at:]) if isinstance(one, CallJudged)]
+    return lines + _below([f"{one.decision.kind}, by {one.by}" for one in later if one.call_id == call_id and one.by])
 
 
 def question_of(records: Sequence[Recorded], call: Call) -> list[Line]:
@@ -192,8 +192,7 @@ def question_of(records: Sequence[Recorded], call: Call) -> list[Line]:
     asked = asked_of(_owner(records[:at], call.id), call)
     before = sum(isinstance(one.decision, Ask) for place, one in verdicts if place < at)
     lines.append(Line(visible(getattr(event.decision, "reason", "")), "warn"))
-    told = question_lines(call, event, before, asked.values if asked else ())
-    return lines + [Line(visible(line), "", 2) for line in told]
+    return lines + _below(question_lines(call, event, before, asked.values if asked else ()))
 
 
 def plan_question(state: State) -> list[Line]:
@@ -207,7 +206,7 @@ def plan_question(state: State) -> list[Line]:
     lines += [Line(one_line(edit_line(edit)), "warn", 2) for edit in planning.edits[-1:]]
     for name in planning.live:
         record = planning.steps[name]
-        told = f"{step_told(record.step)}  {record.status}" if planning.edits else step_told(record.step)
+        told = step_line(record.step) + (f"  {record.status}" if planning.edits else "")
         lines.append(Line(visible(" ".join(told.splitlines())), indent=2))
     return lines
 
@@ -226,32 +225,13 @@ def _judged(records: Sequence[Recorded], call_id: str) -> tuple[int, CallJudged]
     for at, event in enumerate(map(_inner, records)):
         if isinstance(event, CallJudged) and event.call_id == call_id and not event.by:
             return at, event
-    raise UsageError(f"there is no verdict on a call {call_id!r} in this run; `surefoot show RUN` has their ids")
+    raise UsageError(f"there is no verdict on a call {call_id!r} in this run; `surefoot show RUN` lists its calls")
 
 
-def _spoken(records: Sequence[Recorded], call_id: str) -> list[CallJudged]:
-    events = map(_inner, records)
-    return [one for one in events if isinstance(one, CallJudged) and one.call_id == call_id and one.by]
+def _below(told: Iterable[str], style: Style = "", indent: int = 2) -> list[Line]:
+    return [Line(visible(one), style, indent) for one in told]
 
 
-def _rest(call: Call, event: CallJudged) -> list[str]:
-    reason = getattr(event.decision, "reason", "")
-    return [*([reason] if reason else []), *(question_lines(call, event) or grounds_lines(event, every=False))]
-
-
-def _words(name: str, words: Sequence[Word]) -> list[Line]:
-    if not words:
-        return _policy(name, "allow", "")
-    return [
-        line
-        for word in words
-        for line in (
-            *_policy(name, word.verdict, word.for_person),
-            *(Line(visible(told), "dim", 4) for told in evidence_lines(word.evidence)),
-        )
-    ]
-
-
-def _policy(name: str, verdict: str, said: str) -> list[Line]:
+def _policy(name: str, verdict: str, said: str) -> Line:
     told = f": {visible(' '.join(said.split()))}" if said else ""
-    return [Line(f"{name}  {verdict}{told}", _STYLES[verdict] if verdict != "allow" else "", 2)]
+    return Line(f"{name}  {verdict}{told}", _STYLES[verdict] if verdict != "allow" else "", 2)

@@ -69,7 +69,8 @@ class Reader:
         if row is None:
             if run_id.isprintable():
                 self.check_not_lost(run_id)
-            raise UsageError(f"there is no run {run_id!r} in the journal {self._path}; `surefoot runs` lists them")
+            command = f"surefoot runs --journal {shlex.quote(str(self._path))}"
+            raise UsageError(f"there is no run {run_id!r} in this journal; `{command}` lists them")
         return row
 
     def look_up(self, run_id: str) -> RunRow | None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.origins import endorsed_by
 from surefoot.core.gate.verdict import accepted_by
-from surefoot.core.guard.ledger import guard_of, words_of
+from surefoot.core.guard.ledger import EXPIRED, guard_of, words_of
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import Call, State
@@ -29,7 +29,7 @@ from surefoot.types.plan_events import PlanSigned
 from surefoot.types.ports import Recorded
 from surefoot.types.tools import ToolResult
 
-EXPIRED = "the question was not answered in time"
+_TOO_LATE = "the question was not answered in time"
 
 
 def anchor(words: str, config: LoopConfig) -> tuple[Event, ...]:
@@ -104,9 +104,9 @@ def expired(state: State, records: Sequence[Recorded], now_s: float | None = Non
     asked = {one.call_id: at for one, at in told if isinstance(one, CallJudged) and isinstance(one.decision, Ask)}
     waiting = [(owner, call) for owner, call in open_calls(state) if isinstance(call.decision, Ask)]
     late = [(owner, call) for owner, call in waiting if now - asked.get(call.id, now) > config.approval_timeout_s]
-    no = Deny(f"refused: {EXPIRED}")
+    no = Deny(f"refused: {_TOO_LATE}")
     return tuple(
         event
         for owner, call in late
-        for event in owner.told((CallJudged(call.id, no, "expired", "time limit", grounds=_bound(call)),))
+        for event in owner.told((CallJudged(call.id, no, EXPIRED, "time limit", grounds=_bound(call)),))
     )

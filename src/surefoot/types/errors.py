@@ -2,7 +2,8 @@
 
     SurefootError
     ├── UsageError            a mistake of the developer, raised before a run starts
-    │   └── ConfigError       a configuration value that cannot be meant
+    │   ├── ConfigError       a configuration value that cannot be meant
+    │   └── AnswerLate        a person's yes came after the time limit of its question
     ├── ModelError            a model gave no usable reply
     │   ├── ModelTimeout      … in time
     │   ├── ModelUnreachable  … because its server could not be reached, or is overloaded
@@ -47,6 +48,10 @@ class ConfigError(UsageError):
         self.field = field
         self.value = value
         self.message = message
+
+
+class AnswerLate(UsageError):
+    """A yes came after `GuardConfig.approval_timeout_s`, and is recorded as a no. The run can be resumed."""
 
 
 class ModelError(SurefootError):

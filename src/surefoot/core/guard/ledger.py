@@ -38,6 +38,9 @@ from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.reply import Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, Effect, ToolSpec
 
+EXPIRED = "expired"
+"""The rule under which a question that waited too long is a no."""
+
 
 def guard_of(state: State, given: LoopConfig | None) -> GuardConfig | None:
     """The guard of a run that is taken up: its own stays; one that has none, or is off, takes what it is given."""

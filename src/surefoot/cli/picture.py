@@ -16,24 +16,11 @@ from statistics import fmean
 from rich.cells import cell_len
 
 from surefoot.cli.lines import cut
-from surefoot.cli.plan_table import MARKS, Row, figures, planning_of, rows_of
+from surefoot.cli.plan_table import LOOKS, Row, figures, planning_of, rows_of
 from surefoot.core.state.state import State
 from surefoot.run import Run
 from surefoot.types.errors import UsageError
 from surefoot.types.plan import StepStatus
-
-_COLOURS: Mapping[StepStatus, tuple[str, str]] = {
-    "pending": ("#f6f8fa", "#6e7781"),
-    "running": ("#ddf4ff", "#0969da"),
-    "waiting": ("#fff8c5", "#9a6700"),
-    "succeeded": ("#dafbe1", "#1a7f37"),
-    "failed": ("#ffebe9", "#cf222e"),
-    "skipped": ("#ffffff", "#6e7781"),
-    "superseded": ("#ffffff", "#6e7781"),
-    "cancelled": ("#fff1e5", "#bc4c00"),
-    "in_doubt": ("#fbefff", "#8250df"),
-}
-"""Inside and outline; the word for each stands in the step, too."""
 
 _OUT: frozenset[StepStatus] = frozenset({"skipped", "superseded"})
 _WIDE, _HIGH = 240, 84
@@ -68,8 +55,7 @@ class _Node:
 def picture(rows: Sequence[Row], needs: Mapping[str, Sequence[str]], title: str) -> str:
     """The SVG. `needs` are the dependencies of each step; one that is no step is left out."""
     drawn = [_Drawing(rows, needs, is_down=is_down) for is_down in (True, False)]
-    best = min(drawn, key=lambda one: max(one.width, one.height))
-    return best.svg(title)
+    return min(drawn, key=lambda one: max(one.width, one.height)).svg(title)
 
 
 def write_picture(state: State, path: Path) -> None:
@@ -89,68 +75,50 @@ class _Drawing:
     def __init__(self, rows: Sequence[Row], needs: Mapping[str, Sequence[str]], *, is_down: bool) -> None:
         self._rows = {row.step_id: row for row in rows}
         self._is_down = is_down
-        self._edges = [(one, row.step_id) for row in rows for one in needs.get(row.step_id, ()) if one in self._rows]
-        self._paths: dict[tuple[str, str], list[_Node]] = {}
-        self._layers = self._layered()
-        self._above = self._neighbours()
-        self._order()
-        self._at = self._placed()
-        across = max((self._at[one] + self._breadth(one) / 2 for layer in self._layers for one in layer), default=0)
-        along = max(len(self._layers) * (self._length + _LAYER_GAP) - _LAYER_GAP, 0)
-        self.width, self.height = (across, along) if is_down else (along, across)
-
-    @property
-    def _length(self) -> int:
-        return _HIGH if self._is_down else _WIDE
-
-    def _breadth(self, node: _Node) -> int:
-        return _THIN if not node.step_id else _WIDE if self._is_down else _HIGH
-
-    def _layered(self) -> list[list[_Node]]:
-        """Steps by depth, and a place in each layer that an edge passes."""
-        depth = _depths(list(self._rows), self._edges)
-        layers: list[list[_Node]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+        self._length = _HIGH if is_down else _WIDE
+        edges = [(one, row.step_id) for row in rows for one in needs.get(row.step_id, ()) if one in self._rows]
+        depth = _depths(list(self._rows), edges)
         nodes = {name: _Node(name, name) for name in self._rows}
+        self._layers: list[list[_Node]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
         for name, node in nodes.items():
-            layers[depth[name]].append(node)
-        for start, end in self._edges:
-            passed = [_Node(f"{start} {end} {at}") for at in range(depth[start] + 1, depth[end])]
-            for at, place in enumerate(passed, depth[start] + 1):
-                layers[at].append(place)
-            self._paths[start, end] = [nodes[start], *passed, nodes[end]]
-        return layers
-
-    def _neighbours(self) -> tuple[dict[_Node, list[_Node]], dict[_Node, list[_Node]]]:
-        """Who stands right before and right after a node along the edges."""
+            self._layers[depth[name]].append(node)
+        self._paths: dict[tuple[str, str], list[_Node]] = {}
         before: dict[_Node, list[_Node]] = {}
         after: dict[_Node, list[_Node]] = {}
+        for start, end in edges:
+            passed = [_Node(f"{start} {end} {at}") for at in range(depth[start] + 1, depth[end])]
+            for at, place in enumerate(passed, depth[start] + 1):
+                self._layers[at].append(place)
+            self._paths[start, end] = [nodes[start], *passed, nodes[end]]
         for path in self._paths.values():
             for one, other in pairwise(path):
                 after.setdefault(one, []).append(other)
                 before.setdefault(other, []).append(one)
-        return before, after
+        self._order(before, after)
+        self._at = self._places(before, after)
+        across = max((at + self._breadth(node) / 2 for node, at in self._at.items()), default=0)
+        along = max(len(self._layers) * (self._length + _LAYER_GAP) - _LAYER_GAP, 0)
+        self.width, self.height = (across, along) if is_down else (along, across)
 
-    def _order(self) -> None:
+    def _breadth(self, node: _Node) -> int:
+        return _THIN if not node.step_id else _WIDE if self._is_down else _HIGH
+
+    def _order(self, *near: Mapping[_Node, Sequence[_Node]]) -> None:
         """Within each layer: by where its neighbours stand, from both sides in turn."""
         for sweep in range(_SWEEPS):
-            near = self._above[sweep % 2]
-            layers = self._layers if sweep % 2 == 0 else self._layers[::-1]
-            places = {node: at for layer in self._layers for at, node in enumerate(layer)}
-            for layer in layers:
-                ranks = {n: fmean([places[o] for o in near[n]]) if near.get(n) else places[n] for n in layer}
-                layer.sort(key=ranks.__getitem__)
+            places: dict[_Node, float] = {node: at for layer in self._layers for at, node in enumerate(layer)}
+            for layer in self._layers[:: -1 if sweep % 2 else 1]:
+                layer.sort(key=_means(layer, near[sweep % 2], places).__getitem__)
                 places |= {node: at for at, node in enumerate(layer)}
 
-    def _placed(self) -> dict[_Node, float]:
+    def _places(self, *near: Mapping[_Node, Sequence[_Node]]) -> dict[_Node, float]:
         """The middle of each node across the layers: near its neighbours, and clear of what stands beside it."""
         at: dict[_Node, float] = {}
         for layer in self._layers:
             self._spread(layer, dict.fromkeys(layer, 0.0), at)
         for sweep in range(_SWEEPS):
-            near = self._above[sweep % 2]
-            for layer in self._layers if sweep % 2 == 0 else self._layers[::-1]:
-                wanted = {n: fmean([at[o] for o in near[n]]) if near.get(n) else at[n] for n in layer}
-                self._spread(layer, wanted, at)
+            for layer in self._layers[:: -1 if sweep % 2 else 1]:
+                self._spread(layer, _means(layer, near[sweep % 2], at), at)
         least = min((one - self._breadth(node) / 2 for node, one in at.items()), default=0.0)
         return {node: one - least for node, one in at.items()}
 
@@ -171,14 +139,9 @@ class _Drawing:
         """The whole picture."""
         width = round(max(self.width, cell_len(title) * _CELL) + 2 * _MARGIN)
         height = round(self.height + _HEAD + _MARGIN)
-        nodes = [node for layer in self._layers for node in layer if node.step_id]
-        return _PICTURE.format(
-            width=width,
-            height=height,
-            title=escape(title),
-            edges="\n".join(self._edge(start, end) for start, end in self._edges),
-            steps="\n".join(self._step(node) for node in nodes),
-        )
+        edges = "\n".join(self._edge(start, end) for start, end in self._paths)
+        steps = "\n".join(self._step(node) for layer in self._layers for node in layer if node.step_id)
+        return _PICTURE.format(width=width, height=height, title=escape(title), edges=edges, steps=steps)
 
     def _corner(self, node: _Node) -> tuple[float, float]:
         """The upper left corner of a node."""
@@ -196,10 +159,10 @@ class _Drawing:
         return (x, y + half), (x + self._length, y + half)
 
     def _edge(self, start: str, end: str) -> str:
-        path = self._paths[start, end]
-        _, (x, y) = self._ends(path[0])
+        first, *others = self._paths[start, end]
+        _, (x, y) = self._ends(first)
         parts = [f"M{x:.1f} {y:.1f}"]
-        for node in path[1:]:
+        for node in others:
             (to_x, to_y), (out_x, out_y) = self._ends(node)
             half_x, half_y = (x + to_x) / 2, (y + to_y) / 2
             bend = (x, half_y, to_x, half_y) if self._is_down else (half_x, y, half_x, to_y)
@@ -214,23 +177,33 @@ class _Drawing:
     def _step(self, node: _Node) -> str:
         row = self._rows[node.step_id]
         x, y = self._corner(node)
-        inside, outline = _COLOURS[row.status]
+        _, _, inside, outline = LOOKS[row.status]
         is_out = row.status in _OUT
         dash = ' stroke-dasharray="5 3"' if is_out else ""
-        head = f"{MARKS[row.status]} {row.step_id}  {row.actor}"
+        head = f"{row.head}  {row.actor}"
         word = " · ".join((row.status.replace("_", " "), *row.notes))
-        lines = (head, row.name or row.what, word, row.result)
-        fills = ("#6e7781" if is_out else "#24292f", "#57606a", outline, "#57606a")
-        weights = (' font-weight="bold"', "", "", "")
+        lines = (
+            (head, "#6e7781" if is_out else "#24292f", ' font-weight="bold"'),
+            (row.name or row.what, "#57606a", ""),
+            (word, outline, ""),
+            (row.result, "#57606a", ""),
+        )
         room = int((_WIDE - 20) / _CELL)
         texts = [
             f'<text x="{x + 12:.1f}" y="{y + 20 + 18 * at:.1f}" fill="{fill}"{weight}>{escape(cut(text, room))}</text>'
-            for at, (text, fill, weight) in enumerate(zip(lines, fills, weights, strict=True))
+            for at, (text, fill, weight) in enumerate(lines)
         ]
         told = "\n".join(filter(None, (f"{head} {row.name}".rstrip(), word, row.what, row.result)))
         place = f'x="{x:.1f}" y="{y:.1f}" width="{_WIDE}" height="{_HIGH}"'
         box = f'<rect {place} rx="7" fill="{inside}" stroke="{outline}" stroke-width="1.5"{dash}/>'
         return "\n".join((f'<g class="{row.status}"><title>{escape(told)}</title>', box, *texts, "</g>"))
+
+
+def _means(
+    layer: Sequence[_Node], near: Mapping[_Node, Sequence[_Node]], at: Mapping[_Node, float]
+) -> dict[_Node, float]:
+    """Where each node of a layer would stand by its neighbours."""
+    return {node: fmean([at[one] for one in near[node]]) if near.get(node) else at[node] for node in layer}
 
 
 def _depths(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:

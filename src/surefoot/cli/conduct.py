@@ -1,0 +1,336 @@
+"""The commands that drive a run, `run`, `resume` and `fork`: until it ends, pauses, or is stopped by a signal.
+
+A plan that waits for its signature can be shown to whoever sits at the terminal, while nobody drives the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, TextIO
+
+import typer
+
+from surefoot.agent import Agent, new_run_id
+from surefoot.cli.exits import CODES, INTERRUPTED, TERMINATED, Terminated
+from surefoot.cli.lines import Line, visible
+from surefoot.cli.live import JsonLines, PlanProgress, Progress, Showing, put, stderr
+from surefoot.cli.options import (
+    KEPT_BY_FORK,
+    KEPT_BY_RESUME,
+    JournalOption,
+    JsonOption,
+    Options,
+    RunArgument,
+    SettingsOption,
+    VerboseOption,
+    changed,
+    config_in,
+    guard_files,
+    settings_path,
+    takes_options,
+)
+from surefoot.cli.recipes import Recipe, keep_recipe, recipe_of
+from surefoot.cli.setup import (
+    Found,
+    agent_from,
+    check_tools,
+    find,
+    journal_hint,
+    journal_path,
+    opened,
+    recipe_from,
+    speaker,
+    tools_of,
+    with_journal,
+)
+from surefoot.cli.why import plan_question
+from surefoot.core.loop.fold import fold
+from surefoot.core.plan.accept import PLAN
+from surefoot.core.plan.child import open_calls
+from surefoot.core.state.state import EMPTY, State
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.run import Run
+from surefoot.runtime.world import Watch
+from surefoot.types.config import LoopConfig
+from surefoot.types.errors import UsageError
+from surefoot.types.events import Attachment, Task
+
+TaskArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[-] TASK", help="What to do, in words; - attaches what comes on stdin.")
+]
+WordsOption = Annotated[
+    str,
+    typer.Option("--words", metavar="-", help="In place of TASK: - takes the words from stdin.", show_default=False),
+]
+AttachOption = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="Text file for the task; repeatable.")]
+
+Work = Callable[[Watch, bool], Coroutine[object, object, Run]]
+"""What drives the run; it is given who watches, and whether pieces of replies are wanted."""
+
+_ASKED = "Run this plan? Type yes or no, or say what you want instead: "
+_SHORT = {"yes": "yes", "y": "yes", "no": "no", "n": "no"}
+
+
+@takes_options
+def run(
+    *,
+    options: Options,
+    task: TaskArgument = None,
+    words: WordsOption = "",
+    attach: AttachOption = None,
+    instructions: Annotated[str, typer.Option(help="Standing instructions for the model.")] = "",
+    config: SettingsOption = None,
+    journal: JournalOption = None,
+    verbose: VerboseOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a task: progress on stderr, the answer on stdout; the exit code says how it ended."""
+    given = task_from(task or (), words, attach or ())
+    settings = settings_path(config)
+    by_file = config_in(settings, is_found=config is None) if settings else LoopConfig()
+    closed = guard_files(settings, options)
+    recipe = replace(recipe_from(options), settings=str(settings or ""), guard_files=closed)
+    path = journal_path(journal)
+    tools = tools_of(recipe, path)
+    store = opened(path, make=True)
+    agent = agent_from(recipe, tools, store, changed(options, by_file, recipe.reasoner) or by_file, instructions)
+    run_id = new_run_id()
+    keep_recipe(path, run_id, recipe)
+
+    async def work(watch: Watch, stream: bool) -> Run:
+        return await agent.run(given, run_id=run_id, watch=watch, stream=stream)
+
+    if settings and not as_json:
+        put(stderr(), [Line(f"settings: {visible(str(settings))}", "dim")])
+    showing = _showing(EMPTY, recipe.reasoner, as_json=as_json, verbose=verbose)
+    _conduct(agent, work, run_id, showing, journal, by="" if options.review_plan and not as_json else None)
+
+
+@partial(takes_options, hidden=KEPT_BY_RESUME)
+def resume(
+    *,
+    options: Options,
+    run_id: RunArgument,
+    by: Annotated[str, typer.Option("--by", help="Who resumes it; goes on record.")] = "",
+    journal: JournalOption = None,
+    verbose: VerboseOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on with a run that was interrupted, paused or ended, with its own model and tools unless others are named."""
+    found = _found(run_id, journal)
+    state = found.state
+    recipe, agent_with = _again(options, found, state, journal)
+    if options.said("guard") or options.rules or options.cedar:
+        raise UsageError(f"run {found.run_id} keeps the gate that it was started with; start a new run with another")
+    config = changed(options, state.config, state.reasoner)
+    if options.prefetch is not None and (state.found or state.turn or state.done):
+        raise UsageError(f"run {found.run_id} is past its prefetching; start a new run to change that")
+    agent = agent_with(config)
+    keep_recipe(journal_path(journal), found.run_id, recipe)
+
+    async def work(watch: Watch, stream: bool) -> Run:
+        return await agent.resume(found.run_id, by=by, config=config, watch=watch, stream=stream)
+
+    showing = _showing(state, recipe.reasoner, as_json=as_json, verbose=verbose)
+    asked = by if options.review_plan and not as_json else None
+    _conduct(agent, work, found.run_id, showing, journal, by=asked)
+
+
+@partial(takes_options, hidden=KEPT_BY_FORK)
+def fork(
+    *,
+    options: Options,
+    run_id: RunArgument,
+    at: Annotated[int, typer.Option("--at", min=1, help="How many records to share; `show` numbers them from 0.")],
+    journal: JournalOption = None,
+    verbose: VerboseOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a new run out of the first N records of another, and drive it, perhaps with another model."""
+    if changed(options, LoopConfig()):
+        raise UsageError("a fork begins with the limits and settings of its run; `surefoot resume` can give it others")
+    found = _found(run_id, journal)
+    if at > len(found.records):
+        raise UsageError(f"run {found.run_id} has {len(found.records)} records; --at can be 1 to {len(found.records)}")
+    state = fold(record.event for record in found.records[:at])
+    recipe, agent_with = _again(options, found, state, journal)
+    agent, forked = agent_with(None), new_run_id()
+    keep_recipe(journal_path(journal), forked, recipe)
+
+    async def work(watch: Watch, stream: bool) -> Run:
+        return await agent.fork(found.run_id, at, new_id=forked, watch=watch, stream=stream)
+
+    showing = _showing(state, recipe.reasoner, as_json=as_json, verbose=verbose)
+    _conduct(agent, work, forked, showing, journal)
+
+
+def _found(given: str, journal: Path | None) -> Found:
+    """The run of that id, all of it."""
+    return with_journal(journal, lambda store: find(store, given, journal_hint(journal))).whole()
+
+
+def _again(
+    options: Options, found: Found, state: State, journal: Path | None
+) -> tuple[Recipe, Callable[[LoopConfig | None], Agent]]:
+    """What a run that has begun goes on with: its recipe, and what makes its agent."""
+    path = journal_path(journal)
+    recipe = recipe_from(options, recipe_of(path, found.run_id), state)
+    tools = tools_of(recipe, path)
+    check_tools(state, tools, recipe)
+    return recipe, lambda config: agent_from(recipe, tools, opened(path), config, state.instructions)
+
+
+def _showing(state: State, reasoner: str, *, as_json: bool, verbose: bool) -> Showing:
+    if as_json:
+        return JsonLines(reasoner)
+    if reasoner == "plan" and not verbose and stderr().is_terminal:
+        return PlanProgress(state)
+    return Progress(state, detail=verbose)
+
+
+def task_from(given: Sequence[str], words: str, attach: Sequence[Path]) -> Task:
+    """The user's words, and what comes with them; stdin is material, unless it is said to hold the words."""
+    said = [text for text in given if text != "-"]
+    is_attached, is_words = len(said) < len(given), words == "-"
+    if words and not is_words:
+        raise UsageError(f"--words takes only -; to give {words!r} as the task, leave --words out")
+    if is_words and given:
+        raise UsageError("--words - reads the task's words from stdin: leave out TASK and -, or leave out --words")
+    if len(said) > 1:
+        raise UsageError("the task comes in several parts; put quotes around it")
+    if is_attached and not said:
+        raise UsageError(
+            "- attaches what comes on stdin: say in words what to do with it, as in "
+            "surefoot run - 'Summarise the attached text.'; --words - takes the words themselves from stdin"
+        )
+    text = _stdin() if is_words else "".join(said)
+    if not text.strip():
+        raise UsageError("the task is empty; say in words what to do")
+    attached = [Attachment("stdin", _stdin())] if is_attached else []
+    for path in attach:
+        try:
+            if not path.is_file():
+                raise UsageError(f"--attach {path}: there is no such file")
+            attached.append(Attachment(path.name, path.read_text(encoding="utf-8", errors="replace")))
+        except OSError as error:
+            raise UsageError(f"--attach {path}: cannot be read: {error.strerror}") from error
+    return Task(text, tuple(attached))
+
+
+def _stdin() -> str:
+    stream: TextIO = sys.stdin
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="strict")  # some locales let through what is not text
+    try:
+        return stream.read()
+    except UnicodeError as error:
+        raise UsageError("stdin is not text in the encoding of this system; give it as UTF-8") from error
+
+
+# ------------------------------------------------------------------ before a person's eyes
+
+
+def _conduct(
+    agent: Agent, work: Work, run_id: str, showing: Showing, journal: Path | None, *, by: str | None = None
+) -> None:
+    """Drive a run and show it, and exit. `by` is who is asked about its plans; None: nobody.
+
+    The first Ctrl-C or SIGTERM cancels what is under way and leaves the run resumable; a second one leaves at once.
+    """
+
+    async def closed_after(now: Work) -> Run:
+        loop, driven = asyncio.get_running_loop(), asyncio.current_task()
+        assert driven is not None  # noqa: S101  # a coroutine runs in one
+        # SIGTERM cancels this task, where asyncio lets only Ctrl-C do so
+        before = signal.signal(signal.SIGTERM, lambda _number, _frame: loop.call_soon_threadsafe(driven.cancel))
+        try:
+            async with AsyncExitStack() as after:
+                after.push_async_callback(agent.aclose)
+                return await now(showing.watch, showing.streams)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    next_work: Work | None = work
+    ended: Run | None = None
+    try:
+        while next_work is not None:
+            with showing:
+                ended = asyncio.run(closed_after(next_work))
+            is_asked = by is not None and any(one.id == PLAN for one in ended.waiting) and sys.stdin.isatty()
+            next_work = _word_on_plan(agent, journal, _found(run_id, journal).state, by or "") if is_asked else None
+    except (KeyboardInterrupt, asyncio.CancelledError, Terminated) as stopped:
+        # from `asyncio.run`, once the task is cancelled and the journal released; or nobody drove it just then
+        code = INTERRUPTED if isinstance(stopped, KeyboardInterrupt) else TERMINATED
+        _leave_at_the_next_one(code)
+        try:
+            state = _found(run_id, journal).state
+        except UsageError:
+            print("surefoot: interrupted before the run began", file=sys.stderr)
+            raise typer.Exit(code) from None
+        ended = Run.of(state)
+        showing.over(ended, journal_hint(journal))
+        if any(call.attempts for _, call in open_calls(state)) and threading.active_count() > 1:
+            print("a tool may still be running and cannot be stopped; Ctrl-C again exits at once", file=sys.stderr)
+        if ended.status in ("paused", "interrupted"):  # else it has ended just before
+            raise typer.Exit(code) from None
+        raise typer.Exit(CODES[ended.status]) from None
+    assert ended is not None  # noqa: S101  # the first work was done
+    showing.over(ended, journal_hint(journal))
+    raise typer.Exit(CODES[ended.status])
+
+
+def _leave_at_the_next_one(code: int) -> None:
+    """From here on nothing is left to be done but to wait for tools' threads, which Python does at its exit."""
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        os._exit(code)
+
+    signal.signal(signal.SIGINT, leave)
+    signal.signal(signal.SIGTERM, leave)
+
+
+def _word_on_plan(agent: Agent, journal: Path | None, state: State, by: str) -> Work | None:
+    """Ask about a plan that waits for its signature, and put the answer on record; gives what drives the run on.
+
+    None when nothing is said: the run goes on waiting.
+    """
+    put(stderr(), plan_question(state))
+    said = answer_on(sys.stdin, sys.stderr)
+    if not said:
+        return None
+    name = by or getpass.getuser()
+
+    async def spoken(store: SqliteJournal) -> Found:
+        if said == "yes":
+            await speaker(store).approve(state.run_id, PLAN, by=name)
+        else:
+            await speaker(store).refuse(state.run_id, PLAN, by=name, reason="" if said == "no" else said)
+        return await find(store, state.run_id)
+
+    new = with_journal(journal, spoken).records[state.seen :]
+
+    async def go_on(watch: Watch, stream: bool) -> Run:
+        for record in new:
+            watch(record.event)
+        return await agent.resume(state.run_id, by=name, watch=watch, stream=stream)
+
+    return go_on
+
+
+def answer_on(stream: TextIO, out: TextIO) -> str:
+    """What is said about a plan: "yes", "no", words, or "" for nothing."""
+    print(_ASKED, end="", flush=True, file=out)
+    said = stream.readline().strip()
+    return _SHORT.get(said.casefold(), said)

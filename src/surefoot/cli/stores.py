@@ -1,0 +1,264 @@
+"""The commands that keep what is stored: `journal backup`, `verify`, `accept`, and `knowledge add`, `search` etc."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, TypeVar, cast
+
+import typer
+
+from surefoot.cli.exits import DONE, JOURNAL_TROUBLE, code_of
+from surefoot.cli.lines import Line, count, json_line, one_line, visible
+from surefoot.cli.live import put, stdout
+from surefoot.cli.options import ByOption, JournalOption, JsonOption
+from surefoot.cli.setup import journal_hint, journal_path, opened
+from surefoot.journal.heads import heads_of
+from surefoot.journal.upkeep import RunFault
+from surefoot.journal.upkeep import accept as accepted
+from surefoot.journal.upkeep import backup as backed_up
+from surefoot.journal.upkeep import verify as verified
+from surefoot.knowledge.bridge import OPERATOR, KnowledgeBridge
+from surefoot.knowledge.tools import entry_from
+from surefoot.types.errors import ConfigError, JournalError, UsageError
+from surefoot.types.knowledge import LEAST_LIMIT, MOST_LIMIT, ConventionResult, ConventionsConfig, Knowledge
+
+T = TypeVar("T")
+
+STORE_VARIABLE = "SUREFOOT_KNOWLEDGE"
+_DEFAULT = Path(".surefoot", "knowledge.db")
+
+journal_app = typer.Typer(
+    help="Keep a journal safe: copy it, prove it, decide about lost records.", no_args_is_help=True
+)
+app = typer.Typer(help="What is known about a workspace: facts, and conventions of its folders.", no_args_is_help=True)
+
+
+@journal_app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file; `FILE.heads` is made beside it.")],
+    journal: JournalOption = None,
+) -> None:
+    """Copy the journal to FILE, even while runs are driven, and prove the copy."""
+    faults = backed_up(_there(journal), file.absolute())
+    heads = heads_of(file)
+    both = f" and {visible(heads.name)}; keep both" if heads.exists() else ""
+    put(stdout(), [Line(f"copied to {visible(str(file))}{both}")])
+    _report(faults)
+
+
+@journal_app.command(name="verify")
+def prove(journal: JournalOption = None) -> None:
+    """Prove the journal: its pages, each run's chain and length, and that it folds. One line for each faulty run."""
+    _report(verified(_there(journal)))
+
+
+@journal_app.command()
+def accept(
+    *,
+    by: ByOption,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN...", help="Whole ids of runs.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All runs with lost records, as `verify` lists them.")
+    ] = False,
+    journal: JournalOption = None,
+) -> None:
+    """Let runs go on without their lost records. A call that only those mention may be made again: look first."""
+    if bool(runs) == everything:
+        raise UsageError("name the runs to accept, or --all")
+    path = _there(journal)
+    code = DONE
+    for run_id in runs or [fault.run_id for fault in verified(path) if fault.is_lost]:
+        try:
+            left = asyncio.run(accepted(path, run_id, by))
+        except (JournalError, UsageError) as error:  # the others are looked at all the same
+            code = max(code, code_of(error))
+            print(f"surefoot: {one_line(str(error))}", file=sys.stderr)
+            continue
+        told = "is gone; its id is free"
+        if left.has_ended:
+            told = f"stays as it ended, with {count(left.records, 'record')}"
+        elif left.records:
+            told = f"goes on after {count(left.records, 'record')}: surefoot resume {run_id}{journal_hint(journal)}"
+        put(stdout(), [Line(f"run {visible(run_id)} {visible(told)}")])
+    raise typer.Exit(code)
+
+
+def _there(journal: Path | None) -> Path:
+    return opened(journal_path(journal)).path
+
+
+def _report(faults: Sequence[RunFault]) -> None:
+    put(stdout(), [Line(one_line(fault.message), "bad") for fault in faults] or [Line("all is well")])
+    raise typer.Exit(JOURNAL_TROUBLE if faults else DONE)
+
+
+# ------------------------------------------------------------------ knowledge
+
+
+class Kind(StrEnum):
+    """What kind of knowledge an entry is."""
+
+    Fact = "Fact"
+    Procedure = "Procedure"
+    Pattern = "Pattern"
+    Shared = "Shared"
+
+
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        help="Knowledge store. Default: $SUREFOOT_KNOWLEDGE, else .surefoot/knowledge.db in this folder.",
+        show_default=False,
+    ),
+]
+RootOption = Annotated[
+    Path | None, typer.Option("--root", help="The workspace. Default: this folder.", show_default=False)
+]
+VouchOption = Annotated[str, typer.Option("--by", help="Who vouches for it.")]
+
+
+@app.command()
+def add(
+    *,
+    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="What it is about.")],
+    predicate: Annotated[str, typer.Argument(metavar="PREDICATE", help="What is said of it.")],
+    rest: Annotated[str, typer.Argument(metavar="OBJECT", help="The rest of the sentence.")],
+    directory: Annotated[str | None, typer.Option(help="Makes it a convention of this folder.")] = None,
+    language: Annotated[str | None, typer.Option(help="Programming language that it is about.")] = None,
+    kind: Annotated[Kind, typer.Option("--type", help="What kind of knowledge it is.")] = Kind.Fact,
+    confidence: Annotated[float, typer.Option(min=0, max=1, help="How sure it is.")] = 0.8,
+    by: VouchOption = OPERATOR,
+    store: StoreOption = None,
+    root: RootOption = None,
+) -> None:
+    """Store a fact or a convention that you vouch for."""
+    said = {"subject": subject, "predicate": predicate, "object": rest, "directory": directory, "language": language}
+    said |= {"type": kind.value, "confidence": confidence}
+    entry = entry_from({name: value for name, value in said.items() if value is not None})
+    put(stdout(), _lines(_keep(store, root, [entry], by)))
+
+
+@app.command()
+def search(
+    *,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words; with --directory a language or a topic.")],
+    directory: Annotated[str | None, typer.Option(help="Show the conventions that hold in this folder.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=LEAST_LIMIT, max=MOST_LIMIT, help="How many.")] = 10,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    root: RootOption = None,
+) -> None:
+    """Look for facts, verified or not, or for the conventions of a folder, nearest first."""
+
+    async def found(bridge: KnowledgeBridge) -> ConventionResult:
+        if directory is None:
+            return ConventionResult(await bridge.recall(query, limit))
+        return await bridge.retrieve_scoped_conventions(directory, query, limit)
+
+    result = _with(store, root, found)
+    if as_json:
+        for entry in result.items:
+            print(json_line(entry))
+        return
+    lines = _lines(result.items) or [Line("nothing found")]
+    lines += [Line(f"{result.more} more not shown", "dim")] if result.more else []
+    put(stdout(), [*lines, *(Line(visible(error), "warn") for error in result.errors)])
+
+
+@app.command(name="import")
+def import_(
+    *,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="One JSON object per line, as store_knowledge takes it.")
+    ],
+    by: VouchOption = OPERATOR,
+    store: StoreOption = None,
+    root: RootOption = None,
+) -> None:
+    """Store all entries of a file, or none if one of them is wrong. What is already there is not stored twice."""
+    entries: list[Knowledge] = []
+    for at, text in enumerate(file.read_text("utf-8-sig").split("\n"), 1):  # JSON may hold other line ends: U+2028
+        if not text.strip():
+            continue
+        try:
+            row: object = json.loads(text)
+            if not isinstance(row, dict):
+                raise UsageError(f"line {at} is not a JSON object; give one with subject, predicate and object")
+            entries.append(entry_from(cast("Mapping[str, object]", row)))  # the keys of a JSON object are text
+        except (ValueError, ConfigError) as error:
+            raise UsageError(f"line {at}: {error}") from error
+    kept = {entry.id for entry in _keep(store, root, entries, by)}
+    print(f"{count(len(kept), 'entry', 'entries')} in the store now, of {count(len(entries), 'line')}")
+
+
+@app.command()
+def verify(
+    *,
+    entry_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the entry, as `search` shows it.")],
+    by: ByOption,
+    store: StoreOption = None,
+    root: RootOption = None,
+) -> None:
+    """Vouch for something that a model stored; from then on it can be a convention."""
+
+    async def vouched(bridge: KnowledgeBridge) -> tuple[Knowledge, ...]:
+        return (await bridge.verify(entry_id, by=by),)
+
+    put(stdout(), _lines(_with(store, root, vouched)))
+
+
+def store_path(given: Path | None) -> Path:
+    """Where the knowledge store is: the option, else the environment, else this folder's own."""
+    return (given or Path(os.environ.get(STORE_VARIABLE) or _DEFAULT)).absolute()
+
+
+def _keep(store: Path | None, root: Path | None, entries: Sequence[Knowledge], by: str) -> tuple[Knowledge, ...]:
+    if not by.strip():
+        raise UsageError("--by is empty; give the name of who vouches for it")
+    store_path(store).parent.mkdir(parents=True, exist_ok=True)
+
+    async def added(bridge: KnowledgeBridge) -> tuple[Knowledge, ...]:
+        return await bridge.add(entries, by=by)
+
+    return _with(store, root, added, make=True)
+
+
+def _with(
+    store: Path | None, root: Path | None, work: Callable[[KnowledgeBridge], Awaitable[T]], *, make: bool = False
+) -> T:
+    """What `work` gives with the store open; with `make` it is made if there is none."""
+    path = store_path(store)
+    if not make and not path.exists():
+        raise UsageError(
+            f"there is no knowledge store at {path}; `surefoot knowledge add` makes one, --store names another"
+        )
+    bridge = KnowledgeBridge(ConventionsConfig(str((root or Path.cwd()).absolute()), store=str(path)))
+
+    async def closed_after() -> T:
+        try:
+            return await work(bridge)
+        finally:
+            await bridge.aclose()
+
+    return asyncio.run(closed_after())
+
+
+def _lines(entries: Iterable[Knowledge]) -> list[Line]:
+    """Id, marks and text of each; what a model wrote is made visible."""
+    lines: list[Line] = []
+    for entry in entries:
+        standing = f"unverified, run {entry.run_id} call {entry.call_id}" if entry.run_id else "unverified"
+        if not entry.id or entry.verified:
+            standing = f"verified by {entry.verified_by}" if entry.id else entry.source
+        origin = [f"from {entry.origin}"] if entry.origin else []
+        marks = ", ".join((entry.type, f"confidence={entry.confidence:.2f}", *origin, standing))
+        lines.append(Line(visible(f"{entry.id or 'file'}  [{marks}]"), "head"))
+        lines.append(Line(visible(entry.content), indent=4))
+    return lines
