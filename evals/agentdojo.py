@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 import orjson
 
 from surefoot.tools.results import text_of
-from surefoot.types.decisions import Allow, Ask
+from surefoot.types.endings import Allow, Ask
 from surefoot.types.guard import GuardConfig
 from surefoot.types.tools import ToolResult, ToolSpec
 

@@ -18,7 +18,7 @@ from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted
-from surefoot.types.decisions import Decision
+from surefoot.types.endings import Decision
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallJudged, CallStarted, Event
 from surefoot.types.guard import HypothesisBranch

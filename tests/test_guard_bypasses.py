@@ -5,7 +5,7 @@ import pytest
 from desk import MINE, THEIRS, Desk, mail, pay
 from surefoot import Task
 from surefoot.testing.models import calls
-from surefoot.types.decisions import Ask, Deny
+from surefoot.types.endings import Ask, Deny
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Attachment, CallStarted
 

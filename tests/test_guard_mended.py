@@ -15,7 +15,7 @@ from surefoot.core.loop.replay import replay
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.types.config import Budget
-from surefoot.types.decisions import Ask, Deny
+from surefoot.types.endings import Ask, Deny
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.events import CallStarted, ValuesEndorsed
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint

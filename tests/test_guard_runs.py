@@ -9,7 +9,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.state.turn import changed
 from surefoot.testing.models import calls
-from surefoot.types.decisions import Allow, Ask, Deny
+from surefoot.types.endings import Allow, Ask, Deny
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.events import CallJudged, CallStarted, IntentAnchored, ValuesEndorsed
 from surefoot.types.guard import GuardConfig

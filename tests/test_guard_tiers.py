@@ -46,7 +46,7 @@ from surefoot.testing.journals import Operation
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.types.config import Budget
-from surefoot.types.decisions import Allow, Deny
+from surefoot.types.endings import Allow, Deny
 from surefoot.types.errors import ConfigError, ModelUnreachable, TraitRefused, UsageError
 from surefoot.types.events import CallEnded, CallJudged, IntentAnchored, PreHydrationComplete, RunStarted
 from surefoot.types.guard import Grounds, GuardConfig, IntentAnchor

@@ -14,7 +14,7 @@ from evals.siren.world import Placed, World, foreign
 from surefoot.agent import Agent
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.config import LoopConfig
-from surefoot.types.decisions import Deny
+from surefoot.types.endings import Deny
 from surefoot.types.events import CallJudged, Event
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import Signal

@@ -17,7 +17,7 @@ from surefoot.cli.review import answer_on
 from surefoot.cli.settings import changed, config_in
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
-from surefoot.types.planning import PlanConfig
+from surefoot.types.plan import PlanConfig
 
 
 @pytest.fixture

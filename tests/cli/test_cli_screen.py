@@ -5,8 +5,7 @@ import pytest
 from surefoot.cli.lines import cut, visible
 from surefoot.cli.screen import Teller
 from surefoot.core.state.state import EMPTY
-from surefoot.types.decisions import Allow, Ask, Deny
-from surefoot.types.endings import Completed
+from surefoot.types.endings import Allow, Ask, Completed, Deny
 from surefoot.types.events import (
     CallEnded,
     CallJudged,

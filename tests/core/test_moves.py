@@ -10,8 +10,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, durability, next_moves, standing
 from surefoot.core.state.state import EMPTY, State
 from surefoot.types.config import Budget, LoopConfig
-from surefoot.types.decisions import Allow, Ask, Deny
-from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Failed, Stopped
+from surefoot.types.endings import Allow, Ask, Cancelled, Completed, CompletedPartial, Deny, Failed, Stopped
 from surefoot.types.events import (
     CallEnded,
     CallJudged,

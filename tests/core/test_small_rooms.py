@@ -15,8 +15,7 @@ from surefoot.core.text.template import check_template, split_template
 from surefoot.core.view.shape import name_schema, step_schema
 from surefoot.runtime.cast import chosen_templates
 from surefoot.types.config import Budget, LoopConfig
-from surefoot.types.decisions import Allow, Ask, Decision, Deny
-from surefoot.types.endings import Completed
+from surefoot.types.endings import Allow, Ask, Completed, Decision, Deny
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import (
     CallEnded,

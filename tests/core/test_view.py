@@ -14,7 +14,7 @@ from surefoot.core.state.state import State
 from surefoot.core.state.turn import changed
 from surefoot.core.view.observations import shown
 from surefoot.runtime.cast import chosen_templates
-from surefoot.types.decisions import Deny
+from surefoot.types.endings import Deny
 from surefoot.types.events import (
     Attachment,
     CallEnded,

@@ -11,8 +11,7 @@ from surefoot.journal.heads import Heads
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.sqlite_read import Reader
 from surefoot.types.config import Budget, LoopConfig
-from surefoot.types.decisions import Allow
-from surefoot.types.endings import Completed
+from surefoot.types.endings import Allow, Completed
 from surefoot.types.events import (
     VERSION,
     Attachment,

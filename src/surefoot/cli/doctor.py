@@ -27,7 +27,7 @@ from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.files import cache_directory, known_models
 from surefoot.models.names import PROVIDERS, resolve
 from surefoot.types.errors import SurefootError, extra_needed
-from surefoot.types.summary import RunSummary
+from surefoot.types.ports import RunSummary
 
 Mark = Literal["good", "note", "bad"]
 """Fine · worth knowing · `surefoot run` cannot work so."""

@@ -9,7 +9,7 @@ from surefoot.core.plan.edits import needs_planning
 from surefoot.core.state.state import State
 from surefoot.core.text import json_text
 from surefoot.types.events import ToolsShortlisted
-from surefoot.types.plan import PlanStep
+from surefoot.types.plan import Operation, PlanStep
 from surefoot.types.plan_events import (
     Escalated,
     PlanEdited,
@@ -28,7 +28,6 @@ from surefoot.types.plan_events import (
     StepSkipped,
     StepStarted,
 )
-from surefoot.types.planning import Operation
 
 _SIGNED = {"approved": "signed", "rejected": "rejected", "revise": "sent back"}
 

@@ -19,7 +19,7 @@ from surefoot.core.plan.limits import turns_so_far
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.state import Call, Planning, State
 from surefoot.run import Run
-from surefoot.types.decisions import Ask
+from surefoot.types.endings import Ask
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     CallJudged,
@@ -32,9 +32,8 @@ from surefoot.types.events import (
     StepLimitReached,
     ToolsSelected,
 )
-from surefoot.types.plan import StepExecutionResult, StepStatus
+from surefoot.types.plan import Add, StepExecutionResult, StepStatus
 from surefoot.types.plan_events import OfStep, PlanEdited, PlanMade, PlanSigned, ReasoningStepViolated, StepStarted
-from surefoot.types.planning import Add
 from surefoot.types.selection import ToolSelectionResult
 
 MARKS: Mapping[StepStatus, str] = {

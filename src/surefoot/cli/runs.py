@@ -34,8 +34,7 @@ from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run
 from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.events import Event, Outcome, RunEnded
-from surefoot.types.ports import Recorded
-from surefoot.types.summary import RunSummary
+from surefoot.types.ports import Recorded, RunSummary
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.roles import ACTOR, SOLO, TAGGED
 from surefoot.core.state.state import EMPTY, Call, State, Turn
 from surefoot.knowledge.prefetch.urls import redacted
-from surefoot.types.decisions import Allow, Ask, Deny
+from surefoot.types.endings import Allow, Ask, Deny
 from surefoot.types.events import (
     CallEnded,
     CallJudged,

@@ -13,7 +13,7 @@ from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.origins import endorsed_by, having_read, set_of
 from surefoot.core.gate.record import GateRecord, Started
 from surefoot.core.gate.verdict import digest_of, verdict_on
-from surefoot.types.decisions import Decision
+from surefoot.types.endings import Decision
 from surefoot.types.guard import Grounds, GuardConfig
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
 

@@ -39,7 +39,7 @@ from surefoot.core.state.state import EMPTY, Call, State, Turn, subset
 from surefoot.core.state.turn import MOST_ATTEMPTS, changed
 from surefoot.core.view.outcome import calls_of, outcome_of
 from surefoot.core.view.step import guidance
-from surefoot.types.decisions import Allow, Ask, Deny
+from surefoot.types.endings import Allow, Ask, Deny
 from surefoot.types.events import (
     CallEnded,
     CallJudged,

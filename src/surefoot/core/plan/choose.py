@@ -17,8 +17,8 @@ from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.state import Planning, State
 from surefoot.types.endings import Failed
 from surefoot.types.events import ToolsSelected
+from surefoot.types.plan import ProposalKind
 from surefoot.types.plan_events import ProposalRefused
-from surefoot.types.planning import ProposalKind
 from surefoot.types.selection import (
     ChangesFromPrevious,
     PreviousToolInfo,

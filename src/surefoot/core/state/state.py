@@ -27,9 +27,8 @@ from surefoot.types.events import (
     Task,
 )
 from surefoot.types.messages import ModelMessage, Usage
-from surefoot.types.plan import PlanStep
+from surefoot.types.plan import Plan, PlanConfig, PlanStep
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected
-from surefoot.types.planning import Plan, PlanConfig
 from surefoot.types.reflection import Cause, EvaluationResult, PlanStats
 from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.tools import Catalogue, Effect, Trust

@@ -21,7 +21,7 @@ from surefoot.types.events import (
 )
 from surefoot.types.guard_events import Asking
 from surefoot.types.plan_events import PlanSigned, ProposalMade
-from surefoot.types.summary import RunSummary
+from surefoot.types.ports import RunSummary
 
 HEAD_CHARS = 200
 """How much of a task and of an answer is shown."""

@@ -11,7 +11,7 @@ from surefoot.core.state.trail import call_digest
 from surefoot.core.state.window import NO_FIT, Fit, message_tokens
 from surefoot.core.text import json_text
 from surefoot.types.dataclass import dataclass, field
-from surefoot.types.decisions import Decision
+from surefoot.types.endings import Decision
 from surefoot.types.events import (
     Want,
 )

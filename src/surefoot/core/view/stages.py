@@ -19,7 +19,7 @@ from surefoot.core.parse.frames import Frame, attribute, plain, stripped
 from surefoot.core.text.json import json_text
 from surefoot.core.text.words import late
 from surefoot.types.dataclass import dataclass, replace
-from surefoot.types.decisions import Allow, Ask, Decision, Deny
+from surefoot.types.endings import Allow, Ask, Decision, Deny
 from surefoot.types.guard import (
     Capability,
     ConstraintType,
