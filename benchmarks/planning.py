@@ -24,9 +24,8 @@ from surefoot import Agent, LoopConfig, MemoryJournal, SqliteJournal, tool
 from surefoot.core.loop.fold import fold
 from surefoot.testing.models import ScriptedModel
 from surefoot.types.events import Task
-from surefoot.types.plan import PlanStep
+from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.plan_events import PlanMade
-from surefoot.types.planning import PlanConfig
 from surefoot.types.ports import JournalStore
 
 PARALLEL = 50

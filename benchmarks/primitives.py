@@ -29,8 +29,8 @@ from surefoot.knowledge.store import KnowledgeStore
 from surefoot.progress import ProgressTracker
 from surefoot.types.knowledge import ConventionsConfig, Knowledge
 from surefoot.types.prehydration import PathStyle, PreHydrationConfig
-from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
+from surefoot.types.selection import ToolProfile
 from surefoot.types.tools import ToolSpec
 
 TOOLS, FACTS, STEPS, CHARS = 10_000, 100_000, 10_000, 1_000_000

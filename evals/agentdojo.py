@@ -16,8 +16,8 @@ from typing import Any, Protocol, cast
 import orjson
 
 from surefoot.tools.results import text_of
-from surefoot.types.decisions import Allow, Ask
 from surefoot.types.guard import GuardConfig
+from surefoot.types.outcomes import Allow, Ask
 from surefoot.types.tools import ToolResult, ToolSpec
 
 from .gatekeeper import SHIPPED, Gatekeeper

@@ -13,8 +13,8 @@ from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.origins import endorsed_by, having_read
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.verdict import digest_of, verdict_on
-from surefoot.types.decisions import Ask, Decision, Deny
 from surefoot.types.guard import NO_GROUNDS, GuardConfig
+from surefoot.types.outcomes import Ask, Decision, Deny
 from surefoot.types.tools import ToolResult, ToolSpec
 
 SHIPPED = GuardConfig()

@@ -9,9 +9,9 @@ from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
-from surefoot.types.decisions import Ask, Deny
 from surefoot.types.events import CallJudged, Event
 from surefoot.types.guard import GuardConfig
+from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.ports import Tool
 
 GUARDED = LoopConfig(guard=GuardConfig())

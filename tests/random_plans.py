@@ -28,8 +28,6 @@ from surefoot.runtime.plan import nothing_done
 from surefoot.runtime.task_plan import step_templates
 from surefoot.types import moves
 from surefoot.types.config import LoopConfig
-from surefoot.types.decisions import Ask
-from surefoot.types.endings import Cancelled
 from surefoot.types.events import (
     CallEnded,
     DoubtSettled,
@@ -46,8 +44,9 @@ from surefoot.types.events import (
 )
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
 from surefoot.types.moves import Act, Evaluate, Move, Shortlist, Think, Wait, Within, WorldMove
+from surefoot.types.outcomes import Ask, Cancelled
+from surefoot.types.plan import PlanConfig, ProposalKind
 from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated, StepStarted
-from surefoot.types.planning import PlanConfig, ProposalKind
 from surefoot.types.reflection import EvaluationResult
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 

@@ -18,12 +18,12 @@ from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted
-from surefoot.types.decisions import Decision
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallJudged, CallStarted, Event
 from surefoot.types.guard import HypothesisBranch
 from surefoot.types.guard_events import HypothesesMade
 from surefoot.types.messages import ModelRequest
+from surefoot.types.outcomes import Decision
 from surefoot.types.ports import JournalStore
 
 OWN, EVIL = "GB29NWBK60161331926819", "DE89370400440532013000"

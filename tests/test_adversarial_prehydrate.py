@@ -21,7 +21,7 @@ from surefoot.types.events import CallStarted, Event, PreHydrationComplete, Tool
 from surefoot.types.messages import ModelRequest
 from surefoot.types.ports import ToolCallContext
 from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
-from surefoot.types.profile import ToolProfile
+from surefoot.types.selection import ToolProfile
 
 CONTEXT = ToolCallContext("run", "1.0", "key")
 

@@ -25,8 +25,8 @@ from surefoot.types.errors import ConfigError
 from surefoot.types.events import CallJudged, CallStarted
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.ports import ToolCallContext
-from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
+from surefoot.types.selection import ToolProfile
 from surefoot.types.tools import ToolResult, ToolSpec
 
 HERE = Path(__file__).parent

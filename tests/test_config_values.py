@@ -16,10 +16,10 @@ from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import ConfigError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig
-from surefoot.types.planning import PlanConfig
+from surefoot.types.plan import PlanConfig
 from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
-from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
+from surefoot.types.selection import ToolProfile
 
 Values = tuple[object, ...]
 Kind = type[Any]

@@ -6,8 +6,8 @@ import pytest
 
 from surefoot.core.loop.fold import fold
 from surefoot.journal.codec import decode, decode_catalogue
-from surefoot.types.endings import CompletedPartial
 from surefoot.types.events import Event
+from surefoot.types.outcomes import CompletedPartial
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.journal"))

@@ -5,9 +5,9 @@ import pytest
 from desk import MINE, THEIRS, Desk, mail, pay
 from surefoot import Task
 from surefoot.testing.models import calls
-from surefoot.types.decisions import Ask, Deny
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Attachment, CallStarted
+from surefoot.types.outcomes import Ask, Deny
 
 pytestmark = pytest.mark.anyio
 

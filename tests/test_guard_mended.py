@@ -15,10 +15,10 @@ from surefoot.core.loop.replay import replay
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.types.config import Budget
-from surefoot.types.decisions import Ask, Deny
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.events import CallStarted, ValuesEndorsed
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
+from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.tools import ToolSpec
 
 pytestmark = pytest.mark.anyio

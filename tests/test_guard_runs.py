@@ -9,11 +9,11 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.state.turn import changed
 from surefoot.testing.models import calls
-from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.errors import AnswerLate, ConfigError
 from surefoot.types.events import CallJudged, CallStarted, IntentAnchored, ValuesEndorsed
 from surefoot.types.guard import GuardConfig
 from surefoot.types.moves import Record
+from surefoot.types.outcomes import Allow, Ask, Deny
 
 pytestmark = pytest.mark.anyio
 

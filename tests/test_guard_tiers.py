@@ -46,12 +46,12 @@ from surefoot.testing.journals import Operation
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.types.config import Budget
-from surefoot.types.decisions import Allow, Deny
 from surefoot.types.errors import ConfigError, ModelUnreachable, TraitRefused, UsageError
 from surefoot.types.events import CallEnded, CallJudged, IntentAnchored, PreHydrationComplete, RunStarted
 from surefoot.types.guard import Grounds, GuardConfig, IntentAnchor
 from surefoot.types.guard_events import Asking, JudgementMade, PerceptionSanitised
 from surefoot.types.messages import ModelRequest, Usage
+from surefoot.types.outcomes import Allow, Deny
 from surefoot.types.ports import JournalStore, Tool
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
 

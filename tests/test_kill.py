@@ -16,7 +16,7 @@ from surefoot.core.loop.replay import replay
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.messages import ModelRequest
-from surefoot.types.planning import PlanConfig
+from surefoot.types.plan import PlanConfig
 from surefoot.types.ports import JournalStore, Tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

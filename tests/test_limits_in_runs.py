@@ -11,8 +11,8 @@ from surefoot.core.loop.replay import replay
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.events import CallJudged, Event, ModelReplied, StepLimitReached
 from surefoot.types.messages import CallMode, ModelRequest
-from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import LimitAction, StepIterationConfig
+from surefoot.types.selection import ToolProfile
 
 pytestmark = pytest.mark.anyio
 

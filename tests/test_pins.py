@@ -20,13 +20,12 @@ from surefoot.runtime.pins import LONGEST_DIFF, Pins, difference, pins_file
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.tools.mcp.config import Declared, McpServer
-from surefoot.types.decisions import Ask, Deny
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, CallJudged, Event, ModelReplied, Task, ToolsSelected, ValuesEndorsed
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import Signal
-from surefoot.types.plan import PlanStep
-from surefoot.types.planning import PlanConfig
+from surefoot.types.outcomes import Ask, Deny
+from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.ports import JournalStore, Tool, ToolCallContext
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
 

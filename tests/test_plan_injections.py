@@ -19,9 +19,8 @@ from surefoot.testing.models import ScriptedModel
 from surefoot.tools.call import ToolFailed
 from surefoot.types.events import CallStarted, Event, InStep, Task
 from surefoot.types.guard import GuardConfig
-from surefoot.types.plan import PlanStep
+from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.plan_events import PlanEdited, StepReflected
-from surefoot.types.planning import PlanConfig
 from surefoot.types.ports import Tool
 
 EVE = "eve@evil.example"

@@ -23,8 +23,8 @@ from surefoot.types.events import CallEnded, Event, InStep, StepLimitReached
 from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchCommitted
 from surefoot.types.messages import ModelRequest
+from surefoot.types.plan import PlanConfig
 from surefoot.types.plan_events import Escalated, PlanEdited
-from surefoot.types.planning import PlanConfig
 from surefoot.types.ports import JournalStore, Tool
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.reflection import EvaluationResult, ExecutionContext

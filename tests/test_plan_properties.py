@@ -19,8 +19,8 @@ from surefoot.core.state.roles import goes_on
 from surefoot.core.state.state import Planning, State
 from surefoot.testing.journals import check_comes_back
 from surefoot.types.events import CallEnded, CallStarted, DoubtSettled, Event, InStep
+from surefoot.types.plan import ANSWER, Add, Operation, PlanConfig, Reopen
 from surefoot.types.plan_events import PlanEdited, PlanEvent, PlanMade, ProposalRefused, StepStarted
-from surefoot.types.planning import ANSWER, Add, Operation, PlanConfig, Reopen
 
 COUNTERS = {"refusals", "refusal", "proposal", "tries"}
 FAILING = (0, 20, 50, 90)

@@ -24,9 +24,8 @@ from surefoot.types.errors import UsageError
 from surefoot.types.events import CallEnded, Event, InStep, Task, ToolsSelected
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import ModelRequest
-from surefoot.types.plan import PlanStep
+from surefoot.types.plan import ContextDocument, PlanConfig, PlanStep, TaskContext
 from surefoot.types.plan_events import PlanEdited, PlanMade, ProposalMade, ProposalRefused, StepReflected
-from surefoot.types.planning import ContextDocument, PlanConfig, TaskContext
 from surefoot.types.ports import JournalStore, Tool
 from surefoot.types.reflection import EvaluationResult, ExecutionContext
 

@@ -22,8 +22,7 @@ from surefoot.types.events import Event, Task
 from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.messages import ModelRequest
-from surefoot.types.plan import PlanStep
-from surefoot.types.planning import ContextDocument, PlanConfig, TaskContext
+from surefoot.types.plan import ContextDocument, PlanConfig, PlanStep, TaskContext
 from surefoot.types.ports import JournalStore, Tool
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
 

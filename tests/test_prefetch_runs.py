@@ -16,13 +16,13 @@ from records import events_of
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, SqliteJournal, builtin_tools, tool
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
-from surefoot.types.decisions import Deny
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import CallEnded, CallJudged, Event, ModelReplied, PreHydrationComplete, ReferencesFound
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.messages import ModelRequest
+from surefoot.types.outcomes import Deny
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
-from surefoot.types.profile import ToolProfile
+from surefoot.types.selection import ToolProfile
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from surefoot.types.errors import ConfigError
 from surefoot.types.events import CallJudged, ToolsSelected
 from surefoot.types.messages import CallMode, ModelMessage, NativeCall
 from surefoot.types.prehydration import PreHydrationConfig
-from surefoot.types.profile import ToolProfile
+from surefoot.types.selection import ToolProfile
 
 pytestmark = pytest.mark.anyio
 

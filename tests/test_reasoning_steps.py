@@ -24,10 +24,10 @@ from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.offers import listing_of
-from surefoot.types.decisions import Deny
 from surefoot.types.events import CallEnded, CallJudged, CallStarted, Event, ModelReplied, RunStarted
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
+from surefoot.types.outcomes import Deny
 from surefoot.types.plan import RESERVED, PlanStep
 from surefoot.types.plan_events import (
     ReasoningStepCompleted,

@@ -21,7 +21,6 @@ from surefoot.core.state.summary import HEAD_CHARS
 from surefoot.journal.codec import chain, encode, genesis
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
-from surefoot.types.decisions import Deny
 from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
 from surefoot.types.events import (
     Attachment,
@@ -40,8 +39,8 @@ from surefoot.types.events import (
     RunStarted,
 )
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
-from surefoot.types.ports import JournalStore, Model
-from surefoot.types.summary import RunSummary
+from surefoot.types.outcomes import Deny
+from surefoot.types.ports import JournalStore, Model, RunSummary
 
 Make = Callable[[str, JournalStore], Awaitable[object]]
 """Drives the run of that id on that store, to its end or wherever it is to be left."""

@@ -14,10 +14,10 @@ from evals.siren.world import Placed, World, foreign
 from surefoot.agent import Agent
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.config import LoopConfig
-from surefoot.types.decisions import Deny
 from surefoot.types.events import CallJudged, Event
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import Signal
+from surefoot.types.outcomes import Deny
 
 Asks = Literal["perfect", "refuse", "accept"]
 """Who answers questions: one who says yes to exactly the user's own calls, one who says no, one who says yes."""

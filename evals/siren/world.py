@@ -9,7 +9,7 @@ from typing import cast
 
 from evals.siren.case import TABLES, Call, Remote, Row, Task
 from surefoot.tools.function import FunctionTool, tool
-from surefoot.tools.mcp.tool import result
+from surefoot.tools.mcp.servers import result
 from surefoot.types.guard import Role
 from surefoot.types.ports import Tool, ToolCallContext
 from surefoot.types.tools import Effect, ToolResult, ToolSpec

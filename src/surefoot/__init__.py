@@ -25,19 +25,18 @@ if TYPE_CHECKING:
     from surefoot.tools.mcp.config import Declared, McpServer
     from surefoot.tools.mcp.servers import McpServers
     from surefoot.tools.signature import Inject
-    from surefoot.types.calls import FunctionCallResult
     from surefoot.types.config import Budget, LoopConfig
     from surefoot.types.errors import ConfigError, JournalError, ModelError, SurefootError, UsageError
     from surefoot.types.events import Attachment, Task
     from surefoot.types.guard import GuardConfig, SecurityConstraint
     from surefoot.types.knowledge import ConventionsConfig
     from surefoot.types.messages import ModelMessage, ModelSettings, TextDelta
-    from surefoot.types.plan import PlanStep
-    from surefoot.types.planning import PlanConfig
+    from surefoot.types.plan import PlanConfig, PlanStep
     from surefoot.types.ports import Model, ToolCallContext
     from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
-    from surefoot.types.profile import ToolProfile
     from surefoot.types.progress import LimitAction, StepIterationConfig
+    from surefoot.types.reply import FunctionCallResult
+    from surefoot.types.selection import ToolProfile
     from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 _HOMES = {
@@ -58,19 +57,18 @@ _HOMES = {
     "tools.mcp.config": "Declared McpServer",
     "tools.mcp.servers": "McpServers",
     "tools.signature": "Inject",
-    "types.calls": "FunctionCallResult",
     "types.config": "Budget LoopConfig",
     "types.errors": "ConfigError JournalError ModelError SurefootError UsageError",
     "types.events": "Attachment Task",
     "types.guard": "GuardConfig SecurityConstraint",
     "types.knowledge": "ConventionsConfig",
     "types.messages": "ModelMessage ModelSettings TextDelta",
-    "types.plan": "PlanStep",
-    "types.planning": "PlanConfig",
+    "types.plan": "PlanConfig PlanStep",
     "types.ports": "Model ToolCallContext",
     "types.prehydration": "PreHydrationConfig ReferencePattern Resolver",
-    "types.profile": "ToolProfile",
     "types.progress": "LimitAction StepIterationConfig",
+    "types.reply": "FunctionCallResult",
+    "types.selection": "ToolProfile",
     "types.tools": "Catalogue ToolResult ToolSpec",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

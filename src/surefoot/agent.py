@@ -32,7 +32,6 @@ from surefoot.runtime.task_plan import bounded, plan_given, planned, step_templa
 from surefoot.runtime.trajectories import Trajectories
 from surefoot.runtime.world import Watch
 from surefoot.types.config import LoopConfig, checked_config
-from surefoot.types.endings import Cancelled, Completed
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     Event,
@@ -46,6 +45,7 @@ from surefoot.types.events import (
     Task,
 )
 from surefoot.types.messages import CallMode, ModelSettings, Signal
+from surefoot.types.outcomes import Cancelled, Completed
 from surefoot.types.ports import Encoder, JournalStore, Model, RunJournal, ServiceKey, Tool
 from surefoot.types.reflection import Evaluator
 

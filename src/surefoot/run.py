@@ -15,13 +15,11 @@ from surefoot.core.state.circles import questions
 from surefoot.core.state.roles import rounds
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word
-from surefoot.types.decisions import Ask
-from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Status, Stopped
 from surefoot.types.errors import AnswerLate, UsageError
 from surefoot.types.events import Event, models_line
 from surefoot.types.messages import Usage
-from surefoot.types.ports import RunJournal
-from surefoot.types.summary import Standing
+from surefoot.types.outcomes import Ask, Cancelled, Completed, CompletedPartial, Status, Stopped
+from surefoot.types.ports import RunJournal, Standing
 
 
 @dataclass(frozen=True, slots=True)

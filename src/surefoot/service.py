@@ -36,7 +36,6 @@ from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.offers import bound_tools
 from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.think import MOST_TRAITS
-from surefoot.types.calls import FunctionCallResult
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import ModelError, TraitRefused, UsageError
 from surefoot.types.events import (
@@ -52,7 +51,7 @@ from surefoot.types.events import (
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, ModelSignal, Signal
 from surefoot.types.moves import Think
 from surefoot.types.ports import JournalStore, Model, ServiceKey, Tool, ToolCallContext
-from surefoot.types.reply import Parsed
+from surefoot.types.reply import FunctionCallResult, Parsed
 from surefoot.types.tools import Catalogue, ToolResult
 
 ONCE = "once"

@@ -16,7 +16,7 @@ from surefoot.cli.lines import brief_output, brief_parameters
 from surefoot.cli.options import Options, changed, config_in
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
-from surefoot.types.planning import PlanConfig
+from surefoot.types.plan import PlanConfig
 
 
 @pytest.fixture

@@ -16,9 +16,8 @@ from surefoot.journal.sqlite import SqliteJournal
 from surefoot.testing.models import ScriptedModel
 from surefoot.testing.models import calls as asks
 from surefoot.tools.function import tool
-from surefoot.types.decisions import Ask
-from surefoot.types.endings import Completed
 from surefoot.types.events import CallJudged, Event, RunEnded, RunStarted, Task
+from surefoot.types.outcomes import Ask, Completed
 
 
 @pytest.fixture

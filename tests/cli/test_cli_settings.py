@@ -13,8 +13,8 @@ from surefoot import Budget, LoopConfig
 from surefoot.cli.options import Options, changed, config_in
 from surefoot.types.errors import UsageError
 from surefoot.types.prehydration import PreHydrationConfig
-from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import LimitAction, StepIterationConfig
+from surefoot.types.selection import ToolProfile
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 

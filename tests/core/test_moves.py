@@ -10,8 +10,6 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, durability, next_moves, standing
 from surefoot.core.state.state import EMPTY, State
 from surefoot.types.config import Budget, LoopConfig
-from surefoot.types.decisions import Allow, Ask, Deny
-from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Failed, Stopped
 from surefoot.types.events import (
     CallEnded,
     CallJudged,
@@ -30,6 +28,7 @@ from surefoot.types.events import (
 )
 from surefoot.types.messages import FinishReason, ModelMessage, NativeCall, Usage
 from surefoot.types.moves import Act, Move, Probe, Record, Think
+from surefoot.types.outcomes import Allow, Ask, Cancelled, Completed, CompletedPartial, Deny, Failed, Stopped
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, ResultKind, ToolResult, ToolSpec
 

@@ -15,8 +15,6 @@ from surefoot.core.text.template import check_template, split_template
 from surefoot.core.view.shape import name_schema, step_schema
 from surefoot.runtime.cast import chosen_templates
 from surefoot.types.config import Budget, LoopConfig
-from surefoot.types.decisions import Allow, Ask, Decision, Deny
-from surefoot.types.endings import Completed
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import (
     CallEnded,
@@ -31,6 +29,7 @@ from surefoot.types.events import (
     Task,
 )
 from surefoot.types.messages import CallMode, ModelMessage, NativeCall, Usage
+from surefoot.types.outcomes import Allow, Ask, Completed, Decision, Deny
 from surefoot.types.reply import Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 

@@ -5,8 +5,6 @@ from functools import reduce
 import pytest
 
 from surefoot.core.state.summary import head, is_word, summarise
-from surefoot.types.decisions import Allow, Ask
-from surefoot.types.endings import Cancelled, Completed, Stopped
 from surefoot.types.events import (
     CallJudged,
     CallStarted,
@@ -20,8 +18,9 @@ from surefoot.types.events import (
     Speaker,
     Task,
 )
+from surefoot.types.outcomes import Allow, Ask, Cancelled, Completed, Stopped
 from surefoot.types.plan_events import PlanSigned
-from surefoot.types.summary import NO_RECORDS, RunSummary
+from surefoot.types.ports import NO_RECORDS, RunSummary
 from surefoot.types.tools import Catalogue
 
 STARTED = RunStarted("r1", Task("Sum it up."), {"solo": Speaker("test:one")}, Catalogue(()), {})

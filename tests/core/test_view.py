@@ -14,7 +14,6 @@ from surefoot.core.state.state import State
 from surefoot.core.state.turn import changed
 from surefoot.core.view.observations import shown
 from surefoot.runtime.cast import chosen_templates
-from surefoot.types.decisions import Deny
 from surefoot.types.events import (
     Attachment,
     CallEnded,
@@ -30,6 +29,7 @@ from surefoot.types.events import (
 )
 from surefoot.types.messages import CallMode, ModelMessage, NativeCall
 from surefoot.types.moves import Act, Think
+from surefoot.types.outcomes import Deny
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 

@@ -6,8 +6,6 @@ from pathlib import Path
 from surefoot.journal.codec import encode
 from surefoot.runtime.cast import chosen_templates
 from surefoot.types.config import LoopConfig
-from surefoot.types.decisions import Allow, Ask, Deny
-from surefoot.types.endings import CompletedPartial
 from surefoot.types.events import (
     VERSION,
     Attachment,
@@ -30,10 +28,11 @@ from surefoot.types.events import (
 )
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
+from surefoot.types.outcomes import Allow, Ask, CompletedPartial, Deny
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
-from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
+from surefoot.types.selection import ToolProfile
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 ANY = {"type": "object", "properties": {"q": {"type": "string"}}}

@@ -11,8 +11,6 @@ from surefoot.journal.heads import Heads
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.sqlite_read import Reader
 from surefoot.types.config import Budget, LoopConfig
-from surefoot.types.decisions import Allow
-from surefoot.types.endings import Completed
 from surefoot.types.events import (
     VERSION,
     Attachment,
@@ -27,6 +25,7 @@ from surefoot.types.events import (
     Task,
 )
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
+from surefoot.types.outcomes import Allow, Completed
 from surefoot.types.plan import PlanStep
 from surefoot.types.ports import JournalStore
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall

@@ -18,9 +18,9 @@ from surefoot.types.events import VERSION, CallEnded, Event, ModelReplied, RunFo
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.messages import ModelMessage
 from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
-from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
 from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.selection import ToolProfile
 from surefoot.types.tools import Catalogue, ToolResult
 
 TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=20)

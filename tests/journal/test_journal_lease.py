@@ -14,16 +14,16 @@ from journal_cases import alter, read_all
 from processes import LIMIT_S, told_until
 from surefoot.journal.lease import Owner, is_alive
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.types.endings import Stopped
 from surefoot.types.errors import JournalError, RunBusy
 from surefoot.types.events import CallStarted, RunEnded
+from surefoot.types.outcomes import Stopped
 
 pytestmark = pytest.mark.anyio
 
 DRIVER = """
 import asyncio, sys
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.types.endings import Stopped
+from surefoot.types.outcomes import Stopped
 from surefoot.types.events import CallStarted, RunEnded
 
 async def main():

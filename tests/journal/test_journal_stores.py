@@ -13,9 +13,9 @@ from journal_cases import EVERY_KIND, REPLY, read_all, started, story, write
 from surefoot.journal.codec import chain, encode, genesis
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.types.endings import Stopped
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import VERSION, CallEnded, CallStarted, RunEnded, RunForked, RunResumed, Speaker
+from surefoot.types.outcomes import Stopped
 from surefoot.types.ports import Durability, JournalStore, Recorded, RunJournal
 from surefoot.types.tools import ToolResult
 

@@ -12,7 +12,7 @@ from surefoot.knowledge.prefetch.extract import Extraction
 from surefoot.knowledge.prefetch.hydrate import LONGEST_LINE, Outcome, hydrated, items_of, shares
 from surefoot.knowledge.prefetch.resolvers import Lookup
 from surefoot.knowledge.prefetch.urls import redacted, without_secrets
-from surefoot.types.decisions import Ask, Deny
+from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.prehydration import HydratedContext, PreHydrationConfig, Reference
 from surefoot.types.tools import ToolResult
 

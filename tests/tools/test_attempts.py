@@ -14,8 +14,7 @@ import pytest
 from surefoot.agent import Agent
 from surefoot.journal.memory import MemoryJournal
 from surefoot.testing.models import Scripted, ScriptedModel, calls
-from surefoot.tools.attempts import Attempts, NotBegun, awaited
-from surefoot.tools.call import ToolFailed
+from surefoot.tools.call import Attempts, NotBegun, ToolFailed, awaited
 from surefoot.tools.function import FunctionTool, tool
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError

@@ -9,7 +9,7 @@ import pytest
 
 from surefoot import Agent, LoopConfig, MemoryJournal, tool
 from surefoot.testing.models import ScriptedModel
-from surefoot.tools.files import file_tools
+from surefoot.tools.builtin import file_tools
 from surefoot.tools.workspace import Workspace
 from surefoot.types.events import CallStarted, PreHydrationComplete
 from surefoot.types.ports import Tool

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from surefoot.tools.builtin import file_tools
 from surefoot.tools.call import ToolFailed
-from surefoot.tools.files import file_tools
 from surefoot.tools.workspace import MAX_READ_BYTES, Workspace, opened
 from surefoot.types.errors import ConfigError
 from surefoot.types.ports import Tool

@@ -19,8 +19,7 @@ from surefoot.testing.models import ScriptedModel
 from surefoot.tools.mcp.config import Declared, McpServer
 from surefoot.tools.mcp.link import Connection
 from surefoot.tools.mcp.offers import pin_of
-from surefoot.tools.mcp.servers import McpServers
-from surefoot.tools.mcp.tool import McpTool, code_in
+from surefoot.tools.mcp.servers import McpServers, McpTool, code_in
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallEnded
@@ -368,7 +367,7 @@ import asyncio
 from surefoot.runtime.offers import Offers
 from surefoot.tools.mcp.link import Connection
 from surefoot.tools.mcp.config import McpServer
-from surefoot.tools.mcp.tool import code_in
+from surefoot.tools.mcp.servers import code_in
 from surefoot.tools.mcp.servers import McpServers
 from surefoot.types.ports import ToolCallContext
 

@@ -15,8 +15,7 @@ import pytest
 
 from processes import told_until
 from surefoot.tools.mcp.config import McpServer
-from surefoot.tools.mcp.servers import McpServers
-from surefoot.tools.mcp.tool import McpTool
+from surefoot.tools.mcp.servers import McpServers, McpTool
 from surefoot.types.ports import ToolCallContext
 from surefoot.types.tools import ToolResult
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.tools.files import file_tools
+from surefoot.tools.builtin import file_tools
 from surefoot.tools.workspace import Workspace
 from surefoot.types.tools import ToolResult
 

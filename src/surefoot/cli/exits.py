@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from surefoot.types.endings import Status
 from surefoot.types.errors import JournalError, SurefootError, UsageError
+from surefoot.types.outcomes import Status
 
 DONE = 0
 JOURNAL_TROUBLE = 1

@@ -25,8 +25,8 @@ from surefoot.core.state.turn import Call
 from surefoot.core.text import json_text
 from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run
-from surefoot.types.endings import Completed
 from surefoot.types.messages import Usage
+from surefoot.types.outcomes import Completed
 
 Style = Literal["", "head", "dim", "call", "result", "good", "warn", "bad"]
 

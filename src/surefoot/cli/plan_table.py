@@ -30,12 +30,11 @@ from surefoot.core.plan.limits import turns_so_far
 from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
 from surefoot.run import Run
-from surefoot.types.decisions import Ask
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, InStep, ToolsSelected
-from surefoot.types.plan import PlanStep, StepStatus
+from surefoot.types.outcomes import Ask
+from surefoot.types.plan import Add, Operation, PlanStep, StepStatus
 from surefoot.types.plan_events import OfStep, PlanEdited, PlanMade, PlanSigned, StepStarted
-from surefoot.types.planning import Add, Operation
 from surefoot.types.selection import ToolSelectionResult
 
 LOOKS: Mapping[StepStatus, tuple[str, Style, str, str]] = {

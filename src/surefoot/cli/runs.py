@@ -42,8 +42,7 @@ from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run
 from surefoot.types.errors import AnswerLate, UsageError
 from surefoot.types.events import Event, Outcome, RunEnded
-from surefoot.types.ports import Recorded
-from surefoot.types.summary import RunSummary
+from surefoot.types.ports import Recorded, RunSummary
 
 _PLAN = "For a run with --reasoner plan"
 

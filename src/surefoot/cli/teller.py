@@ -22,8 +22,8 @@ from surefoot.core.state.turn import Call, Turn
 from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.types import events as e
 from surefoot.types import plan_events as p
-from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.guard_events import JudgementMade, OfTree, PerceptionSanitised
+from surefoot.types.outcomes import Allow, Ask, Deny
 from surefoot.types.plan import PlanStep
 from surefoot.types.tools import ToolResult
 

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from surefoot.cli.lines import Line, Style, one_line, visible, written
 from surefoot.cli.plan_table import edit_line, step_line
-from surefoot.core.gate.question import question
+from surefoot.core.gate.record import question
 from surefoot.core.gate.verdict import POLICIES
 from surefoot.core.guard.judge import POLICIES as FIRST
 from surefoot.core.guard.judge import asked_of
@@ -20,7 +20,6 @@ from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import Call, State
 from surefoot.core.text import json_text
 from surefoot.core.text.look import in_full
-from surefoot.types.decisions import Ask
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallJudged, Event, InStep, IntentAnchored
 from surefoot.types.guard import Evidence, IntentAnchor
@@ -34,6 +33,7 @@ from surefoot.types.guard_events import (
     PerceptionSanitised,
     SpeculationEvent,
 )
+from surefoot.types.outcomes import Ask
 from surefoot.types.ports import Recorded
 
 

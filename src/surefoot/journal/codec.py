@@ -31,9 +31,8 @@ from surefoot.core.state.summary import summarise
 from surefoot.types.errors import JournalCorrupt, JournalError, JournalTooNew, UsageError
 from surefoot.types.events import VERSION, Event, RunForked, RunResumed, RunStarted
 from surefoot.types.messages import Usage
-from surefoot.types.ports import Recorded
+from surefoot.types.ports import NO_RECORDS, Recorded, RunSummary
 from surefoot.types.settings import written
-from surefoot.types.summary import NO_RECORDS, RunSummary
 from surefoot.types.tools import Catalogue
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from surefoot.core.state.summary import summarise
 from surefoot.journal.codec import Tail, check_fork, check_id, digest_of, genesis, rows_of
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import Event, RunEnded
-from surefoot.types.ports import Durability, Recorded
-from surefoot.types.summary import NO_RECORDS, RunSummary, Standing
+from surefoot.types.ports import NO_RECORDS, Durability, Recorded, RunSummary, Standing
 
 
 class MemoryJournal:

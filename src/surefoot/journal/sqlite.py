@@ -23,8 +23,7 @@ from surefoot.journal.sqlite_read import Reader
 from surefoot.journal.sqlite_write import Note, Writer, is_other
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import Event
-from surefoot.types.ports import Durability, Recorded
-from surefoot.types.summary import RunSummary, Standing
+from surefoot.types.ports import Durability, Recorded, RunSummary, Standing
 
 _POLL_S = 0.2
 """How often a subscriber asks whether another process has written."""

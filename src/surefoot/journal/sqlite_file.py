@@ -57,7 +57,7 @@ CREATE TABLE blob (
 _SUMMARIES = """
 CREATE TABLE summary (
     run INTEGER PRIMARY KEY,
-    body BLOB NOT NULL  -- as `types/summary.py` has it, in JSON; of a run of form 1 it is made when it is written to
+    body BLOB NOT NULL  -- as `types/ports.py` has it, in JSON; of a run of form 1 it is made when it is written to
 )"""
 
 _REMEDIES = {

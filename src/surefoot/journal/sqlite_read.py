@@ -32,8 +32,7 @@ from surefoot.journal.codec import (
 from surefoot.journal.heads import DamagedHead, Head, Heads, head_of, heads_of, key_of
 from surefoot.journal.sqlite_file import FILE_ERRORS, code_of, file_error, form_of, translate_errors
 from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
-from surefoot.types.ports import Recorded
-from surefoot.types.summary import NO_RECORDS, RunSummary
+from surefoot.types.ports import NO_RECORDS, Recorded, RunSummary
 from surefoot.types.tools import Catalogue
 
 ACCEPT = "surefoot journal accept"

@@ -39,7 +39,7 @@ from surefoot.journal.codec import BlobRow, EventRow, encode_summary
 from surefoot.journal.heads import Head, Heads, sync_descriptor
 from surefoot.journal.sqlite_file import FILE_ERRORS, PAGE_BYTES, file_error
 from surefoot.types.errors import JournalError, RunBusy
-from surefoot.types.summary import RunSummary
+from surefoot.types.ports import RunSummary
 
 FAR_TOO_LONG_PAGES = 65_536
 """64 MiB of log, where a page has 1 KiB: from here on a checkpoint may hold writers up."""

@@ -178,14 +178,15 @@ def retrieve(sources: Sources, directory: str, query: str, limit: int) -> Conven
             loaded = sources.store.load([one.number for one in shown if isinstance(one, Match)])
         except KnowledgeError as error:
             errors.append(str(error))
-    items = [_of_file(one) if isinstance(one, ConventionFile) else loaded.get(one.number) for one in shown]
+    items = [
+        loaded.get(one.number)
+        if isinstance(one, Match)
+        else Knowledge(shown_text(one).strip(), type="Pattern", confidence=1.0, scope=one.scope, source=one.path)
+        for one in shown
+    ]
     return ConventionResult(tuple(item for item in items if item is not None), more, tuple(errors))
 
 
 def _key(file: ConventionFile) -> bytes:
     """What it says; of one that was cut nobody knows, so only its copies are the same."""
     return file.digest.encode() if file.is_cut else content_key(file.text)
-
-
-def _of_file(file: ConventionFile) -> Knowledge:
-    return Knowledge(shown_text(file).strip(), type="Pattern", confidence=1.0, scope=file.scope, source=file.path)

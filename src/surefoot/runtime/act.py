@@ -19,8 +19,7 @@ from surefoot.core.state.trail import outcome
 from surefoot.core.text import clean
 from surefoot.core.view.fit import window_of
 from surefoot.runtime.deadline import Late, within
-from surefoot.tools.attempts import after_left
-from surefoot.tools.call import as_exception, failure, is_stopping, retry
+from surefoot.tools.call import after_left, as_exception, failure, is_stopping, retry
 from surefoot.tools.function import FunctionTool
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, DoubtSettled, Event

@@ -19,12 +19,12 @@ from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import Call, State
 from surefoot.runtime.act import call_key
 from surefoot.runtime.ask import stage_templates
-from surefoot.tools.attempts import is_running
+from surefoot.tools.call import is_running
 from surefoot.types.config import LoopConfig
-from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.events import CallJudged, DoubtSettled, Event, InStep, IntentAnchored, Outcome, ValuesEndorsed
 from surefoot.types.guard import NO_GROUNDS, Grounds
+from surefoot.types.outcomes import Allow, Ask, Deny
 from surefoot.types.plan_events import PlanSigned
 from surefoot.types.ports import Recorded
 from surefoot.types.tools import ToolResult

@@ -55,16 +55,15 @@ from surefoot.core.view.stages import (
 from surefoot.core.view.step import choosing_now
 from surefoot.prompts.load import template
 from surefoot.runtime.deadline import within
-from surefoot.types.decisions import Deny
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
 from surefoot.types.events import Event, IntentAnchored, ModelFailed, ModelTraitLearnt
 from surefoot.types.guard import CommitmentDecision, Flow, GuardConfig, HypothesisBranch, HypothesisTree
 from surefoot.types.guard_events import Asking, BranchCommitted, HypothesesMade, JudgementMade, PerceptionSanitised
 from surefoot.types.messages import ModelMessage, ModelRequest, Usage
 from surefoot.types.moves import Ask
-from surefoot.types.plan import RESERVED
+from surefoot.types.outcomes import Deny
+from surefoot.types.plan import RESERVED, ProposalKind
 from surefoot.types.plan_events import ProposalMade
-from surefoot.types.planning import ProposalKind
 from surefoot.types.tools import Catalogue
 
 if TYPE_CHECKING:

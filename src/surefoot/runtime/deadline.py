@@ -12,8 +12,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from surefoot.tools.attempts import goes_on
-from surefoot.tools.call import Raised, is_stopping
+from surefoot.tools.call import Raised, goes_on, is_stopping
 
 _LOG = logging.getLogger("surefoot")
 

@@ -21,14 +21,13 @@ from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ToolsSelected
 from surefoot.types.plan import check_tool_name
 from surefoot.types.ports import ServiceKey, Tool, ToolCallContext
-from surefoot.types.profile import Dropped, ProfileStage
+from surefoot.types.selection import Dropped, ProfileStage
 from surefoot.types.tools import Catalogue, Effect, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
     from surefoot.tools.mcp.config import McpGiven
-    from surefoot.tools.mcp.servers import McpServers
-    from surefoot.tools.mcp.tool import McpTool
+    from surefoot.tools.mcp.servers import McpServers, McpTool
 
 
 def bound_tools(

@@ -19,12 +19,11 @@ from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, Task, ToolsSelected
 from surefoot.types.messages import ModelMessage
-from surefoot.types.plan import PlanStep
+from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.plan_events import (
     ProposalMade,
     ProposalRefused,
 )
-from surefoot.types.planning import PlanConfig
 from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.settings import written
 from surefoot.types.tools import Catalogue

@@ -31,8 +31,8 @@ from surefoot.types.knowledge import ROOT, ConventionsConfig, Knowledge
 from surefoot.types.messages import NativeCall
 from surefoot.types.ports import ToolCallContext
 from surefoot.types.prehydration import PreHydrationConfig, Reference
-from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepDecision, StepIterationConfig
+from surefoot.types.selection import ToolProfile
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 Case = Mapping[str, Any]  # Any: JSON, whose shape is its authors' promise

@@ -8,8 +8,7 @@ from typing import Literal
 
 from surefoot.journal.codec import decode, decode_catalogue, digest_of, encode
 from surefoot.types.events import VERSION, Event
-from surefoot.types.ports import Durability, JournalStore, Recorded, RunJournal
-from surefoot.types.summary import RunSummary, Standing
+from surefoot.types.ports import Durability, JournalStore, Recorded, RunJournal, RunSummary, Standing
 
 Operation = Literal["open", "append", "put_blob", "release"]
 """What a process does to its journal, and so when it can die."""

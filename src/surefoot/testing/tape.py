@@ -23,7 +23,6 @@ from surefoot.journal.sqlite_file import connect
 from surefoot.journal.sqlite_read import Reader
 from surefoot.runtime.hands import LiveHands
 from surefoot.testing.journals import AroundRun, CheckedJournal
-from surefoot.types.endings import Cancelled
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     CallEnded,
@@ -42,6 +41,7 @@ from surefoot.types.events import (
 )
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, TextDelta
 from surefoot.types.moves import Act, Think, WorldMove
+from surefoot.types.outcomes import Cancelled
 from surefoot.types.ports import Durability, RunJournal
 from surefoot.types.tools import ToolSpec
 

@@ -21,8 +21,6 @@ from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.state import EMPTY, Call, Planning, State
 from surefoot.core.text import json_text
 from surefoot.types.config import LoopConfig
-from surefoot.types.decisions import Allow
-from surefoot.types.endings import Cancelled, Completed
 from surefoot.types.events import (
     CallEnded,
     CallJudged,
@@ -40,8 +38,9 @@ from surefoot.types.events import (
 )
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Act, Ask, Move, Shortlist, Wait, Within, WorldMove
+from surefoot.types.outcomes import Allow, Cancelled, Completed
+from surefoot.types.plan import PlanConfig
 from surefoot.types.plan_events import ProposalMade, StepReflected, StepStarted
-from surefoot.types.planning import PlanConfig
 from surefoot.types.reflection import PlanStats
 from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec

@@ -1,20 +1,173 @@
-"""The tools that surefoot brings, ready to hand to an agent; the clock among them is made here."""
+"""The tools that surefoot brings, ready to hand to an agent; the clock and those of files among them are made here."""
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
+from surefoot.core.text import decoded
 from surefoot.tools.arithmetic import arithmetic_tool
 from surefoot.tools.call import ToolFailed
-from surefoot.tools.files import file_tools
 from surefoot.tools.function import tool
+from surefoot.tools.search import Query, best_lines
 from surefoot.tools.web import web_fetch_tool
-from surefoot.tools.workspace import Workspace
+from surefoot.tools.workspace import (
+    DEEPEST_PATH,
+    HISTORY_NAMES,
+    MAX_READ_BYTES,
+    Entry,
+    Folder,
+    NotThere,
+    Place,
+    Workspace,
+)
 from surefoot.types.ports import Tool
+from surefoot.types.tools import ToolResult
+
+MAX_LISTED = 300
+"""Entries in one listing."""
+
+
+def file_tools(workspace: Workspace, *, write: bool = True) -> tuple[Tool, ...]:
+    """`file_list`, `file_read`, `file_search`, and `file_write` unless `write` is false."""
+    reading = (_file_list(workspace), _file_read(workspace), _file_search(workspace))
+    return (*reading, _file_write(workspace)) if write else reading
+
+
+def _file_list(workspace: Workspace) -> Tool:
+    @tool(effect="read", name="file_list")
+    def file_list(path: str = ".", deep: bool = False) -> str:
+        """List the files and folders in a folder.
+
+        Args:
+            path: The folder. Leave it out for the whole workspace.
+            deep: Also list what is in the folders below.
+        """
+        place = workspace.place(path)
+        lines: list[str] = []
+        with _explained(workspace, place), workspace.folder(place, place.parts) as folder:
+            for shown, entry in _walk(workspace, folder, "", deep=deep):
+                if len(lines) == MAX_LISTED:
+                    lines.append("(there is more; list one of the folders)")
+                    break
+                size = f"{entry.size} bytes" if entry.kind == "file" else entry.kind
+                lines.append(f"{shown}/" if entry.kind == "folder" else f"{shown} ({size})")
+        return "\n".join(lines) or "(the folder is empty)"
+
+    return file_list
+
+
+def _file_read(workspace: Workspace) -> Tool:
+    @tool(effect="read", name="file_read")
+    def file_read(path: str, start_line: int | None = None, lines: int | None = None) -> ToolResult:
+        """Read a text file. Give only its path to read all of it.
+
+        Args:
+            path: The file, by its path in the workspace.
+            start_line: First line to read. Leave it out to read from the beginning.
+            lines: How many lines to read. Leave it out to read to the end.
+        """
+        place = workspace.place(path)
+        with _explained(workspace, place):
+            data, size = workspace.read(place)
+        text = decoded(data, is_cut=size > len(data))
+        if text is None:
+            raise ToolFailed(f"{place.shown} is not text.")
+        text = text.removeprefix("\ufeff")
+        if start_line is not None or lines is not None:
+            every, start = text.splitlines(keepends=True), start_line or 1
+            if start < 1 or (lines is not None and lines < 1):
+                raise ToolFailed("Lines count from one. Give start_line and lines above zero.")
+            if start > len(every):
+                raise ToolFailed(f"The file has only {len(every)} lines. Give a smaller start_line.")
+            text = "".join(every[start - 1 : None if lines is None else start - 1 + lines])
+        if size > len(data):
+            text += f"\n(only the first {MAX_READ_BYTES} of {size} bytes of the file can be read)"
+        return ToolResult(text, source=place.shown)
+
+    return file_read
+
+
+def _file_write(workspace: Workspace) -> Tool:
+    @tool(effect="write", idempotent=True, name="file_write")
+    def file_write(path: str, text: str) -> str:
+        """Write a text file: make it, or replace all that was in it.
+
+        Args:
+            path: The file. Missing folders are made.
+            text: The whole new content of the file.
+        """
+        data = text.encode("utf-8", "replace")
+        if len(data) > MAX_READ_BYTES:
+            raise ToolFailed("The text is too large for one file. Write it in several files.")
+        place = workspace.place(path)
+        replaced = workspace.write(place, data)
+        return f"{'Replaced' if replaced else 'Created'} {place.shown} ({len(text)} characters)."
+
+    return file_write
+
+
+def _file_search(workspace: Workspace) -> Tool:
+    @tool(effect="read", name="file_search")
+    def file_search(query: str, path: str = ".", limit: int = 10) -> str:
+        """Search all text files for words. Gives the lines that fit best and the lines beside them.
+
+        Args:
+            query: A few words that the text may hold.
+            path: Folder or file to search. Leave it out to search all files.
+            limit: How many lines to show at most.
+        """
+        place = workspace.place(path)
+        if not (asked := Query(query)).words:
+            raise ToolFailed("The query holds no word to look for. Give words that the text may hold.")
+        with _explained(workspace, place):
+            found = best_lines(workspace, place, asked, max(1, min(limit, 100)))
+        if not found.lines:
+            return f"No line holds any of these words.{found.note}"
+        return "\n".join(found.lines) + found.note
+
+    return file_search
+
+
+def _walk(workspace: Workspace, folder: Folder, above: str, *, deep: bool) -> Iterator[tuple[str, Entry]]:
+    for entry in folder.entries():
+        if workspace.is_secret(entry.name):
+            continue
+        yield f"{above}{entry.name}", entry
+        enters = deep and entry.name.casefold() not in HISTORY_NAMES and above.count("/") < DEEPEST_PATH
+        if enters and entry.kind == "folder":
+            try:
+                with folder.below(entry.name) as below:
+                    yield from _walk(workspace, below, f"{above}{entry.name}/", deep=True)
+            except OSError:  # removed or closed to us meanwhile; its name is listed
+                continue
+
+
+@contextmanager
+def _explained(workspace: Workspace, place: Place) -> Generator[None]:
+    """Adds to "there is no such file" the names in the nearest folder that exists, the most alike first."""
+    try:
+        yield
+    except NotThere as error:
+        nearby = ""
+        for depth in range(len(place.parts) - 1, -1, -1):
+            parts = place.parts[:depth]
+            try:
+                with workspace.folder(place, parts) as folder:
+                    names = [f"{each.name}/" if each.kind == "folder" else each.name for each in folder.entries()]
+            except ToolFailed:
+                continue
+            alike = difflib.get_close_matches(place.parts[depth], names[:1000], n=5, cutoff=0.4)
+            shown = [*alike, *(name for name in names if name not in alike)][:20]
+            where = "/".join(parts) or "the workspace"
+            nearby = f"In {where} there are: {', '.join(shown)}." if shown else f"There is nothing in {where}."
+            break
+        raise ToolFailed(f"{error} {nearby}") from error
+
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 

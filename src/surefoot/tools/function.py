@@ -17,8 +17,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Generic, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
-from surefoot.tools.attempts import PROBE_OF, Attempts, NotBegun, awaited
-from surefoot.tools.call import called, called_within, failure, is_async
+from surefoot.tools.call import PROBE_OF, Attempts, NotBegun, awaited, called, called_within, failure, is_async
 from surefoot.tools.results import returns_schema, text_of
 from surefoot.tools.schema import Convert, arguments_of
 from surefoot.tools.signature import REQUIRED, Parameters, is_text, read_docstring, read_signature, resolve, returned

@@ -161,13 +161,9 @@ def _known(value: object) -> object:
     if isinstance(value, (Sequence, KeysView, ValuesView, ItemsView)):
         return list(cast("Sequence[object]", value))
     if isinstance(value, AbstractSet):
-        return _ordered(cast("AbstractSet[object]", value))
+        # A set has no order, a journal wants the same text each time.
+        return sorted(cast("AbstractSet[object]", value), key=lambda each: (type(each).__name__, _name(each)))
     return _storable(_name(value))
-
-
-def _ordered(values: AbstractSet[object]) -> list[object]:
-    """A set has no order, a journal wants the same text each time."""
-    return sorted(values, key=lambda value: (type(value).__name__, _name(value)))
 
 
 def _name(value: object) -> str:

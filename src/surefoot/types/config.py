@@ -10,10 +10,10 @@ from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ConfigError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig
-from surefoot.types.planning import PlanConfig
+from surefoot.types.plan import PlanConfig
 from surefoot.types.prehydration import PreHydrationConfig
-from surefoot.types.profile import ToolProfile
 from surefoot.types.progress import StepIterationConfig
+from surefoot.types.selection import ToolProfile
 from surefoot.types.settings import (
     Settings,
     T,

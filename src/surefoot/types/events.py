@@ -11,22 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from surefoot.types.before_events import ConventionsRead, PreHydrationComplete, ReferencesFound
 from surefoot.types.config import LoopConfig
 from surefoot.types.dataclass import dataclass, field
-from surefoot.types.decisions import Decision
-from surefoot.types.endings import Ending
 from surefoot.types.errors import ModelFailureKind
 from surefoot.types.guard import NO_GROUNDS, Grounds, IntentAnchor, Role
 from surefoot.types.guard_events import Asking, GuardEvent, SpeculationEvent
 from surefoot.types.messages import CallMode, ModelMessage, Usage
-from surefoot.types.plan import PlanStep, check_steps
+from surefoot.types.outcomes import Decision, Ending
+from surefoot.types.plan import NO_CONTEXT, PlanStep, TaskContext, check_steps
 from surefoot.types.plan_events import PlanEvent, StepEvent
-from surefoot.types.planning import NO_CONTEXT, TaskContext
-from surefoot.types.profile import Dropped
+from surefoot.types.prehydration import ConventionsRead, PreHydrationComplete, ReferencesFound
 from surefoot.types.progress import LimitAction
 from surefoot.types.reply import Parsed
-from surefoot.types.selection import ToolSelectionResult
+from surefoot.types.selection import Dropped, ToolSelectionResult
 from surefoot.types.tools import Catalogue, Effect, ToolResult
 
 VERSION = 2

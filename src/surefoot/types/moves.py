@@ -6,7 +6,7 @@ from typing import Literal
 
 from surefoot.types.dataclass import dataclass
 from surefoot.types.events import Event, Want
-from surefoot.types.planning import ProposalKind
+from surefoot.types.plan import ProposalKind
 
 GuardPurpose = Literal["anchor", "sanitise", "judge", "branches", "choice"]
 """What the user's words ask for and forbid · which passages of a result are hidden · whether a call serves the user ·

@@ -6,8 +6,7 @@ from typing import Literal
 
 from surefoot.types.dataclass import dataclass
 from surefoot.types.messages import ModelMessage
-from surefoot.types.plan import StepError
-from surefoot.types.planning import Operation, Plan, ProposalKind
+from surefoot.types.plan import Operation, Plan, ProposalKind, StepError
 from surefoot.types.reflection import Cause, EvaluationResult, ReflectionResult, ReplanningStrategy, StepReflection
 from surefoot.types.tools import Trust
 

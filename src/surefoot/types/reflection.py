@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from surefoot.types.dataclass import dataclass
-from surefoot.types.plan import PlanStep, StepExecutionResult
-from surefoot.types.planning import Plan
+from surefoot.types.plan import Plan, PlanStep, StepExecutionResult
 
 RootCause = Literal[
     "parameter_error", "tool_error", "dependency_error", "decomposition_error", "external_error", "server_error"

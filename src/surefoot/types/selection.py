@@ -1,13 +1,122 @@
-"""Which tools a run plans with, and what changed when they were chosen again. Source: spec/planning.md, sections 2, 14.
+"""Which tools a model is shown and which a run plans with; what changed when they were chosen again.
 
-The names are those of seed 004.
+The names of the choice are those of seed 004. Source: spec/planning.md, sections 2, 14.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from surefoot.types.dataclass import dataclass
+from surefoot.types.errors import ConfigError
+from surefoot.types.settings import (
+    Settings,
+    check_known,
+    choice,
+    flag,
+    mapping_of,
+    or_none,
+    setting,
+    texts,
+    whole,
+)
+
+TrustDescription = Literal["local", "all", "none"]
+ProfileStage = Literal["registration", "include", "exclude", "verified", "cap", "pin", "lookalike"]
+"""The stages of a profile, in their order, and those of the gate."""
+
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
+
+
+def _digest(name: object, digest: object) -> object:
+    if not (isinstance(name, str) and isinstance(digest, str) and _DIGEST.fullmatch(digest)):
+        raise ConfigError("digests", {name: digest}, 'give "sha256:" and 64 hex digits for the name of a tool')
+    return digest
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProfile(Settings):
+    """Which tools of a catalogue a run may see and call. Source: spec/primitives.md, section 1.
+
+    `include` and `exclude` are globs: `*` is any run of characters, `?` exactly one, everything else stands for itself.
+    An empty `include` means every tool, also when the list was computed; to allow nothing, write `exclude=["*"]` or
+    `max_tools=0`. The cap keeps the survivors that `pinned` names, then the first others. `digests` pins tools: name to
+    what `digest_of_tool` gave for the tool as it was looked at. While it holds, the tool is verified; once it does not,
+    nothing else makes it so, and a warning says so.
+
+    Lists are kept as tuples. Raises `ConfigError` for a value that cannot be meant, also for a misspelt field.
+    """
+
+    include: Sequence[str] = setting(
+        (), texts, "globs of the tools that are offered; none of them: every tool", option="--include"
+    )
+    exclude: Sequence[str] = setting((), texts, "globs of tools that are not; beats `include`", option="--exclude")
+    max_tools: int | None = setting(
+        None, or_none(whole(0), "no cap"), "the most that are offered; 0: none", option="--max-tools"
+    )
+    require_verified: bool = setting(False, flag, "verified tools only", option="--verified-only")
+    pinned: Sequence[str] = setting((), texts, "exact names that survive `max_tools`")
+    trust_description: TrustDescription = setting(
+        "local",
+        choice("local", "all", "none"),
+        "whose own word `[verified]` counts: that of tools of this process; `all`; `none`",
+        found=("none",),  # more would weaken `require_verified`, and so would `digests`
+    )
+    digests: Mapping[str, str] = setting(
+        dict[str, str],
+        mapping_of(_digest, "give the digest of each pinned tool by its name, or {} for none"),
+        "what each verified tool has to look like ([tools](tools.md))",
+        found="default",
+    )
+
+    def __new__(cls, *_values: object, **named: object) -> ToolProfile:
+        """A misspelt field is a `ConfigError` also in Python, where it would be a `TypeError`."""
+        check_known(cls, named)
+        return object.__new__(cls)
+
+    @classmethod
+    def include_only(cls, patterns: Sequence[str]) -> ToolProfile:
+        """Only tools that one of the globs matches; every tool when there are no globs."""
+        return cls(include=patterns)
+
+    @classmethod
+    def exclude_only(cls, patterns: Sequence[str]) -> ToolProfile:
+        """Every tool that none of the globs matches."""
+        return cls(exclude=patterns)
+
+    @classmethod
+    def permissive(cls) -> ToolProfile:
+        """Every tool."""
+        return cls()
+
+
+Dropped = tuple[str, ProfileStage, str]
+"""A tool that is not visible: its name, the stage at which it fell out, and why, in words.
+
+The name of a tool dropped at registration is as it came and may have any characters in it: escape it to show it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileReport:
+    """What a profile made of a catalogue. Source: spec/primitives.md, sections 1.1 and 1.5.
+
+    `visible` are names in NFC, in the order of the catalogue. `dropped` has every other tool, stage by stage, in the
+    order of the catalogue inside a stage. `warnings` are sentences for the operator.
+    """
+
+    visible: tuple[str, ...]
+    dropped: tuple[Dropped, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def counts(self) -> dict[ProfileStage, int]:
+        """How many tools each stage dropped; a stage that dropped none is left out."""
+        return dict(Counter(stage for _name, stage, _detail in self.dropped))
+
 
 SelectionMode = Literal["given", "all", "predictive", "corrective"]
 """By the developer · a catalogue too small to choose from · by the task · by what has happened."""

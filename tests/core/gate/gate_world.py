@@ -13,8 +13,8 @@ from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.origins import endorsed_by, having_read, set_of
 from surefoot.core.gate.record import GateRecord, Started
 from surefoot.core.gate.verdict import digest_of, verdict_on
-from surefoot.types.decisions import Decision
 from surefoot.types.guard import Grounds, GuardConfig
+from surefoot.types.outcomes import Decision
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
 
 TEXT: Mapping[str, object] = {"type": "string"}

@@ -12,8 +12,7 @@ from gate_world import PAY, READ, SEARCH, SEND, TEXT, Run, tool
 from cases import cases
 from surefoot import Agent
 from surefoot.core.gate.intent import read_words
-from surefoot.core.gate.question import question
-from surefoot.core.gate.record import GateRecord
+from surefoot.core.gate.record import GateRecord, question
 from surefoot.core.gate.verdict import verdict_on
 from surefoot.core.guard.branches import commit_prompt, hypotheses_prompt
 from surefoot.core.loop.fold import fold
@@ -30,7 +29,6 @@ from surefoot.testing.models import FunctionModel
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import tool as function_tool
 from surefoot.types.config import LoopConfig
-from surefoot.types.decisions import Allow, Deny
 from surefoot.types.events import (
     Attachment,
     CallEnded,
@@ -46,8 +44,8 @@ from surefoot.types.events import (
 from surefoot.types.guard import GuardConfig, HypothesisBranch
 from surefoot.types.messages import ModelMessage, ModelRequest, NativeCall
 from surefoot.types.moves import Think
-from surefoot.types.plan import PlanStep
-from surefoot.types.planning import PlanConfig
+from surefoot.types.outcomes import Allow, Deny
+from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.reply import Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, ToolResult, Trust
 

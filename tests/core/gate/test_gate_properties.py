@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from surefoot.core.gate.known import Words
 from surefoot.core.gate.verdict import verdict_on
-from surefoot.types.decisions import Allow
 from surefoot.types.guard import Condition, Cue, GuardConfig, SecurityConstraint
+from surefoot.types.outcomes import Allow
 from surefoot.types.rules import Rule, rule_from
 from surefoot.types.tools import ToolSpec
 

@@ -10,10 +10,10 @@ from surefoot import Agent, LoopConfig
 from surefoot.core.guard.judge import guarded_path, is_guarded
 from surefoot.core.state.state import EMPTY, Call
 from surefoot.testing.models import ScriptedModel, calls
-from surefoot.tools.files import file_tools
+from surefoot.tools.builtin import file_tools
 from surefoot.tools.workspace import Workspace
-from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.guard import GuardConfig
+from surefoot.types.outcomes import Allow, Ask, Deny
 from surefoot.types.tools import ToolSpec
 
 WRITE = ToolSpec("file_write", "", {}, declared=True)

@@ -9,9 +9,18 @@ from surefoot.core.state.plans import Escalation, Shortlist, StepRecord
 from surefoot.core.state.state import EMPTY, Planning, SpeakerState, State
 from surefoot.core.state.turn import changed
 from surefoot.types.events import Attachment, Task
-from surefoot.types.plan import PlanStep, StepError, StepErrorClass, StepExecutionResult, StepStatus
+from surefoot.types.plan import (
+    ContextDocument,
+    Plan,
+    PlanConfig,
+    PlanStep,
+    StepError,
+    StepErrorClass,
+    StepExecutionResult,
+    StepStatus,
+    TaskContext,
+)
 from surefoot.types.plan_events import ProposalRefused, RunReflected, StepReflected
-from surefoot.types.planning import ContextDocument, Plan, PlanConfig, TaskContext
 from surefoot.types.reflection import (
     FullReplan,
     PlanStats,

@@ -18,7 +18,7 @@ from surefoot.tools.function import tool
 from surefoot.types.config import LoopConfig
 from surefoot.types.events import CallEnded, Event, InStep
 from surefoot.types.guard import GuardConfig
-from surefoot.types.planning import PlanConfig
+from surefoot.types.plan import PlanConfig
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.rules import Rule, When
 from surefoot.types.tools import ToolResult

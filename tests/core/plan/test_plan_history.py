@@ -12,9 +12,8 @@ from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed
 from surefoot.core.state.window import text_tokens
-from surefoot.types.plan import PlanStep
+from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.plan_events import PlanEdited, ProposalRefused, RunReflected
-from surefoot.types.planning import PlanConfig
 from surefoot.types.reflection import PlanStats, SkipSteps
 
 

@@ -40,9 +40,8 @@ from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed
 from surefoot.prompts.load import template
 from surefoot.types.events import Attachment, Task
-from surefoot.types.plan import StepKind
+from surefoot.types.plan import ProposalKind, StepKind, TaskContext
 from surefoot.types.plan_events import ProposalRefused
-from surefoot.types.planning import ProposalKind, TaskContext
 from surefoot.types.reflection import (
     AddRemediationSteps,
     OverallReflectionGuidance,

@@ -34,9 +34,8 @@ from surefoot.tools.call import ToolFailed
 from surefoot.types.events import ToolsSelected
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import ModelMessage
-from surefoot.types.plan import PlanStep
+from surefoot.types.plan import ANSWER, RESERVED_IDS, PlanConfig, PlanStep, ProposalKind
 from surefoot.types.plan_events import ProposalRefused
-from surefoot.types.planning import ANSWER, RESERVED_IDS, PlanConfig, ProposalKind
 from surefoot.types.reflection import ReplanFromStep, SkipSteps
 from surefoot.types.tools import Catalogue, ToolSpec
 

@@ -33,7 +33,7 @@ from surefoot.core.state.turn import changed
 from surefoot.models.grammar import grammar_schema, is_strict
 from surefoot.models.json_edge import mapping
 from surefoot.prompts.load import template
-from surefoot.types.planning import ProposalKind
+from surefoot.types.plan import ProposalKind
 from surefoot.types.reflection import AddRemediationSteps, FullReplan
 from surefoot.types.tools import Catalogue
 

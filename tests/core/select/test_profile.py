@@ -13,7 +13,7 @@ from surefoot.core.select.profile import MOST_COMPARED, apply, digest_of_tool, r
 from surefoot.core.text.globs import matched
 from surefoot.testing.conformance import symbiont_tool_profile
 from surefoot.types.errors import ConfigError
-from surefoot.types.profile import ProfileReport, ToolProfile
+from surefoot.types.selection import ProfileReport, ToolProfile
 from surefoot.types.tools import Catalogue, ToolSpec
 
 Origin = Literal["local", "remote"]

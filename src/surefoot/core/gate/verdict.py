@@ -21,8 +21,8 @@ from surefoot.core.gate.rules import Asked, Policy, Word, cedar, limits, standin
 from surefoot.core.gate.sinks import aimed, quotes
 from surefoot.core.text.json import json_text, pin_of
 from surefoot.core.text.look import in_full
-from surefoot.types.decisions import Allow, Ask, Decision, Deny
 from surefoot.types.guard import EFFECT_OF, Evidence, Grounds, GuardConfig
+from surefoot.types.outcomes import Allow, Ask, Decision, Deny
 from surefoot.types.tools import Effect, ToolSpec
 
 _LONGEST_KEPT = 2_000

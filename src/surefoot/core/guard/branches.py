@@ -36,11 +36,11 @@ from surefoot.core.text.json import json_text
 from surefoot.core.view.observations import frame_of, is_ours
 from surefoot.core.view.stages import LONGEST_ARGUMENTS, LONGEST_WORDS, StagePrompt, object_schema, shown_calls
 from surefoot.core.view.step import choosing_now, goal_of, in_view, place_of, tools_now
-from surefoot.types.decisions import Allow, Decision, Deny
 from surefoot.types.guard import CommitmentDecision, HypothesisBranch, HypothesisTree
 from surefoot.types.guard_events import BranchCommitted, BranchRejected
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Ask, Move, Record, Think
+from surefoot.types.outcomes import Allow, Decision, Deny
 from surefoot.types.plan import RESERVED, WITHOUT_TOOLS, StepError
 from surefoot.types.plan_events import StepEnded
 from surefoot.types.reply import Parsed

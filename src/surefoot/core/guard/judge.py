@@ -26,8 +26,8 @@ from surefoot.core.text.json import json_text
 from surefoot.core.text.look import normal_text
 from surefoot.core.view.stages import Verdict, is_judged, tightened
 from surefoot.core.view.step import tools_now
-from surefoot.types.decisions import ALLOWED, Ask, Decision, Deny
 from surefoot.types.guard import NO_GROUNDS
+from surefoot.types.outcomes import ALLOWED, Ask, Decision, Deny
 from surefoot.types.prehydration import TIMED_OUT
 
 _CLOCK_S = 0.001

@@ -21,7 +21,6 @@ from surefoot.core.view.observations import is_ours
 from surefoot.core.view.outcome import calls_of
 from surefoot.core.view.step import choosing_now, place_of
 from surefoot.types.config import LoopConfig
-from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import CallJudged, IntentAnchored, ModelReplied, ToolsSelected, ValuesEndorsed
 from surefoot.types.guard import BranchStatus, ConstraintSet, GuardConfig, HypothesisBranch, IntentAnchor, Rejection
 from surefoot.types.guard_events import (
@@ -35,6 +34,7 @@ from surefoot.types.guard_events import (
     SpeculationEvent,
 )
 from surefoot.types.messages import ModelMessage, NativeCall
+from surefoot.types.outcomes import Allow, Ask, Deny
 from surefoot.types.reply import Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, Effect, ToolSpec
 

@@ -27,10 +27,10 @@ from surefoot.core.state.pager import without_pager
 from surefoot.core.state.roles import ACTOR, THINKER, reached_limit
 from surefoot.core.state.state import State, Turn, subset
 from surefoot.core.view.request import LOOK_FIRST, fitting
-from surefoot.types.endings import Completed, CompletedPartial, Failed, Stopped
 from surefoot.types.events import RunEnded
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Record, Think
+from surefoot.types.outcomes import Completed, CompletedPartial, Failed, Stopped
 from surefoot.types.reply import Parsed
 
 

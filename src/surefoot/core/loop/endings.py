@@ -11,9 +11,9 @@ from surefoot.core.guard.judge import answer_of_finish
 from surefoot.core.loop.read import AMONG_WORDS
 from surefoot.core.state.roles import ROLES, SOLO, limit_for, reached_limit, spent_limit
 from surefoot.core.state.state import State, Turn
-from surefoot.types.endings import Completed, CompletedPartial, Ending, Failed, Stopped
 from surefoot.types.events import ModelTraitLearnt, RunEnded, Want
 from surefoot.types.moves import Record, Think
+from surefoot.types.outcomes import Completed, CompletedPartial, Ending, Failed, Stopped
 
 LEAKS_UNTIL_LEARNT = 2
 MOST_OVERFLOWS = 2

@@ -39,7 +39,6 @@ from surefoot.core.state.state import EMPTY, Call, State, Turn, subset
 from surefoot.core.state.turn import MOST_ATTEMPTS, changed
 from surefoot.core.view.outcome import calls_of, outcome_of
 from surefoot.core.view.step import guidance
-from surefoot.types.decisions import Allow, Ask, Deny
 from surefoot.types.events import (
     CallEnded,
     CallJudged,
@@ -67,6 +66,7 @@ from surefoot.types.events import (
 from surefoot.types.guard_events import JudgementMade, OfTree, PerceptionSanitised
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Think
+from surefoot.types.outcomes import Allow, Ask, Deny
 from surefoot.types.plan_events import OfPlan, OfStep
 from surefoot.types.reply import Parsed
 from surefoot.types.tools import ToolResult

@@ -19,10 +19,10 @@ from surefoot.core.loop.read import read_delivering, shaped
 from surefoot.core.loop.slices import request
 from surefoot.core.state.roles import SOLO, reached_limit
 from surefoot.core.state.state import State, Turn
-from surefoot.types.endings import Completed, CompletedPartial, Stopped
 from surefoot.types.events import RunEnded
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Record, Think
+from surefoot.types.outcomes import Completed, CompletedPartial, Stopped
 from surefoot.types.reply import Parsed
 
 

@@ -59,8 +59,6 @@ from surefoot.core.state.roles import PREFETCH
 from surefoot.core.state.state import Call, State
 from surefoot.core.view.step import choosing_now, tools_now
 from surefoot.types import moves
-from surefoot.types.decisions import ALLOWED, Allow, Ask, Decision, Deny
-from surefoot.types.endings import Completed, CompletedPartial, Stopped
 from surefoot.types.events import (
     CallJudged,
     CallReused,
@@ -84,6 +82,7 @@ from surefoot.types.moves import (
     Wait,
     Within,
 )
+from surefoot.types.outcomes import ALLOWED, Allow, Ask, Completed, CompletedPartial, Decision, Deny, Stopped
 from surefoot.types.ports import Durability
 from surefoot.types.prehydration import NEEDS_APPROVAL
 from surefoot.types.progress import LimitAction

@@ -5,10 +5,10 @@ from __future__ import annotations
 from surefoot.core.loop.read import read_step
 from surefoot.core.loop.slices import request
 from surefoot.core.state.state import State
-from surefoot.types.endings import Completed, Failed
 from surefoot.types.events import RunEnded
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Record, Think
+from surefoot.types.outcomes import Completed, Failed
 from surefoot.types.reply import Parsed
 
 

@@ -14,8 +14,7 @@ from surefoot.core.plan.child import with_whole
 from surefoot.core.state.plans import Phase
 from surefoot.core.state.state import Planning, State
 from surefoot.types.moves import Act, Move
-from surefoot.types.plan import StepStatus
-from surefoot.types.planning import ANSWER
+from surefoot.types.plan import ANSWER, StepStatus
 
 RunPhase = Literal[
     "",

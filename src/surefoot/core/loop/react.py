@@ -21,10 +21,10 @@ from surefoot.core.loop.slices import request
 from surefoot.core.state.roles import SOLO, reached_limit
 from surefoot.core.state.state import State, Turn
 from surefoot.core.view.step import isolated_request
-from surefoot.types.endings import Completed, CompletedPartial, Ending, Stopped
 from surefoot.types.events import RunEnded
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Record, Think
+from surefoot.types.outcomes import Completed, CompletedPartial, Ending, Stopped
 from surefoot.types.reply import Parsed
 
 

@@ -17,7 +17,6 @@ from surefoot.core.loop.table import read
 from surefoot.core.plan.child import with_whole
 from surefoot.core.state.state import EMPTY, State
 from surefoot.types.dataclass import dataclass, replace
-from surefoot.types.endings import Cancelled
 from surefoot.types.events import (
     CallEnded,
     CallJudged,
@@ -55,6 +54,7 @@ from surefoot.types.moves import (
     Within,
     WorldMove,
 )
+from surefoot.types.outcomes import Cancelled
 from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated, StepStarted
 
 

@@ -24,10 +24,10 @@ from surefoot.core.state.turn import changed
 from surefoot.core.view.outcome import calls_of, spoken_call
 from surefoot.core.view.shape import shape_faults
 from surefoot.core.view.step import in_view, union
-from surefoot.types.endings import Completed, CompletedPartial, Failed, Stopped
 from surefoot.types.events import ModelReplied, RunEnded
 from surefoot.types.guard import GuardConfig
 from surefoot.types.moves import Record, Think
+from surefoot.types.outcomes import Completed, CompletedPartial, Failed, Stopped
 from surefoot.types.plan import PlanStep, StepError, StepErrorClass, StepExecutionResult
 from surefoot.types.plan_events import (
     ReasoningStepCompleted,

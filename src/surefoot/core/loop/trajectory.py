@@ -25,11 +25,10 @@ from surefoot.core.text.json import json_text, pin_of
 from surefoot.core.text.look import normal_text
 from surefoot.core.text.values import norm_of, numbers_of
 from surefoot.core.text.words import late
-from surefoot.types.decisions import Allow, Ask
-from surefoot.types.endings import Completed
 from surefoot.types.events import CallJudged, DoubtSettled, Event, InStep, ValuesEndorsed
 from surefoot.types.guard import Evidence, HypothesisBranch, IntentAnchor, VerifiedPath
 from surefoot.types.guard_events import BranchRejected, HypothesesMade
+from surefoot.types.outcomes import Allow, Ask, Completed
 from surefoot.types.plan_events import PlanSigned
 from surefoot.types.rules import Origin, Role
 from surefoot.types.tools import Catalogue, ToolSpec

@@ -22,10 +22,9 @@ from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.repeats import call_fingerprint
 from surefoot.core.state.state import Call, Planning, State
 from surefoot.core.state.turn import changed
-from surefoot.types.decisions import Ask
-from surefoot.types.plan import PlanStep
+from surefoot.types.outcomes import Ask
+from surefoot.types.plan import RESERVED_IDS, Add, Mark, Operation, Plan, PlanStep, SetParameters
 from surefoot.types.plan_events import PlanEdited, PlanMade, ProposalRefused
-from surefoot.types.planning import RESERVED_IDS, Add, Mark, Operation, Plan, SetParameters
 from surefoot.types.reflection import AddRemediationSteps, RemediationStep, ReplanningStrategy
 from surefoot.types.tools import Catalogue, ToolSpec
 

@@ -29,9 +29,8 @@ from surefoot.types.events import (
     StepInner,
 )
 from surefoot.types.guard_events import JudgementMade, PerceptionSanitised
-from surefoot.types.plan import PlanStep, StepError, StepExecutionResult
+from surefoot.types.plan import ANSWER, PlanStep, StepError, StepExecutionResult
 from surefoot.types.plan_events import StepEnded, StepStarted
-from surefoot.types.planning import ANSWER
 from surefoot.types.reflection import PlanStats
 
 Apply = Callable[[State, Event], State]

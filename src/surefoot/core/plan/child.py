@@ -24,8 +24,7 @@ from surefoot.core.view.outcome import spoken_call
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.dataclass import dataclass
 from surefoot.types.events import CallEnded, Event, InStep
-from surefoot.types.plan import NON_EMPTY, PlanStep, StepError, StepErrorClass, StepExecutionResult
-from surefoot.types.planning import PlanConfig
+from surefoot.types.plan import NON_EMPTY, PlanConfig, PlanStep, StepError, StepErrorClass, StepExecutionResult
 from surefoot.types.tools import ResultKind, ToolResult
 
 WORDS = "step_words"

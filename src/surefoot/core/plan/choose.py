@@ -15,10 +15,10 @@ from surefoot.core.select.index import Index, index_of_catalogue
 from surefoot.core.select.shortlist import BEST, Hit, ranked, shortlist, sub_queries
 from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.state import Planning, State
-from surefoot.types.endings import Failed
 from surefoot.types.events import ToolsSelected
+from surefoot.types.outcomes import Failed
+from surefoot.types.plan import ProposalKind
 from surefoot.types.plan_events import ProposalRefused
-from surefoot.types.planning import ProposalKind
 from surefoot.types.selection import (
     ChangesFromPrevious,
     PreviousToolInfo,

@@ -15,12 +15,12 @@ from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed
 from surefoot.types.dataclass import dataclass, replace
-from surefoot.types.plan import PlanStep
-from surefoot.types.planning import (
+from surefoot.types.plan import (
     Add,
     Mark,
     Operation,
     Plan,
+    PlanStep,
     Reopen,
     SetDependencies,
     SetParameters,

@@ -27,7 +27,7 @@ from surefoot.types.events import (
     ToolsSelected,
     ToolsShortlisted,
 )
-from surefoot.types.plan import StepExecutionResult
+from surefoot.types.plan import PlanConfig, StepExecutionResult
 from surefoot.types.plan_events import (
     Escalated,
     PlanEdited,
@@ -44,7 +44,6 @@ from surefoot.types.plan_events import (
     StepSkipped,
     StepStarted,
 )
-from surefoot.types.planning import PlanConfig
 from surefoot.types.reflection import FullReplan, ReflectionResult
 
 _REMARKS = frozenset(

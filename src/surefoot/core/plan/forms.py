@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, TypeGuard, TypeVar, cast, get_args
+from typing import Literal, TypeVar, cast, get_args
 
 from surefoot.core.parse.json_ladder import read
 from surefoot.core.parse.json_strict import NotJsonError
 from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import UsageError
-from surefoot.types.plan import RESERVED, PlanStep, StepKind
-from surefoot.types.planning import ProposalKind
+from surefoot.types.plan import RESERVED, PlanStep, ProposalKind, StepKind
 from surefoot.types.reflection import (
     AddRemediationSteps,
     AdjustDependencies,
@@ -31,6 +30,7 @@ from surefoot.types.reflection import (
     SkipSteps,
 )
 from surefoot.types.selection import ChangesFromPrevious, Replacement, ToolChange
+from surefoot.types.settings import is_number
 
 Object = Mapping[str, object]
 Schema = Mapping[str, object]
@@ -296,15 +296,11 @@ def step_of(given: Object) -> PlanStep | None:
             expected_output=text_of(given.get("expected_output")),
             postcondition="non_empty" if after == "non_empty" else object_of(after) or None,
             must_succeed=is_true(given.get("must_succeed")),
-            timeout_s=float(timeout_s) if _is_number(timeout_s) and 0 < timeout_s < 10**9 else None,
+            timeout_s=float(timeout_s) if is_number(timeout_s) and 0 < timeout_s < 10**9 else None,
             max_steps=most if kind == "agent" and isinstance(most, int) and most is not True and most >= 1 else None,
         )
     except UsageError:
         return None
-
-
-def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def remediation_of(given: object) -> RemediationStep | str | None:

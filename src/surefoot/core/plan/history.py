@@ -23,8 +23,7 @@ from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
 from surefoot.core.view.observations import attribute, plain
 from surefoot.types.dataclass import dataclass
-from surefoot.types.plan import StepExecutionResult, StepStatus
-from surefoot.types.planning import Plan
+from surefoot.types.plan import Plan, StepExecutionResult, StepStatus
 from surefoot.types.reflection import ExecutionContext, OverallReflectionGuidance, ReflectionResult
 from surefoot.types.tools import Trust
 

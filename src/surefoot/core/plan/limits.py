@@ -34,13 +34,12 @@ from surefoot.core.state.roles import turns_unasked
 from surefoot.core.state.state import DueLimit, Planning, State
 from surefoot.core.state.stuck import count, record_and_check, reset
 from surefoot.core.state.turn import changed
-from surefoot.types.endings import Completed, CompletedPartial, Ending, Failed, Stopped
 from surefoot.types.events import Event, InStep, RunEnded, StepLimitReached
 from surefoot.types.guard_events import BranchCommitted
 from surefoot.types.moves import Act, Ask, Move, Record, Think, Within
-from surefoot.types.plan import StepErrorClass
+from surefoot.types.outcomes import Completed, CompletedPartial, Ending, Failed, Stopped
+from surefoot.types.plan import ANSWER, Reopen, StepErrorClass
 from surefoot.types.plan_events import Escalated, PlanEdited, ProposalRefused, StepEnded, StepStarted
-from surefoot.types.planning import ANSWER, Reopen
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.reflection import SkipSteps
 

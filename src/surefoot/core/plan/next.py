@@ -47,12 +47,11 @@ from surefoot.core.state.repeats import is_made_beside
 from surefoot.core.state.state import Planning, State
 from surefoot.types import moves
 from surefoot.types.dataclass import dataclass
-from surefoot.types.decisions import Ask
-from surefoot.types.endings import CompletedPartial, Failed, Stopped
 from surefoot.types.events import CallJudged, Event, RunEnded
 from surefoot.types.moves import Act, Evaluate, Move, Probe, Record, Shortlist, StepMove, Wait, Within
+from surefoot.types.outcomes import Ask, CompletedPartial, Failed, Stopped
+from surefoot.types.plan import ANSWER
 from surefoot.types.plan_events import Escalated, PlanEdited, StepEnded, StepSkipped
-from surefoot.types.planning import ANSWER
 from surefoot.types.progress import LimitAction
 
 Moves = tuple[Move, ...]

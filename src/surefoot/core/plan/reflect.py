@@ -42,8 +42,8 @@ from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.repeats import fingerprint
 from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
-from surefoot.types.endings import Failed
 from surefoot.types.events import Event
+from surefoot.types.outcomes import Failed
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected, StepReflected
 from surefoot.types.reflection import (
     AddRemediationSteps,

@@ -22,8 +22,7 @@ from surefoot.core.text import json_text
 from surefoot.core.view.shape import required_only
 from surefoot.types.dataclass import dataclass
 from surefoot.types.events import Task
-from surefoot.types.plan import PlanStep, StepExecutionResult
-from surefoot.types.planning import ProposalKind
+from surefoot.types.plan import PlanStep, ProposalKind, StepExecutionResult
 from surefoot.types.reflection import (
     AddRemediationSteps,
     OverallReflectionContext,

@@ -20,8 +20,7 @@ from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
 from surefoot.core.view.request import REQUIRED_ONLY
 from surefoot.types.dataclass import dataclass
-from surefoot.types.plan import NON_EMPTY, StepKind
-from surefoot.types.planning import ProposalKind
+from surefoot.types.plan import NON_EMPTY, ProposalKind, StepKind
 from surefoot.types.reflection import AddRemediationSteps
 from surefoot.types.tools import ToolSpec
 

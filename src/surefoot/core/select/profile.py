@@ -19,7 +19,7 @@ from itertools import groupby
 from surefoot.core.text import json_text, shortened
 from surefoot.core.text.globs import matched
 from surefoot.types.errors import ConfigError
-from surefoot.types.profile import Dropped, ProfileReport, ProfileStage, ToolProfile
+from surefoot.types.selection import Dropped, ProfileReport, ProfileStage, ToolProfile
 from surefoot.types.tools import Catalogue, ToolSpec
 
 MOST_COMPARED = 500

@@ -27,8 +27,8 @@ from surefoot.core.state.trail import (
 )
 from surefoot.core.state.turn import changed
 from surefoot.core.text import json_text
-from surefoot.types.decisions import Ask, Deny
 from surefoot.types.events import StepLimitReached
+from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.progress import CONTINUE, LimitAction, StepDecision, StepIterationConfig
 from surefoot.types.tools import ToolResult
 

@@ -13,9 +13,8 @@ from typing import Literal, NamedTuple
 from surefoot.core.text.similar import normal
 from surefoot.types.config import LoopConfig
 from surefoot.types.dataclass import dataclass, field
-from surefoot.types.plan import WITHOUT_TOOLS, PlanStep, StepError, StepExecutionResult, StepStatus
+from surefoot.types.plan import WITHOUT_TOOLS, PlanStep, ProposalKind, StepError, StepExecutionResult, StepStatus
 from surefoot.types.plan_events import StepReflected
-from surefoot.types.planning import ProposalKind
 from surefoot.types.reflection import Cause
 from surefoot.types.tools import Trust
 

@@ -17,7 +17,6 @@ from surefoot.core.state.trail import NO_TRAIL, Trail
 from surefoot.core.state.turn import Call, DueLimit, Known, SpeakerState, Turn
 from surefoot.types.config import LoopConfig
 from surefoot.types.dataclass import dataclass, field
-from surefoot.types.endings import Ending
 from surefoot.types.events import (
     ConventionsRead,
     ModelFailed,
@@ -27,9 +26,9 @@ from surefoot.types.events import (
     Task,
 )
 from surefoot.types.messages import ModelMessage, Usage
-from surefoot.types.plan import PlanStep
+from surefoot.types.outcomes import Ending
+from surefoot.types.plan import Plan, PlanConfig, PlanStep
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected
-from surefoot.types.planning import Plan, PlanConfig
 from surefoot.types.reflection import Cause, EvaluationResult, PlanStats
 from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.tools import Catalogue, Effect, Trust

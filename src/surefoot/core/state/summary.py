@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from surefoot.types.endings import Cancelled, Completed, CompletedPartial, Stopped
 from surefoot.types.events import (
     CallJudged,
     CallStarted,
@@ -20,8 +19,9 @@ from surefoot.types.events import (
     ValuesEndorsed,
 )
 from surefoot.types.guard_events import Asking
+from surefoot.types.outcomes import Cancelled, Completed, CompletedPartial, Stopped
 from surefoot.types.plan_events import PlanSigned, ProposalMade
-from surefoot.types.summary import RunSummary
+from surefoot.types.ports import RunSummary
 
 HEAD_CHARS = 200
 """How much of a task and of an answer is shown."""

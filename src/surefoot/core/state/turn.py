@@ -11,11 +11,11 @@ from surefoot.core.state.trail import call_digest
 from surefoot.core.state.window import NO_FIT, Fit, message_tokens
 from surefoot.core.text import json_text
 from surefoot.types.dataclass import dataclass, field
-from surefoot.types.decisions import Decision
 from surefoot.types.events import (
     Want,
 )
 from surefoot.types.messages import CallMode, ModelMessage, Usage
+from surefoot.types.outcomes import Decision
 from surefoot.types.progress import StepDecision
 from surefoot.types.reply import Fault, Parsed
 from surefoot.types.tools import ToolResult, ToolSpec

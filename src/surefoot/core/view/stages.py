@@ -19,7 +19,6 @@ from surefoot.core.parse.frames import Frame, attribute, plain, stripped
 from surefoot.core.text.json import json_text
 from surefoot.core.text.words import late
 from surefoot.types.dataclass import dataclass, replace
-from surefoot.types.decisions import Allow, Ask, Decision, Deny
 from surefoot.types.guard import (
     Capability,
     ConstraintType,
@@ -27,6 +26,7 @@ from surefoot.types.guard import (
     HypothesisBranch,
 )
 from surefoot.types.guard_events import JudgementMade
+from surefoot.types.outcomes import Allow, Ask, Decision, Deny
 from surefoot.types.plan import RESERVED
 from surefoot.types.tools import Catalogue, Effect, ToolResult, ToolSpec, Trust
 

@@ -22,8 +22,8 @@ from surefoot.core.text import json_text
 from surefoot.core.view.notes import Form, ask_for, form_in, note_for
 from surefoot.core.view.observations import LONGEST_ARGUMENT, digest, frame_of, observed, shortened, tagged, told
 from surefoot.core.view.step import goal_of
-from surefoot.types.decisions import Deny
 from surefoot.types.messages import ModelMessage, NativeCall
+from surefoot.types.outcomes import Deny
 from surefoot.types.reply import Instruction
 
 LONGEST_IDENTIFIER = 64

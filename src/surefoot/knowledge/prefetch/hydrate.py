@@ -15,7 +15,7 @@ from surefoot.knowledge.frame import framed, mark_for
 from surefoot.knowledge.prefetch.extract import Extraction
 from surefoot.knowledge.prefetch.resolvers import Lookups, planned, refusal
 from surefoot.knowledge.prefetch.urls import redacted, without_secrets
-from surefoot.types.decisions import Ask, Deny
+from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.prehydration import (
     NEEDS_APPROVAL,
     TIMED_OUT,

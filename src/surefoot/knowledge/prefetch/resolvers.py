@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from surefoot.core.parse.schema import is_open, properties_of, required_of, types_of
 from surefoot.core.parse.validate import validate
-from surefoot.knowledge.prefetch.paths import is_network_path
-from surefoot.knowledge.prefetch.urls import LONGEST_REFERENCE, has_user_info, without_secrets
+from surefoot.knowledge.prefetch.urls import LONGEST_REFERENCE, has_user_info, is_network_path, without_secrets
 from surefoot.types.errors import ConfigError
 from surefoot.types.prehydration import BUILT_IN_RESOLVERS, PreHydrationConfig, Reference, Resolver
 from surefoot.types.tools import Catalogue, ToolSpec

@@ -1,19 +1,206 @@
-"""The MCP servers of one agent: their tools for a run that begins, and the end of them all."""
+"""The MCP servers of one agent: their tools as tools of ours for a run that begins, and the end of them all."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from types import TracebackType
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+import orjson
+
+from surefoot.core.parse.validate import Validator
+from surefoot.core.text import at, clean, json_text
+from surefoot.tools.call import code_of
 from surefoot.tools.mcp.config import McpServer
-from surefoot.tools.mcp.link import Connection, Unreachable
-from surefoot.tools.mcp.offers import Listing
-from surefoot.tools.mcp.tool import McpTool
+from surefoot.tools.mcp.link import Connection, Link, LinkLost, Unreachable
+from surefoot.tools.mcp.offers import Listing, Offer, pin_of, shown
 from surefoot.types.errors import UsageError, extra_needed
+from surefoot.types.ports import ToolCallContext
+from surefoot.types.tools import ResultKind, ToolResult, ToolSpec
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult, ContentBlock
+
+
+MOST_RESULT_CHARS = 4_000_000
+"""Characters of a result that are kept at all; the rest is cut off, and the text says so."""
+_PART_FOR_CONNECTING = 0.8
+"""Of the time that a call has left. A call that is given up while it connects was not sent, and must say so itself."""
+
+_MOST_TOLD_CHARS = 300
+
+_CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+RESERVED = range(-32768, -31999)
+"""The codes that JSON-RPC keeps for itself."""
+
+_FAILED_HTTP = range(400, 600)
+
+
+class McpTool:
+    """A tool under the pin that it had when it was bound: it is not called under any other.
+
+    Its result is always untrusted. A call whose connection is lost is a failure of infrastructure; it is sent again,
+    once, only if the developer declared that it may be repeated. Source: spec/guard.md, section 4.4.
+    """
+
+    def __init__(self, offer: Offer, connection: Connection) -> None:
+        self.offer = offer
+        self.pin = offer.pin
+        self.connection = connection
+        self._output: Validator | None = None
+
+    @property
+    def spec(self) -> ToolSpec:
+        return self.offer.spec
+
+    def known_as(self, spec: ToolSpec) -> McpTool:
+        """The same tool for a run that knows it by this declaration: under that one's pin."""
+        pin = pin_of(spec)
+        return self if pin == self.pin else McpTool(replace(self.offer, spec=spec, pin=pin), self.connection)
+
+    async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
+        """Call it on its server. See `Tool`."""
+        why = ""
+        for may_repeat in (self.spec.may_repeat, False):
+            link = await self._link(context)
+            if isinstance(link, ToolResult):
+                return link
+            try:
+                return await self._sent(link, arguments, context)
+            except LinkLost as error:
+                why = f" ({error})" if str(error) else ""
+                if not may_repeat:
+                    break
+        unknown = "" if self.spec.may_repeat else " Whether it took effect is not known: find that out first."
+        server = self.connection.server.name
+        lost = f"The connection to the MCP server {server} was lost{why}.{unknown}"
+        return result(server, lost, "error", infrastructure=True)
+
+    async def probe(
+        self,
+        arguments: Mapping[str, object],  # noqa: ARG002  # as `Tool` has it
+        context: ToolCallContext,  # noqa: ARG002  # the same
+    ) -> ToolResult | None:
+        """Never asked, as `spec.has_probe` is false: MCP has no question for that."""
+        raise LookupError(f"{self.spec.name} cannot tell whether an interrupted call took effect")
+
+    async def _link(self, context: ToolCallContext) -> Link | ToolResult:
+        """The link on which it may be called, or why it may not."""
+        limit_s = None if context.deadline_s is None else context.deadline_s * _PART_FOR_CONNECTING
+        server = self.connection.server.name
+        try:
+            link = await self.connection.ready(limit_s)
+        except Unreachable as error:
+            return result(server, f"Not called: {error}", "error", infrastructure=True)
+        now = link.listing.offers.get(self.spec.name)
+        if now is None:
+            return self._result(f"Not called: the MCP server {server} does not offer this tool any more.", failed=True)
+        if now.pin != self.pin:
+            changed = f"Not called: the MCP server {server} has changed this tool since the run began"
+            return self._result(f"{changed}; a new run sees it as it is now.", failed=True)
+        return link
+
+    async def _sent(self, link: Link, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # the extra `mcp` loads late
+        from mcp_types import CallToolResult  # noqa: PLC0415  # as above
+        from pydantic import ValidationError  # noqa: PLC0415  # loads late as well
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            context.progress(message or "", progress, total)
+
+        try:
+            answer = await link.call(self.offer.remote, arguments, on_progress)
+        except MCPError as error:
+            code = error.code
+            return replace(self._result(error.message, failed=True), error="" if code in RESERVED else f"tool:{code}")
+        except ValidationError:
+            return self._result("The call was made, but its answer is not one that MCP allows.", failed=True)
+        if not isinstance(answer, CallToolResult):
+            return self._result("Not done: the server asks for input of a person, which it cannot get.", failed=True)
+        structured = self.spec.output is not None and not answer.is_error and answer.structured_content is not None
+        if structured:
+            if self._output is None:
+                self._output = Validator(self.spec.output or {}, closed=False)
+            if faults := "; ".join(map(str, self._output.faults(answer.structured_content)))[:_MOST_TOLD_CHARS]:
+                misfit = f"The call was made, but its result does not fit the tool's own schema: {faults}"
+                return self._result(misfit, failed=True)
+        made = self._result(_text(answer, structured=structured), failed=answer.is_error)
+        return replace(made, structured=structured, error=code_in(answer) if answer.is_error else "")
+
+    def _result(self, text: str, *, failed: bool) -> ToolResult:
+        return result(self.connection.server.name, text, "error" if failed else "ok")
+
+
+def result(server: str, text: str, kind: ResultKind = "ok", *, infrastructure: bool = False) -> ToolResult:
+    """A result of a server: untrusted, and the source names it, whatever it says."""
+    text = clean(text)
+    if len(text) > MOST_RESULT_CHARS:
+        text = f"{text[:MOST_RESULT_CHARS]}\n[cut: the result had {len(text)} characters]"
+    return ToolResult(text, kind, source=f"mcp:{server}", trust="untrusted", infrastructure=infrastructure)
+
+
+def _text(answer: CallToolResult, *, structured: bool) -> str:
+    """The text of an answer: its structured content as JSON if it is to be, else its parts one after the other."""
+    if structured:
+        return json_text(answer.structured_content)
+    return "\n".join(map(_block, answer.content)) or (
+        "(the tool gave no content)" if answer.structured_content is None else json_text(answer.structured_content)
+    )
+
+
+def code_in(answer: CallToolResult) -> str:
+    """Class and code of a failure, by which a plan tells whether it is the same again; "" where the server gives none.
+
+    It is looked for as `code`, at the top or under `error`, in the structured content or in a text that is JSON. Codes
+    that JSON-RPC reserves are the protocol's, and too coarse to tell two failures apart.
+    """
+    held: object = answer.structured_content
+    if held is None:
+        try:
+            held = orjson.loads(_text(answer, structured=False))
+        except orjson.JSONDecodeError:
+            return ""
+    for code in (at(held, "code"), at(held, "error", "code")):
+        if isinstance(code, str) and _CODE.fullmatch(code):
+            return f"tool:{code}"
+        if isinstance(code, int) and not isinstance(code, bool) and code not in RESERVED:
+            return code_of(code) if code in _FAILED_HTTP else f"tool:{code}"
+    return ""
+
+
+def _block(block: ContentBlock) -> str:
+    """Text as it is, also that of a text resource below a line about it; of all else one line: kind and size."""
+    match block.type:
+        case "text":
+            return block.text
+        case "image" | "audio":
+            return f"[{block.type}, {_of(block.mime_type)}, {_bytes(block.data)}]"
+        case "resource_link":
+            size = "" if block.size is None else f", {block.size} bytes"
+            return f"[link to a resource: {shown(block.uri, 500)}, {_of(block.mime_type)}{size}]"
+        case "resource":
+            held = block.resource
+            about = f"[resource {shown(held.uri, 500)}, {_of(held.mime_type)}"
+            text = getattr(held, "text", None)
+            if isinstance(text, str):
+                return f"{about}, {len(text)} characters]\n{text}"
+            return f"{about}, {_bytes(str(getattr(held, 'blob', '')))}]"
+
+
+def _of(mime_type: str | None) -> str:
+    return shown(mime_type or "unknown type", 100)
+
+
+def _bytes(base64: str) -> str:
+    """The size of what a base64 text holds."""
+    return f"{len(base64.rstrip('=')) * 3 // 4} bytes"
+
 
 _LOG = logging.getLogger("surefoot")
 
