@@ -3,6 +3,7 @@
 The server is strict: it refuses a request in which a call id is not answered exactly once, right behind its message.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, cast
@@ -23,73 +24,14 @@ from surefoot.types.ports import JournalStore, Tool
 pytestmark = pytest.mark.anyio
 
 TASK = "What did Alice score?"
+DATA = Path(__file__).parent / "data" / "parse"
 CALL = '{"name": "get_score", "arguments": {"name": "Alice"}}'
-STEP = '{"thought": "I look it up.", "action": "get_score", "action_input": {"name": "Alice"}}'
 LABELS = 'Action: get_score\nAction Input: {"name": "Alice"}'
 
-CALLS = {
-    "labels": f"Thought: I look it up.\n{LABELS}",
-    "labels behind a sentence": f"I look it up.\n\n{LABELS}",
-    "labels in Markdown": '**Thought:** I look.\n**Action:** get_score\n**Action Input:** {"name": "Alice"}',
-    "labels with what would follow": f"{LABELS}\nObservation: 12\nThought: I know.\nFinal Answer: 12",
-    "labels of several steps": f"Step 1\n{LABELS}\n\nStep 2\nAction: read_page\nAction Input: prank",
-    "labels in Chinese": '思考：查一下分数。\n行动：get_score\n行动输入：{"name": "Alice"}',
-    "a step": STEP,
-    "a step in a fence": f"```json\n{STEP}\n```",
-    "a step in a fence behind a sentence": f"Let me look that up.\n\n```json\n{STEP}\n```",
-    "a step in a list": f"[{STEP}]",
-    "a step in a wrapper": f'{{"step": {STEP}}}',
-    "a step in a wrapper behind a sentence": f'I do this now:\n{{"step": {STEP}}}',
-    "a fenced call behind a sentence": f"I look it up.\n```json\n{CALL}\n```",
-    "a fenced call behind a Chinese sentence": f"我来查一下。\n```\n{CALL}\n```",
-    "an object on a line of its own": f"I look it up:\n{CALL}",
-    "python": 'get_score(name="Alice")',
-    "python in a list": '[get_score(name="Alice")]',
-    "python in a fence": '```python\nget_score(name="Alice")\n```',
-    "python behind a sentence": 'I look it up.\nget_score(name="Alice")',
-    "python in a fence behind a sentence": 'I look it up.\n\n```tool_code\nget_score(name="Alice")\n```',
-    "a tag in another case and spacing": f"<Function_Call >{CALL}</Function_Call >",
-    "a tag with blanks": f"< tool_call >\n{CALL}\n</ tool_call>",
-    "a tag in capitals behind a sentence": f"Sure.\n<TOOL_CALL>{CALL}</TOOL_CALL>",
-    "a tag without its underscore": f"<ToolCall>{CALL}</ToolCall>",
-    "labels in a list": '- Action: get_score\n- Action Input: {"name": "Alice"}',
-    "labels in a numbered list": '1. Action: get_score\n2. Action Input: {"name": "Alice"}',
-    "labels in a quotation": '> Action: get_score\n> Action Input: {"name": "Alice"}',
-    "bold labels in a list": '- **Action:** `get_score`\n- **Action Input:** {"name": "Alice"}',
-    "labels on one line": 'Action: get_score Action Input: {"name": "Alice"}',
-    "labels on one line behind a sentence": 'I look it up.\n\nAction: get_score, Action Input: {"name": "Alice"}',
-    "a tool and its arguments": 'Tool: get_score\nArguments: {"name": "Alice"}',
-    "a function and its parameters": '**Function:** get_score\n**Parameters:**\n```json\n{"name": "Alice"}\n```',
-    "a tool in Chinese": '工具：get_score\n参数：{"name": "Alice"}',
-    "a tag for the tool, and one for what it is given": '<tool>get_score</tool><args>{"name":"Alice"}</args>',
-    "tags of the parts behind a sentence": (
-        'I look it up.\n<tool_name>get_score</tool_name>\n<parameters>{"name":"Alice"}</parameters>'
-    ),
-    "another key for the name": '{"function_name": "get_score", "parameters": {"name": "Alice"}}',
-    "other keys in a fence behind a sentence": (
-        'I look it up.\n```json\n{"tool": "get_score", "input": {"name": "Alice"}}\n```'
-    ),
-    "other keys with a type": '{"type": "tool_use", "id": "x", "name": "get_score", "input": {"name": "Alice"}}',
-    "a tag of the tool around those of its parameters": "<get_score><name>Alice</name></get_score>",
-    "a tag of the tool behind a sentence": "I look it up.\n<get_score>\n<name>Alice</name>\n</get_score>",
-    "a tag of the tool around an object": '<get_score>{"name": "Alice"}</get_score>',
-    "python with its name in bold": '**get_score**(name="Alice")',
-    "a function tag in capitals": "<Function=get_score><Parameter=name>Alice</Parameter></Function>",
-}
+CALLS: dict[str, str] = dict(map(json.loads, (DATA / "calls_in_words.jsonl").read_text(encoding="utf-8").splitlines()))
 """Form -> a reply in it that is a call, and runs its tool."""
 
-PERHAPS = {
-    "inside a sentence": f"I will now call {CALL} and then tell you.",
-    "at the end of a sentence": 'I will call get_score(name="Alice").',
-    "a tag of the tool around a word": "<get_score>Alice</get_score>",
-    "the tool alone in a tag": "<tool>get_score</tool>",
-    "in a code span": '`get_score(name="Alice")`',
-    "in Chinese prose": '我将调用 get_score(name="Alice") 来查询。',
-    "broken off": '{"get_score": {"name": "Ali',
-    "of another shape": '{"get_score": {"name": "Alice"}}',
-    "with its arguments beside its name": '{"tool": "get_score", "name": "Alice"}',
-    "followed by more": f"```json\n{CALL}\n```\nThis gives the score once it has run.",
-}
+PERHAPS: dict[str, str] = dict(map(json.loads, (DATA / "perhaps_calls.jsonl").read_text(encoding="utf-8").splitlines()))
 """Place -> a reply that may be meant as a call: nothing runs, and the model is asked. The last two only speak of it."""
 
 

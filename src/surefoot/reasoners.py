@@ -16,7 +16,7 @@ from typing import Literal, Self
 
 from surefoot.agent import Agent, new_run_id, store_of
 from surefoot.core.loop.fold import fold
-from surefoot.core.parse.deliverable import Deliverable
+from surefoot.core.parse.marks import Deliverable
 from surefoot.core.state.roles import ACTOR, SOLO, THINKER
 from surefoot.core.state.state import State
 from surefoot.recall import ReasonerMemory, delivered, note_on, run_id_of

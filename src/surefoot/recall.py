@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from surefoot.core.parse.deliverable import DELIVERABLE, DELIVERABLE_END, TASK_DONE
+from surefoot.core.parse.marks import DELIVERABLE, DELIVERABLE_END, TASK_DONE
 from surefoot.core.parse.reply import parse
 from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.text import json_text

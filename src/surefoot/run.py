@@ -8,7 +8,7 @@ from typing import Literal
 
 from surefoot.core.guard.ledger import EXPIRED
 from surefoot.core.loop.moves import next_moves, standing
-from surefoot.core.parse.deliverable import Deliverable, parts_of
+from surefoot.core.parse.marks import Deliverable, parts_of
 from surefoot.core.plan.accept import signature
 from surefoot.core.plan.child import open_calls, owners
 from surefoot.core.state.circles import questions

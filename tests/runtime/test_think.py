@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from surefoot import Agent, Run, tool
 from surefoot.core.parse.marks import MARKERS
-from surefoot.core.parse.visible import END_TOKENS, TURN_TOKENS
+from surefoot.core.parse.stream import END_TOKENS, TURN_TOKENS
 from surefoot.testing.models import FunctionModel
 from surefoot.types.events import Event, ModelReplied
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, Reset, Signal, TextDelta

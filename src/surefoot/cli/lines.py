@@ -16,7 +16,7 @@ from typing import Literal, cast
 import orjson
 from rich.cells import cell_len, set_cell_size
 
-from surefoot.core.parse.deliverable import PARTS
+from surefoot.core.parse.marks import PARTS
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.roles import SOLO

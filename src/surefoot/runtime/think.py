@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast, get_args
 import orjson
 
 from surefoot.core.loop.table import REASONERS, read
-from surefoot.core.parse.deliverable import parts_of
+from surefoot.core.parse.marks import parts_of
 from surefoot.core.parse.stream import DisplayFilter
 from surefoot.core.state.roles import seconds_left
 from surefoot.core.state.state import SpeakerState, State, subset

@@ -25,7 +25,7 @@ from uuid import UUID
 
 import orjson
 
-from surefoot.core.parse.prepare import is_runnable
+from surefoot.core.parse.schema import is_runnable
 from surefoot.tools.schema import one_of
 from surefoot.tools.signature import is_class
 

@@ -1,7 +1,7 @@
 """The families of calls in text, beyond the shared cases. Source: spec/react.md, section 5."""
 
 import pytest
-from tools_for_parsing import TOOLS, calls, kind, tool
+from tools_for_parsing import TOOLS, calls, cases, kind, tool
 
 from surefoot.core.parse.reply import FAMILIES, parse
 from surefoot.types.messages import NativeCall
@@ -60,20 +60,7 @@ def test_an_unknown_tool_is_told_and_never_guessed(family: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "want"),
-    [
-        ("I do not need <tool_call> now.", None),
-        ("Write <function_call> to call.", None),
-        ("A list like [f(x)] is no call in prose", None),
-        ('I think {"name": "zzz", "arguments": {}} is it', None),
-        ('{"name": "zzz", "arguments": {}}', "unknown_tool"),
-        ('{"name": "search", "arguments": {bad}}', "malformed_json"),
-        ('{"name": "search", "args": {"query": "x"}}', None),
-        ("[TOOL_CALLS] not json", "malformed_json"),
-        ("[TOOL_CALLS]", "empty"),
-        ("<tool_call></tool_call>", "empty"),
-        ("<tool_call>not json at all</tool_call>", "malformed_json"),
-        ("[now('x')]", "malformed_arguments"),
-    ],
+    cases("a_mention_is_prose_and_an_attempt_is_a_fault"),
 )
 def test_a_mention_is_prose_and_an_attempt_is_a_fault(text: str, want: str | None) -> None:
     parsed = parse(text, TOOLS)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from test_parse_properties import assert_linear
-from tools_for_parsing import ADD, NOW, SEARCH, TOOLS, calls, kind, tool
+from tools_for_parsing import ADD, NOW, SEARCH, TOOLS, calls, cases, kind, tool
 
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.scan import MOST_CALLS
@@ -357,29 +357,7 @@ def test_names_that_models_write_survive_a_round_through_json() -> None:
     assert calls(parse(written, TOOLS)) == [("get_weather", {"city": "a\\_b"})]
 
 
-UNITS = [
-    "search(",
-    "search(query='x')\n",
-    "search(query='x');",
-    "search(query='",
-    "search(query=x(;);\n",
-    "[search(query=x(;),",
-    "search(query=[(\n",
-    "search(query='a 'b');",
-    "now() ",
-    "now();,\n",
-    '["now()",',
-    "['now(' ",
-    '{"tool_calls": [',
-    '{"tool_calls": [{"name": "search", "arguments": {',
-    "search\n{",
-    "search\n{}",
-    "<|im_start|>",
-    "<|im_start|>assistant\n",
-    "get\\_",
-    '{"name": "get\\_',
-    "\\",
-]
+UNITS = cases("units")
 
 
 @pytest.mark.parametrize("dialect", ["auto", "react", "tags"])
@@ -414,17 +392,7 @@ def test_a_lone_name_of_a_tool_that_needs_arguments_is_a_fault(text: str, dialec
 
 @pytest.mark.parametrize(
     "text",
-    [
-        '{"name": "Alice"}',
-        '{"name": "NOW"}',
-        '{"name": "now", "age": 7}',
-        '{"tool": "now", "name": "now"}',
-        '{"type": "function", "function": {"name": "now"}, "role": "x"}',
-        '{"title": "now"}',
-        'The tool: {"name": "now"}',
-        '{"name": "now"} is one',
-        "{}",
-    ],
+    cases("a_name_with_anything_else_is_data"),
 )
 def test_a_name_with_anything_else_is_data(text: str) -> None:
     for dialect in ("auto", "native"):

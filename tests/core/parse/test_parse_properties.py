@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_parse_families import ONE_CALL
-from tools_for_parsing import TOOLS
+from tools_for_parsing import TOOLS, cases
 
 from surefoot.core.parse.faults import tell
 from surefoot.core.parse.marks import MARKERS
 from surefoot.core.parse.reply import parse
-from surefoot.core.parse.visible import visible
+from surefoot.core.parse.stream import visible
 from surefoot.types.messages import NativeCall
 from surefoot.types.reply import Parsed
 
@@ -37,64 +37,8 @@ VALID = [
     "<function=write_file><parameter=path>a</parameter><parameter=text>\nb\n</parameter></function>",
 ]
 
-PIECES = st.sampled_from(
-    [
-        *MARKERS,
-        *VALID,
-        "<think>",
-        "</think>",
-        "```",
-        "```json\n",
-        "\n",
-        '"',
-        "'",
-        "\\",
-        "{",
-        "}",
-        "[",
-        "]",
-        "(",
-        ")",
-        ",",
-        ":",
-        "“",
-        "//",
-        "/*",
-        "#",
-        "Action:",
-        "Action Input:",
-        "Final Answer:",
-        "Observation:",
-        "search",
-        "</tool_call>",
-        "</function_call>",
-        "<function_call_result>",
-        "<deliverable>",
-        "</deliverable>",
-        "__PAYLOAD_START__",
-        "__PAYLOAD_END__",
-        "<|im_end|>",
-        "<|im_start|>assistant\n",
-        "\\_",
-        "now()",
-        ";",
-        "{{",
-        "}}",
-        "<arg_key>",
-        "</arg_value>",
-        "</parameter>",
-        "\\u00",
-        "\\ud800",
-        "NaN",
-        "1e999",
-        "\ufeff",
-        "\x00",
-        "中",
-        "<|message|>",
-        "name",
-        "=",
-    ]
-)
+SIGNS = cases("signs")
+PIECES = st.sampled_from([*MARKERS, *VALID, *SIGNS])
 
 
 @st.composite
@@ -179,68 +123,7 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-7]{1,3}|.))", of, text, flags=re.DOTALL)
 
 
-UNITS = [
-    "<",
-    "{",
-    "[",
-    "(",
-    '"',
-    "'",
-    "\\",
-    "`",
-    "```\n",
-    "~~~\n",
-    "* _#",
-    "\n",
-    "Action:",
-    "Action:\n",
-    "Action: None\n",
-    "Action: search\n",
-    "Action Input: {\n",
-    "Final Answer: x\nThought: y\n",
-    "<think>",
-    "</think>",
-    "<think></think>",
-    "{<think>",
-    "<function_call>",
-    "<function_call>{",
-    "<function_call>{'a",
-    "<function_call>{/*",
-    '<function_call>{"a":__PAYLOAD_START__',
-    "<deliverable>",
-    "<deliverable></deliverable>",
-    "<tool_call>",
-    "<tool_call>{",
-    '<tool_call>[{"name":"a"},',
-    "<tool_call>f\n<arg_key>",
-    "<tool_call>\n",
-    "<function=a><parameter=b>",
-    "<function=a>{",
-    "[TOOL_CALLS]",
-    "[TOOL_CALLS]a{",
-    "<|python_tag|>{",
-    "[f(a='x 'y'),",
-    "<｜tool▁call▁begin｜>f<｜tool▁sep｜>{",
-    '<｜DSML｜invoke name="a">',
-    "<|tool_call_begin|>f:0<|tool_call_argument_begin|>{",
-    "<|channel|>commentary to=functions.f<|message|>{",
-    "<|im_end|>",
-    "<|a|>",
-    '{"a":',
-    '{"a":1,',
-    "{{",
-    "{a{",
-    '}{"name"',
-    '{"name":"search","arguments":{',
-    '\n{"action":"',
-    "\n{",
-    "“",
-    "//",
-    '{bad}{"name":1}',
-    "- ```json\n{}\n```\n",
-    "a ",
-    "[{",
-]
+UNITS = cases("units")
 
 
 @pytest.mark.parametrize("dialect", ["auto", "react", "tags"])

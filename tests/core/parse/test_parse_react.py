@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 import pytest
-from tools_for_parsing import TOOLS, calls, kind
+from tools_for_parsing import TOOLS, calls, cases, kind
 
-from surefoot.core.parse.labels import Labels, stop_sequences
+from surefoot.core.parse.marks import Labels, stop_sequences
 from surefoot.core.parse.reply import parse
 from surefoot.types.messages import NativeCall
 from surefoot.types.reply import Parsed
@@ -19,30 +19,7 @@ def react(text: str, finish_reason: str = "stop", labels: Labels | None = None) 
 
 @pytest.mark.parametrize(
     ("given", "name", "arguments"),
-    [
-        ("search\nAction Input: cats", "search", {"query": "cats"}),
-        ('search\nAction Input: {"query": "cats"}', "search", {"query": "cats"}),
-        ("search\nAction Input: 'cats'", "search", {"query": "cats"}),
-        ('search\nAction Input: "a \\"b\\" c"', "search", {"query": 'a "b" c'}),
-        ('search\nAction Input: a "b" and "c"', "search", {"query": 'a "b" and "c"'}),
-        ("search\nAction Input: arr[0] value", "search", {"query": "arr[0] value"}),
-        ("run_python\nAction Input: print({'a': 1})", "run_python", {"code": "print({'a': 1})"}),
-        ("run_python\nAction Input: ```python\nprint({'a': 1})\n```", "run_python", {"code": "print({'a': 1})"}),
-        ("run_python\nAction Input: [x for x in y]", "run_python", {"code": "[x for x in y]"}),
-        ("square\nAction Input: 5", "square", {"n": 5}),
-        ('square\nAction Input: {"n": "5"}', "square", {"n": 5}),
-        ("check_values\nAction Input: [1, 2]", "check_values", {"items": [1, 2]}),
-        ("get_weather\nAction Input: Paris", "get_weather", {"city": "Paris"}),
-        ("delete_all\nAction Input: N/A", "delete_all", {}),
-        ("now", "now", {}),
-        ('add {"a": 1, "b": 2}', "add", {"a": 1, "b": 2}),
-        ('add ({"a": 1, "b": 2})', "add", {"a": 1, "b": 2}),
-        ('add\nAction Input: {{"a": 1, "b": 2}}', "add", {"a": 1, "b": 2}),
-        ('add\nAction Input: {"arguments": {"a": 1, "b": 2}}', "add", {"a": 1, "b": 2}),
-        ("[search]\nAction Input: cats", "search", {"query": "cats"}),
-        ("functions.search\nAction Input: cats", "search", {"query": "cats"}),
-        ("Get-Weather\nAction Input: Paris", "get_weather", {"city": "Paris"}),
-    ],
+    cases("an_input_binds_to_the_tools_parameters"),
 )
 def test_an_input_binds_to_the_tools_parameters(given: str, name: str, arguments: Arguments) -> None:
     parsed = react(f"Thought: look\nAction: {given}")
@@ -56,32 +33,7 @@ def test_an_object_among_words_is_meant_if_its_keys_are_the_tools() -> None:
 
 @pytest.mark.parametrize(
     ("text", "fault"),
-    [
-        ("Action: add\nAction Input: 1 and 2", "args_not_object"),
-        ("Action: add\nAction Input: [1, 2]", "args_not_object"),
-        ("Action: square\nAction Input: five", "args_not_object"),
-        ("Action: now\nAction Input: please", "args_not_object"),
-        ("Action: search\nAction Input: {}", "missing_action_input"),
-        ("Action: search\nAction Input: None", "missing_action_input"),
-        ("Action: search", "missing_action_input"),
-        ("Action: search\nFinal Answer: 42", "missing_action_input"),
-        ("Action Input: cats\nFinal Answer: 42", "missing_action"),
-        ("Action:\nAction Input: cats", "missing_action"),
-        ("Action: bing\nAction Input: cats", "unknown_tool"),
-        ('Action: add\nAction Input: {"a": 1, "b": 2, "c": 3}', "invalid_arguments"),
-        ('Action: add\nAction Input: {"a": NaN, "b": 2}', "malformed_json"),
-        ('Action: search\nAction Input: {"query": "a", "query": "b"}', "malformed_json"),
-        ('Action: search\nAction Input: {"query": "a', "truncated"),
-        ("Thought: hm", "no_step"),
-        ("Answer: 2", "no_step"),
-        ("Action: None", "no_step"),
-        ("The next Action: search would help.", "no_step"),
-        ("Thought: done\nFinal Answer:", "empty_final"),
-        ("Action: Final Answer", "empty_final"),
-        ("", "empty"),
-        ("<think>a</think>\n", "empty"),
-        ("<think>Action: now", "empty"),
-    ],
+    cases("what_looks_like_a_call_and_is_none_is_a_fault_and_never_an_answer"),
 )
 def test_what_looks_like_a_call_and_is_none_is_a_fault_and_never_an_answer(text: str, fault: str) -> None:
     parsed = react(text)
@@ -109,22 +61,7 @@ def test_a_complete_call_before_the_cut_stands() -> None:
 
 @pytest.mark.parametrize(
     ("text", "final"),
-    [
-        ("Final Answer: 42", "42"),
-        ("**Final Answer: 42**", "42"),
-        ("**Final Answer:** 42", "42"),
-        ("## Final Answer: a\nb\n\nObservation: kept", "a\nb\n\nObservation: kept"),
-        ("Final Answer: 42\nAction: search\nAction Input: cats", "42"),
-        ("Final Answer: 42\n\nThought: hm\nAction: search\nAction Input: cats", "42"),
-        ("Final Answer: 42\n\nQuestion: what?", "42"),
-        ("Final Answer: call Bob\nAction: tomorrow", "call Bob\nAction: tomorrow"),
-        ("Thought: t\nAnswer: 2", "2"),
-        ("Action: None\nAction Input: None\nFinal Answer: 3", "3"),
-        ("Action: Final Answer\nAction Input: 42", "42"),
-        ('{"action": "Final Answer", "action_input": "42"}', "42"),
-        ('Thought: t\n```json\n{"action": "Final Answer", "action_input": "42"}\n```', "42"),
-        ("思考: a\n最终答案：好\n问题：x", "好"),
-    ],
+    cases("the_answer_goes_to_the_end_or_to_where_another_step_begins"),
 )
 def test_the_answer_goes_to_the_end_or_to_where_another_step_begins(text: str, final: str) -> None:
     parsed = react(text)

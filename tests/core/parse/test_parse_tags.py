@@ -1,9 +1,9 @@
 """The tags dialect: calls, payloads, deliverables and invented results. Source: spec/reasoners.md, sections 3 and 5."""
 
 import pytest
-from tools_for_parsing import TOOLS, calls, kind
+from tools_for_parsing import TOOLS, calls, cases, kind
 
-from surefoot.core.parse.deliverable import body_of, parts_of
+from surefoot.core.parse.marks import body_of, parts_of
 from surefoot.core.parse.reply import parse
 from surefoot.types.reply import Parsed
 
@@ -23,22 +23,7 @@ NOW = '{"name": "now", "call_objective": "o", "args": {}}'
 
 @pytest.mark.parametrize(
     ("body", "fault"),
-    [
-        ("", "empty"),
-        ("[]", "empty"),
-        ("not json", "malformed_json"),
-        ("42", "malformed_json"),
-        ('"text"', "malformed_json"),
-        ("[1, 2]", "malformed_json"),
-        ('{"name": "a", "args": {"x": 1}, "arguments": {"x": 2}}', "malformed_json"),
-        ('{"name": "a", "args": {"x": 1, "x": 2}}', "malformed_json"),
-        ('{"name": "a", "args": {__PAYLOAD_START__k__PAYLOAD_END__: 1}}', "malformed_json"),
-        ('{"name": "a", "args": {"code": __PAYLOAD_START__ x = 1}}', "malformed_json"),
-        ('{"name": "a", "args": [1]}', "args_not_object"),
-        ('{"name": "a", "args": "words"}', "args_not_object"),
-        ('{"name": "", "args": {}}', "missing_name"),
-        ('{"name": 5}', "missing_name"),
-    ],
+    cases("a_body_that_is_no_call_is_a_fault"),
 )
 def test_a_body_that_is_no_call_is_a_fault(body: str, fault: str) -> None:
     parsed = tags(tag(body))

@@ -3,28 +3,15 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tools_for_parsing import cases
 
 from surefoot.core.parse.scan import Seeker, whole_fence
-from surefoot.core.parse.visible import visible, without_leaked_tokens
+from surefoot.core.parse.stream import visible, without_leaked_tokens
 
 
 @pytest.mark.parametrize(
     ("reply", "text"),
-    [
-        ("<think>a</think>\n\nb", "b"),
-        ("a <think>b</think> c", "a c"),
-        ("a<think>b</think> c", "a c"),
-        ("a</think>b", "b"),
-        ("a<think>b", "a"),
-        ("<think>a<think>b</think>c</think>d", "d"),
-        ("<thinking>a</think>b</thinking>c", "c"),
-        ('{"a": "<think>x</think>"}', '{"a": "<think>x</think>"}'),
-        ("{'a': '</think>'} b", "{'a': '</think>'} b"),
-        ("<parameter=a><think></parameter>", "<parameter=a><think></parameter>"),
-        ('<think>{"a": "</think>b', "b"),
-        ("a<|im_end|>\n</s>", "a"),
-        ("a < b", "a < b"),
-    ],
+    cases("reasoning_and_end_tokens_go_but_not_out_of_values"),
 )
 def test_reasoning_and_end_tokens_go_but_not_out_of_values(reply: str, text: str) -> None:
     assert visible(reply).text == text

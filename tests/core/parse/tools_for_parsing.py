@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from surefoot.types.reply import Parsed
 from surefoot.types.tools import Catalogue, Effect, ToolSpec
@@ -35,3 +38,9 @@ def calls(parsed: Parsed) -> list[tuple[str, Mapping[str, object]]]:
 def kind(parsed: Parsed) -> str | None:
     """The kind of the first fault."""
     return parsed.error.kind if parsed.error else None
+
+
+def cases(name: str) -> list[Any]:
+    """The rows of a table of cases, one a line of its file."""
+    rows = (Path(__file__).parents[2] / "data" / "parse" / f"{name}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(row) for row in rows.splitlines()]

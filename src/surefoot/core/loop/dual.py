@@ -21,8 +21,8 @@ from surefoot.core.loop.endings import (
 )
 from surefoot.core.loop.read import read_delivering, shaped
 from surefoot.core.loop.slices import proposal_of, request
-from surefoot.core.parse.deliverable import DELIVERABLE
 from surefoot.core.parse.instruction import instruction_schema, read_instruction
+from surefoot.core.parse.marks import DELIVERABLE
 from surefoot.core.state.pager import without_pager
 from surefoot.core.state.roles import ACTOR, THINKER, reached_limit
 from surefoot.core.state.state import State, Turn, subset

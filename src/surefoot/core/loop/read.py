@@ -13,13 +13,12 @@ from typing import Literal, cast
 import orjson
 
 from surefoot.core.loop.slices import fit_of
-from surefoot.core.parse.deliverable import DELIVERABLE, PARTS, TASK_DONE, body_of, parts_of
-from surefoot.core.parse.held_text import texts_of
-from surefoot.core.parse.labels import DEFAULT_LABELS, label_pattern
+from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, PARTS, TASK_DONE, body_of, label_pattern, parts_of
 from surefoot.core.parse.reply import parse
-from surefoot.core.parse.step_object import is_no_action
+from surefoot.core.parse.scan import texts_of
+from surefoot.core.parse.steps import is_no_action
+from surefoot.core.parse.stream import visible
 from surefoot.core.parse.text_calls import TextCall, text_call
-from surefoot.core.parse.visible import visible
 from surefoot.core.state.roles import ACTOR
 from surefoot.core.state.state import State
 from surefoot.core.view.notes import Form

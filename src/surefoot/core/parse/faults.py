@@ -9,8 +9,8 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
 
-from surefoot.core.parse.labels import DEFAULT_LABELS, Labels
-from surefoot.core.parse.offered import Offered, offered_of, signature
+from surefoot.core.parse.marks import DEFAULT_LABELS, Labels
+from surefoot.core.parse.toolset import Offered, offered_of, signature
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 from surefoot.types.tools import Catalogue, ToolSpec
 
@@ -31,7 +31,9 @@ def tell(
     if fault.kind in _WITH_FORM:
         parts.append(form(mode, labels))
     if fault.kind in _WITH_NAMES and offered.tools:
-        parts.append(_names(offered))
+        names = [tool.name[:MOST_QUOTED_CHARS] for tool in offered.tools]
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        parts.append(f"Tools: {', '.join(names[:MOST_NAMES])}{more}.")
     return " ".join(parts)
 
 
@@ -83,18 +85,6 @@ def quoted(text: str) -> str:
     return f'"{line[:MOST_QUOTED_CHARS]}…"' if len(text) > MOST_QUOTED_CHARS else f'"{line}"'
 
 
-def _names(offered: Offered) -> str:
-    names = [tool.name for tool in offered.tools]
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"Tools: {', '.join(name[:MOST_QUOTED_CHARS] for name in names[:MOST_NAMES])}{more}."
-
-
-def _nearest(name: str, offered: Offered) -> str:
-    by_cut = {tool.name[:MOST_QUOTED_CHARS]: tool.name for tool in offered.tools}
-    close = get_close_matches(name[:MOST_QUOTED_CHARS], list(by_cut), n=1, cutoff=_NEARNESS)
-    return by_cut[close[0]] if close else ""
-
-
 def _of(fault: Fault) -> str:
     return f" of {quoted(fault.tool)}" if fault.tool else ""
 
@@ -105,9 +95,10 @@ def _parameters(fault: Fault, offered: Offered) -> str:
 
 
 def _unknown_tool(fault: Fault, offered: Offered) -> list[str]:
-    nearest = _nearest(fault.tool, offered)
-    told = [f"There is no tool {quoted(fault.tool)}; nothing was run"]
-    return [*told, f"The nearest name is {nearest}."] if nearest else told
+    by_cut = {tool.name[:MOST_QUOTED_CHARS]: tool.name for tool in offered.tools}
+    close = get_close_matches(fault.tool[:MOST_QUOTED_CHARS], list(by_cut), n=1, cutoff=_NEARNESS)
+    told = f"There is no tool {quoted(fault.tool)}; nothing was run"
+    return [told, *(f"The nearest name is {by_cut[name]}." for name in close if by_cut[name])]
 
 
 def _invalid_arguments(fault: Fault, offered: Offered) -> list[str]:
@@ -118,13 +109,6 @@ def _invalid_arguments(fault: Fault, offered: Offered) -> list[str]:
     schema = json.dumps(tool.parameters, ensure_ascii=False, default=str)
     shown = f"{schema[:MOST_SCHEMA_CHARS]}…" if len(schema) > MOST_SCHEMA_CHARS else schema
     return [*told, f"Expected: {shown}"]
-
-
-def _truncated(fault: Fault, offered: Offered) -> list[str]:  # noqa: ARG001  # the shape of every row
-    return [
-        f"The reply was cut off before the call{_of(fault)} was complete; nothing was run",
-        "Write a shorter call, or do it in parts.",
-    ]  # one row
 
 
 def _said(head: str, *rest: str) -> Callable[[Fault, Offered], list[str]]:
@@ -156,7 +140,10 @@ _MESSAGES: dict[FaultKind, Callable[[Fault, Offered], list[str]]] = {
     "args_not_object": _with_parameters("The input{of} binds to no parameter; nothing was run", "Send a JSON object."),
     "invalid_arguments": _invalid_arguments,
     "unknown_tool": _unknown_tool,
-    "truncated": _truncated,
+    "truncated": _said(
+        "The reply was cut off before the call{of} was complete; nothing was run",
+        "Write a shorter call, or do it in parts.",
+    ),
     "calls_not_allowed": _said("No call may be made here; nothing was run", "Give your reason in words."),
     "invalid_output": _said("The output does not have the shape that was asked for", "Give it again, whole."),
     "text_call": _with_parameters(

@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 from hashlib import sha256
 
-from surefoot.core.parse.labels import DEFAULT_LABELS, label_pattern
-from surefoot.core.parse.visible import REASONING_TAGS
+from surefoot.core.parse.marks import DEFAULT_LABELS, label_pattern
+from surefoot.core.parse.stream import REASONING_TAGS
 from surefoot.core.text.words import late
 from surefoot.types.dataclass import dataclass
 

@@ -11,10 +11,10 @@ from typing import cast
 
 import orjson
 
-from surefoot.core.parse.deliverable import TASK_DONE
+from surefoot.core.parse.marks import TASK_DONE
 from surefoot.core.parse.reply import CUT, parse
 from surefoot.core.parse.scan import whole_fence
-from surefoot.core.parse.visible import visible
+from surefoot.core.parse.stream import visible
 from surefoot.types.messages import NativeCall
 from surefoot.types.reply import Fault, Instruction, Parsed, ReplyWarning
 from surefoot.types.tools import Catalogue
@@ -129,7 +129,21 @@ def instruction_schema(tools: Catalogue, *, may_end: bool) -> Mapping[str, objec
     A small model is led by the form: after a thought it names the tool that the Actor is to use, and the input has that
     tool's shape, so that nothing is left to say. With more than `MOST_SHAPED_INPUTS` tools it instructs in words.
     """
-    return tools.derived(f"instruction_schema:{may_end}", lambda all_: _any_of(all_, may_end=may_end))
+
+    def form(properties: Mapping[str, object]) -> Mapping[str, object]:
+        return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+    def made(tools: Catalogue) -> Mapping[str, object]:
+        if len(tools.tools) <= MOST_SHAPED_INPUTS and (tools.tools or may_end):
+            parts = [{"thought": _WORDS, "next": {"const": t.name}, "input": t.parameters} for t in tools.tools]
+        else:
+            named = {"enum": [*tools.names, _NO_TOOL]}
+            parts = [{"thought": _WORDS, "next": named, "instruction": {**_WORDS, "minLength": 8}, "input": _WORDS}]
+        if may_end:
+            parts.append({"thought": _WORDS, "next": {"const": TASK_DONE}})
+        return {"anyOf": [*map(form, parts)]}
+
+    return tools.derived(f"instruction_schema:{may_end}", made)
 
 
 MOST_WORDS_CHARS = 200
@@ -137,21 +151,3 @@ MOST_SHAPED_INPUTS = 12
 
 _WORDS = {"type": "string", "maxLength": MOST_WORDS_CHARS}
 _NO_TOOL = "WORDS"
-
-
-def _any_of(tools: Catalogue, *, may_end: bool) -> Mapping[str, object]:
-    if len(tools.tools) <= MOST_SHAPED_INPUTS and (tools.tools or may_end):
-        branches = [
-            _object({"thought": _WORDS, "next": {"const": tool.name}, "input": tool.parameters}) for tool in tools.tools
-        ]
-    else:
-        following = {"enum": [*tools.names, _NO_TOOL]}
-        instruction = {**_WORDS, "minLength": 8}
-        branches = [_object({"thought": _WORDS, "next": following, "instruction": instruction, "input": _WORDS})]
-    if may_end:
-        branches.append(_object({"thought": _WORDS, "next": {"const": TASK_DONE}}))
-    return {"anyOf": branches}
-
-
-def _object(properties: Mapping[str, object]) -> Mapping[str, object]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

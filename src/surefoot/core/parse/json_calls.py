@@ -1,19 +1,43 @@
-"""The families whose calls are JSON behind a marker: hermes bodies, and mistral's lists and `NAME{…}`."""
+"""Calls as JSON: behind a marker (Mistral, Llama), bare in the text, behind a name, or in a fence as a last resort."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from surefoot.core.parse.arguments import arguments_at, drafts_of, faulty_body
-from surefoot.core.parse.drafts import NO_WARNINGS, Draft, Found, Reading
-from surefoot.core.parse.json_ladder import read
-from surefoot.core.parse.json_strict import NotJsonError
-from surefoot.core.parse.scan import MOST_CALLS, Seeker, skip_blanks
+from surefoot.core.parse.calls import (
+    ARGUMENT_KEYS,
+    NAME,
+    NEXT_CALL,
+    NO_WARNINGS,
+    Draft,
+    Found,
+    Reading,
+    arguments_at,
+    draft_of,
+    drafts_of,
+    fault_kind,
+    faulty_body,
+    where,
+)
+from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
+from surefoot.core.parse.objects import WRAPPERS_OF_CALLS, read
+from surefoot.core.parse.scan import (
+    FENCES,
+    MOST_BRACKETS,
+    MOST_CALLS,
+    Seeker,
+    fence_at,
+    first_bracket,
+    past_fence,
+    skip_blanks,
+)
+from surefoot.core.parse.schema import properties_of
 from surefoot.types.reply import Fault, ReplyWarning
 
 MISTRAL = "[TOOL_CALLS]"
 
-_NAMED = re.compile(r"(?P<name>[\w.:/-]{1,200}+)\s*+(?:\[CALL_ID\](?P<id>\w{1,200}+))?\s*+(?:\[ARGS\])?\s*+")
+_MISTRAL_NAME = re.compile(r"(?P<name>[\w.:/-]{1,200}+)\s*+(?:\[CALL_ID\](?P<id>\w{1,200}+))?\s*+(?:\[ARGS\])?\s*+")
 _MEMBER_END = re.compile(r"[\s,;]*+")
 
 
@@ -27,7 +51,7 @@ def read_mistral(text: str, start: int, reading: Reading) -> Found:
         body = skip_blanks(text, at + len(MISTRAL))
         limit = seek.find(MISTRAL, body)
         limit = len(text) if limit < 0 else limit
-        named = _NAMED.match(text, body, limit)
+        named = _MISTRAL_NAME.match(text, body, limit)
         if named and (named.end() >= limit or text[named.end()] == "{"):
             if named.end() >= len(text) and reading.cut:
                 drafts.append(
@@ -52,7 +76,7 @@ def _listed(
     text: str, body: int, limit: int, reading: Reading
 ) -> tuple[tuple[Draft, ...], int, frozenset[ReplyWarning]]:
     """The list or object between `body` and `limit`, its members one by one where the whole does not decode."""
-    opening = min((place for sign in "[{" if (place := text.find(sign, body, limit)) >= 0), default=-1)
+    opening = first_bracket(text, body, limit)
     if opening < 0:
         if body >= len(text):
             kind = "truncated" if reading.cut else "empty"
@@ -73,9 +97,267 @@ def _listed(
             drafts.append(faulty_body(text, at, error, reading, has_end=limit < len(text)))
             return tuple(drafts), limit, frozenset(warnings)
         drafts += drafts_of(value.value)
-        if value.repaired:
-            warnings.add("repaired_json")
+        warnings |= value.warnings
         following = _MEMBER_END.match(text, value.end)
         at = following.end() if following else value.end
         if not text.startswith("{", at) or len(drafts) > MOST_CALLS:
             return tuple(drafts), value.end, frozenset(warnings)
+
+
+PYTHON_TAG = "<|python_tag|>"
+
+_STEP = re.compile(rf"(?P<value>\{{)|{FENCES}", re.MULTILINE)
+_SEPARATORS = re.compile(r"[\s;,\[\]]*+")
+_WRAPPER = re.compile(rf"""\{{\s*+["'](?:{"|".join(WRAPPERS_OF_CALLS)})["']\s*+:\s*+(?:\[\s*+)?(?=\{{)""")
+_BESIDE_ARGUMENTS = frozenset({"name", "id", "type", "index", "call_objective"})
+_BESIDE_CALLS = frozenset({"role", "content"})
+_HEADED = re.compile(r"\s*+(?P<name>[^\n{}]{1,200}+)\n\s*+(?=\{)")
+_HEADING = " \t\r#>:："
+_JSON_INFO = frozenset({"", "json", "json5", "jsonc", "tool_call", "tool_calls", "function_call"})
+
+
+def read_python_tag(text: str, start: int, reading: Reading) -> Found:
+    """Objects behind `<|python_tag|>`: the token says that calls are meant, so what does not decode is a fault."""
+    warnings: set[ReplyWarning] = set()
+    at = skip_blanks(text, start + len(PYTHON_TAG))
+    drafts: list[Draft] = []
+    end = at
+    if text[at : at + 1] not in ("{", "["):
+        kind = "truncated" if at >= len(text) and reading.cut else "empty" if at >= len(text) else "malformed_json"
+        fault = Fault(kind, f"expected a JSON object behind {PYTHON_TAG}, got {text[at : at + 60]!r}")
+        return Found("llama3_json", (Draft(fault=fault),), text[:start], frame=False)
+    while text.startswith(("{", "["), at) and len(drafts) <= MOST_CALLS:
+        try:
+            value = read(text, at, reading.rules(PYTHON_TAG, at_end=True, is_call=True))
+        except NotJsonError as error:
+            following = text.find(PYTHON_TAG, at)
+            drafts.append(faulty_body(text, at, error, reading, has_end=following >= 0))
+            at = following + len(PYTHON_TAG) if following >= 0 else len(text)
+            end = at = skip_blanks(text, at)
+            continue
+        warnings |= value.warnings
+        drafts += drafts_of(value.value)
+        end = value.end
+        at = _next(text, end)
+    frame = any(draft.fault is None or draft.name for draft in drafts)
+    return Found("llama3_json", tuple(drafts), text[:start], frozenset(warnings), end=end, frame=frame)
+
+
+def _next(text: str, at: int) -> int:
+    separators = _SEPARATORS.match(text, at)
+    at = separators.end() if separators else at
+    return skip_blanks(text, at + len(PYTHON_TAG)) if text.startswith(PYTHON_TAG, at) else at
+
+
+def read_wrapped(text: str, reading: Reading) -> Found | None:
+    """The calls in `{"tool_calls": [...]}`, or the name of an offered tool in an object, if that is all of the text."""
+    start = skip_blanks(text, 0)
+    if not text.startswith("{", start):
+        return None
+    try:
+        value = read(text, start, reading.rules(at_end=True, is_call=True))
+    except NotJsonError:
+        wrapper = _WRAPPER.match(text, start)
+        return _members(text, wrapper.end(), reading) if wrapper is not None else None
+    members = _wrapped(value.value) or _lone_name(value.value, reading)
+    if not members or text[value.end :].strip() or not all(_is_call(one, reading, wrapped=True) for one in members):
+        return None
+    warnings = value.warnings
+    return Found("llama3_json", tuple(map(_member, members)), "", warnings, end=value.end)
+
+
+def _members(text: str, at: int, reading: Reading) -> Found | None:
+    """The calls of a wrapper that does not decode, one by one, so that a broken one drops no other."""
+    drafts: list[Draft] = []
+    end = -1
+    while at > end and len(drafts) <= MOST_CALLS:
+        try:
+            value = read(text, at, reading.rules(is_call=True))
+        except NotJsonError as error:
+            drafts.append(faulty_body(text, at, error, reading, has_end=False))
+            following = NEXT_CALL.search(text, error.position)
+            end, at = (at, following.end()) if following is not None else (len(text), at)
+            continue
+        drafts += drafts_of(value.value)
+        end = value.end
+        following_at = _next(text, end)
+        at = following_at if text.startswith("{", following_at) else end
+    if len(drafts) <= MOST_CALLS and text[end:].strip(" \t\r\n,]}"):
+        return None
+    return Found("llama3_json", tuple(drafts), "", end=end)
+
+
+def read_bare_json(text: str, reading: Reading) -> Found | None:
+    """Objects with a name and arguments anywhere outside of fences; None if there is none that may be a call.
+
+    An unknown name is a fault only if calls are all that the text holds; else it is prose about JSON.
+    """
+    if "name" not in text or "{" not in text:
+        return None
+    drafts: list[Draft] = []
+    warnings: set[ReplyWarning] = set()
+    first = -1
+    end = at = 0
+    tried = 0
+    alone = True
+    while tried < MOST_BRACKETS and len(drafts) <= MOST_CALLS and (step := _STEP.search(text, at)) is not None:
+        at = step.end()
+        if not step["value"]:
+            at = past_fence(text, step)
+            continue
+        opening = step.start()
+        try:
+            value = read(text, opening, reading.rules(at_end=True, is_call=True))
+        except NotJsonError as error:
+            faulty = _undecodable(text, opening, error, reading)
+            if faulty is not None:
+                warnings |= {"repaired_json"} if faulty.fault is None else set()
+                drafts.append(faulty)
+                first, end = (opening if first < 0 else first), len(text)
+                break
+            at = max(at, error.resume)
+            tried += 1
+            continue
+        at = value.end
+        if not _is_call(value.value, reading):
+            continue
+        alone = alone and not text[end:opening].strip(" \t\r\n;,[]")
+        drafts.append(draft_of(value.value))
+        warnings |= value.warnings
+        first, end = (opening if first < 0 else first), value.end
+    alone = alone and not text[end:].strip(" \t\r\n;,[]")
+    if not alone:
+        drafts = [draft for draft in drafts if reading.offered.find(draft.name).known]
+    if not drafts:
+        return None
+    content = text[:first] if text[:first].strip(" \t\r\n[") else ""
+    return Found("llama3_json", tuple(drafts), content, frozenset(warnings), end=end)
+
+
+def read_headed(text: str, reading: Reading) -> Found | None:
+    """The name of an offered tool on a line and a JSON object behind it, if the two are all of the text."""
+    head = _HEADED.match(text)
+    named = reading.offered.find(head["name"].strip(_HEADING)) if head is not None else None
+    if head is None or named is None or named.tool is None:
+        return None
+    given = arguments_at(text, head.end(), (), reading, named.name)
+    is_cut = given.fault is not None and given.fault.kind == "truncated"
+    if text[given.end :].strip() or not (is_cut or given.fault is None or text.rstrip().endswith("}")):
+        return None
+    return Found("llama3_json", (given.draft(named.name),), "", given.warnings, end=given.end)
+
+
+def _wrapped(value: object) -> tuple[object, ...]:
+    """The calls in `{"tool_calls": [...]}`; none if the object is something else, or says more than that."""
+    body = as_object(value) or {}
+    keys = [key for key in body if key not in _BESIDE_CALLS]
+    if len(keys) != 1 or keys[0] not in WRAPPERS_OF_CALLS:
+        return ()
+    return tuple(as_list(body[keys[0]]) or (body[keys[0]],))
+
+
+def _lone_name(value: object, reading: Reading) -> tuple[object, ...]:
+    """The call that is nothing but the name of an offered tool, written exactly: anything more may be data."""
+    body = as_object(value) or {}
+    if body.get("type") == "function" and body.keys() <= {"id", "type", "function"}:
+        body = as_object(body.get("function")) or {}
+    (key, name), *more = [*body.items()] or [("", None)]
+    if more or key not in ("name", "tool") or not isinstance(name, str):
+        return ()
+    named = reading.offered.find(name)
+    return ({"name": name},) if named.tool is not None and not named.corrected else ()
+
+
+def _is_call(value: object, reading: Reading, *, wrapped: bool = False) -> bool:
+    """Whether a decoded value reads like a call. In a wrapper, which says that it is one, a lone name is enough."""
+    body = as_object(value) or {}
+    inner = as_object(body.get("function"))
+    if inner is not None and (wrapped or body.get("type") == "function"):
+        body = inner
+    name = body.get("name")
+    if not isinstance(name, str) or not name:
+        return False
+    schema = as_object(body.get("parameters"))
+    if schema is not None and schema.get("type") in ("object", "dict"):  # it may declare a tool rather than call one
+        tool = reading.offered.find(name).tool
+        takes_properties = tool is not None and "properties" in properties_of(tool.parameters)
+        if "description" in body or (as_object(schema.get("properties")) is not None and not takes_properties):
+            return False
+    return wrapped or "arguments" in body or "parameters" in body or ("args" in body and "call_objective" in body)
+
+
+def _member(value: object) -> Draft:
+    """The call that stands in a wrapper. What is given under a key that no form has may be its arguments: a fault."""
+    draft = draft_of(value)
+    body = as_object(value) or {}
+    body = as_object(body.get("function")) or body
+    if draft.fault is None and body.keys().isdisjoint(ARGUMENT_KEYS) and not body.keys() <= _BESIDE_ARGUMENTS:
+        told = f"the arguments stand under none of {', '.join(ARGUMENT_KEYS)}"
+        return replace(draft, fault=Fault("malformed_json", told, draft.name))
+    return draft
+
+
+def _undecodable(text: str, at: int, error: NotJsonError, reading: Reading) -> Draft | None:
+    """The fault of an object that does not decode, if it names an offered tool; if it was cut off, of any."""
+    named = NAME.search(text, at, at + 400)
+    if named is None or (keys := re.search(r"""["'](?:arguments|parameters)["']\s*:""", text[at : at + 2000])) is None:
+        return None
+    if text.find("{", at + 1, min(named.start(), at + keys.start())) >= 0:
+        return None  # another object begins before the name
+    offered = not reading.offered.any_name and reading.offered.find(named["name"]).known
+    kind = fault_kind(error, reading, has_end=False)
+    if offered or (kind == "truncated" and reading.cut and reading.offered.any_name):
+        return Draft(named["name"], fault=Fault(kind, where(error, at), named["name"]))
+    return None
+
+
+def read_fenced(text: str, reading: Reading, *, three_keys: bool) -> Found | None:
+    """Fences whose content is one call to a registered tool. `three_keys`: only name, call_objective and args."""
+    if "name" not in text or ("```" not in text and "~~~" not in text):
+        return None
+    drafts: list[Draft] = []
+    warnings: set[ReplyWarning] = {"fallback_fence"}
+    first = end = -1
+    at = 0
+    while len(drafts) <= MOST_CALLS and (step := _FENCE.search(text, at)) is not None:
+        fence = fence_at(text, skip_blanks(text, step.start())) if step["fence"] else None
+        if fence is None:
+            at = step.end()
+            continue
+        at = max(step.end(), fence.end)
+        if fence.info.lower() not in _JSON_INFO:
+            continue
+        for draft, repaired in _fenced_calls(text[fence.inner : fence.inner_end], reading, three_keys=three_keys):
+            drafts.append(draft)
+            warnings |= {"repaired_json"} if repaired else set()
+            first, end = (step.start() if first < 0 else first), at
+    if not drafts:
+        return None
+    return Found("fenced_json", tuple(drafts), text[:first], frozenset(warnings), end=end)
+
+
+_FENCE = re.compile(FENCES, re.MULTILINE)
+
+
+def _fenced_calls(inner: str, reading: Reading, *, three_keys: bool) -> list[tuple[Draft, bool]]:
+    """The calls of offered tools if all of a fence's content is objects: one, a list, a wrapper's, or one a line."""
+    inner = inner.strip()
+    found: list[tuple[Draft, bool]] = []
+    at = 0
+    while at < len(inner):
+        try:
+            value = read(inner, at, reading.rules("```", at_end=True, is_call=True))
+        except NotJsonError:
+            return []
+        members = _wrapped(value.value)
+        for item in members or as_list(value.value) or (value.value,):
+            body = as_object(item)
+            if body is None:
+                return []
+            has_three = "args" in body and "call_objective" in body
+            if has_three or (not three_keys and _is_call(body, reading, wrapped=bool(members))):
+                draft = _member(body) if members else draft_of(body)
+                if draft.name.strip() and reading.offered.find(draft.name).known:
+                    found.append((draft, value.repaired))
+        at = _next(inner, value.end)
+    return found

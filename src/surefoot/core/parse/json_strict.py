@@ -52,7 +52,11 @@ def decode(text: str, start: int) -> tuple[object, int]:
     except RecursionError as error:
         raise too_deep(text, start) from error
     except ValueError as error:  # refused by a hook below, or a whole number of thousands of digits
-        raise NotJsonError(start, str(error), resume=_end_of_refused(text, start), refused=True) from error
+        try:
+            end = _raw_decode(_ANY, text, start)[1]
+        except (NotJsonError, RecursionError):
+            end = len(text)
+        raise NotJsonError(start, str(error), resume=end, refused=True) from error
     if end - start > 2 * MOST_NESTED and nested_deeper_than(value, MOST_NESTED):
         raise too_deep(text, start)
     if text.find("\\u", start, end) >= 0 and _has_surrogate(value):
@@ -175,13 +179,6 @@ def _float(digits: str) -> float:
     if math.isinf(number):
         raise _RefusedError(f"the number {digits[:60]} is too large")
     return number
-
-
-def _end_of_refused(text: str, start: int) -> int:
-    try:
-        return _raw_decode(_ANY, text, start)[1]
-    except (NotJsonError, RecursionError):
-        return len(text)
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=merge_pairs, parse_constant=_constant, parse_float=_float)

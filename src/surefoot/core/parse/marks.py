@@ -1,20 +1,137 @@
-"""Where the first call of a reply begins, and of what family it is: one scan from left to right.
+"""What opens a part of a reply: the labels of a ReAct step, deliverables, and the markers of the families of calls.
 
-Code fences, deliverables and JSON values are stepped over: a marker in them is text. Markers that are special tokens
-count alone; those that look like tags count only with the start of a body or their end tag behind them, since models
-also write about them. Source: spec/react.md, section 5.
+The first marker is found by one scan from left to right. Code fences, deliverables and JSON values are stepped over: a
+marker in them is text. Markers that are special tokens count alone; those that look like tags count only with the start
+of a body or their end tag behind them, since models also write about them. Source: spec/react.md, sections 3 to 6.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
+from textwrap import dedent
 from typing import Literal
 
-from surefoot.core.parse.deliverable import DELIVERABLE, DELIVERABLE_END, opens_at
-from surefoot.core.parse.json_ladder import value_end
+from surefoot.core.parse.objects import value_end
 from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, Seeker, past_fence, skip_blanks
 from surefoot.types.dataclass import dataclass
+
+DELIVERABLE = "<deliverable>"
+DELIVERABLE_END = "</deliverable>"
+TASK_DONE = "TASK_DONE"
+_LOOK_BACK = 200
+PARTS = ("task_objective", "task_context", "key_reasoning_points", "final_output")
+
+
+@dataclass(frozen=True, slots=True)
+class Deliverable:
+    """The body and its four parts. Missing parts are empty; without any part tags the body is the final output."""
+
+    body: str
+    task_objective: str = ""
+    task_context: str = ""
+    key_reasoning_points: str = ""
+    final_output: str = ""
+
+    @property
+    def output(self) -> str:
+        """What the task was about; the rest is for those who want to follow it."""
+        return self.final_output
+
+
+def opens_at(text: str, at: int) -> bool:
+    """Whether the tag at `at` stands where one may open: at a line start, or right after another tag."""
+    begin = max(0, at - _LOOK_BACK)
+    newline = text.rfind("\n", begin, at)
+    before = text[max(begin, newline + 1) : at].rstrip()
+    return before.endswith(">") or (not before and (newline >= 0 or begin == 0))
+
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def body_of(text: str) -> str:
+    """What stands between the tags, as an answer: common indentation and lines of only `TASK_DONE` removed, trimmed."""
+    lines = [line for line in _LINE_END.split(text) if line.strip() != TASK_DONE]
+    return dedent("\n".join(lines)).strip()
+
+
+def parts_of(body: str) -> Deliverable:
+    """The four parts of a body, in any order; a part goes up to its own closing tag, the last one to its last."""
+    opened = sorted(
+        (match.start(), name) for name in PARTS if (match := re.search(rf"(?m)^\s*<{name}>|(?<=>)<{name}>", body))
+    )
+    if not opened:
+        return Deliverable(body, final_output=body)
+    parts: dict[str, str] = {}
+    for at, name in opened:
+        start = body.index(f"<{name}>", at) + len(name) + 2
+        find = body.rfind if at == opened[-1][0] else body.find
+        end = find(f"</{name}>", start)
+        parts[name] = body_of(body[start:end]) if end >= 0 else ""
+    return Deliverable(body, **parts)
+
+
+LabelKind = Literal["thought", "action", "input", "observation", "answer", "bare_answer", "question"]
+
+RESULT_TAG = "<function_call_result>"
+MOST_STOP_SEQUENCES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The words that open a line of a step, any case, the first of each being the one that prompts show.
+
+    `bare_answer` counts only after a thought; `question` only ends an answer.
+    """
+
+    thought: tuple[str, ...] = ("Thought", "思考")
+    action: tuple[str, ...] = ("Action", "行动")
+    input: tuple[str, ...] = ("Action Input", "行动输入")
+    observation: tuple[str, ...] = ("Observation", "观察")
+    answer: tuple[str, ...] = ("Final Answer", "最终答案")
+    bare_answer: tuple[str, ...] = ("Answer",)
+    question: tuple[str, ...] = ("Question", "问题")
+
+
+DEFAULT_LABELS = Labels()
+
+KINDS: tuple[LabelKind, ...] = ("thought", "action", "input", "observation", "answer", "bare_answer", "question")
+
+
+@lru_cache(maxsize=32)
+def label_pattern(labels: Labels) -> re.Pattern[str]:
+    """Matches a label with its colon at a line start (group: its kind), or a code fence (`FENCES`).
+
+    Around the words may stand blanks, `*`, `_`, `#` and a number. Nothing in it backtracks over the line.
+    """
+    rows: list[str] = []
+    for kind in KINDS:
+        words = [r"[ \t_]*+".join(map(re.escape, name.split())) for name in getattr(labels, kind)]
+        rows += [f"(?P<{kind}>{'|'.join(words)})"] if words else []
+    label = rf"^[ \t]*+(?P<decoration>[*_# \t]*+)(?:{'|'.join(rows)})(?P<inner>[ \t*_#]*+(?:\d++[ \t*_#]*+)?)[:：]"
+    return re.compile(f"{label}|{FENCES}", re.MULTILINE | re.IGNORECASE)
+
+
+def is_answer_name(name: str, labels: Labels) -> bool:
+    """Whether an action of this name means the final answer."""
+    folded = _folded(name)
+    return any(folded == _folded(word) for word in labels.answer)
+
+
+def _folded(name: str) -> str:
+    return "".join(name.casefold().replace("_", " ").split())
+
+
+def stop_sequences(labels: Labels = DEFAULT_LABELS) -> tuple[str, ...]:
+    """Where a server may stop writing in text mode: before results, which are not the model's to write. At most four.
+
+    They save tokens and protect nothing: the parser cuts there anyway.
+    """
+    observed = tuple(f"\n{word}" for word in labels.observation)
+    return (*observed[: MOST_STOP_SEQUENCES - 1], RESULT_TAG)
+
 
 FamilyName = Literal[
     "hermes", "qwen3_xml", "glm45", "mistral", "llama3_json", "pythonic", "deepseek_v3", "deepseek_v31",
@@ -60,10 +177,6 @@ def tool_call_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
     return "hermes" if close >= 0 and not 0 <= seek.find(TOOL_CALL, inside) < close else None
 
 
-def _function(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row
-    return "qwen3_xml" if _QWEN_NAME.match(text, at) else None
-
-
 def _function_call(text: str, at: int, seek: Seeker) -> FamilyName | None:
     inside = skip_blanks(text, at + len(FUNCTION_CALL))
     if text.startswith(("{", "[", "```", FUNCTION_CALL, FUNCTION_CALL_END), inside):
@@ -90,7 +203,7 @@ def _always(family: FamilyName) -> Callable[[str, int, Seeker], FamilyName | Non
 
 MARKERS: dict[str, Callable[[str, int, Seeker], FamilyName | None]] = {
     TOOL_CALL: tool_call_family,
-    FUNCTION: _function,
+    FUNCTION: lambda text, at, seek: "qwen3_xml" if _QWEN_NAME.match(text, at) else None,  # noqa: ARG005  # the shape of every row
     FUNCTION_CALL: _function_call,
     "[TOOL_CALLS]": _always("mistral"),
     "<|python_tag|>": _always("llama3_json"),
@@ -139,18 +252,16 @@ class Walk:
             if pattern is _STEP and step["value"]:
                 end, goes_on = value_end(text, step.start())
                 self._tried += end < 0
-                at = end if end >= 0 else self._past_bracket(step.end(), goes_on)
+                at = end if end >= 0 else step.end()
+                if end < 0:  # no value opens there: a marker in what was tried still counts
+                    if self._marker_at < at:
+                        marker = _ANY_MARKER.search(text, at)
+                        self._marker_at = marker.start() if marker else len(text)
+                    at = max(at, min(goes_on, self._marker_at))
             elif step["fence"] or step["inline"]:
                 at = past_fence(text, step)
             else:
                 return step
-
-    def _past_bracket(self, at: int, goes_on: int) -> int:
-        """Where to look on behind a bracket that opens no value: a marker in what was tried still counts."""
-        if self._marker_at < at:
-            following = _ANY_MARKER.search(self._text, at)
-            self._marker_at = following.start() if following else len(self._text)
-        return max(at, min(goes_on, self._marker_at))
 
 
 def first_mark(text: str) -> Mark | None:

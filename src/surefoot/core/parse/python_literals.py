@@ -17,6 +17,8 @@ _BLANKS = re.compile(r"[ \t\r\n]*+")
 _NUMBER = re.compile(
     r"[+-]?(?:0[xX][0-9a-fA-F_]++|0[oO][0-7_]++|0[bB][01_]++|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9]++)?)"
 )
+_BASED = re.compile(r"[+-]?0[xXoObB]")
+_WHOLE = re.compile(r"[+-]?(?:[0-9]++|0[xXoObB].*)")
 _NAME = re.compile(r"[^\W\d]\w*+")
 _PREFIXED = re.compile(r"""(?P<prefix>[rRuU]?)(?P<quote>'''|\"""|'|")""")
 _RUNS = {"'": re.compile(r"[^'\\\n]*+"), '"': re.compile(r'[^"\\\n]*+')}
@@ -83,7 +85,14 @@ class LiteralReader:
             return made
         if number := _NUMBER.match(text, at):
             self.at = number.end()
-            return _number(number.group(), at)
+            digits = number.group().replace("_", "")
+            try:
+                made = int(digits, 0 if _BASED.match(digits) else 10) if _WHOLE.fullmatch(digits) else float(digits)
+            except ValueError as error:
+                raise NotLiteralError(at, f"{number.group()[:60]} is no number") from error
+            if isinstance(made, float) and not math.isfinite(made):
+                raise NotLiteralError(at, f"the number {number.group()[:60]} is too large")
+            return made
         name = _NAME.match(text, at)
         if name and name.group() in _CONSTANTS:
             self.at = name.end()
@@ -205,21 +214,6 @@ def _escape(text: str, at: int) -> tuple[str, int]:
             raise NotLiteralError(at, "an escape names no character")
         return chr(code), digits.end()
     return text[at : at + 2], at + 2
-
-
-def _number(written: str, at: int) -> int | float:
-    digits = written.replace("_", "")
-    try:
-        if digits.lstrip("+-").isdigit():
-            return int(digits)
-        if digits.lstrip("+-")[:2].lower() in ("0x", "0o", "0b"):
-            return int(digits, 0)
-        number = float(digits)
-    except ValueError as error:
-        raise NotLiteralError(at, f"{written[:60]} is no number") from error
-    if not math.isfinite(number):
-        raise NotLiteralError(at, f"the number {written[:60]} is too large")
-    return number
 
 
 def skim(text: str, at: int) -> int:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 
-from surefoot.core.parse.bare_json import read_python_tag
-from surefoot.core.parse.drafts import Draft, Found, Reading
-from surefoot.core.parse.json_ladder import read
+from surefoot.core.parse.calls import Draft, Found, Reading
+from surefoot.core.parse.json_calls import read_python_tag
 from surefoot.core.parse.json_strict import NotJsonError, as_list
-from surefoot.core.parse.offered import without_escapes
+from surefoot.core.parse.objects import read
 from surefoot.core.parse.python_literals import LiteralReader, NotLiteralError, skim
 from surefoot.core.parse.scan import MOST_CALLS, skip_blanks
+from surefoot.core.parse.toolset import without_escapes
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, ReplyWarning
 
@@ -117,7 +117,7 @@ def _quoted(text: str, reading: Reading) -> Found | None:
         if found is None:
             return None
         drafts += found.drafts
-    warnings: frozenset[ReplyWarning] = frozenset({"repaired_json"} if value.repaired else ())
+    warnings = value.warnings
     return None if text[value.end :].strip() else Found("pythonic", tuple(drafts), "", warnings, end=value.end)
 
 
@@ -138,6 +138,7 @@ class _Calls:
         self.closed = has_end or text.rstrip()[-1:] in shape.closes
         self.prose = False
         self._framed = False
+        self._key = ""
         self._is_open = False
         self._skims = _MOST_SKIMS
 
@@ -182,41 +183,34 @@ class _Calls:
         text, name = self._text, call["name"]
         reader = LiteralReader(text, call.end())
         arguments: dict[str, object] = {}
-        key = ""
+        self._key = ""
         try:
-            while not self._ends(reader):
-                key = self._key(reader)
-                value = reader.value()
-                self._separated(reader, is_twice=key in arguments)
-                arguments[key] = value
+            self._arguments(reader, arguments)
         except NotLiteralError as error:
-            return self._faulty(name, key, error, call.end())
+            return self._faulty(name, self._key, error, call.end())
         self._framed = True
         return Draft(name, arguments), reader.at
 
-    def _ends(self, reader: LiteralReader) -> bool:
-        """Step over the bracket that closes a call, if it stands here."""
-        reader.blanks()
-        ends = self._text.startswith(")", reader.at)
-        reader.at += ends
-        return ends
-
-    def _key(self, reader: LiteralReader) -> str:
-        keyed = _KEY.match(self._text, reader.at)
-        if keyed is None:
-            raise NotLiteralError(reader.at, "give every argument by name", at_end=reader.at >= len(self._text))
-        reader.at = keyed.end()
-        return without_escapes(keyed["key"])
-
-    def _separated(self, reader: LiteralReader, *, is_twice: bool) -> None:
-        """Step over the comma behind an argument."""
-        if is_twice:
-            raise NotLiteralError(reader.at, "it is given twice")
-        reader.blanks()
-        if self._text.startswith(",", reader.at):
-            reader.at += 1
-        elif not self._text.startswith(")", reader.at):
-            raise reader.unexpected()
+    def _arguments(self, reader: LiteralReader, arguments: dict[str, object]) -> None:
+        """Read up to behind the bracket that closes the call; `_key` is the argument that is being read."""
+        text = self._text
+        while True:
+            reader.blanks()
+            if text.startswith(")", reader.at):
+                reader.at += 1
+                return
+            if (keyed := _KEY.match(text, reader.at)) is None:
+                raise NotLiteralError(reader.at, "give every argument by name", at_end=reader.at >= len(text))
+            reader.at, self._key = keyed.end(), without_escapes(keyed["key"])
+            value = reader.value()
+            if self._key in arguments:
+                raise NotLiteralError(reader.at, "it is given twice")
+            reader.blanks()
+            if text.startswith(",", reader.at):
+                reader.at += 1
+            elif not text.startswith(")", reader.at):
+                raise reader.unexpected()
+            arguments[self._key] = value
 
     def _faulty(self, name: str, key: str, error: NotLiteralError, start: int) -> tuple[Draft, int]:
         text, shape = self._text, self._shape

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 
-from surefoot.core.parse.arguments import TRAILING, draft_of, fault_kind, where
-from surefoot.core.parse.drafts import Draft, Found, Reading
-from surefoot.core.parse.json_ladder import read
+from surefoot.core.parse.calls import TRAILING, Draft, Found, Reading, draft_of, fault_kind, where
 from surefoot.core.parse.json_strict import NotJsonError, as_object
-from surefoot.core.parse.labels import LabelKind, Labels, is_answer_name, label_pattern
-from surefoot.core.parse.offered import takes_nothing
-from surefoot.core.parse.react_input import Given, bind, read_input
+from surefoot.core.parse.marks import KINDS, LabelKind, Labels, is_answer_name, label_pattern
+from surefoot.core.parse.objects import read
 from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, fence_at, past_fence, skip_blanks
-from surefoot.core.parse.step_object import found_of, is_no_action, step_of, steps_follow
+from surefoot.core.parse.steps import Given, bind, found_of, is_no_action, read_input, step_of, steps_follow
+from surefoot.core.parse.toolset import takes_nothing
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 
@@ -53,30 +51,17 @@ class _Walk:
                 at = past_fence(self.text, match)
                 continue
             self._left -= 1
-            kind = _kind_of(match)
+            kind: LabelKind = next(one for one in KINDS if one in match.re.groupindex and match[one])
             if kind == "bare_answer" and not bare_answer:
                 at = match.end()
                 continue
-            return _labelled(self.text, match, kind)
+            opened = "".join(sign for sign in match["decoration"] if sign in "*_")
+            echo = _ECHO.match(self.text, match.end())
+            if echo and (len(echo["stars"]) > 1 or opened):
+                return _Label(kind, match.start(), echo.end(), "")
+            is_closed = any(sign in match["inner"] for sign in "*_")
+            return _Label(kind, match.start(), match.end(), "" if is_closed else opened)
         return None
-
-
-def _kind_of(match: re.Match[str]) -> LabelKind:
-    for kind in ("input", "action", "thought", "observation", "answer", "bare_answer"):
-        if kind in match.re.groupindex and match[kind]:
-            return kind
-    return "question"
-
-
-def _labelled(text: str, match: re.Match[str], kind: LabelKind) -> _Label:
-    opened = "".join(sign for sign in match["decoration"] if sign in "*_")
-    open_decoration = opened if opened and not any(sign in match["inner"] for sign in "*_") else ""
-    end = match.end()
-    echo = _ECHO.match(text, end)
-    if echo and (len(echo["stars"]) > 1 or opened):
-        end = echo.end()
-        open_decoration = ""
-    return _Label(kind, match.start(), end, open_decoration)
 
 
 def has_step(text: str, reading: Reading) -> bool:
@@ -156,7 +141,7 @@ class _React:
             elif label.kind == "input":
                 return self._fault("missing_action", "an input stands without an action")
             elif label.kind in _ANSWER_LABELS:
-                return self._answer(label)
+                return self._final(label.end, self._answer_end(label), label.start, label.open_decoration)
             self._thought = self._thought or label.kind == "thought"
             label = self._walk.label(at, bare_answer=self._thought)
         return self._fault("no_step", "neither an action nor a final answer was found")
@@ -222,25 +207,31 @@ class _React:
             return blob, stop
         line = _LINE_END.match(text, at)
         end = min(line.end() if line else stop, stop)
-        written, inline = self._name(at, end, stop)
-        name = _clean(written, label.open_decoration)
+        name, given = text[at:end], None
+        bracket = name.find("{")
+        if bracket > 0 and name[:bracket].strip(" \t(*_`"):  # the input stands on the same line
+            name, given = name[:bracket].rstrip(" \t("), read_input(text, at + bracket, stop, reading)
+        name = name.strip()
+        if label.open_decoration:
+            name = name.removesuffix(label.open_decoration).rstrip()
         while following is not None and following.kind == "thought":
             following = self._walk.label(following.end)
-        has_input = following is not None and following.kind == "input"
+        labelled = following if following is not None and following.kind == "input" else None
         if is_no_action(name) and reading.offered.find(name).tool is None:
-            return None, self._past_input(following) if following and has_input else end
+            return None, max(labelled.end, self._input(labelled).end) if labelled else end
         if not name.strip("`*_ "):
-            if has_input:
+            if labelled is not None:
                 return self._fault("missing_action", "the action has no name"), stop
             return None, max(end, label.end)
         answer = _ANSWER_INLINE.match(name)
         if answer and is_answer_name(answer["label"], reading.labels):
             return self._final(end - len(answer["text"]), len(text), label.start), stop
-        given = inline
-        if following is not None and has_input:
-            given = self._input(following)
         if is_answer_name(name, reading.labels):
-            return self._answer_input(following if has_input else None, label), stop
+            if labelled is None:
+                return Found("react", (), text, error=Fault("empty_final", "the final answer is empty")), stop
+            return self._final(labelled.end, self._answer_end(labelled), label.start, labelled.open_decoration), stop
+        if labelled is not None:
+            given = self._input(labelled)
         if given is None and following is not None and following.kind == "action":
             tool = reading.offered.find(name).tool
             if tool is not None and not takes_nothing(tool):
@@ -251,16 +242,6 @@ class _React:
                 return Found("react", (draft,), self._before(label.start)), stop
             given = Given(end=end)
         return self._call(name, given, label), stop
-
-    def _name(self, at: int, end: int, stop: int) -> tuple[str, Given | None]:
-        """The name on the action line, and the input that stands behind it on that line, if one does."""
-        text = self._text
-        line = text[at:end]
-        bracket = line.find("{")
-        if bracket <= 0 or not line[:bracket].strip(" \t(*_`"):
-            return line, None
-        given = read_input(text, at + bracket, stop, self._reading)
-        return line[:bracket].rstrip(" \t("), given
 
     def _blob(self, label: _Label, at: int, stop: int) -> Found | None:
         """A step as JSON behind an action label."""
@@ -287,19 +268,15 @@ class _React:
             found_of(step, reading, "react", self._before(label.start), max(value.end, min(end, stop)))
         )
 
-    def _stop_behind(self, label: _Label) -> int:
+    def _input(self, label: _Label) -> Given:
         following = self._walk.label(label.end)
         stop = following.start if following else len(self._text)
-        return self._joint if label.end < self._joint < stop else stop
-
-    def _input(self, label: _Label) -> Given:
-        given = read_input(self._text, label.end, self._stop_behind(label), self._reading)
+        if label.end < self._joint < stop:
+            stop = self._joint
+        given = read_input(self._text, label.end, stop, self._reading)
         if given.words and label.open_decoration and given.words.endswith(label.open_decoration):
             return replace(given, words=given.words.removesuffix(label.open_decoration).rstrip())
         return given
-
-    def _past_input(self, label: _Label) -> int:
-        return max(label.end, read_input(self._text, label.end, self._stop_behind(label), self._reading).end)
 
     def _call(self, name: str, given: Given, action: _Label) -> Found:
         reading, text = self._reading, self._text
@@ -332,15 +309,6 @@ class _React:
                 warnings.add("final_dropped")
             label = self._walk.label(label.end, bare_answer=self._thought)
         return frozenset(warnings)
-
-    def _answer_input(self, label: _Label | None, action: _Label) -> Found:
-        """An answer that was written as the input of an action."""
-        if label is None:
-            return Found("react", (), self._text, error=Fault("empty_final", "the final answer is empty"))
-        return self._final(label.end, self._answer_end(label), action.start, label.open_decoration)
-
-    def _answer(self, label: _Label) -> Found:
-        return self._final(label.end, self._answer_end(label), label.start, label.open_decoration)
 
     def _answer_end(self, label: _Label) -> int:
         """Where an answer ends: at a question (few-shot run-on), where another step begins, or with the text."""
@@ -376,11 +344,6 @@ class _React:
         return Found(
             "react", (), self._before(step), frozenset(dropped), final=answer, end=end if end < len(text) else -1
         )
-
-
-def _clean(written: str, decoration: str) -> str:
-    name = written.strip()
-    return name.removesuffix(decoration).rstrip() if decoration else name
 
 
 _ANSWER_INLINE = re.compile(r"(?P<label>[^:：]{1,60})[:：]\s*(?P<text>.*)", re.DOTALL)

@@ -15,28 +15,26 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Literal
 
-from surefoot.core.parse.bare_json import read_bare_json, read_fenced, read_headed, read_python_tag, read_wrapped
-from surefoot.core.parse.deliverable import DELIVERABLE
-from surefoot.core.parse.drafts import Found, Reading, Repairing
-from surefoot.core.parse.dsml import read_dsml
-from surefoot.core.parse.function_call_tags import found_in_tags
-from surefoot.core.parse.harmony import read_harmony
-from surefoot.core.parse.held_text import HeldText
-from surefoot.core.parse.json_calls import read_mistral
-from surefoot.core.parse.labels import DEFAULT_LABELS, Labels
-from surefoot.core.parse.marks import FamilyName, Mark, first_mark
-from surefoot.core.parse.native import read_native
-from surefoot.core.parse.offered import offered_of, plain_name
+from surefoot.core.parse.calls import Found, Reading, Repairing, read_native, settle
+from surefoot.core.parse.json_calls import (
+    read_bare_json,
+    read_fenced,
+    read_headed,
+    read_mistral,
+    read_python_tag,
+    read_wrapped,
+)
+from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, FamilyName, Labels, Mark, first_mark
 from surefoot.core.parse.pythonic import read_bare_pythonic, read_python_start
 from surefoot.core.parse.react import first_action, has_answer_label, has_step, read_react, without_partial_stop
-from surefoot.core.parse.scan import MOST_CALLS, whole_fence
-from surefoot.core.parse.settle import settle
-from surefoot.core.parse.step_object import read_schema
-from surefoot.core.parse.token_calls import read_deepseek, read_kimi
-from surefoot.core.parse.tool_call_tags import read_tool_calls
-from surefoot.core.parse.visible import Visible, visible, without_leaked_tokens
+from surefoot.core.parse.scan import MOST_CALLS, HeldText, whole_fence
+from surefoot.core.parse.steps import read_schema
+from surefoot.core.parse.stream import Visible, visible, without_leaked_tokens
+from surefoot.core.parse.tags import found_in_tags, read_tool_calls
+from surefoot.core.parse.tokens import read_dsml, read_harmony, read_section
+from surefoot.core.parse.toolset import offered_of, plain_name
 from surefoot.types.messages import NativeCall
-from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall, ReplyWarning
+from surefoot.types.reply import Fault, FaultyCall, Parsed, ReplyWarning
 from surefoot.types.tools import Catalogue, ToolSpec
 
 STOPPED = frozenset({"stop", "tool_calls", "function_call", "tool_use", "end_turn", "stop_sequence", "eos"})
@@ -56,10 +54,10 @@ FAMILIES: dict[FamilyName, Callable[[str, Mark, Reading], Found | None]] = {
     "mistral": lambda text, mark, reading: read_mistral(text, mark.at, reading),
     "llama3_json": lambda text, mark, reading: read_python_tag(text, mark.at, reading),
     "pythonic": lambda text, mark, reading: read_python_start(text, mark.at, reading),
-    "deepseek_v3": lambda text, mark, reading: read_deepseek(text, mark.at, reading, mark.family),
-    "deepseek_v31": lambda text, mark, reading: read_deepseek(text, mark.at, reading, mark.family),
+    "deepseek_v3": lambda text, mark, reading: read_section(text, mark.at, reading, mark.family),
+    "deepseek_v31": lambda text, mark, reading: read_section(text, mark.at, reading, mark.family),
     "deepseek_v32_dsml": lambda text, mark, reading: read_dsml(text, mark.at, reading),
-    "kimi_k2": lambda text, mark, reading: read_kimi(text, mark.at, reading),
+    "kimi_k2": lambda text, mark, reading: read_section(text, mark.at, reading, mark.family),
     "harmony": lambda text, mark, reading: read_harmony(text, mark.at, reading),
     "tags": lambda text, mark, reading: found_in_tags(text, reading),  # noqa: ARG005  # it walks from the start
 }
@@ -98,7 +96,12 @@ def parse(
         return _parsed(found, shown, reading, on_conflict)
     if dialect == "native" and text and _MAY_HOLD_A_CALL.search(text) is None and not text.isspace():
         return Parsed(content=text, format="native")
-    shown = _without_leaked(visible(text))
+    shown = visible(text)
+    kept = without_leaked_tokens(shown.text)
+    if len(kept) < len(shown.text):  # control tokens at the end, unless they belong to the form that it is in
+        mark = first_mark(shown.text)
+        if mark is None or mark.family in ("hermes", "qwen3_xml", "glm45", "tags"):
+            shown = replace(shown, text=kept, tokens_removed=True)
     if not shown.text.strip():
         kind = "truncated" if shown.open_reasoning and cut else "empty"
         told = "the reply ended while thinking" if shown.open_reasoning else "nothing visible was written"
@@ -139,17 +142,6 @@ def _declines(found: Found, reading: Reading) -> bool:
     return names == {_NO_FUNCTION} and reading.offered.find(_NO_FUNCTION).tool is None
 
 
-def _without_leaked(shown: Visible) -> Visible:
-    """The visible text without control tokens at its end, unless they belong to the form that it is in."""
-    cleaned = without_leaked_tokens(shown.text)
-    if len(cleaned) == len(shown.text):
-        return shown
-    mark = first_mark(shown.text)
-    if mark is not None and mark.family not in ("hermes", "qwen3_xml", "glm45", "tags"):
-        return shown
-    return replace(shown, text=cleaned, tokens_removed=True)
-
-
 def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
     """What the text holds in this dialect; None if it holds nothing of the kind."""
     match dialect:
@@ -168,21 +160,20 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
             return found
 
 
-def _marked(text: str, reading: Reading, mark: Mark | None) -> Found | None:
-    return FAMILIES[mark.family](text, mark, reading) if mark is not None else None
-
-
 def _in_families(text: str, reading: Reading) -> Found | None:
     """Forms with a marker, the deliverable, then forms without one; the last resort is a fence."""
     calls = read_bare_pythonic(text, reading)
     if calls is not None and _is_sound(calls):
         return calls
-    mark = first_mark(text)
-    if mark is not None:
-        return _marked(text, reading, mark)
+    if (mark := first_mark(text)) is not None:
+        return FAMILIES[mark.family](text, mark, reading)
     if DELIVERABLE in text and (tagged := found_in_tags(text, reading)) is not None:
         return tagged
     return calls or _unmarked_json(text, reading)
+
+
+def _marked(text: str, reading: Reading, mark: Mark | None) -> Found | None:
+    return FAMILIES[mark.family](text, mark, reading) if mark is not None else None
 
 
 def _is_sound(calls: Found) -> bool:
@@ -242,7 +233,12 @@ def _parsed(found: Found, shown: Visible, reading: Reading, on_conflict: str) ->
     is_over = len(found.drafts) > MOST_CALLS and found.format != "native"  # a wire wants an answer to each of its calls
     calls, faulty, noted = settle(found.drafts[:MOST_CALLS] if is_over else found.drafts, reading)
     if calls and len(shown.pieces) > 1:
-        calls, faulty = _without_bridged(calls, faulty, shown)
+        held = HeldText(_JOINT.join(shown.unbroken()))  # what is left around reasoning was never written so
+        fault = Fault("malformed_json", "reasoning stands inside of an argument")
+        whole = tuple(call for call in calls if held.holds(call.arguments))
+        broken = [call for call in calls if call not in whole]
+        gone = [FaultyCall(call.position, replace(fault, tool=call.name), call.name, call.id) for call in broken]
+        calls, faulty = whole, tuple(sorted((*faulty, *gone), key=attrgetter("position")))
     content = found.content if found.frame or found.format not in _WHOLE_IF_UNFRAMED else shown.text
     warnings: frozenset[ReplyWarning] = found.warnings | noted | _token_warning(shown)
     if is_over:
@@ -262,22 +258,6 @@ def _parsed(found: Found, shown: Visible, reading: Reading, on_conflict: str) ->
         found.format,
         shown.in_reply(found.end) if found.end >= 0 else -1,
     )
-
-
-def _without_bridged(
-    calls: tuple[ParsedCall, ...], faulty: tuple[FaultyCall, ...], shown: Visible
-) -> tuple[tuple[ParsedCall, ...], tuple[FaultyCall, ...]]:
-    """The calls without those in whose arguments reasoning stood: what is left of such a text was never written so."""
-    held = HeldText(_JOINT.join(shown.unbroken()))
-    whole: list[ParsedCall] = []
-    broken = list(faulty)
-    for call in calls:
-        if held.holds(call.arguments):
-            whole.append(call)
-        else:
-            fault = Fault("malformed_json", "reasoning stands inside of an argument", call.name)
-            broken.append(FaultyCall(call.position, fault, call.name, call.id))
-    return tuple(whole), tuple(sorted(broken, key=attrgetter("position")))
 
 
 def _token_warning(shown: Visible) -> frozenset[ReplyWarning]:

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import Literal
 
-from surefoot.core.parse.held_text import HeldText
-from surefoot.core.parse.labels import DEFAULT_LABELS, label_pattern
-from surefoot.core.parse.offered import Offered, offered_of
-from surefoot.core.parse.scan import FENCES, Fence, fence_at, past_fence, skip_blanks
-from surefoot.core.parse.visible import visible, without_leaked_tokens
+from surefoot.core.parse.marks import DEFAULT_LABELS, label_pattern
+from surefoot.core.parse.scan import FENCES, HeldText, fence_at, past_fence, skip_blanks
+from surefoot.core.parse.stream import visible, without_leaked_tokens
+from surefoot.core.parse.toolset import Offered, offered_of
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Parsed, ReplyWarning
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -79,7 +78,10 @@ def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> 
     names = [tool.name for tool in offered.tools if _fold(tool.name) in folded]
     if not names and not (offered.tools and _has_both_labels(text)):
         return None
-    spelled = "|".join(map(_spelled, sorted(names, key=len, reverse=True)))
+    spelled = "|".join(  # however the parts of a name are joined
+        r"[\\_\-. ]{0,3}".join(map(re.escape, re.split(r"[_\-. ]", name)))
+        for name in sorted(names, key=len, reverse=True)
+    )
     forms = _forms(spelled) if names else ()
     blocks = [("", text)]
     if names:
@@ -101,15 +103,14 @@ def _fold(text: str) -> str:
     return text.casefold().translate(_FOLDED)
 
 
-def _spelled(name: str) -> str:
-    """The pattern of a name, however its parts are joined."""
-    return r"[\\_\-. ]{0,3}".join(map(re.escape, re.split(r"[_\-. ]", name)))
-
-
 def _blocks(text: str, spelled: str) -> Iterator[tuple[str, str]]:
     """What may be a call at the end of a text, and the text before it."""
-    fence = _last_fence(text)
-    if fence is not None:
+    at, last = 0, -1
+    while (step := _FENCE.search(text, at)) is not None:
+        last = skip_blanks(text, step.start()) if step["fence"] else -1
+        at = past_fence(text, step)
+    fence = fence_at(text, last) if last >= 0 else None
+    if fence is not None and skip_blanks(text, fence.end) == len(text):
         yield text[: fence.start], fence.content(text)
     opening = re.compile(rf"^[ \t]*+(?:[{{\[]|(?:functions\.)?(?:{spelled})\()", re.MULTILINE | re.IGNORECASE)
     starts = [match.start() for match in opening.finditer(text) if match.start()]
@@ -120,16 +121,6 @@ def _blocks(text: str, spelled: str) -> Iterator[tuple[str, str]]:
 
 def _is_fenced(text: str, at: int) -> bool:
     return text.count("```", 0, at) % 2 == 1
-
-
-def _last_fence(text: str) -> Fence | None:
-    """The code fence that the text ends with."""
-    at, last = 0, -1
-    while (step := _FENCE.search(text, at)) is not None:
-        last = skip_blanks(text, step.start()) if step["fence"] else -1
-        at = past_fence(text, step)
-    fence = fence_at(text, last) if last >= 0 else None
-    return fence if fence is not None and skip_blanks(text, fence.end) == len(text) else None
 
 
 def _decoded(before: str, body: str, read: Read, offered: Offered, held: HeldText) -> TextCall | None:
@@ -247,9 +238,11 @@ def _undecoded(text: str, blocks: Sequence[tuple[str, str]], spelled: str, offer
     own = [] if _is_fenced(text, line) else [(text[:line], text[line:])]
     for before, body in (*blocks, *own):
         begun = re.match(f"{_LEAD}(?:{form}|{opened})", body, re.IGNORECASE)
+        last = max(map(body.rfind, "()[]{}<>"))
+        ends_in_form = body[last : last + 1] in ("(", "[", "{", "<") or _WORD.search(body, last + 1) is None
         is_behind = _WORD.search(before) is not None
         is_item = is_behind and _ITEM.match(body) is not None  # of a list that shows how calls look
-        if begun is not None and _ends_in_form(body) and not is_item:
+        if begun is not None and ends_in_form and not is_item:
             return TextCall(_named(begun, spelled, offered), body.strip(), "last" if is_behind else "alone")
     if held is None:
         return None
@@ -277,9 +270,3 @@ def _named(form: re.Match[str], spelled: str, offered: Offered) -> str:
     """The tool that a form names."""
     *_, last = re.finditer(spelled, form.group(), re.IGNORECASE)
     return offered.find(last.group()).name
-
-
-def _ends_in_form(body: str) -> bool:
-    """Whether no words follow the last bracket of a text, or that bracket is still open."""
-    last = max(map(body.rfind, "()[]{}<>"))
-    return body[last] in "([{<" or _WORD.search(body, last + 1) is None

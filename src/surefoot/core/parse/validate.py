@@ -12,18 +12,110 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import islice
 from typing import cast
 
 from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 
-from surefoot.core.parse.field_errors import FieldError, Place, field_errors, path_of
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, decode, same_json
-from surefoot.core.parse.prepare import MOST_PARTS, OF_A_VALUE, Prepared, library, parts_of
-from surefoot.core.parse.schema import Schema, properties_of, resolve, type_name, types_of
+from surefoot.core.parse.schema import (
+    MOST_PARTS,
+    OF_A_VALUE,
+    Prepared,
+    Schema,
+    library,
+    parts_of,
+    properties_of,
+    resolve,
+    type_name,
+    types_of,
+)
 from surefoot.types.dataclass import dataclass, replace
+
+_MOST_TOLD = 300
+
+Place = tuple[str | int, ...]
+"""Where a value stands in the arguments: keys and positions from the top."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with one field. `path` is like `items[0].name`; empty for the arguments as a whole."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+def path_of(place: Place) -> str:
+    """A place as people write it: `items[0].name`."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
+
+
+def field_errors(error: ValidationError) -> Iterator[FieldError]:
+    """What is wrong, by field."""
+    place, kind, here = tuple(error.instance_path), error.kind, error.instance
+    match kind:
+        case ValidationErrorKind.Required(name):
+            yield FieldError(path_of((*place, name)), "is required")
+        case ValidationErrorKind.AdditionalProperties(names) | ValidationErrorKind.UnevaluatedProperties(names):
+            for name in names:
+                yield FieldError(path_of((*place, name)), "is not a known parameter")
+        case ValidationErrorKind.PropertyNames(inner):
+            options = inner.kind.options if isinstance(inner.kind, ValidationErrorKind.Enum) else []
+            known = ", ".join(map(str, options))[:200] or "none"
+            yield FieldError(path_of((*place, str(inner.instance))), f"is not a known parameter (known: {known})")
+        case ValidationErrorKind.AnyOf(context) | ValidationErrorKind.OneOfNotValid(context):
+            nearest = [one for inner in min(context, key=len) for one in field_errors(inner)]
+            path = path_of(place)
+            told = "; ".join(f"{e.path}: {e.message}" if e.path != path else e.message for e in nearest[:3])
+            yield FieldError(path, f"fits none of the alternatives ({told})"[:_MOST_TOLD])
+        case _:
+            yield FieldError(path_of(place), _words(kind, here, error.message))
+
+
+def _words(kind: ValidationErrorKind, here: object, message: str) -> str:
+    """What a value should be and is not."""
+    kinds = ValidationErrorKind
+    match kind:
+        case kinds.Type(types):
+            return f"must be {' or '.join(sorted(types))}, not {type_name(here)}"
+        case kinds.Enum(options):
+            shown = ", ".join(repr(one) if isinstance(one, str) else str(one) for one in options)
+            return f"must be one of {shown}"[:_MOST_TOLD]
+        case kinds.OneOfMultipleValid():
+            return "fits more than one of the alternatives, and must fit exactly one"
+        case kinds.Not():
+            return "has a form that is excluded"
+        case kinds.FalseSchema():
+            return "is not allowed"
+        case kinds.UniqueItems():
+            return "must not hold the same item twice"
+        case kinds.Pattern(pattern):
+            return f"must match the pattern {pattern}"[:_MOST_TOLD]
+        case kinds.MultipleOf(step):
+            return f"must be a multiple of {step}, not {str(here)[:60]}"
+        case _ if kind.name in _BOUNDS:
+            return f"must be {_BOUNDS[kind.name]} {kind.value}, not {str(here)[:60]}"
+        case _ if kind.name[:3] in ("min", "max") and isinstance(here, str | list | dict):
+            least = "at least" if kind.name.startswith("min") else "at most"
+            noun = {"Length": "characters", "Items": "items", "Properties": "keys"}[kind.name[3:]]
+            return f"must have {least} {kind.value} {noun}, not {len(cast('list[object]', here))}"
+        case _:
+            return message[:_MOST_TOLD]
+
+
+_BOUNDS = {
+    "minimum": "at least",
+    "maximum": "at most",
+    "exclusiveMinimum": "more than",
+    "exclusiveMaximum": "less than",
+}
+
 
 MOST_ERRORS = 20
 _MOST_ROUNDS = 40
@@ -132,7 +224,11 @@ class _Coercion:
             self._left -= 1
             made = [self._mended(value, error, coerced, removed) for error in errors]
             if self._left < 0 or not any(made):
-                return value, coerced, [removed.get(_missing(error), error) for error in errors]
+                left: list[ValidationError] = []
+                for error in errors:
+                    missing = [error.kind.property] if isinstance(error.kind, ValidationErrorKind.Required) else []
+                    left.append(removed.get((*error.instance_path, *missing), error) if missing else error)
+                return value, coerced, left
 
     def _mended(
         self,
@@ -144,13 +240,19 @@ class _Coercion:
         place = tuple(error.instance_path)
         if isinstance(error.kind, ValidationErrorKind.AnyOf | ValidationErrorKind.OneOfNotValid):
             return self._chosen(value, place, error.kind.context, coerced, removed)
-        holder = _at(value, place[:-1])
-        if not place or not _has(holder, place[-1]):
+        here: object = value
+        inside: dict[str | int, object] = {}
+        for step in place:
+            if not _has(here, step):
+                return False
+            inside = cast("dict[str | int, object]", here)  # or a list: both are asked by a key that they have
+            here = inside[step]
+        if not place:
             return False
-        inside = cast("dict[str | int, object]", holder)  # or a list: both are asked by a key that they have
-        here = inside[place[-1]]
+        steps = [step for step in error.evaluation_path if step in (*OF_A_VALUE, place[-1])]
+        is_declared = isinstance(place[-1], str) and steps[-2:] == ["properties", place[-1]]  # and may be left out
         match error.kind:
-            case ValidationErrorKind.Type() | ValidationErrorKind.Enum() if here is None and _is_declared(error, place):
+            case ValidationErrorKind.Type() | ValidationErrorKind.Enum() if here is None and is_declared:
                 del inside[place[-1]]
                 removed[place] = error
                 coerced.append(place)
@@ -190,24 +292,6 @@ class _Coercion:
                 removed |= gone
                 return True
         return False
-
-
-def _is_declared(error: ValidationError, place: Place) -> bool:
-    """Whether the value is one of an object's declared properties, so that it may be left out."""
-    steps = [step for step in error.evaluation_path if step in (*OF_A_VALUE, place[-1])]
-    return isinstance(place[-1], str) and steps[-2:] == ["properties", place[-1]]
-
-
-def _missing(error: ValidationError) -> Place:
-    return (*error.instance_path, error.kind.property) if isinstance(error.kind, ValidationErrorKind.Required) else ()
-
-
-def _at(value: object, place: Place) -> object:
-    for step in place:
-        if not _has(value, step):
-            return None
-        value = cast("dict[str | int, object]", value)[step]  # or a list
-    return value
 
 
 def _has(holder: object, step: str | int) -> bool:

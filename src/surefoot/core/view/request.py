@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import orjson
 
 from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, in_brackets, plain, unended
-from surefoot.core.parse.labels import stop_sequences
+from surefoot.core.parse.marks import stop_sequences
 from surefoot.core.state.lookup import History
 from surefoot.core.state.pager import without_pager
 from surefoot.core.state.places import ROOT

@@ -8,7 +8,7 @@ from typing import cast
 
 import orjson
 
-from surefoot.core.parse.deliverable import PARTS, parts_of
+from surefoot.core.parse.marks import PARTS, parts_of
 from surefoot.core.parse.scan import whole_fence
 from surefoot.core.parse.validate import validate
 from surefoot.core.text import json_text

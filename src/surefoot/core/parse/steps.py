@@ -1,21 +1,34 @@
-"""The input of an action: where its value ends, and how words and lists bind to a tool's parameters.
+"""The input of an action, and the step as one JSON object, `{"thought", "action", "action_input"}`.
 
-Source: spec/react.md, section 6.
+Where the value of an input ends, and how words and lists bind to a tool's parameters. Source: spec/react.md, section 6.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 
-from surefoot.core.parse.arguments import REPAIRED, TRAILING, arguments_of, fault_kind, where
-from surefoot.core.parse.drafts import NO_WARNINGS, Draft, Reading
-from surefoot.core.parse.json_ladder import read
+from surefoot.core.parse.calls import (
+    NO_WARNINGS,
+    REPAIRED,
+    TRAILING,
+    Draft,
+    Found,
+    Reading,
+    arguments_of,
+    fault_kind,
+    typed,
+    where,
+)
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
-from surefoot.core.parse.offered import lone_list_parameter, sole_parameter, takes_nothing, unwrapped
-from surefoot.core.parse.scan import Fence, fence_at, skip_blanks
+from surefoot.core.parse.marks import is_answer_name
+from surefoot.core.parse.objects import read
+from surefoot.core.parse.scan import Fence, fence_at, first_bracket, skip_blanks
 from surefoot.core.parse.schema import is_open, properties_of, types_of
-from surefoot.core.parse.text_values import typed
-from surefoot.types.dataclass import dataclass
+from surefoot.core.parse.toolset import lone_list_parameter, sole_parameter, takes_nothing, unwrapped
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, ReplyWarning
 from surefoot.types.tools import ToolSpec
 
@@ -51,8 +64,14 @@ def read_input(text: str, start: int, stop: int, reading: Reading) -> Given:
         return _fenced(text, fence, stop, reading)
     if text[at] in "{[":
         return _value(text, at, stop, reading)
-    if text[at] == '"' and (whole := _json_text(text, at, stop)) is not None:
-        return whole
+    if text[at] == '"':
+        try:
+            value = read(text, at)
+        except NotJsonError:
+            return _words(text, at, stop, reading)
+        is_all = value.end <= stop and not text[value.end : stop].strip() and not value.repaired
+        if is_all and isinstance(value.value, str):
+            return Given(words=value.value, end=value.end, is_json_text=True)
     return _words(text, at, stop, reading)
 
 
@@ -67,20 +86,9 @@ def _value(text: str, at: int, stop: int, reading: Reading) -> Given:
         except NotJsonError:
             words = region if text[at] == "[" else ""
             return Given(words=words, end=at + len(region), error=error, region=region, start=at)
-        warnings: frozenset[ReplyWarning] = REPAIRED if value.repaired else NO_WARNINGS
+        warnings = value.warnings
         return Given(value.value, end=at + value.end, warnings=warnings)
-    return Given(value.value, end=value.end, warnings=REPAIRED if value.repaired else NO_WARNINGS)
-
-
-def _json_text(text: str, at: int, stop: int) -> Given | None:
-    """A JSON string that is all of the input."""
-    try:
-        value = read(text, at)
-    except NotJsonError:
-        return None
-    if value.end > stop or text[value.end : stop].strip() or value.repaired or not isinstance(value.value, str):
-        return None
-    return Given(words=value.value, end=value.end, is_json_text=True)
+    return Given(value.value, end=value.end, warnings=value.warnings)
 
 
 def _fenced(text: str, fence: Fence, stop: int, reading: Reading) -> Given:
@@ -96,16 +104,20 @@ def _fenced(text: str, fence: Fence, stop: int, reading: Reading) -> Given:
         except NotJsonError as error:
             return Given(words="" if region[0] == "{" else words, end=fence.end, error=error, region=region)
         if not region[value.end :].strip():
-            repaired: frozenset[ReplyWarning] = REPAIRED if value.repaired else NO_WARNINGS
+            repaired = value.warnings
             return Given(value.value, end=fence.end, warnings=warnings | repaired)
-    found = _first_value(words, reading)
+    found: object = None
+    opening = first_bracket(words, 0, len(words))
+    if opening >= 0:
+        with suppress(NotJsonError):
+            found = read(words, opening, reading.rules()).value
     return Given(found, words, fence.end, around=found is not None, warnings=warnings)
 
 
 def _words(text: str, at: int, stop: int, reading: Reading) -> Given:
     """Words up to the next label, and the first value among them, which may end behind that label."""
     words = text[at:stop].rstrip()
-    opening = min((place for sign in "{[" if (place := text.find(sign, at, stop)) >= 0), default=-1)
+    opening = first_bracket(text, at, stop)
     if opening < 0:
         return Given(words=words, end=at + len(words))
     try:
@@ -113,18 +125,8 @@ def _words(text: str, at: int, stop: int, reading: Reading) -> Given:
     except NotJsonError as error:
         return Given(words=words, end=at + len(words), error=error, region=text[opening:stop].rstrip(), start=opening)
     end = max(value.end, at + len(words))
-    warnings: frozenset[ReplyWarning] = REPAIRED if value.repaired else NO_WARNINGS
+    warnings = value.warnings
     return Given(value.value, words, end, around=True, warnings=warnings)
-
-
-def _first_value(words: str, reading: Reading) -> object:
-    opening = min((place for sign in "{[" if (place := words.find(sign)) >= 0), default=-1)
-    if opening < 0:
-        return None
-    try:
-        return read(words, opening, reading.rules()).value
-    except NotJsonError:
-        return None
 
 
 def bind(given: Given, written: str, reading: Reading) -> tuple[Draft, frozenset[ReplyWarning]]:
@@ -150,8 +152,10 @@ def _bind_value(given: Given, name: str, tool: ToolSpec | None) -> Draft | None:
     members, row = as_object(given.value), as_list(given.value)
     words_bind = given.around and _text_parameter(tool) is not None
     if members is not None:
-        if tool is not None and words_bind and not _keys_fit(members, tool):
-            return None
+        if tool is not None and words_bind and not is_open(tool.parameters):
+            known = properties_of(tool.parameters)
+            if any(key not in known for key in unwrapped(members, tool)):
+                return None
         if not members and not takes_nothing(tool):
             return _missing(name)
         return Draft(name, members)
@@ -195,11 +199,6 @@ def _text_parameter(tool: ToolSpec | None) -> str | None:
     return parameter if "string" in types_of(properties_of(tool.parameters)[parameter], tool.parameters) else None
 
 
-def _keys_fit(members: Mapping[str, object], tool: ToolSpec) -> bool:
-    known = properties_of(tool.parameters)
-    return is_open(tool.parameters) or all(key in known for key in unwrapped(members, tool))
-
-
 def without_quotes(words: str) -> str:
     """The words without the one pair of quotes around all of them, if there is one."""
     closer = _PAIRS.get(words[:1])
@@ -207,3 +206,106 @@ def without_quotes(words: str) -> str:
         return words
     inner = words[1:-1]
     return words if words[0] in inner or closer in inner else inner
+
+
+_NO_ACTION = re.compile(
+    r"(?:none|n/a|na|null|nil|no action|no_function|无|無|没有)(?:[\s(（.。,，:：].*)?", re.IGNORECASE | re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A decoded step. `more`: other steps stood beside it and are dropped."""
+
+    action: str
+    given: Given
+    more: bool = False
+
+
+def is_no_action(name: str) -> bool:
+    """Whether a model wrote a name only to say that it takes no action."""
+    return _NO_ACTION.fullmatch(name.strip(" \t\r\n`*_\"'[]")) is not None
+
+
+def step_of(value: object) -> Step | None:
+    """The step that a decoded value is: an object with an action, or the first of a list of them."""
+    row = as_list(value)
+    if row is not None:
+        steps = [step for item in row if (step := step_of(item)) is not None]
+        if not steps or len(steps) != len(row):
+            return None
+        return Step(steps[0].action, steps[0].given, more=len(steps) > 1)
+    members: Mapping[str, object] | None = as_object(value)
+    if members is None or not isinstance(action := members.get("action"), str):
+        return None
+    return Step(action, given_of(members.get("action_input")))
+
+
+def steps_follow(text: str, at: int, limit: int, reading: Reading) -> bool:
+    """Whether further steps stand behind one, bare or in fences, and nothing else."""
+    more = False
+    while (at := _BETWEEN.match(text, at, limit).end()) < limit:  # type: ignore[union-attr]  # it may be empty
+        fence = fence_at(text, at)
+        opening = skip_blanks(text, fence.inner) if fence is not None else at
+        try:
+            value = read(text, opening, reading.rules("```", at_end=True, is_call=True))
+        except NotJsonError:
+            return False
+        if step_of(value.value) is None:
+            return False
+        at, more = max(value.end, fence.end if fence is not None else 0), True
+    return more
+
+
+def given_of(value: object) -> Given:
+    """An action_input as what was given for an action."""
+    if value is None:
+        return Given()
+    if isinstance(value, str):
+        return Given(words=value, is_json_text=True) if value.strip() else Given()
+    if isinstance(value, dict | list):
+        return Given(value=value)  # type: ignore[reportUnknownArgumentType]  # decoded JSON
+    return Given(words=json.dumps(value))
+
+
+def found_of(step: Step, reading: Reading, form: str, content: str, end: int) -> Found:
+    """What a step means: an answer, a call, or neither."""
+    warnings: frozenset[ReplyWarning] = frozenset({"extra_actions_dropped"} if step.more else ())
+    given = step.given
+    if is_answer_name(step.action, reading.labels):
+        text = given.words if given.value is None else json.dumps(given.value, ensure_ascii=False)
+        if not text.strip():
+            return Found(form, (), content, warnings, error=Fault("empty_final", "the answer is empty"))
+        return Found(form, (), content, warnings, final=text.strip(), end=end)
+    if is_no_action(step.action) and reading.offered.find(step.action).tool is None:
+        return Found(form, (), content, warnings, error=Fault("no_step", "the action is none"))
+    if not step.action.strip():
+        return Found(form, (), content, warnings, error=Fault("missing_action", "the action has no name"))
+    draft, told = bind(given, step.action, reading)
+    return Found(form, (draft,), content, warnings | told, end=end)
+
+
+def read_schema(text: str, reading: Reading) -> Found | None:
+    """The step object that a schema held the model to; None if it is something else. The content is its thought."""
+    start = text.find("{")
+    if start < 0:
+        return None
+    try:
+        value = read(text, start, reading.rules("```", at_end=True, is_call=True))
+    except NotJsonError as error:
+        if not _STEP_KEY.match(text, start):
+            return None
+        fault = Fault(fault_kind(error, reading, has_end=False), where(error, start))
+        return Found("schema", (Draft(fault=fault),))
+    step = step_of(value.value)
+    if step is None:
+        return None
+    members = as_object(value.value)
+    thought = members.get("thought") if members is not None else None
+    warnings = value.warnings
+    found = found_of(step, reading, "schema", thought if isinstance(thought, str) else "", value.end)
+    return replace(found, warnings=found.warnings | warnings)
+
+
+_BETWEEN = re.compile(r"[\s,;]*+")
+_STEP_KEY = re.compile(r"""\{\s*+["']?(?:thought|action)""")

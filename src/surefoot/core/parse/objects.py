@@ -1,10 +1,10 @@
-"""Rung 2 of the repair ladder: a decoder that forgives how a value is written and never guesses what it says.
+"""JSON as models write it: read strictly first, then by a decoder that forgives how a value is written.
 
-It takes comments, trailing commas, single or smart quotes as delimiters, bare keys, Python literals, raw control
-signs in strings (kept), `{{…}}`, payloads between markers, brackets that are missing where the form has ended, and
-Markdown's escapes in keys and in the names of calls. It changes nothing inside any other string. Each repair is named,
-so that the caller can refuse it. Linear: every sign is read once, and a value of more than `MOST_TOKENS` parts is left
-alone. Source: spec/react.md, section 8; spec/reasoners.md, section 3.
+The decoder never guesses what a value says. It takes comments, trailing commas, single or smart quotes as delimiters,
+bare keys, Python literals, raw control signs in strings (kept), `{{…}}`, payloads between markers, brackets that are
+missing where the form has ended, and Markdown's escapes in keys and in the names of calls. It changes nothing inside
+any other string, and completes nothing that was cut off. Each repair is named, so that a caller can refuse it. Linear:
+every sign is read once, and a value of more than `MOST_TOKENS` parts is left alone. Source: spec/react.md, section 8.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import re
 from string import punctuation
 from typing import Literal
 
-from surefoot.core.parse.json_strict import MOST_NESTED, NotJsonError, merge_pairs, too_deep
+from surefoot.core.parse.json_strict import MOST_NESTED, NotJsonError, decode, merge_pairs, too_deep
 from surefoot.types.dataclass import dataclass
+from surefoot.types.reply import ReplyWarning
 
 Repair = Literal[
     "braces", "comment", "comma", "quotes", "key", "literal", "control", "bracket", "payload_quotes", "escape"
@@ -65,7 +66,7 @@ class Closing:
 NEVER = Closing()
 
 
-def decode(
+def mend(
     text: str, start: int, closing: Closing = NEVER, *, payloads: bool = False, is_call: bool = False
 ) -> tuple[object, int, frozenset[Repair]]:
     """The value that begins exactly at `start`, its end, and what had to be forgiven. Raises `NotJsonError`."""
@@ -105,14 +106,27 @@ class _Reader:
         if sign == "{":
             return self._object(depth)
         if sign == "[":
-            return self._list(depth)
+            self._enter(depth)
+            items: list[object] = []
+            self._blanks()
+            while not self._ends("]", may_close=bool(items)):
+                items.append(self.value(depth + 1))
+                self._blanks()
+                if not self._comma("]"):
+                    break
+            return items
         if self._payloads and text.startswith(PAYLOAD_START, at + (sign in _CLOSERS)):
             return self._payload(quoted=sign in _CLOSERS)
         if sign in _CLOSERS:
             return self._string()
         if number := _NUMBER.match(text, at):
             self.at = number.end()
-            return _number(number.group(), at)
+            digits = number.group()
+            if digits.lstrip("-").isdigit():
+                return int(digits)
+            if math.isinf(made := float(digits)):
+                raise NotJsonError(at, f"the number {digits[:60]} is too large", refused=True)
+            return made
         if (word := _WORD.match(text, at)) and word.group() in _LITERALS:
             self.at = word.end()
             if word.group()[0].isupper():
@@ -126,52 +140,33 @@ class _Reader:
         self._enter(depth)
         self._blanks()
         if self._text.startswith("{", self.at):
-            return self._doubled(depth)
+            inner = self._object(depth + 1)  # `{{…}}`, as a template shows it that was never filled in
+            self._blanks()
+            self._expect("}")
+            self.repairs.add("braces")
+            return inner
+        is_call = self._is_call
         pairs: list[tuple[str, object]] = []
         while not self._ends("}", may_close=bool(pairs)):
             key = self._key()
             self._blanks()
             self._expect(":")
             self._blanks()
-            pairs.append((key, self._member(key, depth)))
+            if is_call and key in _NAMES and self._text[self.at : self.at + 1] in _CLOSERS:
+                pairs.append((key, self._string(is_name=True)))
+            else:  # what the arguments of a call hold is never a name
+                self._is_call = is_call and key in _HOLD_CALLS
+                pairs.append((key, self.value(depth + 1)))
+                self._is_call = is_call
             self._blanks()
             if not self._comma("}"):
                 break
         return merge_pairs(pairs)
 
-    def _member(self, key: str, depth: int) -> object:
-        """The value of a key. What the arguments of a call hold is never a name."""
-        is_call = self._is_call
-        if is_call and key in _NAMES and self._text[self.at : self.at + 1] in _CLOSERS:
-            return self._string(is_name=True)
-        self._is_call = is_call and key in _HOLD_CALLS
-        value = self.value(depth + 1)
-        self._is_call = is_call
-        return value
-
-    def _list(self, depth: int) -> object:
-        self._enter(depth)
-        self._blanks()
-        items: list[object] = []
-        while not self._ends("]", may_close=bool(items)):
-            items.append(self.value(depth + 1))
-            self._blanks()
-            if not self._comma("]"):
-                break
-        return items
-
     def _enter(self, depth: int) -> None:
         if depth >= MOST_NESTED:
             raise too_deep(self._text, self.at)
         self.at += 1
-
-    def _doubled(self, depth: int) -> object:
-        """`{{…}}`, as a template shows it that was never filled in."""
-        inner = self._object(depth + 1)
-        self._blanks()
-        self._expect("}")
-        self.repairs.add("braces")
-        return inner
 
     def _ends(self, bracket: str, *, may_close: bool) -> bool:
         """Whether the list or object ends here, after its opening bracket or a comma."""
@@ -312,10 +307,69 @@ class _Reader:
         return NotJsonError(at, f"unexpected {text[at]!r}")
 
 
-def _number(digits: str, at: int) -> int | float:
-    if digits.lstrip("-").isdigit():
-        return int(digits)
-    number = float(digits)
-    if math.isinf(number):
-        raise NotJsonError(at, f"the number {digits[:60]} is too large", refused=True)
-    return number
+_STRICT_MAY: frozenset[Repair] = frozenset({"braces", "payload_quotes"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What may be forgiven in a value: `lossless` is rung 2, `closing` says where brackets may be missing.
+
+    `is_call`: the value is a call or holds calls, and not the arguments of one, so that its `name` is a name.
+    """
+
+    lossless: bool = True
+    closing: Closing = NEVER
+    payloads: bool = False
+    is_call: bool = False
+
+
+LENIENT = Rules()
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A decoded value and its end. `repaired`: strict JSON says something else, or nothing."""
+
+    value: object
+    end: int
+    repaired: bool = False
+
+    @property
+    def warnings(self) -> frozenset[ReplyWarning]:
+        """The warning that goes with a repair."""
+        return _REPAIRED if self.repaired else _AS_IT_IS
+
+
+_REPAIRED: frozenset[ReplyWarning] = frozenset({"repaired_json"})
+_AS_IT_IS: frozenset[ReplyWarning] = frozenset()
+
+
+def read(text: str, start: int, rules: Rules = LENIENT) -> Value:
+    """The value that begins exactly at `start`, by rungs 0 to 2. Raises `NotJsonError`."""
+    refused: NotJsonError | None = None
+    try:
+        value, end = decode(text, start)
+        if not rules.payloads or text.find(PAYLOAD_START, start, end) < 0:
+            return Value(value, end)
+    except NotJsonError as error:
+        if error.refused:
+            raise
+        refused = error
+    try:
+        value, end, repairs = mend(text, start, rules.closing, payloads=rules.payloads, is_call=rules.is_call)
+    except NotJsonError as error:
+        if refused is not None and not rules.lossless and not error.payload:
+            raise refused from error
+        raise
+    if refused is not None and not rules.lossless and not repairs <= _STRICT_MAY:
+        raise refused
+    return Value(value, end, repaired=bool(repairs))
+
+
+def value_end(text: str, start: int) -> tuple[int, int]:
+    """The end of the value at `start`, or -1, and where to look further."""
+    try:
+        end = read(text, start, Rules(is_call=True)).end
+    except NotJsonError as error:
+        return -1, max(start + 1, error.resume)
+    return end, end

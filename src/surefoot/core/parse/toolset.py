@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from surefoot.core.parse.json_strict import as_object
-from surefoot.core.parse.schema import Schema, is_open, properties_of, required_of, resolve, type_name, types_of
+from surefoot.core.parse.schema import is_open, properties_of, required_of, resolve, type_name, types_of
 from surefoot.core.parse.validate import Checked, Validator
 from surefoot.types.dataclass import dataclass
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -82,12 +82,8 @@ class Offered:
 def offered_of(tools: Catalogue | Sequence[ToolSpec]) -> Offered:
     """The tools on offer; made once a catalogue."""
     if isinstance(tools, Catalogue):
-        return tools.derived("parse", _of_catalogue)
+        return tools.derived("parse", lambda catalogue: Offered(catalogue.tools))
     return Offered(tools)
-
-
-def _of_catalogue(catalogue: Catalogue) -> Offered:
-    return Offered(catalogue.tools)
 
 
 def plain_name(written: str) -> str:
@@ -139,19 +135,12 @@ WRAPPERS = frozenset({"args", "arguments", "parameters", "input", "params", "kwa
 def signature(tool: ToolSpec) -> str:
     """The parameters of a tool by name and type, for a message: `city: string, unit: string (optional)`."""
     required = required_of(tool.parameters)
-    rows = [
-        f"{name}: {_type_words(part, tool.parameters)}{'' if name in required else ' (optional)'}"
-        for name, part in properties_of(tool.parameters).items()
-    ]
+    rows: list[str] = []
+    for name, part in properties_of(tool.parameters).items():
+        types, found = types_of(part, tool.parameters), resolve(part, tool.parameters)
+        words = type_name(found["enum"]) if not types and found and "enum" in found else " or ".join(sorted(types))
+        rows.append(f"{name}: {words or 'any'}{'' if name in required else ' (optional)'}")
     return ", ".join(rows) or "none"
-
-
-def _type_words(schema: object, root: Schema) -> str:
-    types = types_of(schema, root)
-    found = resolve(schema, root)
-    if not types and found and "enum" in found:
-        return type_name(found["enum"])
-    return " or ".join(sorted(types)) or "any"
 
 
 def takes_nothing(tool: ToolSpec | None) -> bool:

@@ -1,0 +1,348 @@
+"""Calls as they are written, and what becomes of them: JSON to drafts, drafts to names and arguments that are checked.
+
+Values that a form gives as bare text are typed by the tool's schema: JSON first; a text parameter stays text, and so
+does everything where no schema says more. Native calls, which a wire delivers beside the text, all count, in order.
+Source: spec/react.md, sections 5 and 8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, decode, same_json
+from surefoot.core.parse.marks import DEFAULT_LABELS, Labels
+from surefoot.core.parse.objects import LENIENT, NEVER, Closing, Rules, Value, read
+from surefoot.core.parse.scan import Seeker, first_bracket, inside_fence, skip_blanks
+from surefoot.core.parse.schema import properties_of, type_name, types_of
+from surefoot.core.parse.toolset import Offered, unwrapped, without_escapes
+from surefoot.types.dataclass import dataclass, field, replace
+from surefoot.types.messages import NativeCall
+from surefoot.types.reply import Fault, FaultKind, FaultyCall, ParsedCall, ReplyWarning
+from surefoot.types.tools import ToolSpec
+
+Repairing = Literal["strict", "lossless"]
+
+NO_ARGUMENTS: Mapping[str, object] = {}
+NO_WARNINGS: frozenset[ReplyWarning] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How one reply is to be read. `cut`: by length; `stopped`: the wire said that the model was done."""
+
+    offered: Offered
+    labels: Labels = DEFAULT_LABELS
+    cut: bool = False
+    stopped: bool = True
+    repair: Repairing = "lossless"
+    injected: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+
+    def rules(self, *marks: str, at_end: bool = False, payloads: bool = False, is_call: bool = False) -> Rules:
+        """What may be forgiven in a value whose form ends at one of `marks`, or has no mark and ends with the text."""
+        if self.repair == "strict":
+            return Rules(lossless=False, payloads=payloads)
+        closing = NEVER if self.cut else Closing(marks, at_end and self.stopped)
+        return Rules(closing=closing, payloads=payloads, is_call=is_call)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One call as written: a name and decoded arguments, or the fault that stands in its place."""
+
+    name: str = ""
+    arguments: Mapping[str, object] = field(default_factory=dict[str, object])
+    fault: Fault | None = None
+    id: str = ""
+    objective: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one form found in the visible text.
+
+    `content` is the text that belongs to no call, `end` where the step ends (-1: with the text). `frame` says whether
+    at least the frame of one call could be read. `error` is a fault of the reply that belongs to no call.
+    """
+
+    format: str
+    drafts: tuple[Draft, ...] = ()
+    content: str = ""
+    warnings: frozenset[ReplyWarning] = NO_WARNINGS
+    final: str | None = None
+    error: Fault | None = None
+    end: int = -1
+    frame: bool = True
+
+
+_MOST_QUOTED = 60
+ARGUMENT_KEYS = ("args", "arguments", "parameters")
+NAME = re.compile(r"""["']name["']\s*+:\s*+["'](?P<name>[^"'\n]{1,200})["']""")
+NEXT_CALL = re.compile(
+    r"""[}\]]\s*+[,;]?\s*+(?=\{\s*+["'](?:name|arguments|args|parameters|type|function|call_objective)["'])"""
+)
+"""The end of a call that does not decode, where another one follows."""
+REPAIRED: frozenset[ReplyWarning] = frozenset({"repaired_json"})
+TRAILING: frozenset[ReplyWarning] = frozenset({"trailing_text"})
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Arguments that were read, or the fault in their place; `end` is where the form goes on."""
+
+    value: Mapping[str, object] = field(default_factory=dict[str, object])
+    fault: Fault | None = None
+    end: int = 0
+    warnings: frozenset[ReplyWarning] = NO_WARNINGS
+
+    def draft(self, name: str, call_id: str = "") -> Draft:
+        """The call of that name with these arguments."""
+        return Draft(name, self.value, self.fault, call_id)
+
+
+def drafts_of(value: object) -> tuple[Draft, ...]:
+    """The calls that a decoded body holds: one object, or a list of them."""
+    row = as_list(value)
+    if row is None:
+        return (draft_of(value),)
+    return tuple(draft_of(item) for item in row) or (Draft(fault=Fault("empty", "the list of calls is empty")),)
+
+
+def draft_of(value: object) -> Draft:
+    """The call that one decoded object describes."""
+    body = as_object(value)
+    if body is None and isinstance(value, str) and (decoded := _whole(value, Rules(is_call=True))) is not None:
+        body = as_object(decoded.value)  # an object as text, decoded once
+    if body is None:
+        return Draft(fault=Fault("malformed_json", "a call is a JSON object with a name and arguments"))
+    inner = as_object(body.get("function"))
+    if inner is not None and "name" not in body:
+        body = {**inner, **({"id": body["id"]} if "id" in body else {})}
+    name, call_id, objective = body.get("name"), body.get("id"), body.get("call_objective")
+    draft = Draft(
+        name if isinstance(name, str) else "",
+        id=call_id if isinstance(call_id, str) else "",
+        objective=objective if isinstance(objective, str) else "",
+    )
+    if not draft.name.strip():
+        return replace(draft, fault=Fault("missing_name", "a call has no name"))
+    given = [(key, body[key]) for key in ARGUMENT_KEYS if body.get(key) is not None]
+    if any(not same_json(given[0][1], other) for _, other in given[1:]):
+        keys = " and ".join(key for key, _ in given)
+        return replace(draft, fault=Fault("malformed_json", f"{keys} are both given, and differ", draft.name))
+    arguments = arguments_of(given[0][1] if given else None, draft.name)
+    return replace(draft, arguments=arguments.value, fault=arguments.fault)
+
+
+def arguments_of(value: object, name: str) -> Arguments:
+    """A decoded value as arguments: an object, nothing, or text that holds an object (decoded once)."""
+    if value is None:
+        return Arguments()
+    if isinstance(value, str):
+        if not value.strip():
+            return Arguments()
+        decoded = _whole(value, Rules())
+        if decoded is not None and (made := as_object(decoded.value)) is not None:
+            return Arguments(made, warnings=decoded.warnings)
+    members = as_object(value)
+    if members is None:
+        shown = text if len(text := str(value)) <= _MOST_QUOTED else f"{text[:_MOST_QUOTED]}…"
+        return Arguments(fault=Fault("args_not_object", f"the arguments are {shown}, not an object", name))
+    return Arguments(members)
+
+
+def _whole(text: str, rules: Rules) -> Value | None:
+    """The value that is all of the text."""
+    text = text.strip()
+    try:
+        value = read(text, 0, rules)
+    except NotJsonError:
+        return None
+    return value if value.end == len(text) else None
+
+
+def arguments_at(
+    text: str,
+    start: int,
+    marks: tuple[str, ...],
+    reading: Reading,
+    name: str,
+    *,
+    seek: Seeker | None = None,
+    native: bool = False,
+) -> Arguments:
+    """The arguments of the call `name` from `start` on: words before, a fence and the ladder's rungs are dealt with.
+
+    The form ends at the first of `marks` behind the value; a form without marks ends with the text. The end is found by
+    decoding; only where that fails, the mark is looked for. `native`: the text is a field of its own, not part of one.
+    """
+    seek = seek or Seeker(text)
+    at = skip_blanks(text, start)
+    if at >= len(text) or text.startswith(marks, at):
+        if at >= len(text) and reading.cut and not native:
+            return Arguments(fault=Fault("truncated", "the reply ends before the arguments", name), end=at)
+        return Arguments(end=at)
+    stop = seek.first(marks, at)
+    limit = len(text) if stop < 0 else stop
+    at = skip_blanks(text, inside_fence(text, at))
+    warnings: set[ReplyWarning] = set()
+    if text[at : at + 1] not in _OPENERS or at >= limit:
+        opening = first_bracket(text, at, limit)
+        if opening < 0:
+            cut = reading.cut and stop < 0
+            told = Fault(
+                "truncated" if cut else "malformed_json", f"expected a JSON object, got {text[at : at + 60]!r}", name
+            )
+            return Arguments(fault=told, end=limit)
+        at = opening
+        warnings.add("trailing_text")
+    marks_here = (*marks, "```") if "`" in text[start:at] else marks
+    try:
+        value = read(text, at, reading.rules(*marks_here, at_end=not marks))
+    except NotJsonError as error:
+        kind = fault_kind(error, reading, has_end=stop >= 0, native=native)
+        return Arguments(fault=Fault(kind, where(error, at), name), end=limit)
+    end = skip_blanks(text, value.end)
+    if text.startswith("```", end):
+        end = skip_blanks(text, end + 3)
+    made = arguments_of(value.value, name)
+    warnings |= value.warnings
+    return replace(made, end=end, warnings=made.warnings | warnings)
+
+
+_OPENERS = ("{", "[", '"')
+
+
+def fault_kind(error: NotJsonError, reading: Reading, *, has_end: bool, native: bool = False) -> FaultKind:
+    """Whether a value that does not decode was cut off or is wrong. `has_end`: the form's end mark is there."""
+    if native:
+        return "truncated" if reading.cut else "malformed_json"
+    if error.at_end:
+        return "malformed_json" if has_end and not reading.cut else "truncated"
+    return "truncated" if reading.cut and not has_end else "malformed_json"
+
+
+def faulty_body(text: str, at: int, error: NotJsonError, reading: Reading, *, has_end: bool) -> Draft:
+    """A call whose body from `at` on does not decode, with its name if that can be read all the same."""
+    named = NAME.search(text, at, at + 400)
+    name = named["name"] if named is not None and text.find("{", at + 1, named.start()) < 0 else ""
+    return Draft(name, fault=Fault(fault_kind(error, reading, has_end=has_end), where(error, at), name))
+
+
+def where(error: NotJsonError, start: int) -> str:
+    """What is wrong, and at which character of the value (1 is the first)."""
+    return f"{error.message} at character {error.position - start + 1}"
+
+
+def typed(text: str, parameter: str, tool: ToolSpec | None, rules: Rules = LENIENT) -> tuple[object, bool]:
+    """The value of a parameter that was written as `text`, and whether its JSON had to be repaired."""
+    if tool is None:
+        return text, False
+    schema = properties_of(tool.parameters).get(parameter)
+    types: frozenset[str] = types_of(schema, tool.parameters) if schema is not None else frozenset()
+    if types <= {"string"}:
+        return text, False
+    stripped = text.strip()
+    try:
+        value = read(stripped, 0, rules)
+    except NotJsonError:
+        return text, False
+    if value.end != len(stripped):
+        return text, False
+    found = type_name(value.value)
+    if found == "string" and "string" in types:  # quotes that belong to a text are part of it
+        return text, False
+    fits = found in types or (found == "integer" and "number" in types) or (found == "number" and "integer" in types)
+    return (value.value, value.repaired and found in ("object", "array")) if fits else (text, False)
+
+
+def read_native(calls: Sequence[NativeCall], content: str, reading: Reading) -> Found:
+    """The native calls of a reply."""
+    warnings: set[ReplyWarning] = set()
+    drafts: list[Draft] = []
+    for call in calls:
+        written = call.arguments
+        if not isinstance(written, str) or written.strip() == "null":
+            drafts.append(Draft(call.name, {} if isinstance(written, str) else written, id=call.id))
+            continue
+        read = _plain_object(written)
+        if read is None:
+            read = arguments_at(written, 0, (), reading, call.name, native=True)
+            rest = written[read.end :].strip() if read.fault is None else ""
+            if rest.startswith(("{", "[")):
+                told = f"more than one value; the second begins at character {read.end + 1}"
+                read = Arguments(fault=Fault("malformed_json", told, call.name))
+            elif rest:
+                read = replace(read, warnings=read.warnings | TRAILING)
+        warnings |= read.warnings
+        drafts.append(read.draft(call.name, call.id))
+    return Found("native", tuple(drafts), content, frozenset(warnings))
+
+
+def _plain_object(written: str) -> Arguments | None:
+    """The arguments of most calls: one strict JSON object and nothing else."""
+    if not written.startswith("{"):
+        return None
+    try:
+        value, end = decode(written, 0)
+    except NotJsonError:
+        return None
+    return Arguments(value) if end == len(written) and isinstance(value, dict) else None  # type: ignore[arg-type]  # a decoded object
+
+
+_OF_ARGUMENTS: frozenset[FaultKind] = frozenset({"malformed_json", "malformed_arguments", "args_not_object"})
+"""What is wrong with arguments matters only where there is such a tool."""
+
+Settled = tuple[tuple[ParsedCall, ...], tuple[FaultyCall, ...], frozenset[ReplyWarning]]
+
+
+def settle(drafts: Sequence[Draft], reading: Reading) -> Settled:
+    """The good calls and the faulty ones, each with its position in the reply, and what to note."""
+    calls: list[ParsedCall] = []
+    faulty: list[FaultyCall] = []
+    warnings: set[ReplyWarning] = set()
+    for position, draft in enumerate(drafts):
+        named, fault, arguments = reading.offered.find(draft.name), draft.fault, draft.arguments
+        if not named.name:
+            fault = fault or Fault("missing_name", "a call has no usable name")
+        elif not named.known and (fault is None or fault.kind in _OF_ARGUMENTS):
+            fault = Fault("unknown_tool", f"there is no tool {draft.name[:60]!r}", draft.name[:200])
+        if fault is not None:
+            faulty.append(FaultyCall(position, fault, draft.name, draft.id))
+            continue
+        if named.corrected:
+            warnings.add("name_corrected")
+        if (tool := named.tool) is None:
+            calls.append(ParsedCall(position, named.name, arguments, draft.id, draft.objective))
+            continue
+        injected = reading.injected.get(tool.name)
+        if injected and not injected.isdisjoint(arguments):
+            arguments = {key: value for key, value in arguments.items() if key not in injected}
+            warnings.add("injected_argument_ignored")
+        given = unwrapped(arguments, tool)
+        if any("\\" in key for key in given):  # Markdown's escapes; the schema tells how a key is spelled
+            known = properties_of(tool.parameters).keys() - given.keys()
+            given = {plain if (plain := without_escapes(key)) in known else key: value for key, value in given.items()}
+        checked = reading.offered.check(tool, given)
+        if checked.errors:
+            told = f"{'; '.join(map(str, checked.errors))}. Sent: {_cut(arguments)}"
+            faulty.append(FaultyCall(position, Fault("invalid_arguments", told, tool.name), named.name, draft.id))
+        else:
+            calls.append(ParsedCall(position, named.name, checked.value, draft.id, draft.objective, checked.coerced))
+    return tuple(calls), tuple(faulty), frozenset(warnings)
+
+
+_MOST_SHOWN = 300
+
+
+def _cut(arguments: Mapping[str, object]) -> str:
+    parts: list[str] = []
+    room = _MOST_SHOWN
+    for key, value in arguments.items():
+        shown = repr(value) if isinstance(value, str | int | float | None) else f"({type_name(value)})"
+        parts.append(f"{key[:60]}={shown[:80]}")
+        room -= len(parts[-1])
+        if room <= 0:
+            return f"{', '.join(parts)[:_MOST_SHOWN]}…"
+    return ", ".join(parts) or "nothing"

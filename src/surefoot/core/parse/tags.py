@@ -1,0 +1,377 @@
+"""Calls between tags: `<function_call>` with deliverables beside it, and the three families that share `<tool_call>`.
+
+The end of a JSON body is found by decoding. Where a value does not decode, its strings cannot be told, so the first
+closing or opening tag behind it is the best evidence of where it ends: one bad call never drops its siblings. An open
+payload has no such end; all the rest is in it. Nothing inside a deliverable or behind an invented result is a call.
+Source: spec/reasoners.md, sections 3 and 5.
+"""
+
+from __future__ import annotations
+
+import re
+
+from surefoot.core.parse.calls import NEXT_CALL, Draft, Found, Reading, arguments_at, drafts_of, faulty_body, typed
+from surefoot.core.parse.json_strict import NotJsonError
+from surefoot.core.parse.marks import (
+    DELIVERABLE,
+    DELIVERABLE_END,
+    FUNCTION,
+    FUNCTION_CALL,
+    FUNCTION_CALL_END,
+    MARKERS,
+    RESULT,
+    TOOL_CALL,
+    TOOL_CALL_END,
+    FamilyName,
+    Walk,
+    body_of,
+    opens_at,
+    past_deliverable,
+    tool_call_family,
+)
+from surefoot.core.parse.objects import read
+from surefoot.core.parse.scan import FENCES, MOST_CALLS, Seeker, first_bracket, inside_fence, past_fence, skip_blanks
+from surefoot.types.dataclass import dataclass
+from surefoot.types.reply import Fault, ReplyWarning
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """An opening tag and its closing tag. `payloads`: values may stand between payload markers."""
+
+    open: str
+    close: str
+    payloads: bool = False
+
+
+class BodyReader:
+    """Reads the bodies of one reply, one tag after the other; collects their warnings."""
+
+    def __init__(self, text: str, tag: Tag, reading: Reading) -> None:
+        self._text = text
+        self._tag = tag
+        self._reading = reading
+        self._seek = Seeker(text)
+        self.warnings: set[ReplyWarning] = set()
+
+    def read(self, at: int) -> tuple[tuple[Draft, ...], int]:
+        """The calls of the tag that opens at `at`, and where the text goes on behind it."""
+        text, tag = self._text, self._tag
+        at = skip_blanks(text, at + len(tag.open))
+        depth = 1
+        while text.startswith(tag.open, at):
+            at = skip_blanks(text, at + len(tag.open))
+            depth += 1
+        if depth > 1:
+            self.warnings.add("repaired_tags")
+        if text.startswith(tag.close, at):
+            return (Draft(fault=Fault("empty", f"{tag.open} holds nothing")),), at + len(tag.close)
+        fenced = text.startswith(("```", "~~~"), at)
+        at = skip_blanks(text, inside_fence(text, at))
+        close, again = self._seek.find(tag.close, at), self._seek.find(tag.open, at)
+        has_end = close >= 0 and not 0 <= again < close
+        limit = close if has_end else again if again >= 0 else len(text)
+        if text[at : at + 1] not in ("{", "[", '"'):
+            opening = first_bracket(text, at, limit)
+            if opening < 0:
+                cut = not has_end and (self._reading.cut or at >= len(text))
+                told = Fault(
+                    "truncated" if cut else "malformed_json", f"expected a JSON object, got {text[at:limit][:60]!r}"
+                )
+                return (Draft(fault=told),), self._closed(limit, depth) if has_end else limit
+            self.warnings.add("trailing_text")
+            at = opening
+        drafts, at = self._values(at, limit, fenced=fenced, has_end=has_end)
+        is_open = not has_end and drafts[-1].fault is not None
+        return drafts, at if is_open else self._closed(at, depth)
+
+    def _values(self, at: int, limit: int, *, fenced: bool, has_end: bool) -> tuple[tuple[Draft, ...], int]:
+        """The values from `at` on; of a list that does not decode as a whole, the members one by one."""
+        text = self._text
+        marks = (self._tag.close, "```") if fenced else (self._tag.close,)
+        rules = self._reading.rules(*marks, payloads=self._tag.payloads, is_call=True)
+        drafts: list[Draft] = []
+        while True:
+            try:
+                value = read(text, at, rules)
+            except NotJsonError as error:
+                if text.startswith("[", at) and not error.payload:
+                    at = skip_blanks(text, at + 1)
+                    if text.startswith("{", at):
+                        continue
+                    drafts.append(faulty_body(text, at, error, self._reading, has_end=has_end))
+                    return tuple(drafts), limit
+                drafts.append(faulty_body(text, at, error, self._reading, has_end=has_end))
+                if error.payload:
+                    return tuple(drafts), len(text)
+                following = NEXT_CALL.search(text, error.position, limit)
+                if following is None or len(drafts) > MOST_CALLS:
+                    return tuple(drafts), limit
+                at = following.end()
+                continue
+            drafts += drafts_of(value.value)
+            self.warnings |= value.warnings
+            at = value.end
+            following_at = at
+            while text[following_at : following_at + 1] in _SEPARATORS and following_at < len(text):
+                following_at += 1
+            if not text.startswith(("{", "["), following_at) or len(drafts) > MOST_CALLS:
+                return tuple(drafts), at
+            at = following_at
+
+    def _closed(self, at: int, depth: int) -> int:
+        """Step over the end of the tag behind a value that ends at `at`; note what is amiss with it."""
+        text, tag = self._text, self._tag
+        at = skip_blanks(text, at)
+        if text.startswith("```", at):
+            at = skip_blanks(text, at + 3)
+        if not text.startswith(tag.close, at):
+            close, again = self._seek.find(tag.close, at), self._seek.find(tag.open, at)
+            if close < 0 or 0 <= again < close:
+                self.warnings.add("unclosed_tag")
+                return at
+            self.warnings.add("trailing_text" if text[at:close].strip("]}) \t\r\n") else "repaired_json")
+            at = close
+        at += len(tag.close)
+        for _ in range(depth - 1):
+            inner = skip_blanks(text, at)
+            if text.startswith(tag.close, inner):
+                at = inner + len(tag.close)
+        doubled = skip_blanks(text, at)
+        while text.startswith(tag.close, doubled):
+            self.warnings.add("repaired_tags")
+            at = doubled + len(tag.close)
+            doubled = skip_blanks(text, at)
+        return at
+
+
+_SEPARATORS = frozenset(" \t\r\n,;]\ufeff")
+
+
+_TAG = Tag(FUNCTION_CALL, FUNCTION_CALL_END, payloads=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TagsFound:
+    """What the walk found: calls with their place, the first deliverable, and whether one is open."""
+
+    drafts: tuple[Draft, ...]
+    first: int
+    end: int
+    deliverable: str | None
+    deliverable_end: int
+    open_deliverable: bool
+    warnings: frozenset[ReplyWarning]
+
+
+def read_tags(text: str, reading: Reading) -> TagsFound:
+    """All tagged calls of a visible text, and its deliverable."""
+    walk = Walk(text)
+    bodies = BodyReader(text, _TAG, reading)
+    drafts: list[Draft] = []
+    deliverable: str | None = None
+    first = end = deliverable_end = -1
+    open_deliverable = False
+    at = 0
+    while len(drafts) <= MOST_CALLS and (step := walk.following(at)) is not None:
+        at = step.end()
+        if step["marker"] == FUNCTION_CALL and MARKERS[FUNCTION_CALL](text, step.start(), walk.seek):
+            found, end = bodies.read(step.start())
+            drafts += found
+            first = step.start() if first < 0 else first
+            at = max(at, end)
+        elif step["deliverable"] and opens_at(text, step.start()):
+            at = past_deliverable(text, step.start(), walk.seek)
+            if at == step.end():
+                open_deliverable = True
+                break
+            if deliverable is None:
+                deliverable = text[step.end() : at - len(DELIVERABLE_END)]
+                deliverable_end = at
+        elif step["result"]:
+            bodies.warnings.add("hallucinated_result_removed")
+            end = end if end >= 0 else step.start()
+            break
+    warnings = frozenset(bodies.warnings)
+    return TagsFound(tuple(drafts), first, end, deliverable, deliverable_end, open_deliverable, warnings)
+
+
+def found_in_tags(text: str, reading: Reading) -> Found | None:
+    """The calls of the tags dialect, else its deliverable; None if the text holds neither."""
+    if not any(sign in text for sign in (FUNCTION_CALL, DELIVERABLE, RESULT)):
+        return None
+    tags = read_tags(text, reading)
+    if tags.drafts:
+        dropped: frozenset[ReplyWarning] = frozenset({"final_dropped"} if tags.deliverable is not None else ())
+        return Found("tags", tags.drafts, text[: tags.first], tags.warnings | dropped, end=tags.end)
+    if tags.open_deliverable:
+        kind = "truncated" if reading.cut else "no_call"
+        told = Fault(kind, f"{DELIVERABLE} is never closed: {DELIVERABLE_END} is missing")
+        return Found("tags", (), text, tags.warnings, error=told)
+    if tags.deliverable is not None:
+        body = body_of(tags.deliverable)
+        if not body:
+            told = Fault("empty_final", f"{DELIVERABLE} holds nothing")
+            return Found("tags", (), text, tags.warnings, error=told)
+        content = text[: tags.deliverable_end - len(tags.deliverable) - len(DELIVERABLE) - len(DELIVERABLE_END)]
+        return Found("tags", (), content, tags.warnings, final=body, end=tags.deliverable_end)
+    if tags.warnings:  # only an invented result, with nothing before it that could be run
+        told = Fault("no_call", "a result was written that only the runtime may write")
+        return Found("tags", (), text[: tags.end], tags.warnings, error=told, end=tags.end)
+    return None
+
+
+_NEXT = re.compile(rf"(?P<mark>{TOOL_CALL}|{FUNCTION})|{FENCES}", re.MULTILINE)
+_FUNCTION = re.compile(r"""<function=\s*+["']?(?P<name>[^<>\s"']{1,200}+)["']?\s*+>?""")
+_PARAMETER = re.compile(r"""\s*+<parameter=\s*+["']?(?P<key>[^<>\s"']{1,200}+)["']?\s*+>""")
+_GLM_NAME = re.compile(r"[^\s<>{}\[\]]{1,200}+")
+_KEY, _KEY_END = "<arg_key>", "</arg_key>"
+_VALUE, _VALUE_END = "<arg_value>", "</arg_value>"
+_EDGES = re.compile(r"\A\r?\n|\r?\n\Z")  # newlines that belong to the form, one on each side
+_AFTER_CALL = (FUNCTION, TOOL_CALL, TOOL_CALL_END)
+_PARAMETER_OPEN, _PARAMETER_END, _FUNCTION_END = "<parameter=", "</parameter>", "</function>"
+
+
+def read_tool_calls(text: str, start: int, reading: Reading) -> Found:
+    """All calls of the three families from `start` on; the first one names the family of the reply."""
+    return _ToolCalls(text, reading).read(start)
+
+
+class _ToolCalls:
+    def __init__(self, text: str, reading: Reading) -> None:
+        self._text = text
+        self._reading = reading
+        self._seek = Seeker(text)
+        self._bodies = BodyReader(text, Tag(TOOL_CALL, TOOL_CALL_END), reading)
+        self._warnings = self._bodies.warnings
+        self._framed = False
+
+    def read(self, start: int) -> Found:
+        text = self._text
+        drafts: list[Draft] = []
+        family: FamilyName | None = None
+        end = start
+        step = _NEXT.search(text, start)
+        while step is not None and len(drafts) <= MOST_CALLS:
+            if step["mark"]:
+                if step["mark"] == TOOL_CALL:
+                    kind = tool_call_family(text, step.start(), self._seek)
+                else:
+                    kind = "qwen3_xml" if _FUNCTION.match(text, step.start()) else None
+                if kind is not None:
+                    family = family or kind
+                    found, end = self._one(kind, step.start())
+                    drafts += found
+                at = max(end, step.end())
+            else:
+                at = past_fence(text, step)
+            step = _NEXT.search(text, at)
+        family = family or "hermes"
+        frame = family != "glm45" or self._framed
+        return Found(family, tuple(drafts), text[:start], frozenset(self._warnings), end=end, frame=frame)
+
+    def _one(self, kind: FamilyName, at: int) -> tuple[tuple[Draft, ...], int]:
+        if kind == "hermes":
+            return self._bodies.read(at)
+        text, opened = self._text, 0
+        while text.startswith(TOOL_CALL, at):
+            at = skip_blanks(text, at + len(TOOL_CALL))
+            opened += 1
+        if opened > 1:
+            self._warnings.add("repaired_tags")
+        draft, end = self._function(at) if kind == "qwen3_xml" else self._glm(at)
+        for _ in range(opened):
+            if text.startswith(TOOL_CALL_END, close := skip_blanks(text, end)):
+                end = close + len(TOOL_CALL_END)
+            elif kind == "qwen3_xml":
+                self._warnings.add("unclosed_tag")
+        return (draft,), end
+
+    def _function(self, at: int) -> tuple[Draft, int]:
+        """`<function=NAME>` with its parameters; missing closers are tolerated where nothing else can be missing."""
+        text, reading = self._text, self._reading
+        opening = _FUNCTION.match(text, at)
+        if opening is None:
+            return Draft(fault=Fault("missing_name", "a function has no name")), at + len(FUNCTION)
+        name = opening["name"]
+        at = opening.end()
+        inside = skip_blanks(text, at)
+        if text.startswith("{", inside):
+            read = arguments_at(text, inside, (_FUNCTION_END,), reading, name, seek=self._seek)
+            self._warnings |= read.warnings
+            return read.draft(name), self._past_function(read.end)
+        arguments: dict[str, object] = {}
+        fault: Fault | None = None
+        tool = reading.offered.find(name).tool
+        while (parameter := _PARAMETER.match(text, at)) is not None:
+            value, at, closed = self._parameter(parameter.end())
+            key = parameter["key"]
+            if not closed:
+                return Draft(name, fault=Fault("truncated", f"the reply ends in the parameter {key[:60]}", name)), at
+            made, repaired = typed(value, key, tool, reading.rules())
+            if repaired:
+                self._warnings.add("repaired_json")
+            if key in arguments and arguments[key] != made:
+                fault = fault or Fault("malformed_arguments", f"{key[:60]} is given twice", name)
+            arguments[key] = made
+        end = self._past_function(at)
+        rest = skip_blanks(text, at)  # more than the closer may be missing if it was cut, or ends inside a tag
+        is_open = text.startswith("<", rest) if rest < len(text) else not text.endswith(">", 0, at)
+        if end == at and not text.startswith(_AFTER_CALL, rest) and (reading.cut or is_open):
+            return Draft(name, fault=Fault("truncated", "the reply ends before the call does", name)), at
+        return Draft(name, arguments, fault), end
+
+    def _parameter(self, start: int) -> tuple[str, int, bool]:
+        """The text of a parameter, where it ends, and whether anything closes it."""
+        text, seek = self._text, self._seek
+        close = seek.find(_PARAMETER_END, start)
+        following = seek.first((_PARAMETER_OPEN, FUNCTION), start)
+        if close >= 0 and not 0 <= following < close:
+            end, after = close, close + len(_PARAMETER_END)
+        else:
+            end = after = seek.first((_PARAMETER_OPEN, _FUNCTION_END, TOOL_CALL_END, FUNCTION), start)
+        return (_EDGES.sub("", text[start:end]), after, True) if end >= 0 else ("", len(text), False)
+
+    def _past_function(self, at: int) -> int:
+        text = self._text
+        end = skip_blanks(text, at)
+        if text.startswith(_FUNCTION_END, end):
+            return end + len(_FUNCTION_END)
+        close = self._seek.find(_FUNCTION_END, at)
+        following = self._seek.first(_AFTER_CALL, at)
+        if close >= 0 and not 0 <= following < close:  # words between the parameters and the end
+            self._warnings.add("trailing_text")
+            return close + len(_FUNCTION_END)
+        self._warnings.add("unclosed_tag")
+        return at
+
+    def _glm(self, at: int) -> tuple[Draft, int]:
+        """`NAME` with pairs of keys and values. Only its closing tag tells that such a call is complete."""
+        text, seek, reading = self._text, self._seek, self._reading
+        named = _GLM_NAME.match(text, at)
+        name = named.group() if named else ""
+        at = skip_blanks(text, named.end() if named else at)
+        tool = reading.offered.find(name).tool
+        arguments: dict[str, object] = {}
+        while text.startswith(_KEY, at):
+            key_end = seek.find(_KEY_END, at)
+            value = skip_blanks(text, key_end + len(_KEY_END)) if key_end >= 0 else len(text)
+            value_end = seek.find(_VALUE_END, value) if text.startswith(_VALUE, value) else -1
+            if value_end < 0:
+                break
+            key = text[at + len(_KEY) : key_end].strip()
+            made, repaired = typed(text[value + len(_VALUE) : value_end], key, tool, reading.rules())
+            if repaired:
+                self._warnings.add("repaired_json")
+            arguments[key] = made
+            at = skip_blanks(text, value_end + len(_VALUE_END))
+        if text.startswith(TOOL_CALL_END, at):
+            self._framed = True
+            return Draft(name, arguments), at
+        close, again = seek.find(TOOL_CALL_END, at), seek.find(TOOL_CALL, at)
+        if close >= 0 and not 0 <= again < close:
+            self._framed = True
+            told = f"expected {_KEY} and {_VALUE} pairs, got {text[at:close][:60]!r}"
+            return Draft(name, fault=Fault("malformed_arguments", told, name)), close
+        told = Fault("truncated", f"{TOOL_CALL} is never closed", name)
+        return Draft(name, fault=told), again if again >= 0 else len(text)
