@@ -51,15 +51,18 @@ class _Walk:
                 at = past_fence(self.text, match)
                 continue
             self._left -= 1
-            kind: LabelKind = next(one for one in KINDS if one in match.re.groupindex and match[one])
+            kind: LabelKind = "question"
+            for kind in KINDS:  # a loop, since it runs at each label
+                if kind in match.re.groupindex and match[kind]:
+                    break
             if kind == "bare_answer" and not bare_answer:
                 at = match.end()
                 continue
-            opened = "".join(sign for sign in match["decoration"] if sign in "*_")
+            opened = match["decoration"] and "".join(sign for sign in match["decoration"] if sign in "*_")
             echo = _ECHO.match(self.text, match.end())
             if echo and (len(echo["stars"]) > 1 or opened):
                 return _Label(kind, match.start(), echo.end(), "")
-            is_closed = any(sign in match["inner"] for sign in "*_")
+            is_closed = not opened or any(sign in match["inner"] for sign in "*_")
             return _Label(kind, match.start(), match.end(), "" if is_closed else opened)
         return None
 
