@@ -158,6 +158,29 @@ async def test_a_backup_of_a_damaged_journal_tells_what_it_lacks(path: Path, tmp
     assert [fault.run_id for fault in upkeep.backup(path, tmp_path / "copy.db")] == ["r1", "r3"]
 
 
+async def test_a_backup_vouches_for_no_run_without_a_head(path: Path, tmp_path: Path) -> None:
+    await stored(path, "r1", "r2")
+    heads_of(path).unlink()
+    alter(path, "DELETE FROM event WHERE run=1 AND seq>3")
+    faults = upkeep.backup(path, tmp_path / "copy.db")
+    assert [(fault.run_id, fault.is_lost) for fault in faults] == [("r1", True), ("r2", True)]
+    assert upkeep.verify(tmp_path / "copy.db") == faults
+    with pytest.raises(JournalCorrupt, match="does not tell how long it was"):
+        await SqliteJournal(tmp_path / "copy.db").open("r2")
+
+
+async def test_a_journal_whose_records_were_all_in_its_log_names_the_runs_that_are_lost(path: Path) -> None:
+    await stored(path, "r1", "r2")
+    path.write_bytes(b"")
+    for end in ("-wal", "-shm"):
+        path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
+    with pytest.raises(JournalError, match=r"all records are missing, but .* tells of these runs: r1, r2; bring back"):
+        await SqliteJournal(path, read_only=True).runs()
+    for run_id in ("r1", "r2"):
+        assert (await upkeep.accept(path, run_id, "Ada")).records == 0
+    assert upkeep.verify(path) == []
+
+
 async def test_a_backup_that_fails_leaves_nothing(path: Path, tmp_path: Path) -> None:
     await stored(path, "r1")
     with pytest.raises(JournalError, match="copy"):

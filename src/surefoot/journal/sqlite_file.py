@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
+from surefoot.journal.heads import Heads
 from surefoot.types.errors import JournalError, JournalTooNew
 
 FORMAT = 2
@@ -208,6 +209,13 @@ def upgrade_tables(db: sqlite3.Connection, note_heads: Callable[[], None]) -> No
 
 def _check_form(db: sqlite3.Connection, path: Path) -> None:
     if _is_empty(db):
+        with contextlib.closing(Heads(path, may_write=False)) as heads:
+            lost = ", ".join(head.name for _, head in heads.all() if head is not None and head.least)
+        if lost:
+            raise JournalError(
+                f"journal {path}: all records are missing, but {heads.path.name} tells of these runs: {lost}; bring "
+                f"back the file with its log ({path.name}-wal), or let each go: surefoot journal accept RUN --journal {path}"
+            )
         raise JournalError(f"journal {path}: there is nothing in this file, so it is not a journal; name another path")
     if _pragma(db, "application_id") != _APPLICATION:
         raise JournalError(f"journal {path}: this SQLite file belongs to another program; name another path")

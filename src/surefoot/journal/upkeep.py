@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,9 +63,9 @@ def verify(path: Path) -> list[RunFault]:
 def backup(path: Path, target: Path) -> list[RunFault]:
     """Copy the journal to a new file, as it is at one moment, also in use; gives what `verify` says of the copy.
 
-    The copy has heads of its own that fit; where the journal lacks records, so does the copy, and it says so. A journal
-    of form 1 has none, and neither has its copy. Raises `UsageError` where there is something already, `JournalError`
-    when it cannot be copied.
+    The copy has heads of its own that fit; where the journal lacks records, or what proves how many there were, so does
+    the copy, and it says so. A journal of form 1 has none, and neither has its copy. Raises `UsageError` where there is
+    something already, `JournalError` when it cannot be copied.
     """
     beside = (target, heads_of(target), *(target.with_name(f"{target.name}{end}") for end in ("-wal", "-shm")))
     if there := next((one for one in beside if os.path.lexists(one)), None):
@@ -80,7 +80,7 @@ def backup(path: Path, target: Path) -> list[RunFault]:
             with translate_errors(target), closing(sqlite3.connect(target, isolation_level=None)) as copy:
                 db.backup(copy)
                 if form_of(copy) > 1:
-                    _keep_heads(copy, target, before)
+                    _keep_heads(copy, target, before, reader.heads().keys())
             with translate_errors(target):
                 sync_file(target)
                 sync_folder(target.parent)
@@ -136,11 +136,14 @@ def _fault(reader: Reader, run_id: str) -> RunFault | None:
     return None
 
 
-def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head]) -> None:
+def _keep_heads(copy: sqlite3.Connection, target: Path, before: dict[int, Head], proven: Collection[int]) -> None:
+    """Heads that fit the copy. A run that had none, before it was made or after, gets none: nobody vouches for it."""
     with closing(Heads(target, may_write=True)) as heads:
         reader = Reader(copy, target)  # believes what is there
         for number, run_id in copy.execute(_ALL_RUNS).fetchall():
             told = before.pop(number, None)
+            if told is None and number not in proven:
+                continue
             with suppress(JournalError):  # where its end cannot be told it is damaged, and keeps what was known of it
                 seq, hash_ = reader.end(str(run_id))
                 if told is None or told.least <= seq:
@@ -156,7 +159,7 @@ def _shortened(path: Path, run_id: str) -> Accepted:
     """Have the file and its heads tell of what is there, as if there had never been more."""
     path = path.resolve()
     with ExitStack() as opened:
-        db = opened.enter_context(closing(connect(path, make=False)))
+        db = opened.enter_context(closing(connect(path, make=heads_of(path).exists())))  # its log may have held it all
         has_heads = form_of(db) > 1  # a file of form 1 gets its heads when it becomes form 2
         heads = opened.enter_context(closing(Heads(path, may_write=has_heads)))
         db.execute("BEGIN IMMEDIATE")  # nobody takes the run up in between; closing gives it back
