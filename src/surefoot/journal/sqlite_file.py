@@ -214,7 +214,8 @@ def _check_form(db: sqlite3.Connection, path: Path) -> None:
         if lost:
             raise JournalError(
                 f"journal {path}: all records are missing, but {heads.path.name} tells of these runs: {lost}; bring "
-                f"back the file with its log ({path.name}-wal), or let each go: surefoot journal accept RUN --journal {path}"
+                f"back the file with its log ({path.name}-wal), or let each go with "
+                f"`surefoot journal accept RUN --journal {path}`"
             )
         raise JournalError(f"journal {path}: there is nothing in this file, so it is not a journal; name another path")
     if _pragma(db, "application_id") != _APPLICATION:
