@@ -1,6 +1,10 @@
 """What all tests share."""
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("tests", deadline=None)  # how long an example takes says how busy the machine is
+settings.load_profile("tests")
 
 LIMITS_S = {"slow": 600, "real_model": 3700}
 """What a test may take that says by its mark that it needs longer; for all others pyproject.toml has the limit."""

@@ -515,7 +515,7 @@ class TestThroughTheFrontDoor:
             ScriptedModel([calls(("use", {}))]),
             tools=[made],
             services={Db: lambda: Closing(seen)},
-            config=LoopConfig(tool_timeout_s=0.01),
+            config=LoopConfig(tool_timeout_s=0.01, tool_grace_s=60),
         )
         running = asyncio.create_task(agent.run("use"))
         await asyncio.to_thread(begun.wait, 10)
