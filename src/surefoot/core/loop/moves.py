@@ -98,9 +98,13 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     """
     if state.ending is not None or state.task is None:
         return ()
+    if state.planning is None and len(under_way) == 1 and isinstance(next(iter(under_way)), Think):
+        return ()  # nothing goes on beside whoever speaks
     calls = state.calls
     if still_open := [c for c in calls if c.is_open]:
         interrupted = _interrupted(still_open, under_way)
+        if not interrupted and all(c.attempts and c.doubt != "not_done" for c in still_open):
+            return ()  # all of them run
         again = [c for c in interrupted if c.may_run_again]
         checks = (profile,) if state.gate is None else (profile, digest_mismatch, refused_since)
         decided = (*again, *[c for c in still_open if c.decision is not None and c.is_waiting])

@@ -39,43 +39,36 @@ def is_word(event: Event) -> bool:
 def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
     """The summary of a run once it has one more record, appended at `at`. Its cost does not grow with the run."""
     inner = event.event if type(event) is InStep else event
-    changes: dict[str, object] = {
-        "changed_at": at,
-        "events": before.events + 1,
-        "standing": "ready" if isinstance(inner, _WORDS) and inner.by not in _NOBODY else "",
-        "elapsed_s": max(before.elapsed_s, getattr(inner, "elapsed_s", 0.0)),
-    }
+    after = object.__new__(RunSummary)
+    now = after.__dict__
+    now.update(before.__dict__, changed_at=at, events=before.events + 1, standing="ready" if is_word(inner) else "")
+    now["elapsed_s"] = max(before.elapsed_s, getattr(inner, "elapsed_s", 0.0))
     match inner:
+        case ModelReplied():
+            now.update(requests=before.requests + inner.requests, usage=before.usage + inner.message.usage)
+        case CallStarted():
+            now["calls"] = before.calls + (inner.attempt == 1)
         case RunStarted():
             models = {role: speaker.model for role, speaker in inner.speakers.items()}
-            changes |= {"run_id": inner.run_id, "started_at": at, "task": head(inner.task.text), "models": models}
+            now.update(run_id=inner.run_id, started_at=at, task=head(inner.task.text), models=models)
         case RunForked() | RunResumed():
             models = {**before.models, **{role: speaker.model for role, speaker in inner.speakers.items()}}
-            changes |= {"models": models, "status": "running", "reason": "", "answer": ""}
+            now.update(models=models, status="running", reason="", answer="")
             if isinstance(inner, RunForked):
-                changes |= {"run_id": inner.run_id, "started_at": at, "parent": inner.parent}
-        case ModelReplied():
-            changes |= {"requests": before.requests + inner.requests, "usage": before.usage + inner.message.usage}
+                now.update(run_id=inner.run_id, started_at=at, parent=inner.parent)
         case ProposalMade():
             asked = inner.requests if inner.by == "model" else 0
-            changes |= {"requests": before.requests + asked, "usage": before.usage + inner.message.usage}
+            now.update(requests=before.requests + asked, usage=before.usage + inner.message.usage)
         case ModelFailed():
-            changes["usage"] = before.usage + inner.usage
-        case CallStarted():
-            changes["calls"] = before.calls + (inner.attempt == 1)
+            now["usage"] = before.usage + inner.usage
         case RunEnded(ending) if event is inner:  # a step's loop ends so, too
             answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
             reason = ending.by if isinstance(ending, Cancelled) else getattr(ending, "reason", "")
-            changes |= {"status": ending.kind, "reason": reason, "answer": head(answer)}
+            now.update(status=ending.kind, reason=reason, answer=head(answer))
+        case _ if isinstance(asking := getattr(inner, "asking", None), Asking):
+            now.update(usage=before.usage + asking.usage, elapsed_s=max(before.elapsed_s, asking.elapsed_s))
         case _:
-            asking = getattr(inner, "asking", None)
-            if isinstance(asking, Asking):
-                changes |= {
-                    "usage": before.usage + asking.usage,
-                    "elapsed_s": max(before.elapsed_s, asking.elapsed_s),
-                }
-    after = object.__new__(RunSummary)
-    after.__dict__.update(before.__dict__, **changes)
+            pass
     return after
 
 

@@ -198,7 +198,7 @@ def add(trail: Trail, config: StepIterationConfig, entry: Entry) -> Trail:
 
 def standing(trail: Trail, config: StepIterationConfig, *, who: str = "the run", least_period: int = 1) -> StepDecision:
     """What the trail as it is gives cause for: the strictest sign, of those the shortest block."""
-    if not config.enabled:
+    if not (config.enabled and (trail.silent or trail.rounds or any(trail.streaks))):
         return CONTINUE
     signs = [
         _silence(trail.silent, who),
