@@ -24,9 +24,10 @@ NEEDS = {
     "server": ("uvloop", "httptools", "orjson"),
     "floor": ("aiohttp", "httpx", "orjson", "openai", "uvloop"),
     "pydantic_ai": ("pydantic-ai-slim[openai]",),
+    "agent_framework": ("agent-framework-core", "agent-framework-openai"),
     "surefoot": (str(PROJECT),),
 }
-ADAPTERS = "floor_raw,floor_openai_sdk,pydantic_ai,surefoot"
+ADAPTERS = "floor_raw,floor_openai_sdk,pydantic_ai,agent_framework,surefoot"
 JOBS = "s1,s2_200,s2_1000,s3,s4,s5,s6,s7,s8"
 ANCHOR = "ADAPTERS = {"
 ROW = '    "surefoot": ("surefoot_adapter", "surefoot", {}, STD + " s6"),'
