@@ -98,10 +98,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     """
     if state.ending is not None or state.task is None:
         return ()
-    if state.planning is None and len(under_way) == 1 and isinstance(next(iter(under_way)), Think):
-        return ()  # nothing goes on beside whoever speaks
-    calls = state.calls
-    if still_open := [c for c in calls if c.is_open]:
+    if still_open := [c for c in state.calls if c.is_open]:
         interrupted = _interrupted(still_open, under_way)
         if not interrupted and all(c.attempts and c.doubt != "not_done" for c in still_open):
             return ()  # all of them run
@@ -129,7 +126,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         begins = [c for c in waiting if not isinstance(c.decision, Ask)]  # a question is not lost to the time
         if begins and (late := no_call_after_the_time(state, begins[0])) != ALLOWED:
             return (_judged(state, begins[0].id, late, no_call_after_the_time.__name__),)
-        return _side_by_side(state, calls, waiting, len(still_open) - len(waiting))
+        return _side_by_side(state, waiting, len(still_open) - len(waiting))
     if state.planning is not None and state.planning.has_begun:
         if state.gate is not None and state.planning.noted and not under_way and _is_unread(state.gate):
             return (moves.Ask("anchor"),)  # the note on a plan is the user's word, too
@@ -227,11 +224,11 @@ def _interrupted(still_open: list[Call], under_way: frozenset[Move]) -> list[Cal
     return [c for c in started if c.id not in ours]
 
 
-def _side_by_side(state: State, calls: tuple[Call, ...], waiting: list[Call], running: int) -> tuple[Act, ...]:
+def _side_by_side(state: State, waiting: list[Call], running: int) -> tuple[Act, ...]:
     """The calls to start now. Reads go side by side; as soon as one has an effect, all go one after another."""
     if not waiting or is_paused(state):
         return ()
-    if all(c.spec is not None and c.spec.effect == "read" for c in calls if c.fault is None):
+    if all(c.spec is not None and c.spec.effect == "read" for c in state.calls if c.fault is None):
         free = max(0, _most_at_once(state) - running)
         return tuple([Act(c.id) for c in waiting if isinstance(c.decision, Allow)][:free])
     if running or not isinstance(waiting[0].decision, Allow):
