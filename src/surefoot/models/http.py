@@ -49,6 +49,7 @@ class Http:
         self._shown = shown_url
         self._headers = headers
         self._near = near
+        self._timeout = aiohttp.ClientTimeout()
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
     async def post(
@@ -62,7 +63,9 @@ class Http:
         session = await self._session()
         patience = settings.patience(near=self._near)
         whole_s = patience.whole_s if deadline_s is None else min(deadline_s, patience.whole_s)
-        timeout = aiohttp.ClientTimeout(total=whole_s, connect=settings.connect_timeout_s)
+        timeout = self._timeout
+        if (timeout.total, timeout.connect) != (whole_s, settings.connect_timeout_s):
+            self._timeout = timeout = aiohttp.ClientTimeout(total=whole_s, connect=settings.connect_timeout_s)
         payload = body if len(body) <= _LARGE_BODY else io.BytesIO(body)
         wait = asyncio.timeout(None if on_events is None else patience.first_token_s)
         between_s, status, is_begun = settings.between_tokens_timeout_s, 0, False

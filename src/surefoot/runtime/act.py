@@ -93,6 +93,8 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 _KINDS = frozenset(get_args(ResultKind))
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
 
 async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     """The result of one call. No event when one that must not be repeated ran out of time: nobody knows if it ran."""
@@ -146,7 +148,8 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
 
 def _handed(call: Call) -> Mapping[str, object]:
     """The arguments for one try, which a tool may keep and change: what was judged stays as it was."""
-    return deepcopy(dict(call.arguments))
+    given = dict(call.arguments)  # the tool may change what it is given
+    return given if _PLAIN.issuperset(map(type, given.values())) else deepcopy(given)
 
 
 def _failed(error: BaseException) -> ToolResult:

@@ -93,7 +93,8 @@ class Catalogue:
 
     def get(self, name: str) -> ToolSpec | None:
         """The tool of that exact name."""
-        return self.derived("by_name", _by_name).get(name)
+        by_name = cast("dict[str, ToolSpec] | None", self._memo.get("by_name"))  # asked for several times a step
+        return (self.derived("by_name", _by_name) if by_name is None else by_name).get(name)
 
     @property
     def names(self) -> tuple[str, ...]:
