@@ -112,7 +112,7 @@ def drafts_of(value: object) -> tuple[Draft, ...]:
 def draft_of(value: object) -> Draft:
     """The call that one decoded object describes."""
     body = as_object(value)
-    if body is None and isinstance(value, str) and (decoded := _whole(value, Rules(is_call=True))) is not None:
+    if body is None and isinstance(value, str) and (decoded := whole_value(value, Rules(is_call=True))) is not None:
         body = as_object(decoded.value)  # an object as text, decoded once
     if body is None:
         return Draft(fault=Fault("malformed_json", "a call is a JSON object with a name and arguments"))
@@ -142,7 +142,7 @@ def arguments_of(value: object, name: str) -> Arguments:
     if isinstance(value, str):
         if not value.strip():
             return Arguments()
-        decoded = _whole(value, Rules())
+        decoded = whole_value(value)
         if decoded is not None and (made := as_object(decoded.value)) is not None:
             return Arguments(made, warnings=decoded.warnings)
     members = as_object(value)
@@ -152,8 +152,8 @@ def arguments_of(value: object, name: str) -> Arguments:
     return Arguments(members)
 
 
-def _whole(text: str, rules: Rules) -> Value | None:
-    """The value that is all of the text."""
+def whole_value(text: str, rules: Rules = LENIENT) -> Value | None:
+    """The value that is all of the text, but for blanks around it."""
     text = text.strip()
     try:
         value = read(text, 0, rules)
@@ -201,8 +201,7 @@ def arguments_at(
     try:
         value = read(text, at, reading.rules(*marks_here, at_end=not marks))
     except NotJsonError as error:
-        kind = fault_kind(error, reading, has_end=stop >= 0, native=native)
-        return Arguments(fault=Fault(kind, where(error, at), name), end=limit)
+        return Arguments(fault=fault_of(error, at, reading, name, has_end=stop >= 0, native=native), end=limit)
     end = skip_blanks(text, value.end)
     if text.startswith("```", end):
         end = skip_blanks(text, end + 3)
@@ -214,25 +213,38 @@ def arguments_at(
 _OPENERS = ("{", "[", '"')
 
 
-def fault_kind(error: NotJsonError, reading: Reading, *, has_end: bool, native: bool = False) -> FaultKind:
-    """Whether a value that does not decode was cut off or is wrong. `has_end`: the form's end mark is there."""
-    if native:
-        return "truncated" if reading.cut else "malformed_json"
-    if error.at_end:
-        return "malformed_json" if has_end and not reading.cut else "truncated"
-    return "truncated" if reading.cut and not has_end else "malformed_json"
+def fault_of(
+    error: NotJsonError, start: int, reading: Reading, name: str = "", *, has_end: bool = False, native: bool = False
+) -> Fault:
+    """What is wrong with a value, cut off or broken, and at which of its characters (1 is the first).
+
+    `has_end`: the form's end mark is there.
+    """
+    is_cut = reading.cut and (native or not has_end)
+    if error.at_end and not native:
+        is_cut = reading.cut or not has_end
+    told = f"{error.message} at character {error.position - start + 1}"
+    return Fault("truncated" if is_cut else "malformed_json", told, name)
 
 
 def faulty_body(text: str, at: int, error: NotJsonError, reading: Reading, *, has_end: bool) -> Draft:
     """A call whose body from `at` on does not decode, with its name if that can be read all the same."""
     named = NAME.search(text, at, at + 400)
     name = named["name"] if named is not None and text.find("{", at + 1, named.start()) < 0 else ""
-    return Draft(name, fault=Fault(fault_kind(error, reading, has_end=has_end), where(error, at), name))
+    return Draft(name, fault=fault_of(error, at, reading, name, has_end=has_end))
 
 
-def where(error: NotJsonError, start: int) -> str:
-    """What is wrong, and at which character of the value (1 is the first)."""
-    return f"{error.message} at character {error.position - start + 1}"
+def past_closer(text: str, at: int, marks: tuple[str, ...], seek: Seeker, warnings: set[ReplyWarning]) -> int:
+    """Step over the end of a call, the first of `marks`, of which the others are beginnings; note what is amiss."""
+    closing, *others = marks
+    if text.startswith(closing, end := skip_blanks(text, at)):
+        return end + len(closing)
+    close, other = seek.find(closing, at), seek.first(tuple(others), at)
+    if close >= 0 and not 0 <= other < close:
+        warnings.add("trailing_text")
+        return close + len(closing)
+    warnings.add("unclosed_tag")
+    return at
 
 
 def typed(text: str, parameter: str, tool: ToolSpec | None, rules: Rules = LENIENT) -> tuple[object, bool]:
@@ -243,12 +255,8 @@ def typed(text: str, parameter: str, tool: ToolSpec | None, rules: Rules = LENIE
     types: frozenset[str] = types_of(schema, tool.parameters) if schema is not None else frozenset()
     if types <= {"string"}:
         return text, False
-    stripped = text.strip()
-    try:
-        value = read(stripped, 0, rules)
-    except NotJsonError:
-        return text, False
-    if value.end != len(stripped):
+    value = whole_value(text, rules)
+    if value is None:
         return text, False
     found = type_name(value.value)
     if found == "string" and "string" in types:  # quotes that belong to a text are part of it

@@ -6,11 +6,11 @@ Source: spec/react.md, section 9. Names and text from the reply are quoted and c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 from surefoot.core.parse.marks import DEFAULT_LABELS, Labels
-from surefoot.core.parse.toolset import Offered, offered_of, signature
+from surefoot.core.parse.toolset import offered_of, signature
 from surefoot.types.reply import Fault, FaultKind, ReplyWarning
 from surefoot.types.tools import Catalogue, ToolSpec
 
@@ -26,7 +26,18 @@ def tell(
 ) -> str:
     """The message for one fault. `mode`: "native", "schema", "text" (or "react"), "tags", "thinker"."""
     offered = offered_of(tools)
-    head, *rest = _MESSAGES[fault.kind](fault, offered)
+    tool = offered.find(fault.tool).tool
+    head, *rest = _MESSAGES[fault.kind]
+    head = head.format(of=f" of {quoted(fault.tool)}" if fault.tool else "", tool=quoted(fault.tool))
+    if fault.kind in _WITH_PARAMETERS and tool is not None:
+        rest.insert(0, f"Its parameters: {signature(tool)}.")
+    elif fault.kind == "invalid_arguments" and tool is not None:
+        schema = json.dumps(tool.parameters, ensure_ascii=False, default=str)
+        rest = [f"Expected: {schema[:MOST_SCHEMA_CHARS]}{'…' if len(schema) > MOST_SCHEMA_CHARS else ''}"]
+    elif fault.kind == "unknown_tool":
+        by_cut = {tool.name[:MOST_QUOTED_CHARS]: tool.name for tool in offered.tools}
+        close = get_close_matches(fault.tool[:MOST_QUOTED_CHARS], list(by_cut), n=1, cutoff=_NEARNESS)
+        rest = [f"The nearest name is {by_cut[name]}." for name in close if by_cut[name]]
     parts = [f"{head}: {fault.detail}." if fault.detail and fault.kind not in _WITHOUT_DETAIL else f"{head}.", *rest]
     if fault.kind in _WITH_FORM:
         parts.append(form(mode, labels))
@@ -85,75 +96,38 @@ def quoted(text: str) -> str:
     return f'"{line[:MOST_QUOTED_CHARS]}…"' if len(text) > MOST_QUOTED_CHARS else f'"{line}"'
 
 
-def _of(fault: Fault) -> str:
-    return f" of {quoted(fault.tool)}" if fault.tool else ""
-
-
-def _parameters(fault: Fault, offered: Offered) -> str:
-    tool = offered.find(fault.tool).tool
-    return f"Its parameters: {signature(tool)}." if tool is not None else ""
-
-
-def _unknown_tool(fault: Fault, offered: Offered) -> list[str]:
-    by_cut = {tool.name[:MOST_QUOTED_CHARS]: tool.name for tool in offered.tools}
-    close = get_close_matches(fault.tool[:MOST_QUOTED_CHARS], list(by_cut), n=1, cutoff=_NEARNESS)
-    told = f"There is no tool {quoted(fault.tool)}; nothing was run"
-    return [told, *(f"The nearest name is {by_cut[name]}." for name in close if by_cut[name])]
-
-
-def _invalid_arguments(fault: Fault, offered: Offered) -> list[str]:
-    told = [f"The arguments{_of(fault)} were refused, and nothing was run"]
-    tool = offered.find(fault.tool).tool
-    if tool is None:
-        return told
-    schema = json.dumps(tool.parameters, ensure_ascii=False, default=str)
-    shown = f"{schema[:MOST_SCHEMA_CHARS]}…" if len(schema) > MOST_SCHEMA_CHARS else schema
-    return [*told, f"Expected: {shown}"]
-
-
-def _said(head: str, *rest: str) -> Callable[[Fault, Offered], list[str]]:
-    def told(fault: Fault, offered: Offered) -> list[str]:  # noqa: ARG001  # the shape of every row
-        return [head.format(of=_of(fault)), *rest]
-
-    return told
-
-
-def _with_parameters(head: str, *rest: str) -> Callable[[Fault, Offered], list[str]]:
-    def told(fault: Fault, offered: Offered) -> list[str]:
-        return [part for part in (head.format(of=_of(fault)), _parameters(fault, offered), *rest) if part]
-
-    return told
-
-
-_MESSAGES: dict[FaultKind, Callable[[Fault, Offered], list[str]]] = {
-    "no_step": _said("Neither an action nor a final answer was found"),
-    "no_call": _said("Neither a call nor an answer in its form was found"),
-    "empty": _said("The reply was empty"),
-    "empty_final": _said("The final answer was empty", "Give the answer behind its label."),
-    "missing_action": _said("The input has no action", "Name the action before its input."),
-    "missing_action_input": _with_parameters("The action{of} lacks its input; nothing was run"),
-    "missing_name": _said("A call names no tool", "Give the tool's name."),
-    "malformed_json": _said("The JSON{of} could not be read, and nothing was run", "Send plain JSON."),
-    "malformed_arguments": _said(
-        "The arguments{of} could not be read, and nothing was run", "Use literals, each with its name."
+_MESSAGES: dict[FaultKind, tuple[str, ...]] = {
+    "no_step": ("Neither an action nor a final answer was found",),
+    "no_call": ("Neither a call nor an answer in its form was found",),
+    "empty": ("The reply was empty",),
+    "empty_final": ("The final answer was empty", "Give the answer behind its label."),
+    "missing_action": ("The input has no action", "Name the action before its input."),
+    "missing_action_input": ("The action{of} lacks its input; nothing was run",),
+    "missing_name": ("A call names no tool", "Give the tool's name."),
+    "malformed_json": ("The JSON{of} could not be read, and nothing was run", "Send plain JSON."),
+    "malformed_arguments": (
+        "The arguments{of} could not be read, and nothing was run",
+        "Use literals, each with its name.",
     ),
-    "args_not_object": _with_parameters("The input{of} binds to no parameter; nothing was run", "Send a JSON object."),
-    "invalid_arguments": _invalid_arguments,
-    "unknown_tool": _unknown_tool,
-    "truncated": _said(
+    "args_not_object": ("The input{of} binds to no parameter; nothing was run", "Send a JSON object."),
+    "invalid_arguments": ("The arguments{of} were refused, and nothing was run",),
+    "unknown_tool": ("There is no tool {tool}; nothing was run",),
+    "truncated": (
         "The reply was cut off before the call{of} was complete; nothing was run",
         "Write a shorter call, or do it in parts.",
     ),
-    "calls_not_allowed": _said("No call may be made here; nothing was run", "Give your reason in words."),
-    "invalid_output": _said("The output does not have the shape that was asked for", "Give it again, whole."),
-    "text_call": _with_parameters(
+    "calls_not_allowed": ("No call may be made here; nothing was run", "Give your reason in words."),
+    "invalid_output": ("The output does not have the shape that was asked for", "Give it again, whole."),
+    "text_call": (
         "What looks like a call{of} stands in the words of your reply, and nothing was run",
         'A call may also be {"name": "TOOL", "arguments": {…}} and nothing else.',
         "If you mean none, give your answer without announcing one.",
     ),
-    "conflict": _said("The reply held more than one step; nothing was run", "Write one step per reply."),
+    "conflict": ("The reply held more than one step; nothing was run", "Write one step per reply."),
 }
+"""What was wrong, and what to do."""
 
+_WITH_PARAMETERS: frozenset[FaultKind] = frozenset({"missing_action_input", "args_not_object", "text_call"})
 _WITHOUT_DETAIL: frozenset[FaultKind] = frozenset({"no_step", "empty", "conflict", "unknown_tool"})
 _WITH_FORM: frozenset[FaultKind] = frozenset(
     {"no_step", "no_call", "empty", "missing_action", "missing_name", "text_call"}

@@ -16,9 +16,8 @@ from surefoot.core.parse.calls import (
     arguments_at,
     draft_of,
     drafts_of,
-    fault_kind,
+    fault_of,
     faulty_body,
-    where,
 )
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.objects import WRAPPERS_OF_CALLS, read
@@ -162,8 +161,7 @@ def read_wrapped(text: str, reading: Reading) -> Found | None:
     members = _wrapped(value.value) or _lone_name(value.value, reading)
     if not members or text[value.end :].strip() or not all(_is_call(one, reading, wrapped=True) for one in members):
         return None
-    warnings = value.warnings
-    return Found("llama3_json", tuple(map(_member, members)), "", warnings, end=value.end)
+    return Found("llama3_json", tuple(map(_member, members)), "", value.warnings, end=value.end)
 
 
 def _members(text: str, at: int, reading: Reading) -> Found | None:
@@ -305,10 +303,9 @@ def _undecodable(text: str, at: int, error: NotJsonError, reading: Reading) -> D
     if text.find("{", at + 1, min(named.start(), at + keys.start())) >= 0:
         return None  # another object begins before the name
     offered = not reading.offered.any_name and reading.offered.find(named["name"]).known
-    kind = fault_kind(error, reading, has_end=False)
-    if offered or (kind == "truncated" and reading.cut and reading.offered.any_name):
-        return Draft(named["name"], fault=Fault(kind, where(error, at), named["name"]))
-    return None
+    fault = fault_of(error, at, reading, named["name"])
+    is_cut = fault.kind == "truncated" and reading.cut and reading.offered.any_name
+    return Draft(named["name"], fault=fault) if offered or is_cut else None
 
 
 def read_fenced(text: str, reading: Reading, *, three_keys: bool) -> Found | None:

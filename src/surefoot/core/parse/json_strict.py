@@ -59,8 +59,11 @@ def decode(text: str, start: int) -> tuple[object, int]:
         raise NotJsonError(start, str(error), resume=end, refused=True) from error
     if end - start > 2 * MOST_NESTED and nested_deeper_than(value, MOST_NESTED):
         raise too_deep(text, start)
-    if text.find("\\u", start, end) >= 0 and _has_surrogate(value):
-        raise NotJsonError(start, "half of a \\u pair stands alone", resume=end, refused=True)
+    if text.find("\\u", start, end) >= 0:
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise NotJsonError(start, "half of a \\u pair stands alone", resume=end, refused=True) from error
     return value, end
 
 
@@ -142,23 +145,6 @@ def nested_deeper_than(value: object, most: int) -> bool:
             return False
         level = inner
     return True
-
-
-def _has_surrogate(value: object) -> bool:
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            try:
-                item.encode()
-            except UnicodeEncodeError:
-                return True
-        elif isinstance(item, dict):
-            waiting += cast("dict[str, object]", item).keys()  # a JSON object
-            waiting += cast("dict[str, object]", item).values()  # a JSON object
-        elif isinstance(item, list):
-            waiting += cast("list[object]", item)  # a JSON list
-    return False
 
 
 def _told(error: json.JSONDecodeError, start: int, size: int) -> NotJsonError:

@@ -117,8 +117,8 @@ def _quoted(text: str, reading: Reading) -> Found | None:
         if found is None:
             return None
         drafts += found.drafts
-    warnings = value.warnings
-    return None if text[value.end :].strip() else Found("pythonic", tuple(drafts), "", warnings, end=value.end)
+    rest = text[value.end :].strip()
+    return None if rest else Found("pythonic", tuple(drafts), "", value.warnings, end=value.end)
 
 
 def _is_cut(found: Found) -> bool:

@@ -7,8 +7,9 @@ once, and what a label opens is read before the walk goes on behind it. Source: 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from surefoot.core.parse.calls import TRAILING, Draft, Found, Reading, draft_of, fault_kind, where
+from surefoot.core.parse.calls import TRAILING, Draft, Found, Reading, draft_of, fault_of
 from surefoot.core.parse.json_strict import NotJsonError, as_object
 from surefoot.core.parse.marks import KINDS, LabelKind, Labels, is_answer_name, label_pattern
 from surefoot.core.parse.objects import read
@@ -22,6 +23,7 @@ _MOST_LABELS = 5_000
 """Labels of one reply that are looked at; what stands behind so many is text."""
 
 _ANSWER_LABELS = ("answer", "bare_answer")
+_NO_STEP = ("thought", "observation", "question")
 _LINE_END = re.compile(r"[^\n]*+")
 _ECHO = re.compile(r"[ \t]*+(?P<stars>[*_]{1,3})(?=\s|\Z)")
 
@@ -43,6 +45,12 @@ class _Walk:
         self.reading = reading
         self._pattern = label_pattern(reading.labels)
         self._left = _MOST_LABELS
+
+    def labels(self, at: int, *, bare_answer: bool = False) -> Iterator[_Label]:
+        """All labels from `at` on."""
+        while (label := self.label(at, bare_answer=bare_answer)) is not None:
+            yield label
+            at = label.end
 
     def label(self, at: int, *, bare_answer: bool = False) -> _Label | None:
         """The next label from `at` on."""
@@ -83,24 +91,13 @@ def has_step(text: str, reading: Reading) -> bool:
 
 def first_action(text: str, reading: Reading) -> int:
     """Where the first action label stands; -1 if there is none."""
-    walk = _Walk(text, reading)
-    label = walk.label(0)
-    while label is not None:
-        if label.kind in ("action", "input"):
-            return label.start
-        label = walk.label(label.end)
-    return -1
+    opening = (label.start for label in _Walk(text, reading).labels(0) if label.kind in ("action", "input"))
+    return next(opening, -1)
 
 
 def has_answer_label(text: str, reading: Reading) -> bool:
     """Whether a final answer is labelled anywhere."""
-    walk = _Walk(text, reading)
-    label = walk.label(0)
-    while label is not None:
-        if label.kind == "answer":
-            return True
-        label = walk.label(label.end)
-    return False
+    return any(label.kind == "answer" for label in _Walk(text, reading).labels(0))
 
 
 def without_partial_stop(text: str, labels: Labels) -> str:
@@ -165,8 +162,8 @@ class _React:
         text = self._text
         if "action" not in text:
             return None
-        while first is not None and first.kind in ("thought", "observation", "question"):
-            first = self._walk.label(first.end)
+        if first is not None and first.kind in _NO_STEP:
+            first = next((label for label in self._walk.labels(first.end) if label.kind not in _NO_STEP), None)
         limit = first.start if first is not None else len(text)
         at = tried = 0
         while tried < MOST_BRACKETS and (step := _BLOCK.search(text, at, limit)) is not None:
@@ -183,8 +180,8 @@ class _React:
                 value = read(text, start, self._reading.rules("```", at_end=True, is_call=True))
             except NotJsonError as error:
                 if _STEP_KEY.match(text, start):
-                    fault = Fault(fault_kind(error, self._reading, has_end=False), where(error, start))
-                    return Found("react", (Draft(fault=fault),), self._before(step.start()))
+                    draft = Draft(fault=fault_of(error, start, self._reading))
+                    return Found("react", (draft,), self._before(step.start()))
                 at = max(at, error.resume)
                 tried += 1
                 continue
@@ -259,8 +256,7 @@ class _React:
         try:
             value = read(text, start, reading.rules("```", at_end=True, is_call=True))
         except NotJsonError as error:
-            fault = Fault(fault_kind(error, reading, has_end=False), where(error, start))
-            return Found("react", (Draft(fault=fault),), self._before(label.start))
+            return Found("react", (Draft(fault=fault_of(error, start, reading)),), self._before(label.start))
         step = step_of(value.value)
         if step is None and (body := as_object(value.value)) is not None and isinstance(body.get("name"), str):
             found = Found("react", (draft_of(body),), self._before(label.start), end=max(end, value.end))
@@ -302,23 +298,20 @@ class _React:
     def _dropped(self, at: int) -> frozenset[ReplyWarning]:
         """What stands behind the end of the step and is not used."""
         warnings: set[ReplyWarning] = set()
-        label = self._walk.label(at, bare_answer=self._thought)
-        while label is not None:
+        for label in self._walk.labels(at, bare_answer=self._thought):
             if label.kind == "observation" and self._text[label.end :].strip():
                 warnings.add("hallucinated_observation")
             elif label.kind == "action":
                 warnings.add("extra_actions_dropped")
             elif label.kind in _ANSWER_LABELS:
                 warnings.add("final_dropped")
-            label = self._walk.label(label.end, bare_answer=self._thought)
         return frozenset(warnings)
 
     def _answer_end(self, label: _Label) -> int:
         """Where an answer ends: at a question (few-shot run-on), where another step begins, or with the text."""
         begun = -1
         pending = False
-        following = self._walk.label(label.end)
-        while following is not None:
+        for following in self._walk.labels(label.end):
             if following.kind == "question":
                 return following.start
             if following.kind == "answer" or (following.kind == "input" and pending):
@@ -326,7 +319,6 @@ class _React:
             if following.kind in ("thought", "observation", "action") and begun < 0:
                 begun = following.start
             pending = following.kind == "action" or (pending and following.kind == "thought")
-            following = self._walk.label(following.end)
         return len(self._text)
 
     def _final(self, start: int, end: int, step: int, decoration: str = "") -> Found:
@@ -337,13 +329,11 @@ class _React:
         if not answer:
             return Found("react", (), text, error=Fault("empty_final", "the final answer is empty"))
         dropped: set[ReplyWarning] = set()
-        label = self._walk.label(end) if end < len(text) else None
-        while label is not None:
+        for label in self._walk.labels(end):
             if label.kind == "action":
                 dropped.add("action_dropped")
             elif label.kind == "answer":
                 dropped.add("final_dropped")
-            label = self._walk.label(label.end)
         return Found(
             "react", (), self._before(step), frozenset(dropped), final=answer, end=end if end < len(text) else -1
         )

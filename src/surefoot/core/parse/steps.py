@@ -18,9 +18,8 @@ from surefoot.core.parse.calls import (
     Found,
     Reading,
     arguments_of,
-    fault_kind,
+    fault_of,
     typed,
-    where,
 )
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.marks import is_answer_name
@@ -86,8 +85,7 @@ def _value(text: str, at: int, stop: int, reading: Reading) -> Given:
         except NotJsonError:
             words = region if text[at] == "[" else ""
             return Given(words=words, end=at + len(region), error=error, region=region, start=at)
-        warnings = value.warnings
-        return Given(value.value, end=at + value.end, warnings=warnings)
+        return Given(value.value, end=at + value.end, warnings=value.warnings)
     return Given(value.value, end=value.end, warnings=value.warnings)
 
 
@@ -104,8 +102,7 @@ def _fenced(text: str, fence: Fence, stop: int, reading: Reading) -> Given:
         except NotJsonError as error:
             return Given(words="" if region[0] == "{" else words, end=fence.end, error=error, region=region)
         if not region[value.end :].strip():
-            repaired = value.warnings
-            return Given(value.value, end=fence.end, warnings=warnings | repaired)
+            return Given(value.value, end=fence.end, warnings=warnings | value.warnings)
     found: object = None
     opening = first_bracket(words, 0, len(words))
     if opening >= 0:
@@ -124,9 +121,7 @@ def _words(text: str, at: int, stop: int, reading: Reading) -> Given:
         value = read(text, opening, reading.rules())
     except NotJsonError as error:
         return Given(words=words, end=at + len(words), error=error, region=text[opening:stop].rstrip(), start=opening)
-    end = max(value.end, at + len(words))
-    warnings = value.warnings
-    return Given(value.value, words, end, around=True, warnings=warnings)
+    return Given(value.value, words, max(value.end, at + len(words)), around=True, warnings=value.warnings)
 
 
 def bind(given: Given, written: str, reading: Reading) -> tuple[Draft, frozenset[ReplyWarning]]:
@@ -141,8 +136,7 @@ def bind(given: Given, written: str, reading: Reading) -> tuple[Draft, frozenset
             told = TRAILING if given.around else NO_WARNINGS
             return bound, given.warnings | told
     if given.error is not None and not (given.words and _text_parameter(tool)):
-        kind = fault_kind(given.error, reading, has_end=False)
-        return Draft(name, fault=Fault(kind, where(given.error, given.start), name)), NO_WARNINGS
+        return Draft(name, fault=fault_of(given.error, given.start, reading, name)), NO_WARNINGS
     draft = _bind_words(given, name, tool, reading)
     return draft, (given.warnings - REPAIRED if given.around else given.warnings)
 
@@ -295,16 +289,14 @@ def read_schema(text: str, reading: Reading) -> Found | None:
     except NotJsonError as error:
         if not _STEP_KEY.match(text, start):
             return None
-        fault = Fault(fault_kind(error, reading, has_end=False), where(error, start))
-        return Found("schema", (Draft(fault=fault),))
+        return Found("schema", (Draft(fault=fault_of(error, start, reading)),))
     step = step_of(value.value)
     if step is None:
         return None
     members = as_object(value.value)
     thought = members.get("thought") if members is not None else None
-    warnings = value.warnings
     found = found_of(step, reading, "schema", thought if isinstance(thought, str) else "", value.end)
-    return replace(found, warnings=found.warnings | warnings)
+    return replace(found, warnings=found.warnings | value.warnings)
 
 
 _BETWEEN = re.compile(r"[\s,;]*+")

@@ -188,11 +188,8 @@ class _Values:
 
 
 def _closing(reply: str, opening: re.Match[str]) -> re.Match[str] | None:
-    name = opening["name"].lower()
-    for tag in _REASONING.finditer(reply, opening.end()):
-        if tag["close"] and tag["name"].lower() == name:
-            return tag
-    return None
+    name, tags = opening["name"].lower(), _REASONING.finditer(reply, opening.end())
+    return next((tag for tag in tags if tag["close"] and tag["name"].lower() == name), None)
 
 
 def _joined(reply: str, kept: list[tuple[int, int]], *, open_reasoning: bool) -> Visible:
@@ -221,9 +218,6 @@ _OPENS = re.compile(
 )
 _BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)++")
 _FENCE = re.compile(r"[ \t]*+(?P<run>`{3,}+|~{3,}+)[^\n]{0,200}+(?:\n\s*+)?")
-_SHOWN_REASONING = re.compile(
-    rf"<(?P<close>/?)(?P<name>{'|'.join(REASONING_TAGS)})(?:\s[^<>]{{0,200}}+)?>", re.IGNORECASE
-)
 _MARKS = "|".join(map(re.escape, (*MARKERS, RESULT, DELIVERABLE, *END_TOKENS, *TURN_TOKENS)))
 _CALL = re.compile(
     rf"{_MARKS}|<[|｜]|<\s*+/?\s*+(?:tool|function|invoke|action)[\s\w-]*+[>=]|[{{\[]\s*+[\"'{{\[]", re.IGNORECASE
@@ -286,7 +280,7 @@ class DisplayFilter:
             return self._taken(at + 1)
         if not self._is_known(at):
             return None
-        tag = _SHOWN_REASONING.match(held, at)
+        tag = _REASONING.match(held, at)
         if tag is not None and not tag["close"]:
             self._closing = f"</{tag['name']}".lower()
             self._skips = self._skips or any(self._blank)

@@ -10,7 +10,17 @@ from __future__ import annotations
 
 import re
 
-from surefoot.core.parse.calls import NEXT_CALL, Draft, Found, Reading, arguments_at, drafts_of, faulty_body, typed
+from surefoot.core.parse.calls import (
+    NEXT_CALL,
+    Draft,
+    Found,
+    Reading,
+    arguments_at,
+    drafts_of,
+    faulty_body,
+    past_closer,
+    typed,
+)
 from surefoot.core.parse.json_strict import NotJsonError
 from surefoot.core.parse.marks import (
     DELIVERABLE,
@@ -229,6 +239,7 @@ _KEY, _KEY_END = "<arg_key>", "</arg_key>"
 _VALUE, _VALUE_END = "<arg_value>", "</arg_value>"
 _EDGES = re.compile(r"\A\r?\n|\r?\n\Z")  # newlines that belong to the form, one on each side
 _AFTER_CALL = (FUNCTION, TOOL_CALL, TOOL_CALL_END)
+_END_OF_FUNCTION = ("</function>", *_AFTER_CALL)
 _PARAMETER_OPEN, _PARAMETER_END, _FUNCTION_END = "<parameter=", "</parameter>", "</function>"
 
 
@@ -299,7 +310,7 @@ class _ToolCalls:
         if text.startswith("{", inside):
             read = arguments_at(text, inside, (_FUNCTION_END,), reading, name, seek=self._seek)
             self._warnings |= read.warnings
-            return read.draft(name), self._past_function(read.end)
+            return read.draft(name), past_closer(text, read.end, _END_OF_FUNCTION, self._seek, self._warnings)
         arguments: dict[str, object] = {}
         fault: Fault | None = None
         tool = reading.offered.find(name).tool
@@ -314,7 +325,7 @@ class _ToolCalls:
             if key in arguments and arguments[key] != made:
                 fault = fault or Fault("malformed_arguments", f"{key[:60]} is given twice", name)
             arguments[key] = made
-        end = self._past_function(at)
+        end = past_closer(text, at, _END_OF_FUNCTION, self._seek, self._warnings)
         rest = skip_blanks(text, at)  # more than the closer may be missing if it was cut, or ends inside a tag
         is_open = text.startswith("<", rest) if rest < len(text) else not text.endswith(">", 0, at)
         if end == at and not text.startswith(_AFTER_CALL, rest) and (reading.cut or is_open):
@@ -331,19 +342,6 @@ class _ToolCalls:
         else:
             end = after = seek.first((_PARAMETER_OPEN, _FUNCTION_END, TOOL_CALL_END, FUNCTION), start)
         return (_EDGES.sub("", text[start:end]), after, True) if end >= 0 else ("", len(text), False)
-
-    def _past_function(self, at: int) -> int:
-        text = self._text
-        end = skip_blanks(text, at)
-        if text.startswith(_FUNCTION_END, end):
-            return end + len(_FUNCTION_END)
-        close = self._seek.find(_FUNCTION_END, at)
-        following = self._seek.first(_AFTER_CALL, at)
-        if close >= 0 and not 0 <= following < close:  # words between the parameters and the end
-            self._warnings.add("trailing_text")
-            return close + len(_FUNCTION_END)
-        self._warnings.add("unclosed_tag")
-        return at
 
     def _glm(self, at: int) -> tuple[Draft, int]:
         """`NAME` with pairs of keys and values. Only its closing tag tells that such a call is complete."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from surefoot.core.parse.calls import Draft, Found, Reading, arguments_at, typed
+from surefoot.core.parse.calls import Draft, Found, Reading, arguments_at, past_closer, typed, whole_value
 from surefoot.core.parse.json_strict import NotJsonError
 from surefoot.core.parse.marks import FamilyName
 from surefoot.core.parse.objects import read
@@ -135,7 +135,7 @@ def read_section(text: str, start: int, reading: Reading, family: FamilyName) ->
             draft = read.draft(name, call_id)
             drafts.append(_named(draft, reading) if form is _KIMI and not name and draft.fault is None else draft)
             warnings |= read.warnings
-            end = _past(text, read.end, (form.call_end, form.call, form.calls_end), seek, warnings)
+            end = past_closer(text, read.end, (form.call_end, form.call, form.calls_end), seek, warnings)
         at = seek.find(form.call, end)
     if drafts:
         return Found(family, tuple(drafts), text[:start], frozenset(warnings), end=end)
@@ -165,20 +165,6 @@ def _named(draft: Draft, reading: Reading) -> Draft:
     if len(fitting) == 1:
         return replace(draft, name=fitting[0])
     return Draft(id=draft.id, fault=Fault("missing_name", f"the id {draft.id[:60]!r} names no tool"))
-
-
-def _past(text: str, at: int, marks: tuple[str, ...], seek: Seeker, warnings: set[ReplyWarning]) -> int:
-    """Step over the end of a call, the first of `marks`, of which the others are beginnings; note what is amiss."""
-    closing, *others = marks
-    at = skip_blanks(text, at)
-    if text.startswith(closing, at):
-        return at + len(closing)
-    close, other = seek.find(closing, at), seek.first(tuple(others), at)
-    if close >= 0 and not 0 <= other < close:
-        warnings.add("trailing_text")
-        return close + len(closing)
-    warnings.add("unclosed_tag")
-    return at
 
 
 _DSML_END = "</｜DSML｜function_calls>"
@@ -286,8 +272,5 @@ def _unwrapped(arguments: Mapping[str, object], name: str, reading: Reading) -> 
     (key, value), *_ = arguments.items()
     if key not in ("arguments", "input") or not isinstance(value, str) or not value.lstrip().startswith("{"):
         return arguments
-    try:
-        decoded = read(value.strip(), 0)
-    except NotJsonError:
-        return arguments
-    return {key: decoded.value} if decoded.end == len(value.strip()) else arguments
+    decoded = whole_value(value)
+    return arguments if decoded is None else {key: decoded.value}
