@@ -14,7 +14,7 @@ from typing import Literal
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, decode, same_json
 from surefoot.core.parse.marks import DEFAULT_LABELS, Labels
 from surefoot.core.parse.objects import LENIENT, NEVER, Closing, Rules, Value, read
-from surefoot.core.parse.scan import Seeker, first_bracket, inside_fence, skip_blanks
+from surefoot.core.parse.scan import MOST_CALLS, Seeker, first_bracket, inside_fence, skip_blanks
 from surefoot.core.parse.schema import properties_of, type_name, types_of
 from surefoot.core.parse.toolset import Offered, unwrapped, without_escapes
 from surefoot.types.dataclass import dataclass, field, replace
@@ -232,6 +232,41 @@ def faulty_body(text: str, at: int, error: NotJsonError, reading: Reading, *, ha
     named = NAME.search(text, at, at + 400)
     name = named["name"] if named is not None and text.find("{", at + 1, named.start()) < 0 else ""
     return Draft(name, fault=fault_of(error, at, reading, name, has_end=has_end))
+
+
+def values_at(
+    text: str, place: tuple[int, int], rules: Rules, between: re.Pattern[str], reading: Reading, *, has_end: bool
+) -> tuple[list[Draft], int, set[ReplyWarning]]:
+    """The calls of the values in a place, as long as `between` matches behind one, and where they end.
+
+    Of a list that does not decode, the members are read one by one. A broken call ends where the next one begins;
+    if there is none, or a payload is open, nothing behind it is read.
+    """
+    at, limit = place
+    drafts: list[Draft] = []
+    warnings: set[ReplyWarning] = set()
+    while True:
+        try:
+            value = read(text, at, rules)
+        except NotJsonError as error:
+            if text.startswith("[", at) and not error.payload:
+                at = skip_blanks(text, at + 1)
+                if text.startswith("{", at):
+                    continue
+                following = None
+            else:
+                following = NEXT_CALL.search(text, error.position, limit)
+            drafts.append(faulty_body(text, at, error, reading, has_end=has_end))
+            if error.payload or following is None or len(drafts) > MOST_CALLS:
+                return drafts, len(text) if error.payload else limit, warnings
+            at = following.end()
+            continue
+        drafts += drafts_of(value.value)
+        warnings |= value.warnings
+        following = between.match(text, value.end)
+        if following is None or len(drafts) > MOST_CALLS:
+            return drafts, value.end, warnings
+        at = following.end()
 
 
 def past_closer(text: str, at: int, marks: tuple[str, ...], seek: Seeker, warnings: set[ReplyWarning]) -> int:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from surefoot.core.parse.calls import (
     ARGUMENT_KEYS,
     NAME,
-    NEXT_CALL,
     NO_WARNINGS,
     Draft,
     Found,
@@ -18,6 +17,7 @@ from surefoot.core.parse.calls import (
     drafts_of,
     fault_of,
     faulty_body,
+    values_at,
 )
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.objects import WRAPPERS_OF_CALLS, read
@@ -37,7 +37,7 @@ from surefoot.types.reply import Fault, ReplyWarning
 MISTRAL = "[TOOL_CALLS]"
 
 _MISTRAL_NAME = re.compile(r"(?P<name>[\w.:/-]{1,200}+)\s*+(?:\[CALL_ID\](?P<id>\w{1,200}+))?\s*+(?:\[ARGS\])?\s*+")
-_MEMBER_END = re.compile(r"[\s,;]*+")
+_NEXT_MEMBER = re.compile(r"[\s,;]*+(?=\{)")
 
 
 def read_mistral(text: str, start: int, reading: Reading) -> Found:
@@ -97,16 +97,17 @@ def _listed(
             return tuple(drafts), limit, frozenset(warnings)
         drafts += drafts_of(value.value)
         warnings |= value.warnings
-        following = _MEMBER_END.match(text, value.end)
-        at = following.end() if following else value.end
-        if not text.startswith("{", at) or len(drafts) > MOST_CALLS:
+        following = _NEXT_MEMBER.match(text, value.end)
+        if following is None or len(drafts) > MOST_CALLS:
             return tuple(drafts), value.end, frozenset(warnings)
+        at = following.end()
 
 
 PYTHON_TAG = "<|python_tag|>"
 
 _STEP = re.compile(rf"(?P<value>\{{)|{FENCES}", re.MULTILINE)
 _SEPARATORS = re.compile(r"[\s;,\[\]]*+")
+_NEXT_OBJECT = re.compile(r"[\s;,\[\]]*+(?=\{)")
 _WRAPPER = re.compile(rf"""\{{\s*+["'](?:{"|".join(WRAPPERS_OF_CALLS)})["']\s*+:\s*+(?:\[\s*+)?(?=\{{)""")
 _BESIDE_ARGUMENTS = frozenset({"name", "id", "type", "index", "call_objective"})
 _BESIDE_CALLS = frozenset({"role", "content"})
@@ -156,33 +157,16 @@ def read_wrapped(text: str, reading: Reading) -> Found | None:
     try:
         value = read(text, start, reading.rules(at_end=True, is_call=True))
     except NotJsonError:
-        wrapper = _WRAPPER.match(text, start)
-        return _members(text, wrapper.end(), reading) if wrapper is not None else None
+        if (wrapper := _WRAPPER.match(text, start)) is None:
+            return None
+        rules = reading.rules(is_call=True)  # one by one, so that a broken one drops no other
+        drafts, end, _ = values_at(text, (wrapper.end(), len(text)), rules, _NEXT_OBJECT, reading, has_end=False)
+        rest = len(drafts) <= MOST_CALLS and text[end:].strip(" \t\r\n,]}")
+        return None if rest else Found("llama3_json", tuple(drafts), "", end=end)
     members = _wrapped(value.value) or _lone_name(value.value, reading)
     if not members or text[value.end :].strip() or not all(_is_call(one, reading, wrapped=True) for one in members):
         return None
     return Found("llama3_json", tuple(map(_member, members)), "", value.warnings, end=value.end)
-
-
-def _members(text: str, at: int, reading: Reading) -> Found | None:
-    """The calls of a wrapper that does not decode, one by one, so that a broken one drops no other."""
-    drafts: list[Draft] = []
-    end = -1
-    while at > end and len(drafts) <= MOST_CALLS:
-        try:
-            value = read(text, at, reading.rules(is_call=True))
-        except NotJsonError as error:
-            drafts.append(faulty_body(text, at, error, reading, has_end=False))
-            following = NEXT_CALL.search(text, error.position)
-            end, at = (at, following.end()) if following is not None else (len(text), at)
-            continue
-        drafts += drafts_of(value.value)
-        end = value.end
-        following_at = _next(text, end)
-        at = following_at if text.startswith("{", following_at) else end
-    if len(drafts) <= MOST_CALLS and text[end:].strip(" \t\r\n,]}"):
-        return None
-    return Found("llama3_json", tuple(drafts), "", end=end)
 
 
 def read_bare_json(text: str, reading: Reading) -> Found | None:

@@ -11,17 +11,14 @@ from __future__ import annotations
 import re
 
 from surefoot.core.parse.calls import (
-    NEXT_CALL,
     Draft,
     Found,
     Reading,
     arguments_at,
-    drafts_of,
-    faulty_body,
     past_closer,
     typed,
+    values_at,
 )
-from surefoot.core.parse.json_strict import NotJsonError
 from surefoot.core.parse.marks import (
     DELIVERABLE,
     DELIVERABLE_END,
@@ -39,7 +36,6 @@ from surefoot.core.parse.marks import (
     past_deliverable,
     tool_call_family,
 )
-from surefoot.core.parse.objects import read
 from surefoot.core.parse.scan import FENCES, MOST_CALLS, Seeker, first_bracket, inside_fence, past_fence, skip_blanks
 from surefoot.types.dataclass import dataclass
 from surefoot.types.reply import Fault, ReplyWarning
@@ -91,43 +87,12 @@ class BodyReader:
                 return (Draft(fault=told),), self._closed(limit, depth) if has_end else limit
             self.warnings.add("trailing_text")
             at = opening
-        drafts, at = self._values(at, limit, fenced=fenced, has_end=has_end)
+        marks = (tag.close, "```") if fenced else (tag.close,)
+        rules = self._reading.rules(*marks, payloads=tag.payloads, is_call=True)
+        drafts, at, told = values_at(text, (at, limit), rules, _BETWEEN, self._reading, has_end=has_end)
+        self.warnings |= told
         is_open = not has_end and drafts[-1].fault is not None
-        return drafts, at if is_open else self._closed(at, depth)
-
-    def _values(self, at: int, limit: int, *, fenced: bool, has_end: bool) -> tuple[tuple[Draft, ...], int]:
-        """The values from `at` on; of a list that does not decode as a whole, the members one by one."""
-        text = self._text
-        marks = (self._tag.close, "```") if fenced else (self._tag.close,)
-        rules = self._reading.rules(*marks, payloads=self._tag.payloads, is_call=True)
-        drafts: list[Draft] = []
-        while True:
-            try:
-                value = read(text, at, rules)
-            except NotJsonError as error:
-                if text.startswith("[", at) and not error.payload:
-                    at = skip_blanks(text, at + 1)
-                    if text.startswith("{", at):
-                        continue
-                    drafts.append(faulty_body(text, at, error, self._reading, has_end=has_end))
-                    return tuple(drafts), limit
-                drafts.append(faulty_body(text, at, error, self._reading, has_end=has_end))
-                if error.payload:
-                    return tuple(drafts), len(text)
-                following = NEXT_CALL.search(text, error.position, limit)
-                if following is None or len(drafts) > MOST_CALLS:
-                    return tuple(drafts), limit
-                at = following.end()
-                continue
-            drafts += drafts_of(value.value)
-            self.warnings |= value.warnings
-            at = value.end
-            following_at = at
-            while text[following_at : following_at + 1] in _SEPARATORS and following_at < len(text):
-                following_at += 1
-            if not text.startswith(("{", "["), following_at) or len(drafts) > MOST_CALLS:
-                return tuple(drafts), at
-            at = following_at
+        return tuple(drafts), at if is_open else self._closed(at, depth)
 
     def _closed(self, at: int, depth: int) -> int:
         """Step over the end of the tag behind a value that ends at `at`; note what is amiss with it."""
@@ -155,7 +120,7 @@ class BodyReader:
         return at
 
 
-_SEPARATORS = frozenset(" \t\r\n,;]\ufeff")
+_BETWEEN = re.compile(r"[ \t\r\n,;\]\ufeff]*+(?=[{\[])")
 
 
 _TAG = Tag(FUNCTION_CALL, FUNCTION_CALL_END, payloads=True)
