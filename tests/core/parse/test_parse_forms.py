@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Mapping
 
 import pytest
-from test_parse_properties import assert_linear
 from tools_for_parsing import ADD, NOW, SEARCH, TOOLS, calls, cases, kind, tool
 
 from surefoot.core.parse.reply import parse
@@ -23,74 +22,17 @@ QUERY = '{"query": "x"}'
 CALL = '{"name": "search", "arguments": {"query": "x"}}'
 HERMES = f"<tool_call>{CALL}</tool_call>"
 
-PYTHON: dict[str, Calls] = {
-    'search(query="x")': X,
-    "now()": [("now", {})],
-    "  add(a=1, b=2)\n": SUM,
-    "search(query='x'); now()": ONE_AND_NOW,
-    "search(query='x');": X,
-    "search(query='x'), now()": ONE_AND_NOW,
-    "search(query='x')\nnow()": ONE_AND_NOW,
-    "search(query='x')\r\n\r\nnow()\r\n": ONE_AND_NOW,
-    "search(\n    query='x',\n)\nnow(\n)": ONE_AND_NOW,
-    "```python\nsearch(query='x')\n```": X,
-    "```\nsearch(query='x')\nnow()\n```": ONE_AND_NOW,
-    "Search(query='x')": X,
-    "write_file(path='a', text='now(); b')": [("write_file", {"path": "a", "text": "now(); b"})],
-    "run_python(code='''now()\nnow()''')": [("run_python", {"code": "now()\nnow()"})],
-    f"search(query='{HERMES}')": [("search", {"query": HERMES})],
-    "run_python(code='''\nFinal Answer: 5\n''')": [("run_python", {"code": "\nFinal Answer: 5\n"})],
-    '["search(query=\'x\')", "now()"]': ONE_AND_NOW,
-    "['search(query=\"x\")']": X,
-    '["search(query=\\"x\\")"]': X,
-    '```json\n["now()"]\n```': [("now", {})],
-}
-WRAPPED: dict[str, Calls] = {
-    f'{{"tool_calls": [{CALL}]}}': X,
-    f'{{"tool_call": {CALL}}}': X,
-    f'{{"function_calls": [{CALL}, {{"name": "now"}}]}}': ONE_AND_NOW,
-    f'{{"function_call": {CALL}}}': X,
-    '{"tool_calls": [{"name": "search", "parameters": {"query": "x"}}]}': X,
-    '{"tool_calls": [{"name": "search", "args": {"query": "x"}}]}': X,
-    f'{{"tool_calls": [{{"id": "c", "type": "function", "function": {CALL}}}]}}': X,
-    f'{{"tool_calls": [{{"function": {CALL}}}]}}': X,
-    '{"tool_calls": [{"function": {"name": "search", "arguments": "{\\"query\\": \\"x\\"}"}}]}': X,
-    f'{{"role": "assistant", "content": null, "tool_calls": [{CALL}]}}': X,
-    f"{{'tool_calls': [{CALL},]}}": X,
-    f'```json\n{{"tool_calls": [{CALL}]}}\n```': X,
-    f'I look it up.\n```json\n{{"tool_calls": [{{"function": {CALL}}}]}}\n```': X,
-    f'{{"tool_calls": [{CALL}, {{"name": "now", "arguments": {{}}}}}}': ONE_AND_NOW,
-}
-HEADED: dict[str, Calls] = {
-    f"search\n{QUERY}": X,
-    f"**search**\n\n{QUERY}\n": X,
-    f"`search`:\n{QUERY}": X,
-    f"### Search\n{QUERY}": X,
-    "now\n{}": [("now", {})],
-    f"functions.search\n{QUERY}": X,
-}
-NAMES: dict[str, Calls] = {
-    '{"name": "get\\_weather", "arguments": {"city": "x"}}': [("get_weather", {"city": "x"})],
-    '{"name": "get\\\\_weather", "arguments": {"city": "x"}}': [("get_weather", {"city": "x"})],
-    '<tool_call>{"name": "check\\_values", "arguments": {"items": []}}</tool_call>': [("check_values", {"items": []})],
-    '{"tool\\_calls": [{"function": {"name": "get\\_weather", "arguments": {"city": "x"}}}]}': [
-        ("get_weather", {"city": "x"})
-    ],
-    "get\\_weather(city='x')": [("get_weather", {"city": "x"})],
-    "[get\\_weather(city='x')]": [("get_weather", {"city": "x"})],
-    "[\"get\\\\_weather(city='x')\"]": [("get_weather", {"city": "x"})],
-    'get\\_weather\n{"city": "x"}': [("get_weather", {"city": "x"})],
-    "<function=get\\_weather><parameter=city>x</parameter></function>": [("get_weather", {"city": "x"})],
-    "get.weather(city='x')": [("get_weather", {"city": "x"})],
-    '{"name": "get.weather", "arguments": {"city": "x"}}': [("get_weather", {"city": "x"})],
+PYTHON: dict[str, Calls] = {text: [*map(tuple, want)] for text, want in cases("calls_in_python")}
+ALONE: dict[str, Calls] = {
+    text: [*map(tuple, want)] for text, want in [*cases("calls_in_python"), *cases("calls_alone")]
 }
 
 
-@pytest.mark.parametrize("text", [*PYTHON, *WRAPPED, *HEADED, *NAMES])
+@pytest.mark.parametrize("text", ALONE)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_form_that_is_all_of_the_reply_is_its_calls(text: str, dialect: str) -> None:
     parsed = parse(text, TOOLS, dialect=dialect)
-    assert (calls(parsed), parsed.error) == ({**PYTHON, **WRAPPED, **HEADED, **NAMES}[text], None)
+    assert (calls(parsed), parsed.error) == (ALONE[text], None)
     assert not (parsed.content or "").startswith(("[", "{", "search"))
 
 
@@ -99,82 +41,7 @@ def test_calls_in_python_are_read_in_the_tags_dialect_too(text: str) -> None:
     assert calls(parse(text, TOOLS, dialect="tags")) == PYTHON.get(text, X)
 
 
-TALK = [
-    # Python
-    "Use now() to see the time.",
-    "now() tells the time.",
-    "I call search(query='x')",
-    "search(query='x') finds x",
-    "search(query='x')\nThis finds x.",
-    "Here it is:\nsearch(query='x')",
-    "search(query='x').",
-    "`search(query='x')`",
-    "- search(query='x')\n- now()",
-    "r = search(query='x')",
-    "print(search(query='x'))",
-    "print('x')",
-    "print(sep='x')",
-    "search(query='x')\nprint(end='x')",
-    "search(query='x') now()",
-    "search (query='x')",
-    "search (the web) for (it)",
-    "search(the web) for (it)",
-    "search",
-    "now",
-    "search('x') and now() are tools (both)",
-    "def now(): ...",
-    "now().strftime('%H')",
-    "now()[0]",
-    "```python\nimport x\nnow()\n```",
-    "```python\nnow()\n```\nshows the time",
-    "Run:\n```python\nnow()\n```",
-    '["search", "now"]',
-    '["search(query=\'x\')", "and more"]',
-    '["print(a=1)"]',
-    'Say ["now()"]',
-    '["now()"] is a list',
-    "[1, 2]",
-    "[]",
-    '["now()", 1]',
-    # wrappers
-    f'The log: {{"tool_calls": [{CALL}]}}',
-    f'{{"tool_calls": [{CALL}]}} was sent.',
-    f'{{"answer": "done", "tool_calls": [{CALL}]}}',
-    '{"tool_calls": []}',
-    '{"tool_calls": 3}',
-    '{"tool_calls": null}',
-    '{"tool_calls": [{"city": "x"}]}',
-    '{"tool_calls": ["search"]}',
-    f'{{"calls": [{CALL}]}}',
-    f'{{"tool_calls": [{CALL}], "function_calls": []}}',
-    '```json\n{"tool_calls": 3}\n```',
-    # a name, then an object
-    'Weather\n{"city": "x"}',
-    f"I use search\n{QUERY}",
-    f"search\n{QUERY}\nfinds x",
-    f"search {QUERY}",
-    f"Result of\nsearch\n{QUERY}",
-    "search\n[1]",
-    "search\nfor x",
-    "search\n{the web}\nfor x",
-    "search\n\n",
-    # declarations
-    '{"name": "search", "parameters": {"type": "dict", "properties": {"query": {"type": "string"}}}}',
-    '{"name": "search", "parameters": {"type": "object", "properties": {}}}',
-    '{"name": "search", "description": "d", "parameters": {"type": "dict"}}',
-    '{"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}',
-    '[{"name": "now", "parameters": {"type": "object", "properties": {}, "required": []}}]',
-    '{"tool_calls": [{"name": "now", "parameters": {"type": "object", "properties": {}}}]}',
-    # "no call" of some models
-    "no_function",
-    "no_function()",
-    "[no_function()]",
-    '{"name": "no_function", "arguments": {}}',
-    '<function_call>{"name": "no_function", "arguments": {}}</function_call>',
-    '<tool_call>{"name": "no_function", "arguments": null}</tool_call>',
-    '```json\n{"name": "no_function", "arguments": {}}\n```',
-    '{"tool_calls": [{"name": "no_function"}]}',
-]
+TALK = cases("talk")
 
 
 @pytest.mark.parametrize("text", TALK)
@@ -191,55 +58,14 @@ def test_talk_is_no_step_where_one_is_due(text: str, dialect: str, fault: str) -
     assert (parsed.calls, parsed.errors, kind(parsed), parsed.content) == ((), (), fault, text)
 
 
-@pytest.mark.parametrize("text", ["f(a=1)", "print('x')", "dict(a=1)", '["f(a=1)"]', 'f\n{"a": 1}', "now()"])
+@pytest.mark.parametrize(
+    "text", ["f(a=1)", "print('x')", "dict(a=1)", '["f(a=1)"]', 'f\n{"a": 1}', "now()", '{"name": "now"}']
+)
 def test_without_any_tools_a_form_that_needs_their_names_is_text(text: str) -> None:
     assert parse(text) == Parsed(content=text)
 
 
-FAULTS = [
-    ("search('x')", "malformed_arguments"),
-    ("search(query=dataset)", "malformed_arguments"),
-    ("search(query=now())", "malformed_arguments"),
-    ("search(query=f'x')", "malformed_arguments"),
-    ("search(query='x', query='y')", "malformed_arguments"),
-    ('search(query="he said "hi" to me")', "malformed_arguments"),
-    ("search(qury='x')", "invalid_arguments"),
-    ("search()", "invalid_arguments"),
-    ("search(query='x", "truncated"),
-    ("search(query='x'", "truncated"),
-    ("search(", "truncated"),
-    ("[\"search(qury='x')\"]", "invalid_arguments"),
-    ("[\"search('x')\"]", "malformed_arguments"),
-    ('search\n{"qury": "x"}', "invalid_arguments"),
-    ('write_file\n{"path": }', "malformed_json"),
-    ('search\n{"query": "x', "truncated"),
-    ('{"tool_calls": [{"name": "search", "arguments": {"qury": "x"}}]}', "invalid_arguments"),
-    ('{"tool_calls": [{"name": "zzz", "arguments": {}}]}', "unknown_tool"),
-    ('{"tool_calls": [{"name": "write_file", "arguments": {"path": }}]}', "malformed_json"),
-    ('{"tool_calls": [{"name": "write_file", "args": {"path": }}]}', "malformed_json"),
-    ('{"tool_calls": [{"name": "search", "argu', "truncated"),
-    ('{"tool_calls": [{"name": "now", "input": {"city": "x"}}]}', "malformed_json"),
-    # the name comes before the arguments
-    ('<tool_call>{"name": "zzz", "arguments": {bad}}</tool_call>', "unknown_tool"),
-    ('<tool_call>{"name": "zzz", "arguments": 5}</tool_call>', "unknown_tool"),
-    ('<function_call>{"name": "zzz", "args": {bad}}</function_call>', "unknown_tool"),
-    ('[TOOL_CALLS][{"name": "zzz", "arguments": {bad}}]', "unknown_tool"),
-    ("[TOOL_CALLS]zzz{bad}", "unknown_tool"),
-    ('<|python_tag|>{"name": "zzz", "parameters": {bad}}', "unknown_tool"),
-    ("[zzz(1)]", "unknown_tool"),
-    ('{"name": "zzz", "arguments": 5}', "unknown_tool"),
-    ('<tool_call>{"name": "search", "arguments": {bad}}</tool_call>', "malformed_json"),
-    ('<tool_call>{"arguments": {"name": "zzz", bad}}</tool_call>', "malformed_json"),
-    ('<tool_call>{"name": "zzz", "arguments": {"a": ', "truncated"),
-    # Markdown's escapes are taken out of names and keys, never out of what is said
-    ('{"name": "write_file", "arguments": {"path": "a\\_b", "text": ""}}', "malformed_json"),
-    ('<tool_call>{"name": "write_file", "arguments": {"path": "a\\_b", "text": ""}}</tool_call>', "malformed_json"),
-    ('<tool_call>{"name": "write_file", "arguments": {"name": "a\\_b"}}</tool_call>', "malformed_json"),
-    ('[TOOL_CALLS]search{"name": "a\\_b"}', "malformed_json"),
-]
-
-
-@pytest.mark.parametrize(("text", "fault"), FAULTS)
+@pytest.mark.parametrize(("text", "fault"), cases("meant_as_a_call"))
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_what_is_meant_as_a_call_and_is_none_is_a_fault(text: str, fault: str, dialect: str) -> None:
     parsed = parse(text, TOOLS, dialect=dialect)
@@ -262,9 +88,9 @@ def test_a_broken_call_drops_no_sibling(text: str, want: Calls, fault: str) -> N
     assert (calls(parsed), kind(parsed)) == (want, fault)
 
 
-@pytest.mark.parametrize("text", [*PYTHON, *WRAPPED, *HEADED, *NAMES])
+@pytest.mark.parametrize("text", ALONE)
 def test_what_was_cut_off_never_runs_incomplete(text: str) -> None:
-    want = {**PYTHON, **WRAPPED, **HEADED, **NAMES}[text]
+    want = ALONE[text]
     for cut in range(len(text)):
         for dialect in DIALECTS:
             made = calls(parse(text[:cut], TOOLS, dialect=dialect, finish_reason="length"))
@@ -355,54 +181,6 @@ def test_a_tool_that_takes_a_schema_or_is_called_no_function_is_called() -> None
 def test_names_that_models_write_survive_a_round_through_json() -> None:
     written = json.dumps({"name": "get_weather", "arguments": {"city": "a\\_b"}})
     assert calls(parse(written, TOOLS)) == [("get_weather", {"city": "a\\_b"})]
-
-
-UNITS = cases("units")
-
-
-@pytest.mark.parametrize("dialect", ["auto", "react", "tags"])
-@pytest.mark.parametrize("unit", UNITS)
-def test_time_grows_no_faster_than_the_reply(unit: str, dialect: str) -> None:
-    assert_linear(lambda size: parse((unit * (size // len(unit) + 1))[:size], TOOLS, dialect=dialect))
-
-
-LONE: dict[str, Calls] = {
-    '{"name": "now"}': [("now", {})],
-    '{"tool": "now"}': [("now", {})],
-    '{"type": "function", "function": {"name": "now"}}': [("now", {})],
-    '{"id": "c", "type": "function", "function": {"name": "now"}}': [("now", {})],
-    '```json\n{"name": "now"}\n```': [("now", {})],
-    "{'name': 'now'}": [("now", {})],
-}
-
-
-@pytest.mark.parametrize("text", LONE)
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_lone_name_of_an_offered_tool_calls_it_without_arguments(text: str, dialect: str) -> None:
-    parsed = parse(text, TOOLS, dialect=dialect)
-    assert (calls(parsed), parsed.error) == (LONE[text], None)
-
-
-@pytest.mark.parametrize("text", ['{"name": "search"}', '{"tool": "search"}'])
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_lone_name_of_a_tool_that_needs_arguments_is_a_fault(text: str, dialect: str) -> None:
-    parsed = parse(text, TOOLS, dialect=dialect)
-    assert (parsed.calls, kind(parsed)) == ((), "invalid_arguments")
-
-
-@pytest.mark.parametrize(
-    "text",
-    cases("a_name_with_anything_else_is_data"),
-)
-def test_a_name_with_anything_else_is_data(text: str) -> None:
-    for dialect in ("auto", "native"):
-        parsed = parse(text, TOOLS, dialect=dialect)
-        assert (parsed.content, parsed.calls, parsed.error) == (text, (), None)
-    assert kind(parse(text, TOOLS, dialect="react")) == "no_step"
-
-
-def test_without_any_tools_a_lone_name_is_text() -> None:
-    assert parse('{"name": "now"}') == Parsed(content='{"name": "now"}')
 
 
 STEP = '{"action": "search", "action_input": {"query": "x"}}'

@@ -4,7 +4,7 @@ import random
 import time
 
 import pytest
-from tools_for_parsing import TOOLS
+from tools_for_parsing import TOOLS, cases
 
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.text_calls import TextCall, text_call
@@ -23,25 +23,7 @@ def found(text: str) -> TextCall | None:
 
 @pytest.mark.parametrize(
     ("text", "standing", "decodes"),
-    [
-        (CALL, "alone", True),
-        (f"<think>{CALL}</think>{CALL}", "alone", True),
-        (f"Then:\n{CALL}", "last", True),
-        (f"Then: {CALL}", "inside", True),
-        (f"{CALL}\nThen more.", "inside", True),
-        (f"Sure. <tool_call>{CALL}</tool_call>\nI wait.", "last", True),
-        (f"It reads <tool_call>{CALL}</tool_call>, and I left it.", "inside", True),
-        ('Two:\nsearch(query="x")\nsearch(query="y; z")', "last", True),
-        ('Search(query="x"); now()', "alone", True),
-        ('search("x")', "alone", True),
-        ('found = search(query="x")', "alone", False),
-        ('- search(query="x")', "alone", False),
-        ('Thought: look\nAction: search(query="x")', "last", False),
-        ('Use `search(query="x")` for it.', "inside", False),
-        ("Like so:\n```python\nimport net\nsearch(query='x')\n```", "inside", False),
-        ('{"search": {"query": "x"}}', "alone", False),
-        ("<search>x</search>", "alone", False),
-    ],
+    cases("where_a_call_stands"),
 )
 def test_where_a_call_stands(text: str, standing: str, decodes: bool) -> None:
     call = found(text)
@@ -74,22 +56,7 @@ def test_a_call_keeps_the_words_before_it_and_says_nothing_that_the_reply_does_n
     assert odd.parsed is None  # its argument would be another one
 
 
-PIECES = (
-    *("search", "now", "(", ")", 'query="x"', "{", "}", "[", "]", '"name": ', '"search"', '"arguments": ', ", ", "\n"),
-    *(
-        "```",
-        "```json\n",
-        "`",
-        "<tool_call>",
-        "</ Tool_Call>",
-        "<function=search>",
-        "<",
-        ">",
-        "Action: ",
-        "Action Input: ",
-    ),
-    *("行动：", "Final Answer: ", "I will call ", "print(", "x = ", "<think>", "</think>", "<|python_tag|>", "\\", "'"),
-)
+PIECES = cases("pieces_of_calls")
 
 
 def test_it_never_raises() -> None:
@@ -98,21 +65,7 @@ def test_it_never_raises() -> None:
         found("".join(rng.choice(PIECES) for _ in range(rng.randint(1, 14))))
 
 
-REPEATED = (
-    *("search(", "{", '{"search" ', "[search(", "<invoke ", "```\nsearch(\n", "Action: search\n"),
-    *("```\nx\n```\n", "```\nsearch\n```\n", "~~~~\n~~~\n", "<tool_call>search ", "<tool>search</tool><args>"),
-    *(
-        "- Action: search\n",
-        "Tool: search Arguments: ",
-        '{"name": "search", ',
-        '{"function_name": "search", ',
-        "- ",
-        "[\n",
-    ),
-)
-
-
-@pytest.mark.parametrize("piece", REPEATED)
+@pytest.mark.parametrize("piece", cases("openings_of_calls"))
 def test_it_is_linear(piece: str) -> None:
     def seconds(size: int) -> float:
         text = piece * (size // len(piece)) + "\nsearch(query="
