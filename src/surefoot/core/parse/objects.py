@@ -33,18 +33,7 @@ _WORD = re.compile(r"(?:[^\W\d]|\$)[\w$-]*+")
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _NO_NUMBERS = frozenset({"NaN", "Infinity", "nan", "inf"})
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'"}
-_CLOSERS = {
-    '"': '"',
-    "'": "'",
-    "“": "“”",
-    "”": "“”",
-    "„": "“”",
-    "‟": "“”",
-    "‘": "‘’",
-    "’": "‘’",
-    "‚": "‘’",
-    "＂": "＂",
-}  # one row a quote
+_CLOSERS = {'"': '"', "'": "'", "＂": "＂", **dict.fromkeys("“”„‟", "“”"), **dict.fromkeys("‘’‚", "‘’")}
 _RUNS = {opener: re.compile(rf"[^\\{closers}]*+") for opener, closers in _CLOSERS.items()}
 _RAW_CONTROL = re.compile(r"[\x00-\x1f]")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")

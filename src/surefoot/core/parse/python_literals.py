@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 MOST_NESTED = 100
@@ -72,11 +73,15 @@ class LiteralReader:
         sign = text[at : at + 1]
         if sign == "{":
             return self._dict(depth)
-        if sign == "[":
-            return self._items(depth, "]")[0]
-        if sign == "(":
-            items, is_tuple = self._items(depth, ")")
-            return items if is_tuple or not items else items[0]
+        if sign in ("[", "("):
+            self.at += 1
+            items: list[object] = []
+            end = self.at
+            for _ in self.members("]" if sign == "[" else ")"):
+                items.append(self.value(depth + 1))
+                end = self.at
+            is_in_brackets = sign == "(" and len(items) == 1 and "," not in text[end : self.at]  # and no tuple
+            return items[0] if is_in_brackets else items
         if _PREFIXED.match(text, at):
             made = self._string()
             self.blanks()
@@ -105,32 +110,24 @@ class LiteralReader:
             return NotLiteralError(self.at, "the text ends there", at_end=True)
         return NotLiteralError(self.at, f"unexpected {self.text[self.at : self.at + 20]!r}")
 
-    def _items(self, depth: int, bracket: str) -> tuple[list[object], bool]:
-        """The members up to the closing bracket, and whether a comma stood between or behind them."""
-        self.at += 1
-        items: list[object] = []
-        commas = False
+    def members(self, bracket: str) -> Iterator[None]:
+        """Stop at each member in turn, for the caller to read it; at the end step over the closing bracket."""
         while True:
             self.blanks()
             if self.text.startswith(bracket, self.at):
                 self.at += 1
-                return items, commas
-            items.append(self.value(depth + 1))
+                return
+            yield
             self.blanks()
             if self.text.startswith(",", self.at):
                 self.at += 1
-                commas = True
             elif not self.text.startswith(bracket, self.at):
                 raise self.unexpected()
 
     def _dict(self, depth: int) -> dict[str, object]:
         self.at += 1
         made: dict[str, object] = {}
-        while True:
-            self.blanks()
-            if self.text.startswith("}", self.at):
-                self.at += 1
-                return made
+        for _ in self.members("}"):
             if not _PREFIXED.match(self.text, self.at):
                 raise self.unexpected()
             key = self._string()
@@ -143,11 +140,7 @@ class LiteralReader:
             if key in made and made[key] != value:
                 raise NotLiteralError(self.at, f"the key {key[:60]!r} is given twice")
             made[key] = value
-            self.blanks()
-            if self.text.startswith(",", self.at):
-                self.at += 1
-            elif not self.text.startswith("}", self.at):
-                raise self.unexpected()
+        return made
 
     def _string(self) -> str:
         text = self.text

@@ -194,22 +194,13 @@ class _Calls:
     def _arguments(self, reader: LiteralReader, arguments: dict[str, object]) -> None:
         """Read up to behind the bracket that closes the call; `_key` is the argument that is being read."""
         text = self._text
-        while True:
-            reader.blanks()
-            if text.startswith(")", reader.at):
-                reader.at += 1
-                return
+        for _ in reader.members(")"):
             if (keyed := _KEY.match(text, reader.at)) is None:
                 raise NotLiteralError(reader.at, "give every argument by name", at_end=reader.at >= len(text))
             reader.at, self._key = keyed.end(), without_escapes(keyed["key"])
             value = reader.value()
             if self._key in arguments:
                 raise NotLiteralError(reader.at, "it is given twice")
-            reader.blanks()
-            if text.startswith(",", reader.at):
-                reader.at += 1
-            elif not text.startswith(")", reader.at):
-                raise reader.unexpected()
             arguments[self._key] = value
 
     def _faulty(self, name: str, key: str, error: NotLiteralError, start: int) -> tuple[Draft, int]:

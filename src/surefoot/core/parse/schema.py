@@ -192,15 +192,10 @@ class Prepared:
         row, members = as_list(value), as_object(value)
         closed = key in OF_A_VALUE or (is_whole and key in _ALTERNATIVES)
         if key in _BY_NAME:
-            return (
-                None
-                if members is None
-                else {
-                    name: self._prepared(one, closed=closed)
-                    for name, one in members.items()
-                    if key != "patternProperties" or is_runnable(name)
-                }
-            )
+            if members is None:
+                return None
+            kept = (name for name in members if key != "patternProperties" or is_runnable(name))
+            return {name: self._prepared(members[name], closed=closed) for name in kept}
         if key in _SINGLE:
             is_schema = members is not None or isinstance(value, bool)
             return self._prepared(value, closed=closed) if is_schema else None

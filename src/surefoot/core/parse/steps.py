@@ -25,8 +25,8 @@ from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.marks import is_answer_name
 from surefoot.core.parse.objects import read
 from surefoot.core.parse.scan import Fence, fence_at, first_bracket, skip_blanks
-from surefoot.core.parse.schema import is_open, properties_of, types_of
-from surefoot.core.parse.toolset import lone_list_parameter, sole_parameter, takes_nothing, unwrapped
+from surefoot.core.parse.schema import is_open, properties_of
+from surefoot.core.parse.toolset import sole_parameter, takes_nothing, unwrapped
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, ReplyWarning
 from surefoot.types.tools import ToolSpec
@@ -135,7 +135,7 @@ def bind(given: Given, written: str, reading: Reading) -> tuple[Draft, frozenset
         if bound is not None:
             told = TRAILING if given.around else NO_WARNINGS
             return bound, given.warnings | told
-    if given.error is not None and not (given.words and _text_parameter(tool)):
+    if given.error is not None and not (given.words and sole_parameter(tool, "string")):
         return Draft(name, fault=fault_of(given.error, given.start, reading, name)), NO_WARNINGS
     draft = _bind_words(given, name, tool, reading)
     return draft, (given.warnings - REPAIRED if given.around else given.warnings)
@@ -144,7 +144,7 @@ def bind(given: Given, written: str, reading: Reading) -> tuple[Draft, frozenset
 def _bind_value(given: Given, name: str, tool: ToolSpec | None) -> Draft | None:
     """The call with a decoded value; None if the words around it are meant."""
     members, row = as_object(given.value), as_list(given.value)
-    words_bind = given.around and _text_parameter(tool) is not None
+    words_bind = given.around and sole_parameter(tool, "string") is not None
     if members is not None:
         if tool is not None and words_bind and not is_open(tool.parameters):
             known = properties_of(tool.parameters)
@@ -153,7 +153,7 @@ def _bind_value(given: Given, name: str, tool: ToolSpec | None) -> Draft | None:
         if not members and not takes_nothing(tool):
             return _missing(name)
         return Draft(name, members)
-    if row is not None and tool is not None and (parameter := lone_list_parameter(tool)) is not None:
+    if row is not None and (parameter := sole_parameter(tool, "array")) is not None:
         return Draft(name, {parameter: row})
     if words_bind:
         return None
@@ -168,7 +168,7 @@ def _bind_words(given: Given, name: str, tool: ToolSpec | None, reading: Reading
             return Draft(name, decoded.value)
     if words.casefold().strip("`*_. ") in _EMPTY_WORDS:
         return Draft(name) if takes_nothing(tool) else _missing(name)
-    parameter = sole_parameter(tool) if tool is not None else None
+    parameter = sole_parameter(tool)
     if tool is None or parameter is None:
         return Draft(name, fault=Fault("args_not_object", f"the input {words[:60]!r} binds to no parameter", name))
     text = given.words if given.is_json_text else without_quotes(words)
@@ -183,14 +183,6 @@ def _bind_words(given: Given, name: str, tool: ToolSpec | None, reading: Reading
 
 def _missing(name: str) -> Draft:
     return Draft(name, fault=Fault("missing_action_input", "the action needs an input", name))
-
-
-def _text_parameter(tool: ToolSpec | None) -> str | None:
-    """The parameter that any words bind to."""
-    parameter = sole_parameter(tool) if tool is not None else None
-    if tool is None or parameter is None:
-        return None
-    return parameter if "string" in types_of(properties_of(tool.parameters)[parameter], tool.parameters) else None
 
 
 def without_quotes(words: str) -> str:

@@ -20,39 +20,17 @@ from surefoot.types.dataclass import dataclass, replace
 REASONING_TAGS = ("think", "thinking", "reasoning", "deep_thinking", "shallow_thinking")
 
 END_TOKENS = (
-    "<|im_end|>",
-    "<|im_start|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "<|eos|>",
-    "<|user|>",
-    "<|observation|>",
-    "<|end▁of▁sentence|>",
-    "<｜end▁of▁sentence｜>",
-    "<end_of_turn>",
-    "<eos>",
-    "</s>",
-    "[/INST]",
-)
+    "<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "<|eos|>",
+    "<|user|>", "<|observation|>", "<|end▁of▁sentence|>", "<｜end▁of▁sentence｜>", "<end_of_turn>", "<eos>",
+    "</s>", "[/INST]",
+)  # fmt: skip
 """Tokens that end a turn in some family and are part of no form of call."""
 
 TURN_TOKENS = (
-    "<|im_start|>",
-    "<|assistant|>",
-    "<|start_header_id|>",
-    "<|end_header_id|>",
-    "<|start_of_role|>",
-    "<|end_of_role|>",
-    "<|begin_of_text|>",
-    "<|START_OF_TURN_TOKEN|>",
-    "<|CHATBOT_TOKEN|>",
-    "<｜begin▁of▁sentence｜>",
-    "<｜Assistant｜>",
-    "<start_of_turn>",
-    "<bos>",
-)
+    "<|im_start|>", "<|assistant|>", "<|start_header_id|>", "<|end_header_id|>", "<|start_of_role|>",
+    "<|end_of_role|>", "<|begin_of_text|>", "<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>",
+    "<｜begin▁of▁sentence｜>", "<｜Assistant｜>", "<start_of_turn>", "<bos>",
+)  # fmt: skip
 """Tokens that begin the turn of an assistant in some family."""
 
 TURN_ROLES = ("assistant", "model")

@@ -100,22 +100,18 @@ def _fold(name: str) -> str:
     return name.casefold().translate(_BETWEEN)
 
 
-def sole_parameter(tool: ToolSpec) -> str | None:
-    """The parameter that a bare text binds to: the only one, or the only required text."""
-    properties = properties_of(tool.parameters)
-    if len(properties) == 1:
-        return next(iter(properties))
-    required = required_of(tool.parameters)
-    texts = [name for name in required if "string" in types_of(properties.get(name), tool.parameters)]
-    return texts[0] if len(texts) == 1 and len(required) == 1 else None
+def sole_parameter(tool: ToolSpec | None, of: str = "") -> str | None:
+    """The parameter that bare text or a bare list binds to: the only one, or the only required text.
 
-
-def lone_list_parameter(tool: ToolSpec) -> str | None:
-    """The parameter that a bare list binds to: the only one, if it takes a list."""
-    name = sole_parameter(tool)
-    if name is None:
+    `of`: only if it takes values of this JSON type.
+    """
+    if tool is None:
         return None
-    return name if "array" in types_of(properties_of(tool.parameters)[name], tool.parameters) else None
+    properties, required = properties_of(tool.parameters), required_of(tool.parameters)
+    found = next(iter(properties)) if len(properties) == 1 else None
+    if found is None and len(required) == 1 and "string" in types_of(properties.get(required[0]), tool.parameters):
+        found = required[0]
+    return found if found is not None and (not of or of in types_of(properties[found], tool.parameters)) else None
 
 
 def unwrapped(arguments: Mapping[str, object], tool: ToolSpec) -> Mapping[str, object]:
