@@ -171,10 +171,7 @@ async def test_words_about_a_call_are_the_answer_after_one_question(words: str) 
     assert (run.status, run.answer, world.ran, requests) == ("completed", words, [], 2)
 
 
-@pytest.mark.parametrize(
-    "words",
-    rows("words_without_a_call"),
-)
+@pytest.mark.parametrize("words", rows("words_without_a_call"))
 async def test_words_without_a_call_of_an_offered_tool_are_the_answer(words: str) -> None:
     run, world, requests = await play(words, words)
     assert (run.status, run.answer, world.ran) == ("completed", words, [])
@@ -243,10 +240,7 @@ async def test_a_call_in_the_last_word_is_refused() -> None:
 ONE_STEP = LoopConfig(budget=Budget(max_steps=2))
 
 
-@pytest.mark.parametrize(
-    ("reply", "answer"),
-    rows("labels_in_answers"),
-)
+@pytest.mark.parametrize(("reply", "answer"), rows("labels_in_answers"))
 async def test_the_labels_of_a_step_do_not_stay_in_an_answer(reply: str, answer: str) -> None:
     run, _, requests = await play(reply)
     assert (run.status, run.answer, requests) == ("completed", answer, 1)
@@ -333,10 +327,7 @@ async def test_a_crash_at_any_moment_changes_nothing(form: str, when: Literal["b
         assert len([event for event in events if isinstance(event, CallEnded)]) == 1
 
 
-@pytest.mark.parametrize(
-    ("page", "replies", "sent"),
-    rows("quoted_or_talked_about"),
-)
+@pytest.mark.parametrize(("page", "replies", "sent"), rows("quoted_or_talked_about"))
 async def test_what_is_quoted_or_talked_about_writes_nothing(
     page: object, replies: Sequence[str], sent: list[str]
 ) -> None:

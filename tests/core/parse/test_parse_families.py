@@ -58,10 +58,7 @@ def test_an_unknown_tool_is_told_and_never_guessed(family: str) -> None:
     assert (kind(parsed), parsed.calls, parsed.errors[0].name) == ("unknown_tool", (), "f")
 
 
-@pytest.mark.parametrize(
-    ("text", "want"),
-    cases("a_mention_is_prose_and_an_attempt_is_a_fault"),
-)
+@pytest.mark.parametrize(("text", "want"), cases("a_mention_is_prose_and_an_attempt_is_a_fault"))
 def test_a_mention_is_prose_and_an_attempt_is_a_fault(text: str, want: str | None) -> None:
     parsed = parse(text, TOOLS)
     assert (kind(parsed), parsed.calls, parsed.final) == (want, (), None)
@@ -121,19 +118,7 @@ def test_only_literals_are_read_and_nothing_is_evaluated(literal: str) -> None:
     assert (calls(parsed), kind(parsed)) == ([("now", {})], "malformed_arguments")
 
 
-@pytest.mark.parametrize(
-    ("literal", "value"),
-    [
-        ("'it\\'s'", "it's"),
-        ("r'\\d'", "\\d"),
-        ("'''a\nb'''", "a\nb"),
-        ("'\\u00e9\\x41'", "éA"),
-        ("(1, 2)", [1, 2]),
-        ("-0x10", -16),
-        ("1_000", 1000),
-        ("{'k': [True, None, .5]}", {"k": [True, None, 0.5]}),
-    ],
-)
+@pytest.mark.parametrize(("literal", "value"), cases("python_literals"))
 def test_python_literals(literal: str, value: object) -> None:
     assert calls(parse(f"[f(a={literal})]")) == [("f", {"a": value})]
 
@@ -150,34 +135,14 @@ def test_leaks_in_native_mode_are_found_and_plain_content_is_left_alone() -> Non
         assert (parsed.content, parsed.final, parsed.calls, parsed.error) == (text, None, (), None)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "want"),
-    [
-        ('{"query": "x"}', {"query": "x"}),
-        ({"query": "x"}, {"query": "x"}),
-        ('"{\\"query\\": \\"x\\"}"', {"query": "x"}),
-        ("```json\n{'query': 'x'}\n```", {"query": "x"}),
-        ('{"query": "x"}}', {"query": "x"}),
-        ('{"query": "x"', {"query": "x"}),
-        ('{"query": 5}', {"query": "5"}),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "want"), cases("native_arguments_by_the_ladder"))
 def test_native_arguments_by_the_ladder(arguments: str | dict[str, object], want: dict[str, object]) -> None:
     parsed = parse("", TOOLS, dialect="native", tool_calls=(NativeCall("c", "search", arguments),))
     assert (calls(parsed), parsed.error) == ([("search", want)], None)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "finish_reason", "fault"),
-    [
-        ('{"query": "x', "stop", "malformed_json"),
-        ('{"query": "x', "length", "truncated"),
-        ('{"query": "x"', "length", "truncated"),
-        ('{"query": "x"}{"query": "y"}', "stop", "malformed_json"),
-        ("[1]", "stop", "args_not_object"),
-        ("{}", "stop", "invalid_arguments"),
-        ('{"query": "x", "more": 1}', "stop", "invalid_arguments"),
-    ],
+    ("arguments", "finish_reason", "fault"), cases("broken_native_arguments_keep_the_id_of_the_call")
 )
 def test_broken_native_arguments_keep_the_id_of_the_call(arguments: str, finish_reason: str, fault: str) -> None:
     parsed = parse("", TOOLS, tool_calls=(NativeCall("c", "search", arguments),), finish_reason=finish_reason)

@@ -13,10 +13,7 @@ from surefoot.types.messages import NativeCall
 STRICT = Rules(lossless=False)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    cases("loss_free_repairs_are_made_and_told"),
-)
+@pytest.mark.parametrize(("text", "value"), cases("loss_free_repairs_are_made_and_told"))
 def test_loss_free_repairs_are_made_and_told(text: str, value: object) -> None:
     made = read(text, 0)
     assert (made.value, made.end, made.repaired) == (value, len(text), True)
@@ -27,27 +24,7 @@ def test_valid_json_is_never_repaired(text: str) -> None:
     assert not read(text, 0).repaired
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{bad}",
-        "{'a': 'Bob's'}",
-        '{"a": 1 "b": 2}',
-        '{"a": 1, "a": 2}',
-        "{'a': 1, 'a': 2}",
-        '{"a": NaN}',
-        "{'a': Infinity}",
-        '{"a": 1e999}',
-        '{"a": "\\ud800"}',
-        '{"a": "\\x"}',
-        "{&quot;a&quot;: 1}",
-        '{"a": ',
-        "{'a': 1 /* open",
-        "[" * 5000 + "]" * 5000,
-        "[" * 300 + "]" * 300,
-        '{"a": ' + "9" * 5000 + "}",
-    ],
-)
+@pytest.mark.parametrize("text", cases("what_cannot_be_told_is_refused"))
 def test_what_cannot_be_told_is_refused(text: str) -> None:
     with pytest.raises(NotJsonError):
         read(text, 0)

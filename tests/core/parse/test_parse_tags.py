@@ -21,28 +21,13 @@ def tag(body: str) -> str:
 NOW = '{"name": "now", "call_objective": "o", "args": {}}'
 
 
-@pytest.mark.parametrize(
-    ("body", "fault"),
-    cases("a_body_that_is_no_call_is_a_fault"),
-)
+@pytest.mark.parametrize(("body", "fault"), cases("a_body_that_is_no_call_is_a_fault"))
 def test_a_body_that_is_no_call_is_a_fault(body: str, fault: str) -> None:
     parsed = tags(tag(body))
     assert (kind(parsed), parsed.calls, parsed.final) == (fault, (), None)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        '{"name": "a", "args": {"x": 1}}',
-        '```json\n{"name": "a", "args": {"x": 1}}\n```',
-        'the call: {"name": "a", "args": {"x": 1}} thanks',
-        '{"type": "function", "function": {"name": "a", "arguments": "{\\"x\\": 1}"}}',
-        '"{\\"name\\": \\"a\\", \\"args\\": {\\"x\\": 1}}"',
-        '{{"name": "a", "args": {{"x": 1}}}}',
-        '{"name": "a", "args": {"x": 1}',
-        '{"name": "a", "args": {"x": 1}, "parameters": {"x": 1}}',
-    ],
-)
+@pytest.mark.parametrize("body", cases("every_way_to_write_one_call_is_that_call"))
 def test_every_way_to_write_one_call_is_that_call(body: str) -> None:
     parsed = tags(tag(body))
     assert (calls(parsed), parsed.error) == ([("a", {"x": 1})], None)
@@ -79,20 +64,7 @@ def test_an_open_payload_cut_by_length_is_truncated() -> None:
     assert kind(tags(text, finish_reason="length")) == "truncated"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"<deep_thinking>{tag(NOW)}</deep_thinking>\nno",
-        f"<deliverable>\n{tag(NOW)}\n</deliverable>",
-        f"<function_call_result>x</function_call_result>\n{tag(NOW)}",
-        f"<function_call_result call='1'>x\n{tag(NOW)}",
-        f"See:\n```\n{tag(NOW)}\n```\nand go on",
-        f"I know how to write {OPEN} by now.",
-        f"```python\n{NOW}\n```\nis how",
-        '```json\n{"name": "now", "args": {}}\n```',
-        f'```json\n{{"example": {NOW}}}\n```',
-    ],
-)
+@pytest.mark.parametrize("text", cases("nothing_inside_reasoning_deliverable_fence_or_invented_result_is_a_call"))
 def test_nothing_inside_reasoning_deliverable_fence_or_invented_result_is_a_call(text: str) -> None:
     assert tags(text).calls == ()
 
@@ -115,19 +87,7 @@ def test_a_deliverable_is_the_answer(text: str, final: str) -> None:
     assert (parsed.final, parsed.error) == (final, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "finish_reason", "fault"),
-    [
-        ("<deliverable>x", "stop", "no_call"),
-        ("<deliverable>x", "length", "truncated"),
-        ("<deliverable>\n</deliverable>", "stop", "empty_final"),
-        ("Both <deliverable> and </deliverable> are tags", "stop", "no_call"),
-        ("```\n<deliverable>x</deliverable>\n```\nlike this", "stop", "no_call"),
-        ("TASK_DONE", "stop", "no_call"),
-        ("words", "stop", "no_call"),
-        ("", "stop", "empty"),
-    ],
-)
+@pytest.mark.parametrize(("text", "finish_reason", "fault"), cases("what_is_no_deliverable_ends_nothing"))
 def test_what_is_no_deliverable_ends_nothing(text: str, finish_reason: str, fault: str) -> None:
     parsed = tags(text, finish_reason)
     assert (kind(parsed), parsed.final) == (fault, None)

@@ -21,10 +21,7 @@ def found(text: str) -> TextCall | None:
     return text_call(text, TOOLS, read)
 
 
-@pytest.mark.parametrize(
-    ("text", "standing", "decodes"),
-    cases("where_a_call_stands"),
-)
+@pytest.mark.parametrize(("text", "standing", "decodes"), cases("where_a_call_stands"))
 def test_where_a_call_stands(text: str, standing: str, decodes: bool) -> None:
     call = found(text)
     assert call is not None

@@ -9,10 +9,7 @@ from surefoot.core.parse.scan import Seeker, whole_fence
 from surefoot.core.parse.stream import visible, without_leaked_tokens
 
 
-@pytest.mark.parametrize(
-    ("reply", "text"),
-    cases("reasoning_and_end_tokens_go_but_not_out_of_values"),
-)
+@pytest.mark.parametrize(("reply", "text"), cases("reasoning_and_end_tokens_go_but_not_out_of_values"))
 def test_reasoning_and_end_tokens_go_but_not_out_of_values(reply: str, text: str) -> None:
     assert visible(reply).text == text
 
@@ -37,19 +34,7 @@ def test_leaked_tokens_at_the_end_go() -> None:
     assert without_leaked_tokens("| a | b |>") == "| a | b |>"
 
 
-@pytest.mark.parametrize(
-    ("text", "inner"),
-    [
-        ("```\na\n```", "a"),
-        ("```json\na\n```\n", "a"),
-        ("~~~\na\n~~~", "a"),
-        ("````\n```\n````", "```"),
-        ("```\na", "a"),
-        ("```\na\n```\nb", None),
-        ("```\na\n```\n```\nb\n```", None),
-        ("a", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "inner"), cases("a_text_that_is_one_fence"))
 def test_a_text_that_is_one_fence(text: str, inner: str | None) -> None:
     fence = whole_fence(text)
     assert (fence.content(text) if fence else None) == inner
