@@ -24,7 +24,6 @@ from surefoot.types.tools import ToolSpec
 
 Repairing = Literal["strict", "lossless"]
 
-NO_ARGUMENTS: Mapping[str, object] = {}
 NO_WARNINGS: frozenset[ReplyWarning] = frozenset()
 
 

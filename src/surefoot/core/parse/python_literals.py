@@ -181,16 +181,11 @@ class LiteralReader:
             return inner
         parts: list[str] = []
         at = 0
-        while at < len(inner):
-            backslash = inner.find("\\", at)
-            if backslash < 0:
-                backslash = len(inner)
-            parts.append(inner[at:backslash])
-            at = backslash
-            if at < len(inner):
-                part, at = _escape(inner, at)
-                parts.append(part)
-        return "".join(parts)
+        while (backslash := inner.find("\\", at)) >= 0:
+            part, end = _escape(inner, backslash)
+            parts += [inner[at:backslash], part]
+            at = end
+        return "".join([*parts, inner[at:]])
 
 
 def _escape(text: str, at: int) -> tuple[str, int]:

@@ -33,9 +33,8 @@ TURN_TOKENS = (
 )  # fmt: skip
 """Tokens that begin the turn of an assistant in some family."""
 
-TURN_ROLES = ("assistant", "model")
 _TURN = re.compile(
-    rf"\s*+(?:(?:{'|'.join(map(re.escape, TURN_TOKENS))})(?:(?:{'|'.join(TURN_ROLES)})(?=\s|<|\Z))?+\s*+)++"
+    rf"\s*+(?:(?:{'|'.join(map(re.escape, TURN_TOKENS))})(?:(?:assistant|model)(?=\s|<|\Z))?+\s*+)++"
     r"(?!(?<=[ \t])\w|(?:user|system|tool)\b)",  # words about the token, or another turn
 )
 _REASONING = re.compile(rf"<(?P<close>/?)(?P<name>{'|'.join(REASONING_TAGS)})(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)

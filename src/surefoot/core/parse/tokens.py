@@ -127,7 +127,9 @@ def read_section(text: str, start: int, reading: Reading, family: FamilyName) ->
             written, arguments = text[head:separator].strip()[:200], separator + len(form.separator)
             name, call_id = written, ""
             if form is _KIMI:  # the id is kept as it is, since it must be sent back
-                name, call_id = _name_in_id(written, reading), written
+                call_id, bare = written, written.removeprefix("functions.")
+                is_tool = reading.offered.find(bare).tool is not None  # without a counter, only its exact name counts
+                name = counted["name"] if (counted := _KIMI_ID.fullmatch(written)) else bare if is_tool else ""
             elif _V3_HEAD.match(text, head, separator) and (named := _V3_NAME.match(text, arguments)):
                 name, arguments = named.group().strip(), named.end()
             marks = (form.call_end, form.calls_end, form.call)
@@ -148,14 +150,6 @@ def read_section(text: str, start: int, reading: Reading, family: FamilyName) ->
     else:
         fault = Fault("malformed_json", f"a call does not begin with {form.call}")
     return Found(family, (Draft(fault=fault),), text[:start], frame=False)
-
-
-def _name_in_id(call_id: str, reading: Reading) -> str:
-    """The name in `functions.NAME:N`; an id without a counter only if it is the exact name of an offered tool."""
-    if (counted := _KIMI_ID.fullmatch(call_id)) is not None:
-        return counted["name"]
-    bare = call_id.removeprefix("functions.")
-    return bare if reading.offered.find(bare).tool is not None else ""
 
 
 def _named(draft: Draft, reading: Reading) -> Draft:
