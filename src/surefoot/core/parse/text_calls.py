@@ -15,7 +15,7 @@ from typing import Literal
 from surefoot.core.parse.marks import DEFAULT_LABELS, label_pattern
 from surefoot.core.parse.scan import FENCES, HeldText, fence_at, past_fence, skip_blanks
 from surefoot.core.parse.stream import visible, without_leaked_tokens
-from surefoot.core.parse.toolset import Offered, offered_of
+from surefoot.core.parse.toolset import Offered, fold, offered_of
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Parsed, ReplyWarning
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -37,7 +37,6 @@ _MARKERLESS = frozenset({"llama3_json", "pythonic", "fenced_json", "react"})
 _LATER_STEPS: frozenset[ReplyWarning] = frozenset(
     {"hallucinated_observation", "extra_actions_dropped", "final_dropped"}
 )
-_FOLDED = str.maketrans("", "", "_-. \t\\")
 _LABEL = label_pattern(DEFAULT_LABELS)
 _FENCE = re.compile(FENCES, re.MULTILINE)
 _CALL_TAG = re.compile(r"<\s*+(?P<end>/?)\s*+(?P<kind>tool|function)[\s_-]*+calls?\s*+>", re.IGNORECASE)
@@ -74,8 +73,8 @@ def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> 
     """The call of an offered tool that a reply writes as text: one that stands for itself before one among words."""
     offered = offered_of(tools)
     text = without_leaked_tokens(visible(reply).text)
-    folded = _fold(text)
-    names = [tool.name for tool in offered.tools if _fold(tool.name) in folded]
+    folded = fold(text)
+    names = [name for look, names in offered.folded.items() if look in folded for name in names]
     if not names and not (offered.tools and _has_both_labels(text)):
         return None
     spelled = "|".join(  # however the parts of a name are joined
@@ -97,10 +96,6 @@ def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> 
             return replace(found, parsed=replace(found.parsed, content=content if content.strip() else None, used=-1))
         among = among or found
     return among or (_undecoded(text, blocks, spelled, offered) if names else None)
-
-
-def _fold(text: str) -> str:
-    return text.casefold().translate(_FOLDED)
 
 
 def _blocks(text: str, spelled: str) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from surefoot.types.tools import Catalogue, ToolSpec
 
 _DECORATION = "`*[](){}<>\"' \t\r\n"
 _PREFIX = "functions."
-_BETWEEN = str.maketrans("", "", "_-. \t")
+_BETWEEN = str.maketrans("", "", "_-. \t\\")
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 
 
@@ -61,15 +61,20 @@ class Offered:
         tool = self._by_name.get(name)
         if tool is not None:
             return Named(name, tool)
-        if self._folded is None:
-            folded: dict[str, tuple[str, ...]] = {}
-            for known in self._by_name:
-                folded[_fold(known)] = (*folded.get(_fold(known), ()), known)
-            self._folded = folded
-        alike = self._folded.get(_fold(name), ()) if name else ()
+        alike = self.folded.get(fold(name), ()) if name else ()
         if len(alike) == 1:
             return Named(alike[0], self._by_name[alike[0]], corrected=True)
         return Named(name, known=False)
+
+    @property
+    def folded(self) -> Mapping[str, tuple[str, ...]]:
+        """The names by what they look like; made once."""
+        if self._folded is None:
+            folded: dict[str, tuple[str, ...]] = {}
+            for known in self._by_name:
+                folded[fold(known)] = (*folded.get(fold(known), ()), known)
+            self._folded = folded
+        return self._folded
 
     def check(self, tool: ToolSpec, arguments: Mapping[str, object]) -> Checked:
         """The arguments against the tool's schema."""
@@ -96,7 +101,8 @@ def without_escapes(name: str) -> str:
     return _ESCAPE.sub("", name) if "\\" in name else name
 
 
-def _fold(name: str) -> str:
+def fold(name: str) -> str:
+    """A name or text as all have it that look the same: without case, and without what stands between words."""
     return name.casefold().translate(_BETWEEN)
 
 
