@@ -16,8 +16,8 @@ from hashlib import sha256
 import orjson
 
 from surefoot.core.gate.intent import read_words
-from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.origins import having_read
+from surefoot.core.gate.sources import Known, Words
 from surefoot.core.gate.verdict import verdict_on
 from surefoot.types.guard import GuardConfig
 from surefoot.types.tools import ToolResult, ToolSpec

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from surefoot.core.gate.intent import read_words
-from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.origins import endorsed_by, having_read
 from surefoot.core.gate.record import GateRecord
+from surefoot.core.gate.sources import Known, Words
 from surefoot.core.gate.verdict import digest_of, verdict_on
 from surefoot.types.guard import NO_GROUNDS, GuardConfig
 from surefoot.types.outcomes import Ask, Decision, Deny

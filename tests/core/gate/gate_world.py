@@ -9,9 +9,9 @@ from typing import Any, cast
 import orjson
 
 from surefoot.core.gate.intent import read_words
-from surefoot.core.gate.known import Known, Words
 from surefoot.core.gate.origins import endorsed_by, having_read, set_of
 from surefoot.core.gate.record import GateRecord, Started
+from surefoot.core.gate.sources import Known, Words
 from surefoot.core.gate.verdict import digest_of, verdict_on
 from surefoot.types.guard import Grounds, GuardConfig
 from surefoot.types.outcomes import Decision

@@ -7,7 +7,7 @@ from gate_world import CONTACTS, DELETE, EVENT, FETCH, PAY, READ, SEARCH, SEND, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.core.gate.known import Words
+from surefoot.core.gate.sources import Words
 from surefoot.core.gate.verdict import verdict_on
 from surefoot.types.guard import Condition, Cue, GuardConfig, SecurityConstraint
 from surefoot.types.outcomes import Allow

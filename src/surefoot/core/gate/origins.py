@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import cast
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.gate.known import Known, Source
 from surefoot.core.gate.roles import SENSITIVE, Leaf, is_sensitive, leaves_of
+from surefoot.core.gate.sources import Known, Source
 from surefoot.core.text.dates import Day, dates_of, day_number, same_day
 from surefoot.core.text.look import hides, holds, holds_token, is_chinese, is_twin, normal_text, place_in
 from surefoot.core.text.records import Atom, index_of, sentence_around

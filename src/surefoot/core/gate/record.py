@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.gate.known import Known
 from surefoot.core.gate.origins import Shown, set_of
 from surefoot.core.gate.roles import Sum, leaves_of, sums_of
+from surefoot.core.gate.sources import Known
 from surefoot.core.text.json import json_text
 from surefoot.core.text.look import in_full
 from surefoot.core.text.records import LONGEST_SENTENCE

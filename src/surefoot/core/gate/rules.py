@@ -19,11 +19,11 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Literal, cast
 
-from surefoot.core.gate.known import Known
 from surefoot.core.gate.origins import traced
 from surefoot.core.gate.record import Started
 from surefoot.core.gate.roles import Path, currencies_in, leaves, sums_of
 from surefoot.core.gate.sinks import Aimed
+from surefoot.core.gate.sources import Known
 from surefoot.core.text.globs import fits
 from surefoot.core.text.json import pin_of
 from surefoot.core.text.look import holds, normal_text

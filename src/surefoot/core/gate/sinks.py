@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping
 
 from surefoot.core.gate.effects import Guess, guess
-from surefoot.core.gate.known import Known, Source
 from surefoot.core.gate.origins import GOOD, evidence_of, twin_of
 from surefoot.core.gate.roles import Leaf, is_sensitive, leaves_of, role_of_name
+from surefoot.core.gate.sources import Known, Source
 from surefoot.core.text.look import holds, is_chinese, normal_text
 from surefoot.core.text.values import MOST_TOKENS, hard_tokens, has_user_info
 from surefoot.core.text.words import late, stem, stems_of, stems_of_name

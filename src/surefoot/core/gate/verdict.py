@@ -13,12 +13,12 @@ from hashlib import sha256
 from typing import cast
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.gate.known import Known
 from surefoot.core.gate.origins import GOOD, traced
 from surefoot.core.gate.record import Started, moved_by
 from surefoot.core.gate.roles import Path, schema_at
 from surefoot.core.gate.rules import Asked, Policy, Word, cedar, limits, standing_for, user_rules
 from surefoot.core.gate.sinks import aimed, quotes
+from surefoot.core.gate.sources import Known
 from surefoot.core.text.json import json_text, pin_of
 from surefoot.core.text.look import in_full
 from surefoot.types.guard import EFFECT_OF, Evidence, Grounds, GuardConfig

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.gate.known import Known
 from surefoot.core.gate.record import GateRecord, Started
 from surefoot.core.gate.roles import leaves, name_of, role_of_name
 from surefoot.core.gate.rules import Asked
+from surefoot.core.gate.sources import Known
 from surefoot.core.gate.verdict import asked_about, digest_of, verdict_on
 from surefoot.core.select.profile import refusal
 from surefoot.core.state.circles import verdict
