@@ -55,13 +55,28 @@ def finished(turn: Turn) -> Ending | None:
 
 
 def given_up(state: State, role: str) -> Record | None:
-    """What follows when a role's replies cannot be read any more: another way to speak to it, else the end."""
-    if (learnt := _learnt(state, role)) is not None:
-        return Record((learnt,))
-    speaker = state.speakers[role]
-    if speaker.faults_running >= state.config.parse_faults or speaker.empty_running >= state.config.empty_replies:
+    """What follows when a role's replies cannot be read any more: another way to speak to it, else the end.
+
+    What the replies so far have shown about the model is put on record once (spec/react.md, section 2).
+    """
+    speaker, turn = state.speakers[role], state.turn
+    alone = role if len(state.speakers) > 1 else ""
+    if speaker.mode == "native" and speaker.leaks >= LEAKS_UNTIL_LEARNT and "native_tools" not in speaker.traits:
+        evidence = f"{speaker.leaks} replies held calls as text although tools were sent"
+        return Record((ModelTraitLearnt(speaker.model, "native_tools", "leaks", evidence, alone),))
+    is_unread = speaker.faults_running >= state.config.parse_faults
+    if not is_unread and speaker.empty_running < state.config.empty_replies:
+        return None
+    if speaker.mode == "schema" or speaker.traits.get("json_schema") != "yes":
         return failed_to_read(state, role)
-    return None
+    trait, value = "text_steps", "weak"
+    if speaker.mode == "native":
+        # nothing says how well a model calls but calls that could not be used
+        error = turn.parsed.error if turn is not None else None
+        is_block = error is not None and error.kind == "text_call" and error.detail != AMONG_WORDS
+        is_call = turn is not None and (bool(turn.parsed.errors) or is_block)
+        trait, value = "native_tools", "weak" if is_unread and is_call else "mute"
+    return Record((ModelTraitLearnt(speaker.model, trait, value, _unreadable(state, role), alone),))
 
 
 def failed_to_read(state: State, role: str) -> Record:
@@ -108,33 +123,6 @@ def joined(state: State, turn: Turn) -> str:
             break
         pieces.append(said(earlier))
     return "".join(reversed(pieces)).strip()
-
-
-def _learnt(state: State, role: str) -> ModelTraitLearnt | None:
-    """What the role's replies so far have shown about its model (spec/react.md, section 2), if it is new."""
-    speaker = state.speakers[role]
-    mode = speaker.mode
-    alone = role if len(state.speakers) > 1 else ""
-    if mode == "native" and speaker.leaks >= LEAKS_UNTIL_LEARNT and speaker.traits.get("native_tools") is None:
-        evidence = f"{speaker.leaks} replies held calls as text although tools were sent"
-        return ModelTraitLearnt(speaker.model, "native_tools", "leaks", evidence, alone)
-    is_unread = speaker.faults_running >= state.config.parse_faults
-    if not is_unread and speaker.empty_running < state.config.empty_replies:
-        return None
-    has_schema = speaker.traits.get("json_schema") == "yes"
-    if mode == "native" and has_schema:
-        value = "weak" if is_unread and _is_call(state.turn) else "mute"
-        return ModelTraitLearnt(speaker.model, "native_tools", value, _unreadable(state, role), alone)
-    if mode == "text" and has_schema:
-        return ModelTraitLearnt(speaker.model, "text_steps", "weak", _unreadable(state, role), alone)
-    return None
-
-
-def _is_call(turn: Turn | None) -> bool:
-    """Whether a reply that could not be used was a call. Nothing else says how well a model calls."""
-    error = turn.parsed.error if turn is not None else None
-    is_block = error is not None and error.kind == "text_call" and error.detail != AMONG_WORDS
-    return turn is not None and (bool(turn.parsed.errors) or is_block)
 
 
 def _unreadable(state: State, role: str) -> str:

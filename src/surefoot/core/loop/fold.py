@@ -95,7 +95,8 @@ def _apply(state: State, event: Event) -> State:
         case IntentAnchored() | ValuesEndorsed():
             return heard(state, event)
         case CallEnded():
-            return _ended(state, event)
+            state = changed(state, elapsed_s=max(state.elapsed_s, event.elapsed_s))
+            return _with_result(state, event.call_id, event.result)
         case CallReused(call_id, known_id):
             answered = _with_call(
                 state, call_id, known=known_id, decision=Allow(), result=result_of(state, call_id, known_id)
@@ -184,16 +185,11 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
         taken = with_effects(taken, event.effects)
         if taken.planning is not None:
             taken = changed(taken, planning=in_children(taken.planning, partial(with_effects, effects=event.effects)))
-    taken = _ask_probes_again(taken)
+    turn = taken.turn
+    if turn is not None and any(call.doubt == "unknown" for call in turn.calls):  # their probes are asked again
+        calls = tuple([changed(call, doubt="") if call.doubt == "unknown" else call for call in turn.calls])
+        taken = changed(taken, turn=changed(turn, calls=calls, _memo={}))
     return anew(taken) if state.ending is not None and state.stuck else taken
-
-
-def _ask_probes_again(state: State) -> State:
-    turn = state.turn
-    if turn is None or not any(call.doubt == "unknown" for call in turn.calls):
-        return state
-    calls = tuple([changed(call, doubt="") if call.doubt == "unknown" else call for call in turn.calls])
-    return changed(state, turn=changed(turn, calls=calls, _memo={}))
 
 
 def _found(state: State, event: ReferencesFound) -> State:
@@ -263,11 +259,6 @@ def _judged(state: State, event: CallJudged) -> State:
             assert_never(decision)
     state = with_verdict(_with_call(state, event.call_id, **changes), event)
     return answered(state, event.call_id, is_refused=isinstance(decision, Deny)) if event.by else state
-
-
-def _ended(state: State, event: CallEnded) -> State:
-    state = changed(state, elapsed_s=max(state.elapsed_s, event.elapsed_s))
-    return _with_result(state, event.call_id, event.result)
 
 
 def _settled(state: State, event: DoubtSettled) -> State:

@@ -135,7 +135,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         return ()
     if state.gate is not None and (staged := _staged(state, state.gate)):
         return staged
-    if state.hydrated is None and not _has_spoken(state) and (state.found or state.config.pre_hydration):
+    if state.hydrated is None and (state.found or state.config.pre_hydration) and not _has_spoken(state):
         return (Find(),) if state.found is None else (Hydrate(),)
     if (directory := unread_directory(state)) is not None:
         return (ReadConventions(directory),)
@@ -229,17 +229,13 @@ def _side_by_side(state: State, waiting: list[Call], running: int) -> tuple[Act,
     if not waiting or is_paused(state):
         return ()
     if all(c.spec is not None and c.spec.effect == "read" for c in state.calls if c.fault is None):
-        free = max(0, _most_at_once(state) - running)
-        return tuple([Act(c.id) for c in waiting if isinstance(c.decision, Allow)][:free])
+        most, fetching = state.config.max_concurrent_tools, state.config.pre_hydration
+        if fetching is not None and state.turn is not None and state.turn.role == PREFETCH:
+            most = fetching.max_concurrency
+        return tuple([Act(c.id) for c in waiting if isinstance(c.decision, Allow)][: max(0, most - running)])
     if running or not isinstance(waiting[0].decision, Allow):
         return ()
     return (Act(waiting[0].id),)
-
-
-def _most_at_once(state: State) -> int:
-    config = state.config
-    is_prefetch = config.pre_hydration is not None and state.turn is not None and state.turn.role == PREFETCH
-    return config.pre_hydration.max_concurrency if is_prefetch and config.pre_hydration else config.max_concurrent_tools
 
 
 def announce(move: Move, state: State) -> tuple[Event, ...]:
@@ -267,7 +263,7 @@ def _judged(state: State, call_id: str, decision: Decision, rule: str, grounds: 
     origin: Literal["model", "prefetch", "plan", "branch"] = "model"
     if turn is not None and turn.role == PREFETCH:
         origin = "prefetch"
-    elif turn is not None and choosing_now(state).made == turn.step:
+    elif turn is not None and state.gate is not None and choosing_now(state).made == turn.step:
         origin = "branch"
     elif step is not None and step.kind == "tool":
         origin = "plan"

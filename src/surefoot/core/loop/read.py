@@ -118,9 +118,10 @@ def _only_speaks(state: State, role: str, call: TextCall, source: Source) -> boo
         return False
     if call.standing == "alone" and source == "task":
         return False
-    if call.standing != "alone" and (
-        source == "result" or (call.standing == "inside" and _was_called(state, call.tool))
-    ):
+    if call.standing != "alone" and source == "result":
+        return True
+    made = (one for turn in state.turns for one in turn.calls if one.name == call.tool)
+    if call.standing == "inside" and any(one.result is not None for one in made):
         return True
     return bool(_was_asked(state, role) or speaker.narrated or speaker.faults_running)
 
@@ -130,10 +131,6 @@ def _was_asked(state: State, role: str) -> Literal["", "before", "just now"]:
     own = [turn.parsed.error for turn in state.turns if turn.role == role]
     asked = [error is not None and error.kind == "text_call" for error in own]
     return "just now" if asked[-1:] == [True] else "before" if any(asked) else ""
-
-
-def _was_called(state: State, tool: str) -> bool:
-    return any(call.name == tool and call.result is not None for turn in state.turns for call in turn.calls)
 
 
 def _quoted(state: State, call: TextCall) -> Source:
@@ -247,7 +244,24 @@ _NOTHING = frozenset({"none", "null", "nil", "n/a", "undefined", "无"})
 def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
     """The reply as calls, an answer or a fault. Where no call is allowed, one is told and is none that could run."""
     form = form_of(state, think.role)
-    tools, read = _reader(state, think, message)
+    tools = offered_now(state, think, fit_of(state, think))
+    # a tool that the profile hides is read like any other: the gate refuses it by name
+    is_hiding = bool(tools.tools) and len(tools_now(state).tools) < len(state.tools.tools)
+    if is_hiding or think.want == "reasoning":
+        tools = state.tools
+
+    def read(text: str, dialect: str, calls: Sequence[NativeCall] = ()) -> Parsed:
+        return parse(
+            text,
+            tools,
+            dialect=dialect,
+            tool_calls=calls,
+            finish_reason=message.finish_reason,
+            repair=state.config.repair,
+            on_conflict=state.config.on_conflict,
+            injected=tools.injected,
+        )
+
     if form == "native" and not message.calls:
         parsed = read_words(state, think, message, tools, read)
     else:
@@ -256,23 +270,20 @@ def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
         parsed = (
             called_or_asked(state, think, message, text_call(message.content, tools, read), _DIALECTS[form]) or parsed
         )
-    if form == "schema" and parsed.final is not None and _says_nothing(parsed.final):
-        return replace(parsed, final=None, error=Fault("empty_final", "the answer is not given in words"))
-    if think.want == "reasoning":
-        return _worded(parsed, message, form)
+    if form == "schema" and parsed.final is not None:
+        is_word = any(map(str.isalnum, parsed.final)) and parsed.final.strip().casefold() not in _NOTHING
+        if not is_word:
+            return replace(parsed, final=None, error=Fault("empty_final", "the answer is not given in words"))
+    if think.want == "reasoning":  # its calls are told as they are, and words need no form
+        has_no_step = parsed.error is not None and parsed.error.kind in ("no_step", "no_call")
+        is_broken = form == "schema" and message.content.lstrip().startswith("{")
+        if parsed.calls or parsed.errors or not has_no_step or is_broken:
+            return parsed
+        return replace(parsed, error=None, content=parsed.content or message.content)
     if think.want != "any" and (parsed.calls or parsed.errors):
         told = "no tool can be called any more; nothing was run"
         return replace(parsed, calls=(), errors=(), error=Fault("calls_not_allowed", told))
     return parsed
-
-
-def _worded(parsed: Parsed, message: ModelMessage, form: Form) -> Parsed:
-    """A reply in a step without tools: its calls are told as they are, and words need no form."""
-    has_no_step = parsed.error is not None and parsed.error.kind in ("no_step", "no_call")
-    is_broken = form == "schema" and message.content.lstrip().startswith("{")
-    if parsed.calls or parsed.errors or not has_no_step or is_broken:
-        return parsed
-    return replace(parsed, error=None, content=parsed.content or message.content)
 
 
 def read_isolated(message: ModelMessage) -> Parsed:
@@ -283,11 +294,6 @@ def read_isolated(message: ModelMessage) -> Parsed:
     error = None if words and words.strip() else Fault("empty", "the reply holds no words")
     warnings: frozenset[ReplyWarning] = frozenset({"action_dropped"} if has_calls else ())
     return Parsed(content=words, error=error, warnings=warnings, format=parsed.format)
-
-
-def _says_nothing(final: str) -> bool:
-    """Whether an answer is only a word for nothing, or has no letter and no digit."""
-    return final.strip().casefold() in _NOTHING or not any(sign.isalnum() for sign in final)
 
 
 def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed:
@@ -337,28 +343,6 @@ def shaped(state: State, think: Think, parsed: Parsed) -> Parsed:
     return replace(parsed, final=None, content=answer, error=Fault("invalid_output", told))
 
 
-def _reader(state: State, think: Think, message: ModelMessage) -> tuple[Catalogue, Callable[..., Parsed]]:
-    """The tools whose calls count in a reply, and what reads a text of it: (text, dialect, native calls)."""
-    offered = offered_now(state, think, fit_of(state, think))
-    # a tool that the profile hides is read like any other: the gate refuses it by name
-    is_hiding = bool(offered.tools) and len(tools_now(state).tools) < len(state.tools.tools)
-    tools = state.tools if is_hiding or think.want == "reasoning" else offered
-
-    def read(text: str, dialect: str, calls: Sequence[NativeCall] = ()) -> Parsed:
-        return parse(
-            text,
-            tools,
-            dialect=dialect,
-            tool_calls=calls,
-            finish_reason=message.finish_reason,
-            repair=state.config.repair,
-            on_conflict=state.config.on_conflict,
-            injected=tools.injected,
-        )
-
-    return tools, read
-
-
 def _delivered(final: str) -> str | None:
     """The body of a deliverable whose parts came as JSON; None for other words."""
     try:
@@ -368,8 +352,5 @@ def _delivered(final: str) -> str | None:
     if not isinstance(parts, dict) or not parts or not set(cast("dict[str, object]", parts)) <= set(PARTS):
         return None
     said = cast("dict[str, object]", parts)  # keys are those of a deliverable
-    return "\n".join(f"<{name}>{_as_text(said[name])}</{name}>" for name in PARTS if name in said)
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    texts = {name: one if isinstance(one, str) else orjson.dumps(one).decode() for name, one in said.items()}
+    return "\n".join(f"<{name}>{texts[name]}</{name}>" for name in PARTS if name in texts)

@@ -18,21 +18,17 @@ _ENDLESS = 10**12
 
 def having_learnt(state: State, event: ModelTraitLearnt) -> State:
     """The state once something is known about an endpoint."""
-    speakers = {
-        role: _knowing(speaker, event) if speaker.model == event.model and event.role in ("", role) else speaker
-        for role, speaker in state.speakers.items()
-    }
-    is_asked_otherwise = any(speakers[role].mode != speaker.mode for role, speaker in state.speakers.items())
-    trail = replace(state.trail, silent=()) if is_asked_otherwise else state.trail
+    speakers, trail = dict(state.speakers), state.trail
+    for role, speaker in state.speakers.items():
+        if speaker.model != event.model or event.role not in ("", role):
+            continue
+        traits = {**speaker.traits, event.trait: event.value}
+        mode = mode_for(speaker.start_mode, traits)
+        learnt = speaker.learnt | {(event.trait, event.value)}
+        speakers[role] = changed(speaker, traits=traits, mode=mode, learnt=learnt)
+        if mode != speaker.mode:  # it is asked otherwise from here on
+            speakers[role], trail = changed(speakers[role], **NO_COUNTERS), replace(trail, silent=())
     return changed(state, seen=state.seen + 1, speakers=speakers, trail=trail)
-
-
-def _knowing(speaker: SpeakerState, event: ModelTraitLearnt) -> SpeakerState:
-    traits = {**speaker.traits, event.trait: event.value}
-    mode = mode_for(speaker.start_mode, traits)
-    counters = {} if mode == speaker.mode else NO_COUNTERS
-    learnt = speaker.learnt | {(event.trait, event.value)}
-    return changed(speaker, traits=traits, mode=mode, learnt=learnt, **counters)
 
 
 def having_failed(state: State, event: ModelFailed) -> State:
@@ -56,7 +52,8 @@ def having_failed(state: State, event: ModelFailed) -> State:
 def _overflown(state: State, event: ModelFailed) -> Fit:
     """What is shown after an overflow: less by a known window, else a quarter less of the turns, oldest first."""
     speaker = state.speakers[event.role]
-    fit = replace(speaker.fit, limit=_limit(speaker.fit, event))
+    named = [limit for limit in (speaker.fit.limit, limit_in(event.message)) if limit]
+    fit = replace(speaker.fit, limit=min(named, default=None))
     if (window := window_of(_with_fit(state, event.role, fit), event.role)) is None:
         dropped = fit.dropped + max(1, (state.steps - fit.dropped) // 4)  # so that two tries make real room
         return replace(fit, dropped=max(fit.dropped, min(droppable(state, event.role), dropped)), counted=0, turns=0)
@@ -69,31 +66,22 @@ def _with_fit(state: State, role: str, fit: Fit) -> State:
     return changed(state, speakers={**state.speakers, role: changed(state.speakers[role], fit=fit)})
 
 
-def _limit(fit: Fit, event: ModelFailed) -> int | None:
-    """The least window that a server has named in its complaints."""
-    limits = [limit for limit in (fit.limit, limit_in(event.message)) if limit]
-    return min(limits, default=None)
-
-
 def having_said(speaker: SpeakerState, event: ModelReplied, outcome: Outcome, fit: Fit) -> SpeakerState:
     """A speaker once it has replied: what counts in a row goes on or begins anew."""
     parsed, message = event.parsed, event.message
     is_fault = outcome == "fault" or (outcome == "calls" and not parsed.calls)
     is_good = outcome in ("answer", "instruction", "refused") or (outcome == "calls" and not is_fault)
     is_leak = event.mode == "native" and event.want == "any" and bool(parsed.calls) and not message.calls
-
-    def running(counted: int, *, more: bool) -> int:
-        return 0 if is_good else counted + more  # kinds of trouble may take turns: none hides another
-
+    kept = 0 if is_good else 1  # kinds of trouble may take turns: none hides another
     return changed(
         speaker,
         usage=speaker.usage + message.usage,
         replies=speaker.replies + 1,
         rounds=speaker.rounds + (event.want != "answer"),
-        faults_running=running(speaker.faults_running, more=is_fault),
-        empty_running=running(speaker.empty_running, more=outcome == "empty"),
-        nudges_running=running(speaker.nudges_running, more=outcome == "no_step"),
-        cuts_running=running(speaker.cuts_running, more=outcome == "cut"),
+        faults_running=kept * (speaker.faults_running + is_fault),
+        empty_running=kept * (speaker.empty_running + (outcome == "empty")),
+        nudges_running=kept * (speaker.nudges_running + (outcome == "no_step")),
+        cuts_running=kept * (speaker.cuts_running + (outcome == "cut")),
         narrated=speaker.narrated + (outcome == "narrated"),
         leaks=speaker.leaks + is_leak,
         calls_natively=speaker.calls_natively or bool(message.calls),
