@@ -20,7 +20,6 @@ from surefoot.core.state.trail import (
     progress_note,
     proposed,
     round_ended,
-    seen,
     silent,
     standing,
     turn,
@@ -205,15 +204,10 @@ def _reason(event: StepLimitReached) -> str:
 
 
 def _seen(call: Call, result: ToolResult) -> SeenCall:
-    return seen(
-        call.name,
-        call.arguments,
-        ok=not result.is_error,
-        result="" if call.rule == RULE else result.content,  # that refusal counts, and so never reads the same
-        polling=call.spec is not None and call.spec.polling,
-        asked=call.asked,
-        whole="told" if call.is_told_once else result.outcome or result.blob,  # that it was not made is news
-    )
+    whole = "told" if call.is_told_once else result.outcome or result.blob or ""  # that it was not made is news
+    text = "" if whole or call.rule == RULE else result.content  # that refusal counts, and so never reads the same
+    polling = call.spec is not None and call.spec.polling
+    return SeenCall(call.name, call.asked, not result.is_error, text, whole, polling)
 
 
 def _not_silent(state: State) -> State:

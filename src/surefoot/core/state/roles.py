@@ -111,8 +111,10 @@ def spent_limit(state: State, *, reserve: bool = False) -> Limit | None:
     """The first limit that is reached. With `reserve`, also counts what is kept back for the last request."""
     budget = state.config.budget
     share = 1 - budget.reserve if reserve else 1.0
-    if budget.max_steps is not None and steps_so_far(state) >= _last_but_one(budget.max_steps, reserve=reserve):
-        return "steps"
+    if budget.max_steps is not None:  # one request is kept for the last word, unless there is only one
+        most = max(1, budget.max_steps - 1) if reserve else budget.max_steps
+        if steps_so_far(state) >= most:
+            return "steps"
     if budget.max_tokens is not None and state.usage.total_tokens >= budget.max_tokens * share:
         return "tokens"
     if budget.max_cost_usd is not None and (state.usage.cost_usd or 0.0) >= budget.max_cost_usd * share:
@@ -145,34 +147,23 @@ def limit_for(state: State, role: str) -> Limit | None:
     """
     if state.stuck:
         return "stuck"
-    limit = spent_limit(state, reserve=True) or _spent_share(state)
-    if limit is not None or role != ROLES[state.reasoner][0]:
+    if (limit := spent_limit(state, reserve=True)) is not None:
         return limit
-    most = round_limit(state)
+    budget = state.config.budget
+    for each, share in budget.shares.items():
+        if (speaker := state.speakers.get(each)) is None:
+            continue
+        if budget.max_tokens is not None and speaker.usage.total_tokens >= budget.max_tokens * share:
+            return "tokens"
+        if budget.max_cost_usd is not None and (speaker.usage.cost_usd or 0.0) >= budget.max_cost_usd * share:
+            return "cost"
+    most = round_limit(state) if role == ROLES[state.reasoner][0] else None
     return "round_limit" if most is not None and rounds(state) >= most else None
 
 
 def reached_limit(state: State) -> Limit | None:
     """The limit for which no further round is begun."""
     return limit_for(state, ROLES[state.reasoner][0])
-
-
-def _spent_share(state: State) -> Limit | None:
-    """The limit of which some role has used up its share."""
-    budget = state.config.budget
-    for role, share in budget.shares.items():
-        if (speaker := state.speakers.get(role)) is None:
-            continue
-        if budget.max_tokens is not None and speaker.usage.total_tokens >= budget.max_tokens * share:
-            return "tokens"
-        if budget.max_cost_usd is not None and (speaker.usage.cost_usd or 0.0) >= budget.max_cost_usd * share:
-            return "cost"
-    return None
-
-
-def _last_but_one(max_steps: int, *, reserve: bool) -> int:
-    """One request is kept for the last word, unless there is only one."""
-    return max(1, max_steps - 1) if reserve else max_steps
 
 
 def seconds_left(state: State, *, last: bool = False) -> float | None:

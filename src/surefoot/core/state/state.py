@@ -235,14 +235,14 @@ class State:
     @property
     def current_step_is_reasoning(self) -> bool:
         """Whether the running step is one in which no tool may be called. Source: spec/guard.md, section 2."""
-        step = self.running_step
-        return self.plan is not None and step is not None and self.plan.is_reasoning(step.step_id)
+        plan = self.plan
+        return plan is not None and plan.running is not None and plan.is_reasoning(plan.running.step_id)
 
     @property
     def output_schema(self) -> Mapping[str, object] | None:
         """The shape that words have now: of a plan only the last step gives an answer that may have one."""
-        step = self.running_step
-        is_answer = self.plan is None or step is None or step is self.plan.steps[-1]
+        plan = self.plan
+        is_answer = plan is None or plan.running is None or plan.running is plan.steps[-1]
         return self.config.output_schema if is_answer else None
 
     def call(self, call_id: str) -> Call | None:

@@ -166,8 +166,7 @@ def _same_again(step: Step, failure: Failure, config: StepIterationConfig, step_
     last = step.last
     if last is None or last.call != failure.call:
         return None
-    alike = likeness(last.text, failure.text, config.similarity_threshold)
-    if alike is None:
+    if (alike := likeness(last.text, failure.text, config.similarity_threshold)) is None:
         return None
     percent, least = f"{alike * 100:.0f}%", f"{config.similarity_threshold * 100:.0f}%"
     reason = f"{_called(step_id)} appears stuck: consecutive errors are {percent} similar (threshold: {least})"

@@ -120,7 +120,8 @@ def digest(*parts: str | bytes) -> bytes:
 
 def outcome(result: str) -> bytes:
     """The digest of a result for which times, ids and the like do not count; over 64 KiB it counts as it is."""
-    return digest("raw", result) if _is_long(result) else digest(masked(result))
+    is_long = len(result) > _LONGEST_MASKED // 4 and len(result.encode("utf-8", "surrogatepass")) > _LONGEST_MASKED
+    return digest("raw", result) if is_long else digest(masked(result))
 
 
 def seen(
@@ -200,11 +201,11 @@ def standing(trail: Trail, config: StepIterationConfig, *, who: str = "the run",
     """What the trail as it is gives cause for: the strictest sign, of those the shortest block."""
     if not (config.enabled and (trail.silent or trail.rounds or any(trail.streaks))):
         return CONTINUE
-    signs = [
-        _silence(trail.silent, who),
-        _talk(trail, config, who),
-        *(sign for sign, _ in _signs(trail, config, who, least_period)),
-    ]
+    signs = [_silence(trail.silent, who)]
+    if (count := len(trail.rounds)) >= config.repeats:
+        reason = f"{who} appears stuck: the same instruction with the same report came {count} times in a row"
+        signs.append(StepDecision("stop", "stuck", "repeat", reason, given(number for _, number in trail.rounds)))
+    signs += [sign for sign, _ in _signs(trail, config, who, least_period)]
     return max(signs, key=lambda sign: sign.strictness)
 
 
@@ -292,24 +293,12 @@ def _silence(numbers: tuple[int, ...], who: str) -> StepDecision:
     return StepDecision(verdict, "stuck", "monologue", reason, given(numbers))
 
 
-def _talk(trail: Trail, config: StepIterationConfig, who: str) -> StepDecision:
-    count = len(trail.rounds)
-    if count < config.repeats:
-        return CONTINUE
-    reason = f"{who} appears stuck: the same instruction with the same report came {count} times in a row"
-    return StepDecision("stop", "stuck", "repeat", reason, given(number for _, number in trail.rounds))
-
-
 def _reached(count: int, limits: Sequence[tuple[int, Verdict]]) -> Verdict:
     """The verdict of the first limit that is reached; the strictest stands first."""
     for limit, verdict in limits:
         if count >= limit:
             return verdict
     return "continue"
-
-
-def _is_long(text: str) -> bool:
-    return len(text) > _LONGEST_MASKED // 4 and len(text.encode("utf-8", "surrogatepass")) > _LONGEST_MASKED
 
 
 def _canonical(value: object, deeper: int) -> object:

@@ -83,7 +83,12 @@ def message_tokens(message: ModelMessage) -> int:
 
 def catalogue_tokens(tools: Catalogue) -> int:
     """The tokens of declarations that travel natively; counted once a catalogue."""
-    return tools.derived("tokens", _declared)
+
+    def count(all_: Catalogue) -> int:
+        declared = (json_text([tool.name, tool.description, tool.parameters]) for tool in all_.tools)
+        return sum(text_tokens(one) + _FRAME for one in declared)
+
+    return tools.derived("tokens", count)
 
 
 def marks(window: int, stretch: float) -> tuple[int, int]:
@@ -109,7 +114,3 @@ def limit_in(complaint: str) -> int | None:
 
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
-
-
-def _declared(tools: Catalogue) -> int:
-    return sum(text_tokens(json_text([tool.name, tool.description, tool.parameters])) + _FRAME for tool in tools.tools)

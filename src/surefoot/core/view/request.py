@@ -19,7 +19,7 @@ from surefoot.core.state.lookup import History
 from surefoot.core.state.pager import without_pager
 from surefoot.core.state.places import ROOT
 from surefoot.core.state.roles import ACTOR, SOLO, TAGGED, THINKER, prompt_name
-from surefoot.core.state.state import State, Turn, subset
+from surefoot.core.state.state import State, subset
 from surefoot.core.state.turn import Rendered
 from surefoot.core.state.window import Fit, catalogue_tokens, message_tokens, text_tokens
 from surefoot.core.text.template import split_template
@@ -27,7 +27,7 @@ from surefoot.core.view.fit import Show, fitted
 from surefoot.core.view.notes import Form, ask_for, form_in
 from surefoot.core.view.shape import IN_WORDS, required_only, step_schema, told_shape
 from surefoot.core.view.step import guidance, tools_now
-from surefoot.core.view.turns import kept_as, turn_messages
+from surefoot.core.view.turns import KEPT_AS, turn_messages
 from surefoot.types.events import Attachment, Task
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think
@@ -48,7 +48,7 @@ _LINE_TOKENS = 20
 def own_turns(state: State) -> Show:
     """What one who speaks alone is shown of the turns."""
     turns, form = state.turns, form_of(state, SOLO)
-    names = tuple(kept_as(form, level) for level in range(3))
+    names = KEPT_AS[form]
 
     def show(at: int, level: int) -> Rendered:
         turn = turns[at]
@@ -66,19 +66,19 @@ def composed(
     """
     speaker = state.speakers[think.role]
     mode = speaker.mode
+    form = form_in(state, mode)
     offered = offered_now(state, think, fit)
     system, first = head(state, think.role)
-    asked = (guidance(state), ask_for(state, think.want, form_of(state, think.role)))
+    asked = (guidance(state), ask_for(state, think.want, form))
     messages = [*_before_the_task(state, think.role), first]
     if fit.dropped:
-        messages.append(_not_shown(state, think.role, fit.dropped))
-        messages += _told_before(state, fit.dropped)
+        messages += _in_place_of(state, think.role, fit.dropped)
     for level, places in fit.spans(state.steps):
         if level:
             for at in places:
                 messages += show(at, level).messages
         elif places:
-            for part in _settled(state, think.role, show, places[:-1]).parts:
+            for part in _settled(state, f"{think.role}:{form}:{places.start}", show, places[:-1]).parts:
                 messages += part
             messages += show(places[-1], 0).messages  # the newest may still be shown differently
     messages += (ModelMessage("user", text) for text in asked if text)
@@ -88,13 +88,11 @@ def composed(
     if mode == "schema":
         held = schema or _step(state, think, offered)
         return ModelRequest(system, tuple(messages), mode, tools=offered, schema=held, traits=speaker.traits)
-    stops = _STOPS[form_of(state, think.role)]
-    return ModelRequest(system, tuple(messages), mode, stop=stops, traits=speaker.traits)
+    return ModelRequest(system, tuple(messages), mode, stop=_STOPS[form], traits=speaker.traits)
 
 
-def _settled(state: State, role: str, show: Show, places: range) -> History[ModelMessage]:
+def _settled(state: State, form: str, show: Show, places: range) -> History[ModelMessage]:
     """The messages of settled turns, shown whole. They are kept with the last of them, so only what is new is added."""
-    form = f"{role}:{form_of(state, role)}:{places.start}"
     made, done = None, len(places)
     while done and (made := state.done[places[done - 1]].take_until(form)) is None:
         done -= 1
@@ -119,24 +117,18 @@ def fit_for(state: State, think: Think, show: Show, droppable: int) -> Fit:
     return fitted(state, role, show, pinned, droppable)
 
 
-def _told_before(state: State, dropped: int) -> tuple[ModelMessage, ...]:
-    """What the running step was told, where the turn behind it is not shown any more."""
-    step = state.running_step
-    if step is None:
-        return ()
-    gone = (turn.guidance for turn in state.turns[:dropped] if turn.step_id == step.step_id)
-    return tuple(ModelMessage("user", text) for text in gone if text)
-
-
-def _not_shown(state: State, role: str, dropped: int) -> ModelMessage:
-    """The line in place of the oldest turns; the conventions that were told with them still hold."""
+def _in_place_of(state: State, role: str, dropped: int) -> list[ModelMessage]:
+    """What stands in place of the oldest turns: the conventions told with them, and what the running step was told."""
     name = f"dropped:{role}:{dropped}"
     kept = state.heads.get(name)
     if kept is None:
         told = [turn.conventions for turn in state.done[:dropped] if turn.conventions and turn.role == role]
         text = "\n\n".join((f"[{dropped} earlier steps are not shown]", *told))
         kept = state.heads[name] = ("", ModelMessage("user", text))
-    return kept[1]
+    step = state.running_step
+    gone = state.turns[:dropped] if step is not None else ()
+    told = [turn.guidance for turn in gone if step is not None and turn.step_id == step.step_id]
+    return [kept[1], *(ModelMessage("user", text) for text in told if text)]
 
 
 _STOPS: Mapping[Form, tuple[str, ...]] = {"text": stop_sequences(), "tags": ("<function_call_result",)}
@@ -166,10 +158,14 @@ def form_of(state: State, role: str) -> Form:
 
 
 def _step(state: State, think: Think, offered: Catalogue) -> Mapping[str, object]:
+    speaker, error = state.speakers[think.role], state.turn.parsed.error if state.turn else None
+    looks_first = speaker.traits.get(LOOK_FIRST) == "yes" and not speaker.replies
+    # left alone, a small model gives an answer that says nothing again
+    said_nothing = error is not None and error.kind == "empty_final"
     return step_schema(
         offered,
-        answer=_may_answer(state, think.role, offered),
-        least_answer=IN_WORDS if _said_nothing(state) else 1,
+        answer=not looks_first or not any(tool.effect == "read" for tool in offered.tools),
+        least_answer=IN_WORDS if said_nothing else 1,
         deliverable=must_deliver(state, think),
         output=None if think.role == ACTOR and think.want != "answer" else state.output_schema,
     )
@@ -180,20 +176,6 @@ def must_deliver(state: State, think: Think) -> bool:
     if state.reasoner not in TAGGED or state.config.deliverable == "optional":
         return False
     return think.role == SOLO or think.want == "answer"
-
-
-def _said_nothing(state: State) -> bool:
-    """Whether the last reply was an answer that says nothing; left alone, a small model gives it again."""
-    error = state.turn.parsed.error if state.turn else None
-    return error is not None and error.kind == "empty_final"
-
-
-def _may_answer(state: State, role: str, offered: Catalogue) -> bool:
-    """Whether the first step may be an answer: not where the model is known to answer before it has looked."""
-    speaker = state.speakers[role]
-    if speaker.traits.get(LOOK_FIRST) != "yes" or speaker.replies:
-        return True
-    return not any(tool.effect == "read" for tool in offered.tools)
 
 
 def offered_now(state: State, think: Think, fit: Fit) -> Catalogue:
@@ -208,11 +190,11 @@ def offered_now(state: State, think: Think, fit: Fit) -> Catalogue:
         return _NO_TOOLS
     may_page = state.has_cut_result or fit.folded > 0
     offered = tools_now(state) if may_page else without_pager(tools_now(state))
-    offered = fitting(state, think.role, offered)
-    repeated = _repeated(state, think.role) if state.speakers[think.role].mode == "schema" else frozenset[str]()
-    if not repeated:
+    if state.speakers[think.role].mode != "schema":
         return offered
-    return subset(offered, tuple(name for name in offered.names if name not in repeated))
+    offered = fitting(state, think.role, offered)
+    repeated = _repeated(state, think.role)
+    return subset(offered, tuple(name for name in offered.names if name not in repeated)) if repeated else offered
 
 
 def fitting(state: State, role: str, offered: Catalogue) -> Catalogue:
@@ -231,17 +213,13 @@ def _repeated(state: State, role: str) -> frozenset[str]:
     """
     names: set[str] = set()
     for turn in reversed(state.turns):
-        told = any(call.is_told_once for call in turn.calls) and not _was_said(state, turn)
-        if turn.role == role and (told or not (turn.calls and all(call.known for call in turn.calls))):
+        calls = turn.calls
+        earlier = (one.message.content for one in state.turns if one.step < turn.step and one.role == turn.role)
+        told = any(call.is_told_once for call in calls) and turn.message.content not in earlier
+        if turn.role == role and (told or not (calls and all(call.known for call in calls))):
             break
-        names.update(call.name for call in turn.calls)
+        names.update(call.name for call in calls)
     return frozenset(names)
-
-
-def _was_said(state: State, turn: Turn) -> bool:
-    """Whether an earlier reply of the role had the same words."""
-    text = turn.message.content
-    return any(one.step < turn.step and one.role == turn.role and one.message.content == text for one in state.turns)
 
 
 def head(state: State, role: str) -> tuple[str, ModelMessage]:

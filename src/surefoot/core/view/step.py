@@ -43,10 +43,10 @@ _NOT_BEGUN = Choosing()
 
 def tools_now(state: State) -> Catalogue:
     """The tools that may be called now: those offered in the run, as far as the running step has them."""
-    step = state.running_step
-    if step is None:
+    plan = state.plan
+    if plan is None or (step := plan.running) is None:
         return state.offered
-    if state.current_step_is_reasoning:
+    if plan.is_reasoning(step.step_id):
         return _NO_TOOLS
     if not step.allowed_tools:
         return state.offered
@@ -56,8 +56,8 @@ def tools_now(state: State) -> Catalogue:
 
 def guidance(state: State) -> str:
     """What is told before the next reply: of a step where it begins to speak, and of a branch that is taken."""
-    told, gate, now = _of_step(state), state.gate, choosing_now(state)
-    if gate is None or now.decision is None or state.steps > now.point:
+    told, gate = _of_step(state) if state.plan is not None else "", state.gate
+    if gate is None or (now := choosing_now(state)).decision is None or state.steps > now.point:
         return told
     trust, most = in_view(state)[1], gate.known.config.max_trees
     next_ = recommended(now, state.prompts, Frame(gate.nonce), trust, most)

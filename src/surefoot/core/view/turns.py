@@ -6,8 +6,9 @@ A turn is rendered once in each form and level of folding, and kept. Source: spe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import cast
+from typing import cast, get_args
 
 import orjson
 
@@ -24,7 +25,6 @@ from surefoot.core.view.observations import LONGEST_ARGUMENT, digest, frame_of, 
 from surefoot.core.view.step import goal_of
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.outcomes import Deny
-from surefoot.types.reply import Instruction
 
 LONGEST_IDENTIFIER = 64
 """Characters of a text value that may pass: an identifier, not a sentence."""
@@ -67,19 +67,14 @@ def _typed(content: str, returns: Mapping[str, object]) -> str | None:
         "$defs": returns.get("$defs", {}),
     }
     named = _enumerated(returns)
-    for value in _values_of(content):
+    values: list[object] = [content]
+    with suppress(orjson.JSONDecodeError):
+        values.append(orjson.loads(content))
+    for value in values:
         checked = validate({"result": value}, schema)
         if not checked.errors and not checked.coerced and _words_in(value, named) <= LONGEST_WORD:
             return value if isinstance(value, str) else json_text(value)
     return None
-
-
-def _values_of(text: str) -> list[object]:
-    """What a text can be as a value: itself, and what it is as JSON."""
-    try:
-        return [text, orjson.loads(text)]
-    except orjson.JSONDecodeError:
-        return [text]
 
 
 def _enumerated(schema: object) -> frozenset[str]:
@@ -133,7 +128,7 @@ def turn_messages(state: State, turn: Turn, form: Form, level: int = 0) -> Rende
     """
     if level and not turn.calls:
         level = 0
-    name = kept_as(form, level)
+    name = KEPT_AS[form][level]
     if (kept := turn.rendered(name)) is not None:
         return kept
     made = _native(state, turn, level) if form == "native" else _as_text(state, turn, form, level)
@@ -141,9 +136,10 @@ def turn_messages(state: State, turn: Turn, form: Form, level: int = 0) -> Rende
     return turn.keep(name, (*before, *made))
 
 
-def kept_as(form: Form, level: int) -> str:
-    """Under which name a turn keeps its messages."""
-    return form + ":folded" * level
+KEPT_AS: Mapping[Form, tuple[str, str, str]] = {
+    form: (form, f"{form}:folded", f"{form}:stripped") for form in get_args(Form)
+}
+"""Under which name a turn keeps its messages, by form and level."""
 
 
 def _native(state: State, turn: Turn, level: int) -> tuple[ModelMessage, ...]:
@@ -178,29 +174,27 @@ def _outcomes(state: State, turn: Turn, form: Form, level: int) -> list[str]:
 
 def _sent_arguments(turn: Turn, call: Call, level: int) -> str:
     """The arguments as the model wrote them if that is a JSON object, since servers reject a history that is not."""
-    sent = _written_arguments(turn, call)
-    if level <= 1 or len(sent) <= LONGEST_ARGUMENT:
-        return sent
-    return json_text(shortened(orjson.loads(sent)))
-
-
-def _written_arguments(turn: Turn, call: Call) -> str:
-    natives = turn.message.calls
-    sent = natives[call.position].arguments if call.position < len(natives) else call.arguments
+    native = turn.message.calls[at] if (at := call.position) < len(turn.message.calls) else None
+    sent = native.arguments if native is not None else call.arguments
     if not isinstance(sent, str):
-        return json_text(sent)
-    is_refused = isinstance(call.decision, Deny)  # perhaps unread, when its tool is hidden
-    if call.fault is None and call.name == natives[call.position].name and not is_refused:
-        return sent or "{}"
-    try:
-        return sent if isinstance(orjson.loads(sent), dict) else "{}"
-    except orjson.JSONDecodeError:
-        return "{}"
+        sent = json_text(sent)
+    elif call.fault is None and native and call.name == native.name and not isinstance(call.decision, Deny):
+        sent = sent or "{}"
+    else:  # perhaps unread, when its tool is hidden
+        try:
+            sent = sent if isinstance(orjson.loads(sent), dict) else "{}"
+        except orjson.JSONDecodeError:
+            sent = "{}"
+    return sent if level <= 1 or len(sent) <= LONGEST_ARGUMENT else json_text(shortened(orjson.loads(sent)))
 
 
 def _as_text(state: State, turn: Turn, form: Form, level: int) -> tuple[ModelMessage, ...]:
     message = turn.message
-    calls = [_with_short_arguments(call) for call in turn.calls] if level > 1 else turn.calls
+    calls: Sequence[Call] = turn.calls
+    if level > 1:
+        shorts = [shortened(call.arguments) for call in calls]
+        pairs = zip(calls, shorts, strict=True)
+        calls = [call if short is call.arguments else replace(call, arguments=short) for call, short in pairs]
     words = own_words(state, turn, form, calls)
     said = ModelMessage("assistant", words, reasoning=message.reasoning, model=message.model)
     frame = tagged if form == "tags" or (turn.parsed.format == "tags" and form == "text") else observed
@@ -211,11 +205,6 @@ def _as_text(state: State, turn: Turn, form: Form, level: int) -> tuple[ModelMes
     if parts and form == "schema" and turn.role != THINKER and (reminder := _reminder(state, turn)):
         parts.append(reminder)
     return (said, ModelMessage("user", "\n\n".join(parts))) if parts else (said,)
-
-
-def _with_short_arguments(call: Call) -> Call:
-    short = shortened(call.arguments)
-    return call if short is call.arguments else replace(call, arguments=short)
 
 
 def _reminder(state: State, turn: Turn) -> str:
@@ -232,19 +221,14 @@ def _reminder(state: State, turn: Turn) -> str:
     lines = [f"Tools called so far: {', '.join(name for name in names if name in called) or 'none'}."]
     if missing and len(names) <= _MOST_NAMES:
         lines[0] += f" Not called yet: {', '.join(missing)}."
-    instruction = _instruction_before(state, turn) if turn.role == ACTOR else None
+    earlier = reversed(state.done[: turn.step - 1]) if turn.role == ACTOR else ()
+    instruction = next((told for one in earlier if (told := one.parsed.instruction) is not None), None)
     if instruction is not None:
         lines.append(f"Instruction: {plain(instruction.text)} {plain(instruction.input)}".strip())
         lines.append("Once it is carried out, report what came of it.")
     elif state.task and len(state.task.text) <= LONGEST_REMINDER:
         lines.append(f"Question: {state.task.text}")
     return "\n".join(lines)
-
-
-def _instruction_before(state: State, turn: Turn) -> Instruction | None:
-    """What the Thinker told the Actor to do in this turn."""
-    earlier = reversed(state.done[: turn.step - 1])
-    return next((one.parsed.instruction for one in earlier if one.parsed.instruction is not None), None)
 
 
 def own_words(state: State, turn: Turn, form: Form, calls: Sequence[Call]) -> str:
