@@ -100,7 +100,11 @@ def note_on(attempts: Sequence[State]) -> Attachment:
     if fault := _last_fault(attempts[-1]):
         lines.append(f"Its last fault: {fault}.")
     calls = (call for state in attempts for turn in state.turns for call in turn.calls)
-    done = [_done(call) for call in calls if _has_effect(call)]
+    done: list[str] = []
+    for call in filter(_has_effect, calls):
+        is_known = call.result is not None and not call.result.is_error
+        outcome = _cut(call.result.content) if call.result and is_known else "nobody knows whether it took effect"
+        done.append(f"- {call.name}({_cut(json_text(call.arguments))}): {outcome}")
     lines += ["Done already, so do not repeat it:", *done] if done else ["Nothing has been changed so far."]
     return Attachment(EARLIER, "\n".join(lines))
 
@@ -120,13 +124,6 @@ def _has_effect(call: Call) -> bool:
     if spec is None or spec.effect == "read" or spec.finish or call.known or not call.attempts:
         return False
     return call.result is None or call.result.kind in ("ok", "in_doubt")
-
-
-def _done(call: Call) -> str:
-    result = call.result
-    is_known = result is not None and not result.is_error
-    outcome = _cut(result.content) if result and is_known else "nobody knows whether it took effect"
-    return f"- {call.name}({_cut(json_text(call.arguments))}): {outcome}"
 
 
 def _cut(text: str) -> str:

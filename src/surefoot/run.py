@@ -48,9 +48,20 @@ class Run:
     @classmethod
     def of(cls, state: State, last: Event | None = None) -> Run:
         """The run that a state tells of. `last` is its newest event: after a person's word the run is `ready`."""
-        status, answer, reason, detail = _standing(state)
-        if status == "interrupted" and last is not None and is_word(last):
-            status = "ready"
+        ending, waiting = state.ending, ()
+        answer = reason = detail = ""
+        if ending is None:
+            # what only a person can answer, also of a run that could go on with something else meanwhile
+            calls = (call for _, call in open_calls(state) if isinstance(call.decision, Ask) or call.is_in_doubt)
+            limits = (one for owner in owners(state) for one in questions(owner.state))
+            waiting = (*calls, *limits, *signature(state))
+            reason = standing(state) if not next_moves(state) else ""
+            is_ready = not reason and last is not None and is_word(last)
+            status: Status = "paused" if reason else "ready" if is_ready else "interrupted"
+        else:
+            status, detail = ending.kind, getattr(ending, "detail", "")
+            answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
+            reason = ending.by if isinstance(ending, Cancelled) else getattr(ending, "reason", "")
         return cls(
             state.run_id,
             status,
@@ -63,7 +74,7 @@ class Run:
             {role: speaker.model for role, speaker in state.speakers.items()},
             rounds(state),
             state.calls_made,
-            _waiting(state),
+            waiting,
         )
 
     @property
@@ -116,22 +127,3 @@ def late(run_id: str, call_id: str) -> AnswerLate:
     """What whoever answers too late is told."""
     told = f"run {run_id}: the answer about call {call_id!r} came too late, after `approval_timeout_s`"
     return AnswerLate(f"{told}, and is recorded as a no; resume the run, so that the model can ask again")
-
-
-def _waiting(state: State) -> tuple[Call, ...]:
-    """What only a person can answer, also of a run that could go on with something else meanwhile."""
-    if state.ending is not None:
-        return ()
-    calls = (call for _, call in open_calls(state) if isinstance(call.decision, Ask) or call.is_in_doubt)
-    limits = (one for owner in owners(state) for one in questions(owner.state))
-    return (*calls, *limits, *signature(state))
-
-
-def _standing(state: State) -> tuple[Status, str, str, str]:
-    ending = state.ending
-    if ending is None:
-        reason = standing(state) if not next_moves(state) else ""
-        return ("paused" if reason else "interrupted"), "", reason, ""
-    answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
-    reason = "" if isinstance(ending, Completed) else ending.by if isinstance(ending, Cancelled) else ending.reason
-    return ending.kind, answer, reason, getattr(ending, "detail", "")

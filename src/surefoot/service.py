@@ -51,7 +51,7 @@ from surefoot.types.events import (
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, ModelSignal, Signal
 from surefoot.types.moves import Think
 from surefoot.types.ports import JournalStore, Model, ServiceKey, Tool, ToolCallContext
-from surefoot.types.reply import FunctionCallResult, Parsed
+from surefoot.types.reply import FunctionCallResult
 from surefoot.types.tools import Catalogue, ToolResult
 
 ONCE = "once"
@@ -170,7 +170,8 @@ class ModelService:
         replied = ModelReplied(1, reply, parsed, "text", requests=0)
         times = _Times()
         state = await self._carried_out(state, started, replied, bound, times)
-        return _results(state, parsed, times)
+        objectives = {call.position: call.objective for call in parsed.calls}
+        return [_result(state, call, objectives.get(call.position, ""), times) for call in state.calls]
 
     @staticmethod
     def result_messages(reply: ModelMessage, results: Sequence[FunctionCallResult]) -> tuple[ModelMessage, ...]:
@@ -284,7 +285,9 @@ class ModelService:
                 hands = LiveHands(self._cast, tools, journal, services, times.watch)
                 state = await drive(journal, hands, fold((replied,), state))
                 while standing(state) == "in_doubt":
-                    settled = tuple(_in_doubt(call, state) for call in state.calls if call.is_open and call.attempts)
+                    unknown = ToolResult(_UNKNOWN, "in_doubt", source="surefoot", trust="trusted")
+                    begun = (call.id for call in state.calls if call.is_open and call.attempts)
+                    settled = tuple(CallEnded(call_id, unknown, state.elapsed_s) for call_id in begun)
                     await journal.append(settled)
                     hands.announced(settled)
                     state = await drive(journal, hands, fold(settled, state))
@@ -308,15 +311,6 @@ class _Times:
                 self.took_ms[call_id] = round((time.monotonic() - self.begun[call_id]) * 1000, 3)
             case _:
                 pass
-
-
-def _in_doubt(call: Call, state: State) -> CallEnded:
-    return CallEnded(call.id, ToolResult(_UNKNOWN, "in_doubt", source="surefoot", trust="trusted"), state.elapsed_s)
-
-
-def _results(state: State, parsed: Parsed, times: _Times) -> list[FunctionCallResult]:
-    objectives = {call.position: call.objective for call in parsed.calls}
-    return [_result(state, call, objectives.get(call.position, ""), times) for call in state.calls]
 
 
 def _result(state: State, call: Call, objective: str, times: _Times) -> FunctionCallResult:
@@ -359,7 +353,9 @@ def in_words(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
     for message in messages:
         if message.role == "tool":
             answers += 1
-            text = _answered(answers, message)
+            # whether it had failed is not known any more
+            opened = f'{_RESULT_TAG} call="{answers}" name="{attribute(message.name)}" trust="data">'
+            text = f"{opened}\n{plain(message.content)}\n</function_call_result>"
             if answers > 1:
                 told[-1] = replace(told[-1], content=f"{told[-1].content}\n\n{text}")
             else:
@@ -373,12 +369,6 @@ def in_words(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
         words = "\n".join((message.content, *(f"<function_call>{body}</function_call>" for body in bodies)))
         told.append(replace(message, content=words.strip(), calls=()))
     return tuple(told)
-
-
-def _answered(number: int, message: ModelMessage) -> str:
-    """The answer to a native call as text; whether it had failed is not known any more."""
-    head = f'{_RESULT_TAG} call="{number}" name="{attribute(message.name)}" trust="data">'
-    return f"{head}\n{plain(message.content)}\n</function_call_result>"
 
 
 def _arguments(arguments: str | Mapping[str, object]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -65,13 +66,15 @@ class Line:
         """Show it to whoever watches: at once when asked on the loop, as soon as it is free when asked in a thread."""
         if self._world.watch is None or self._state != "open":
             return
-        if _running_loop() is self._loop:
+        try:
+            is_here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:  # a thread has none
+            is_here = False
+        if is_here:
             self._world.tell(signal)
             return
-        try:
+        with suppress(RuntimeError):  # the loop is closed, so nobody watches any more
             self._loop.call_soon_threadsafe(self._told, signal)
-        except RuntimeError:  # the loop is closed, so nobody watches any more
-            return
 
     async def service(self, key: ServiceKey) -> object:
         self._is_waiting = True
@@ -82,13 +85,6 @@ class Line:
     def _told(self, signal: ToolProgress) -> None:
         if self._state == "open":
             self._world.tell(signal)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 _KINDS = frozenset(get_args(ResultKind))
@@ -130,7 +126,9 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
             return ()
         why = "" if has_begun else ": one of its services was not ready, so it did not run"
         kind: ResultKind = "in_doubt" if is_doubtful else "timeout"  # other steps go on, so it has to be on record
-        is_over = isinstance(late, Late) and kind == "timeout" and _is_cut_short(state, limit_s)
+        left_s = seconds_left(state) if state.scope else None
+        has_had_all = left_s is not None and left_s <= limit_s  # cut off with its run, a step has not failed (R17)
+        is_over = isinstance(late, Late) and kind == "timeout" and has_had_all
         if isinstance(late, Late) and late.is_left:
             why = "; it did not stop when it was cancelled, and was left running"
         if is_over:
@@ -186,12 +184,6 @@ def _limit_s(call: Call, state: State, now_s: float) -> float:
         limit_s = min(limit_s, fetching.reference_timeout, max(0.0, state.found.elapsed_s + fetching.timeout - now_s))
     left_s = seconds_left(state) if call.spec.may_repeat or state.scope else None
     return limit_s if left_s is None else min(limit_s, left_s)
-
-
-def _is_cut_short(state: State, limit_s: float) -> bool:
-    """Whether a call of a plan had as long as the run has left: cut off then, its step has not failed (R17)."""
-    left_s = seconds_left(state)
-    return bool(state.scope) and left_s is not None and left_s <= limit_s
 
 
 async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:

@@ -90,15 +90,8 @@ class Pins:
         kept = {**self._read(), **{spec.name: {**_texts(spec), "pin": pin_of(spec), "by": by} for spec in tools}}
         if self._path is None:
             self._kept = kept
-            return
-        fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
-        try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fresh.touch(0o600)
-            fresh.write_text("\n".join(_lines(kept)), encoding="utf-8", errors="replace")
-            fresh.replace(self._path)  # whole or not at all
-        except OSError as error:
-            raise JournalError(f"cannot write the pins of foreign tools, {self._path}: {error.strerror}") from error
+        else:
+            write_whole(self._path, "\n".join(_lines(kept)).encode(errors="replace"), "the pins of foreign tools")
 
     def _read(self) -> dict[str, Mapping[str, object]]:
         if self._path is None:
@@ -134,6 +127,18 @@ def _texts(spec: ToolSpec) -> dict[str, object]:
         "parameters": spec.parameters,
         "output": spec.output,
     }
+
+
+def write_whole(path: Path, content: bytes, what: str) -> None:
+    """Write a file that only its user can read, whole or not at all. Raises `JournalError`, which names it."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh.touch(0o600)
+        fresh.write_bytes(content)
+        fresh.replace(path)
+    except OSError as error:
+        raise JournalError(f"cannot write {what}, {path}: {error.strerror}") from error
 
 
 def _lines(told: Mapping[str, object]) -> list[str]:

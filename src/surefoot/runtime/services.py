@@ -233,13 +233,11 @@ async def _opened(factory: Callable[[], object]) -> AsyncGenerator[object]:
         given = cast("object", await given)
     if inspect.isasyncgen(given):
         many = cast("AsyncGenerator[object]", given)
-        async with asynccontextmanager(lambda: many)() as service:
-            yield service
+        given = asynccontextmanager(lambda: many)()
     elif inspect.isgenerator(given):
         one_by_one = cast("Generator[object]", given)
-        with contextmanager(lambda: one_by_one)() as service:
-            yield service
-    elif isinstance(given, AbstractAsyncContextManager):
+        given = contextmanager(lambda: one_by_one)()
+    if isinstance(given, AbstractAsyncContextManager):
         async with cast("AbstractAsyncContextManager[object]", given) as service:
             yield service
     elif isinstance(given, AbstractContextManager):

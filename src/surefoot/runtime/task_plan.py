@@ -38,7 +38,10 @@ def planned(task: str | Task, reasoner: str, tools: Catalogue, config: LoopConfi
     if not asked.steps:
         return asked
     for step in asked.steps:
-        _check_json(step)
+        try:
+            json_text(step.parameters)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UsageError(f"step {step.step_id!r}: its parameters are no JSON: {error}") from error
     if reasoner == "plan":
         _check_whole(asked, tools, config)
         return asked
@@ -59,13 +62,6 @@ def bounded(config: LoopConfig, reasoner: str, before: Planning | None = None) -
     plan = config.plan or (before.config if before is not None else PlanConfig())
     own = config.plan.max_llm_calls if config.plan is not None else None
     return replace(config, plan=replace(plan, max_llm_calls=said if own is None else min(said, own)))
-
-
-def _check_json(step: PlanStep) -> None:
-    try:
-        json_text(step.parameters)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"step {step.step_id!r}: its parameters are no JSON: {error}") from error
 
 
 def _check_whole(task: Task, tools: Catalogue, config: LoopConfig) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -49,7 +49,8 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
         case TraitRefused() as refused if not _is_known(speaker, refused):
             return (ModelTraitLearnt(speaker.model, refused.trait, refused.value, refused.evidence),)
         case ModelError() as error:
-            return (_failed(world, move, error),)
+            told, now_s = clean(str(error)), world.elapsed_s
+            return (ModelFailed(error.kind, told, error.attempts, move.role, error.usage, move.want, elapsed_s=now_s),)
         case message, requests:
             pass
     parsed = read(state, move, message)
@@ -71,12 +72,6 @@ MOST_TRAITS = 30
 """Traits learnt in one go after which an endpoint is not asked any more."""
 
 
-def _failed(world: World, move: Think, error: ModelError) -> ModelFailed:
-    return ModelFailed(
-        error.kind, clean(str(error)), error.attempts, move.role, error.usage, move.want, elapsed_s=world.elapsed_s
-    )
-
-
 async def _asked(model: Model, request: ModelRequest, emit: Emit | None) -> tuple[ModelMessage, int]:
     """The reply, and how many requests it took: out of many tools the name comes first (spec/react.md, section 8)."""
     if request.mode != "schema" or len(request.tools.tools) <= MAX_BRANCHES:
@@ -86,19 +81,14 @@ async def _asked(model: Model, request: ModelRequest, emit: Emit | None) -> tupl
     if name is None:
         return first, 1  # cut off, or not held to the schema: the parser says what is wrong with it
     chosen = subset(request.tools, () if name == ANSWER else (name,))
-    schema = _branch_of(request, name)
+    branches = cast("list[dict[str, dict[str, object]]]", (request.schema or {})["anyOf"])  # as `step_schema` makes it
+    schema = {"anyOf": [branch for branch in branches if branch["properties"]["action"] == {"const": name}]}
     try:
         second = _writable(await model.send(replace(request, tools=chosen, schema=schema), emit))
     except ModelError as error:
         error.usage += first.usage
         raise
     return replace(second, usage=first.usage + second.usage), 2
-
-
-def _branch_of(request: ModelRequest, name: str) -> Mapping[str, object]:
-    """The step schema with only the branch of that action."""
-    branches = cast("list[dict[str, dict[str, object]]]", (request.schema or {})["anyOf"])  # as `step_schema` makes it
-    return {"anyOf": [branch for branch in branches if branch["properties"]["action"] == {"const": name}]}
 
 
 def _chosen(first: ModelMessage, request: ModelRequest) -> str | None:
@@ -153,7 +143,8 @@ class _Display:
                 if reasoning:
                     self._tell(ReasoningDelta(reasoning))
                 if visible:
-                    self._show(visible)
+                    self._shown.append(visible)
+                    self._tell(TextDelta(visible))
             case Reset():
                 self._filter.reset()
                 self._shown.clear()
@@ -175,7 +166,3 @@ class _Display:
             shown = ""
         if rest := words[len(shown) :]:
             self._tell(TextDelta(rest))
-
-    def _show(self, text: str) -> None:
-        self._shown.append(text)
-        self._tell(TextDelta(text))

@@ -6,7 +6,6 @@ write, and the later one counts. Source: spec/guard.md, section 3.6.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
@@ -16,7 +15,7 @@ import orjson
 
 from surefoot.core.loop.trajectory import kept, learnt, unchanged
 from surefoot.core.state.state import State
-from surefoot.runtime.pins import InAFile
+from surefoot.runtime.pins import InAFile, write_whole
 from surefoot.types.errors import JournalError
 from surefoot.types.guard import VerifiedPath
 from surefoot.types.ports import RunJournal
@@ -74,12 +73,6 @@ class Trajectories:
     def _write(self, paths: Mapping[str, VerifiedPath]) -> None:
         if self._path is None:
             self._kept = paths
-            return
-        fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
-        try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fresh.touch(0o600)
-            fresh.write_bytes(orjson.dumps([asdict(path) for path in paths.values()], option=orjson.OPT_INDENT_2))
-            fresh.replace(self._path)  # whole or not at all
-        except OSError as error:
-            raise JournalError(f"cannot write the verified paths, {self._path}: {error.strerror}") from error
+        else:
+            content = orjson.dumps([asdict(path) for path in paths.values()], option=orjson.OPT_INDENT_2)
+            write_whole(self._path, content, "the verified paths")

@@ -58,13 +58,6 @@ class World:
         """Make one move; `hands.LiveHands` knows how."""
         raise TypeError(f"{type(self).__name__} has no hands for {type(move).__name__} in run {state.run_id}")
 
-    def announced(self, events: Sequence[Event]) -> None:
-        """Pass events on to whoever watches, and remember what was learnt about the model."""
-        for event in events:
-            if self.watch is not None:
-                self.tell(event)
-            self._note(event)
-
     def tell(self, item: Event | Signal) -> None:
         """Show something to whoever watches. One who fails at it is logged and cannot harm the run."""
         if self.watch is None:
@@ -74,34 +67,42 @@ class World:
         except Exception:  # noqa: BLE001  # it is the caller's code, and it only looks on
             _LOG.exception("whoever watches the run failed at a %s", type(item).__name__)
 
-    def _note(self, event: Event) -> None:
-        """Remember what was learnt of a model; log how steps without tools go, and which ways to go on are taken."""
-        match event:
-            case ModelTraitLearnt():
-                self.cast.learn(event, self.journal.run_id)
-            case ModelReplied(want="isolated", parsed=parsed) if "action_dropped" in parsed.warnings:
-                _GATE_LOG.warning("calls in the reply to an isolated call were ignored")
-            case ReasoningStepCompleted(step_id, _, tries, isolated):
-                how = ", out of fresh messages" if isolated else ""
-                _GATE_LOG.info("reasoning step %s completed at try %d%s", step_id, tries, how)
-            case ReasoningStepViolated(step_id, attempt, "empty"):
-                _GATE_LOG.info("reasoning step %s: the reply of try %d is empty", step_id, attempt)
-            case ReasoningStepViolated(step_id, attempt, "calls", _, tools, after_untrusted):
-                seen = ", after untrusted text" if after_untrusted else ""
-                told = "reasoning step %s violated at try %d%s: %d calls refused, of %r"
-                _GATE_LOG.warning(told, step_id, attempt, seen, len(tools), tuple(dict.fromkeys(tools)))
-            case ReasoningStepViolated(step_id, attempt, reason):
-                _GATE_LOG.warning("reasoning step %s: the reply of try %d cannot be used: %s", step_id, attempt, reason)
-            case StepSkipped(step_id, reason, by):
-                _GATE_LOG.info("step %s skipped by %s: %r", step_id, by, reason)
-            case HypothesesMade(tree, dropped):
-                names = tuple(branch.tool_name for branch in tree.branches)
-                told = "step %s, tree %s: branches of %r, %d dropped"
-                _GATE_LOG.info(told, tree.step_id, tree.tree_id, names, dropped)
-            case BranchRejected(tree_id, branch_id, rule):
-                _GATE_LOG.info("tree %s: branch %s is out by %s", tree_id, branch_id, rule)
-            case BranchCommitted(decision):
-                taken = decision.selected_branch_id or "none"
-                _GATE_LOG.info("tree %s: %s taken by %s", decision.tree_id, taken, decision.by)
-            case _:
-                pass
+    def announced(self, events: Sequence[Event]) -> None:
+        """Pass events on to whoever watches, remember what was learnt of a model, and log what is of interest.
+
+        That is how steps without tools go, and which ways to go on are taken.
+        """
+        for event in events:
+            if self.watch is not None:
+                self.tell(event)
+            match event:
+                case ModelTraitLearnt():
+                    self.cast.learn(event, self.journal.run_id)
+                case ModelReplied(want="isolated", parsed=parsed) if "action_dropped" in parsed.warnings:
+                    _GATE_LOG.warning("calls in the reply to an isolated call were ignored")
+                case ReasoningStepCompleted(step_id, _, tries, isolated):
+                    how = ", out of fresh messages" if isolated else ""
+                    _GATE_LOG.info("reasoning step %s completed at try %d%s", step_id, tries, how)
+                case ReasoningStepViolated(step_id, attempt, "empty"):
+                    _GATE_LOG.info("reasoning step %s: the reply of try %d is empty", step_id, attempt)
+                case ReasoningStepViolated(step_id, attempt, "calls", _, tools, after_untrusted):
+                    seen = ", after untrusted text" if after_untrusted else ""
+                    told = "reasoning step %s violated at try %d%s: %d calls refused, of %r"
+                    _GATE_LOG.warning(told, step_id, attempt, seen, len(tools), tuple(dict.fromkeys(tools)))
+                case ReasoningStepViolated(step_id, attempt, reason):
+                    _GATE_LOG.warning(
+                        "reasoning step %s: the reply of try %d cannot be used: %s", step_id, attempt, reason
+                    )
+                case StepSkipped(step_id, reason, by):
+                    _GATE_LOG.info("step %s skipped by %s: %r", step_id, by, reason)
+                case HypothesesMade(tree, dropped):
+                    names = tuple(branch.tool_name for branch in tree.branches)
+                    told = "step %s, tree %s: branches of %r, %d dropped"
+                    _GATE_LOG.info(told, tree.step_id, tree.tree_id, names, dropped)
+                case BranchRejected(tree_id, branch_id, rule):
+                    _GATE_LOG.info("tree %s: branch %s is out by %s", tree_id, branch_id, rule)
+                case BranchCommitted(decision):
+                    taken = decision.selected_branch_id or "none"
+                    _GATE_LOG.info("tree %s: %s taken by %s", decision.tree_id, taken, decision.by)
+                case _:
+                    pass
