@@ -107,7 +107,7 @@ def _writable(message: ModelMessage) -> ModelMessage:
     texts = [message.content, message.reasoning, *[f"{c.id}{c.name}{c.arguments}" for c in message.calls]]
     is_known = message.finish_reason in _FINISH_REASONS
     is_whole = type(usage.input_tokens) is type(usage.output_tokens) is int
-    if is_known and is_whole and all(clean(text) is text for text in texts):
+    if is_known and is_whole and list(map(clean, texts)) == texts:
         return message
     calls = tuple(
         replace(

@@ -94,7 +94,7 @@ def _after_delivery(state: State, turn: Turn) -> Think | Record:
     if _is_done(state):
         if turn.outcome == "answer":
             return Record((RunEnded(Completed(text)),))
-        if (end := misshapen(state, ACTOR)) is not None:
+        if (end := misshapen(state, turn)) is not None:
             return end
         if turn.outcome == "cut" and state.speakers[ACTOR].cuts_running > state.config.continuations:
             return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))

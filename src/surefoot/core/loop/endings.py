@@ -5,8 +5,6 @@ Source: spec/react.md, sections 2, 7, 9 and 10; spec/reasoners.md, section 8.
 
 from __future__ import annotations
 
-from itertools import islice
-
 from surefoot.core.guard.judge import answer_of_finish
 from surefoot.core.loop.read import AMONG_WORDS
 from surefoot.core.state.roles import ROLES, SOLO, limit_for, reached_limit, spent_limit
@@ -96,11 +94,13 @@ def has_other_shape(turn: Turn) -> bool:
     return turn.parsed.error is not None and turn.parsed.error.kind == "invalid_output"
 
 
-def misshapen(state: State, role: str) -> Record | None:
-    """The end of a run whose output does not fit its schema, once a correction was asked for in vain."""
-    own = list(islice((turn for turn in reversed(state.turns) if turn.role == role), 2))  # the newest first
-    is_second = len(own) > 1 and all(map(has_other_shape, own))
-    return Record((RunEnded(CompletedPartial(said(own[0]).strip(), "schema")),)) if is_second else None
+def misshapen(state: State, turn: Turn) -> Record | None:
+    """The end of a run whose newest output does not fit its schema, once a correction was asked for in vain."""
+    if not has_other_shape(turn):
+        return None
+    before = next((one for one in reversed(state.done) if one.role == turn.role), None)
+    is_second = before is not None and has_other_shape(before)
+    return Record((RunEnded(CompletedPartial(said(turn).strip(), "schema")),)) if is_second else None
 
 
 def said(turn: Turn) -> str:

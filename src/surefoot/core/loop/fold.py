@@ -235,8 +235,9 @@ def _replied(state: State, event: ModelReplied) -> State:
         failure=None,
     )
     left = rounds_to_tell(state, event.role)
-    turn = Turn(event.step, event.message, event.parsed, event.mode, event.want, event.role, outcome, calls, left)
-    turn = changed(turn, step_id=step.step_id if step is not None else "", guidance=told, called=called)
+    step_id = step.step_id if step is not None else ""
+    said = (event.step, event.message, event.parsed, event.mode, event.want, event.role)
+    turn = Turn(*said, outcome, calls, left, step_id=step_id, guidance=told, called=called)
     return with_reply(changed(state, turn=turn), turn)
 
 

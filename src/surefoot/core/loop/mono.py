@@ -45,7 +45,7 @@ def speaker(state: State) -> Think | Record:
         return Record((RunEnded(Stopped("refused")),))
     if turn.outcome == "cut" and state.speakers[SOLO].cuts_running > state.config.continuations:
         return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
-    return misshapen(state, SOLO) or given_up(state, SOLO) or think(state, SOLO)
+    return misshapen(state, turn) or given_up(state, SOLO) or think(state, SOLO)
 
 
 def view(state: State, think: Think) -> ModelRequest:

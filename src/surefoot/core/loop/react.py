@@ -43,7 +43,7 @@ def speaker(state: State) -> Think | Record:
         return Record((RunEnded(answer),))
     if turn.outcome == "refused":
         return Record((RunEnded(Stopped("refused")),))
-    return misshapen(state, SOLO) or given_up(state, SOLO) or think(state, SOLO)
+    return misshapen(state, turn) or given_up(state, SOLO) or think(state, SOLO)
 
 
 def view(state: State, think: Think) -> ModelRequest:

@@ -247,7 +247,7 @@ class State:
 
     def call(self, call_id: str) -> Call | None:
         """The call of that id, also from an older turn."""
-        for call in self.calls:
+        for call in self.turn.calls if self.turn else ():
             if call.id == call_id:
                 return call
         step = call_id.removeprefix(f"{self.scope}.").partition(".")[0]

@@ -41,7 +41,8 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
     inner = event.event if type(event) is InStep else event
     after = object.__new__(RunSummary)
     now = after.__dict__
-    now.update(before.__dict__, changed_at=at, events=before.events + 1, standing="ready" if is_word(inner) else "")
+    is_ready = isinstance(inner, _WORDS) and is_word(inner)
+    now.update(before.__dict__, changed_at=at, events=before.events + 1, standing="ready" if is_ready else "")
     now["elapsed_s"] = max(before.elapsed_s, getattr(inner, "elapsed_s", 0.0))
     match inner:
         case ModelReplied():

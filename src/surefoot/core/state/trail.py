@@ -190,11 +190,11 @@ def round_ended(trail: Trail, instruction: str, calls: Iterable[SeenCall], repor
 def add(trail: Trail, config: StepIterationConfig, entry: Entry) -> Trail:
     """The trail with one more entry."""
     entries, before = trail.entries, trail.streaks
-    streaks = tuple(
+    streaks = [
         (before[period - 1] if period <= len(before) else 0) + 1 if entry.is_same(entries[-period]) else 0
         for period in range(1, min(config.max_period, len(entries)) + 1)
-    )
-    return replace(trail, entries=(*entries, entry)[-config.window :], streaks=streaks, silent=())
+    ]
+    return replace(trail, entries=(*entries, entry)[-config.window :], streaks=tuple(streaks), silent=())
 
 
 def standing(trail: Trail, config: StepIterationConfig, *, who: str = "the run", least_period: int = 1) -> StepDecision:
