@@ -35,7 +35,10 @@ async def plan_move(world: World, move: PlanMove, state: State) -> Sequence[Even
     assert planning is not None  # noqa: S101  # the move was made from this state
     match move:
         case Within():
-            return await _within(world, move, state, planning)
+            child = planning.children.get(move.step_id)
+            assert child is not None  # noqa: S101  # the same
+            events = await world.do(move.move, with_whole(child, state))
+            return tuple(InStep(move.step_id, move.attempt, event) for event in events)  # pyright: ignore[reportArgumentType]  # of a step's moves
         case Shortlist():
             names, best = shortlisted(state, planning, await _meant(world, state, planning))
             return (ToolsShortlisted(names, best, world.elapsed_s),)
@@ -59,14 +62,6 @@ async def _meant(world: World, state: State, planning: Planning) -> dict[str, tu
         asked, texts = meanings(index, query, hits)
         found[query] = blended(index, query, hits, await world.encoder.likeness(asked, texts)) if hits else ()
     return found
-
-
-async def _within(world: World, move: Within, state: State, planning: Planning) -> Sequence[Event]:
-    """A move of a running step, made with the step's own state."""
-    child = planning.children.get(move.step_id)
-    assert child is not None  # noqa: S101  # the move was made from this state
-    events = await world.do(move.move, with_whole(child, state))
-    return tuple(InStep(move.step_id, move.attempt, event) for event in events)  # pyright: ignore[reportArgumentType]  # of a step's moves
 
 
 def _seconds_left(world: World, planning: Planning) -> float:

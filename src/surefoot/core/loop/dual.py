@@ -8,6 +8,7 @@ spec/reasoners.md, sections 5, 7 and 8.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 
 from surefoot.core.loop.endings import (
     after_failure,
@@ -80,8 +81,9 @@ def _after_actor(state: State, turn: Turn) -> Think | Record:
         return end
     if turn.outcome == "answer" or proposal:
         return think(state, THINKER)
-    steps = len(_turn_of_actor(state))
-    most = _steps_of_actor(state)
+    steps = sum(1 for _ in takewhile(lambda one: one.role == ACTOR, reversed(state.turns)))
+    # in schema mode the Thinker names each call, and its result is the report
+    most = 1 if state.speakers[ACTOR].mode == "schema" else state.config.actor_steps
     if steps >= most:
         return think(state, THINKER)
     return think(state, ACTOR, "no_calls" if steps + 1 == most else "any")
@@ -91,7 +93,8 @@ def _after_delivery(state: State, turn: Turn) -> Think | Record:
     """The deliverable was asked for: because the Thinker said so, or because a limit is reached."""
     is_over = reached_limit(state) is not None
     text = joined(state, turn) if turn.outcome == "answer" or (is_over and has_other_shape(turn)) else ""
-    if _is_done(state):
+    spoken = next((one for one in reversed(state.done) if one.role == THINKER), None)
+    if spoken is not None and spoken.parsed.instruction is not None and spoken.parsed.instruction.done:
         if turn.outcome == "answer":
             return Record((RunEnded(Completed(text)),))
         if (end := misshapen(state, turn)) is not None:
@@ -102,27 +105,6 @@ def _after_delivery(state: State, turn: Turn) -> Think | Record:
             return failed_to_read(state, ACTOR)
         return last_word(state, text) if is_over else given_up(state, ACTOR) or think(state, ACTOR, "answer")
     return last_word(state, text or proposed(state)) if is_over else think(state, THINKER)
-
-
-def _steps_of_actor(state: State) -> int:
-    """The requests of one turn of the Actor. In schema mode the Thinker names each call: its result is the report."""
-    return 1 if state.speakers[ACTOR].mode == "schema" else state.config.actor_steps
-
-
-def _is_done(state: State) -> bool:
-    """Whether the Thinker has said last that the task is solved."""
-    spoken = next((turn for turn in reversed(state.done) if turn.role == THINKER), None)
-    return spoken is not None and spoken.parsed.instruction is not None and spoken.parsed.instruction.done
-
-
-def _turn_of_actor(state: State) -> list[Turn]:
-    """The Actor's replies since the Thinker spoke, newest first."""
-    found: list[Turn] = []
-    for turn in reversed(state.turns):
-        if turn.role != ACTOR:
-            break
-        found.append(turn)
-    return found
 
 
 def proposed(state: State) -> str:

@@ -12,7 +12,7 @@ from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.plan.accept import is_unsigned
 from surefoot.core.plan.child import with_whole
 from surefoot.core.state.plans import Phase
-from surefoot.core.state.state import Planning, State
+from surefoot.core.state.state import State
 from surefoot.types.moves import Act, Move
 from surefoot.types.plan import ANSWER, StepStatus
 
@@ -64,7 +64,8 @@ def phase_of(state: State) -> RunPhase:
         return "answering"
     if planning.children or planning.open_steps or any(one.status == "in_doubt" for one in planning.steps.values()):
         return "running"
-    return "evaluating" if _are_evaluators_left(planning) else "answering"
+    is_evaluated = {one.name for one in planning.evaluations}.issuperset(planning.config.evaluators)
+    return "answering" if is_evaluated else "evaluating"
 
 
 def status_of(state: State, step_id: str, *, is_driven: bool = False) -> StepStatus:
@@ -91,8 +92,3 @@ def status_of(state: State, step_id: str, *, is_driven: bool = False) -> StepSta
             return "in_doubt"
         case "":
             return "running"
-
-
-def _are_evaluators_left(planning: Planning) -> bool:
-    seen = {one.name for one in planning.evaluations}
-    return any(name not in seen for name in planning.config.evaluators)

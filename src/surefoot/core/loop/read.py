@@ -86,25 +86,21 @@ def called_or_asked(
 
 def _counts(state: State, think: Think, call: TextCall) -> bool:
     """Whether a call in the model's own words is made: it stands for itself, and the model has no other way to call."""
-    if call.standing == "inside" or (call.standing == "last" and _may_be_talk(state, call)):
+    if call.standing == "inside":
         return False
+    if call.standing == "last":
+        # words stand beside it: one that does more than read may be an example, a report or a refusal. Words before
+        # a form with a mark are as usual as none, so there only what follows counts
+        parsed = call.parsed or Parsed()
+        specs = [state.tools.get(one.name) for one in parsed.calls]
+        does_more = any(spec is not None and spec.effect != "read" for spec in specs)
+        if does_more and (parsed.format in _WITHOUT_MARK or call.is_followed):
+            return False
     if think.want == "reasoning":  # refused there by name, however it is written
         return True
     if think.want != "any":  # no tool is declared then, and words before a call are worth more than its refusal
         return call.standing == "alone"
     return not state.speakers[think.role].calls_natively or _was_asked(state, think.role) == "just now"
-
-
-def _may_be_talk(state: State, call: TextCall) -> bool:
-    """Whether a call that does more than read may be an example, a report or a refusal: words stand beside it.
-
-    Words before a form with a mark are as usual as none, so there only what follows counts.
-    """
-    parsed = call.parsed or Parsed()
-    specs = [state.tools.get(one.name) for one in parsed.calls]
-    if not any(spec is not None and spec.effect != "read" for spec in specs):
-        return False
-    return parsed.format in _WITHOUT_MARK or call.is_followed
 
 
 def _only_speaks(state: State, role: str, call: TextCall, source: Source) -> bool:

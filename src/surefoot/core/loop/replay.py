@@ -79,11 +79,17 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     is_opening = True
     for at, event in enumerate(recorded):
         is_opening = _is_opening(at, event, after_opening=is_opening)
-        if is_opening or _is_profiled(event) or _is_a_persons(event) or at in given:
+        # which tools are offered from here on, only whoever takes a run up decides
+        is_profiled = isinstance(event, ToolsSelected) and event.selection is None
+        if is_opening or is_profiled or _is_a_persons(event) or at in given:
             under_way, due = frozenset(), []
         elif not due:
             made, told = _make(state, under_way)
-            is_made = told[0] == event if told else _has_come(made - under_way, recorded[at:])
+            if told:
+                is_made = told[0] == event
+            else:  # what nothing announces was really made if anything came of it
+                new = made - under_way
+                is_made = not new or any(_is_outcome(one, move) for one in recorded[at:] for move in new)
             if is_made or not _ended_beside(state, event, under_way):
                 under_way, due = made, told
         got, under_way = (_taken(state, event), under_way) if at in given else _again(state, event, under_way, due)
@@ -107,11 +113,6 @@ def _is_opening(at: int, event: Event, *, after_opening: bool) -> bool:
     if isinstance(event, ProposalMade):
         return after_opening and event.by == "developer"
     return after_opening and isinstance(event, ToolsSelected | ModelTraitLearnt)
-
-
-def _is_profiled(event: Event) -> bool:
-    """Whether other tools are offered from here on, which nobody but the one who takes a run up decides."""
-    return isinstance(event, ToolsSelected) and event.selection is None
 
 
 def _is_a_persons(event: Event) -> bool:
@@ -140,11 +141,6 @@ def _ended_beside(state: State, event: Event, under_way: frozenset[Move]) -> boo
     """Whether it came of a move that ended with the one before, so that the table was not asked in between."""
     got, left = _again(state, event, under_way, [])
     return got == event and left != under_way
-
-
-def _has_come(moves: frozenset[Move], later: Sequence[Event]) -> bool:
-    """Whether anything came of moves that nothing announces, so that they were really made; true for none at all."""
-    return not moves or any(_is_outcome(event, move) for event in later for move in moves)
 
 
 def _is_outcome(event: Event, move: Move) -> bool:

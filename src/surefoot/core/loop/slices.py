@@ -120,7 +120,12 @@ def _instructed(instruction: Instruction) -> str:
 def _reported(state: State, turn: Turn, known: Sequence[str], *, has_read: bool, is_last: bool, is_folded: bool) -> str:
     """One reply of the Actor, for the Thinker: its results, then its words."""
     parts = [_result(state, call, known, is_folded=is_folded) for call in turn.calls if call.result is not None]
-    words = _words(turn)
+    words = ""
+    if turn.calls:  # the words around its calls stay its own
+        words = proposal_of(turn)
+    elif turn.outcome in ("answer", "cut", "narrated"):
+        words = turn.parsed.final if turn.parsed.final is not None else turn.parsed.content or ""
+        words = words.replace("<action>", "").replace("</action>", "").strip()
     if words:
         trust = "data" if has_read else "trusted"
         said = _folded(words, len(words), "", plain(words)) if is_folded else plain(words)
@@ -144,17 +149,6 @@ def proposal_of(turn: Turn) -> str:
     return (turn.parsed.final or "").strip() if turn.outcome == "answer" else ""
 
 
-def _words(turn: Turn) -> str:
-    """What the Actor says without a call. The words around its calls stay its own."""
-    if turn.calls:
-        return proposal_of(turn)
-    if turn.outcome not in ("answer", "cut", "narrated"):
-        return ""
-    parsed = turn.parsed
-    text = parsed.final if parsed.final is not None else parsed.content or ""
-    return text.replace("<action>", "").replace("</action>", "").strip()
-
-
 def _folded(text: str, size: int, again: str, whole: str) -> str:
     """The beginning of an old text, if that is shorter."""
     short = folded_text(text, size, again)
@@ -166,7 +160,9 @@ def _result(state: State, call: Call, known: Sequence[str], *, is_folded: bool) 
     assert result is not None  # noqa: S101  # asked only then
     status = "FAILED" if result.is_error else "SUCCEEDED"
     trust = "trusted" if result.trust == "trusted" else "data"
-    head = f'call="{call.id}" name="{attribute(call.name)}" {_arguments(call, known)}status="{status}"'
+    told = ", ".join(f"{name}={value}" for name, value in _shown_arguments(call, known).items())
+    arguments = f'arguments="{attribute(told)}" ' if told else ""
+    head = f'call="{call.id}" name="{attribute(call.name)}" {arguments}status="{status}"'
     error = f' error="{result.kind}"' if result.is_error else ""
     source = f'source="{_source(call)}" trust="{trust}" size="{result.size}"'
     value = _value(state, call, is_folded=is_folded)
@@ -197,13 +193,8 @@ def _source(call: Call) -> str:
     return attribute(found.group()) if found is not None else attribute(call.name)
 
 
-def _arguments(call: Call, known: Sequence[str]) -> str:
-    """The arguments, as far as the Actor has not made them up: numbers, and words of the user's or the Thinker's."""
-    told = [f"{name}={value}" for name, value in _shown_arguments(call, known).items()]
-    return f'arguments="{attribute(", ".join(told))}" ' if told else ""
-
-
 def _shown_arguments(call: Call, known: Sequence[str]) -> dict[str, str]:
+    """The arguments, as far as the Actor has not made them up: numbers, and words of the user's or the Thinker's."""
     declared = properties_of(call.spec.parameters if call.spec is not None else {})
     return {
         name: json_text(value) for name, value in call.arguments.items() if name in declared and _is_said(value, known)

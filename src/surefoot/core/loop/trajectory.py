@@ -127,15 +127,11 @@ def key_of_path(state: State, gate: GateRecord, step_id: str, spec: ToolSpec, ro
     step = next((one for one in state.plan.steps if one.step_id == step_id), None) if state.plan is not None else None
     words = step.instruction or step.title if step is not None else state.task.text if state.task is not None else ""
     effect = guess(spec, gate.known.config.guess).effect or ""
-    parts = [_shape(words), effect, sorted((name, role) for name, (role, _, _) in roles.items())]
-    return sha256(json_text(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _shape(words: str) -> Sequence[str]:
-    """The words without what they name and count, so that the same task on other things has the same shape."""
-    for entity in read_words(words).entities:
+    for entity in read_words(words).entities:  # the same task on other things, and other numbers, has the same shape
         words = words.replace(entity.text, " ")
-    return sorted(read_words("".join(c for c in words if not c.isdigit())).stems)
+    shape = sorted(read_words("".join(c for c in words if not c.isdigit())).stems)
+    parts = [shape, effect, sorted((name, role) for name, (role, _, _) in roles.items())]
+    return sha256(json_text(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def recalled(state: State, paths: Iterable[VerifiedPath]) -> tuple[HypothesisBranch, ...]:
@@ -186,21 +182,14 @@ def _value(anchor: IntentAnchor, schema: Mapping[str, object], origin: Origin, v
         return schema.get("default", only)
     if origin != "user" or not via:
         return None
-    if via == NUMBER:
-        return _only_number(anchor)
-    named = {e.norm: e.text for e in anchor.entities if e.kind == via}
-    return next(iter(named.values())) if len(named) == 1 else None
-
-
-def _only_number(anchor: IntentAnchor) -> int | float | None:
-    """The number of the words with its sign; None where there are several, or the same with a sign and without."""
-    if len(anchor.numbers) != 1:
+    if via != NUMBER:
+        named = {e.norm: e.text for e in anchor.entities if e.kind == via}
+        return next(iter(named.values())) if len(named) == 1 else None
+    # the only number, with its sign; none where the same stands there with a sign and without
+    is_below_zero = _BELOW_ZERO.search(anchor.text) is not None
+    if len(anchor.numbers) != 1 or (is_below_zero and numbers_of(_BELOW_ZERO.sub(" ", anchor.text))):
         return None
-    number = float(next(iter(anchor.numbers)))
-    if _BELOW_ZERO.search(anchor.text) is not None:
-        if numbers_of(_BELOW_ZERO.sub(" ", anchor.text)):
-            return None
-        number = -number
+    number = float(next(iter(anchor.numbers))) * (-1 if is_below_zero else 1)
     return int(number) if number.is_integer() else number
 
 
