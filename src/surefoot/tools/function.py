@@ -238,6 +238,8 @@ class _Options(TypedDict, total=False):
     roles: Mapping[str, Role]
     sensitive: Sequence[str]
     trusted_fields: Sequence[str]
+    directory: bool
+    identity: Sequence[str]
     timeout_s: float | None
     name: str
     description: str
@@ -265,6 +267,8 @@ def tool(
     roles: Mapping[str, Role] = types.MappingProxyType({}),
     sensitive: Sequence[str] = (),
     trusted_fields: Sequence[str] = (),
+    directory: bool = False,
+    identity: Sequence[str] = (),
     timeout_s: float | None = None,
     name: str = "",
     description: str = "",
@@ -277,7 +281,9 @@ def tool(
     looked at it, which is what `ToolProfile(require_verified=True)` asks for. `timeout_s` bounds a call.
     For the gate: `egress`, a read that carries its arguments out of the house; `private`, its results are confidential;
     `roles`, what parameters are to the effect (`{"to": "destination"}`); `sensitive`, further parameters whose values
-    need a good origin; `trusted_fields`, fields of its results that may be believed.
+    need a good origin; `trusted_fields`, fields of its results that may be believed; `directory`, it looks people or
+    accounts up, and a record that the user named may say where something goes to; `identity`, the fields that say whose
+    record it is.
     For plans: `category`, what it is for; `exclusive`, one call of it at a time; `empty_ok`, nothing is a result, too.
     `probe(…)` takes any of the tool's parameters, and says of an interrupted call whether it took effect: its result if
     so, None if not; it raises when it could not tell, and a person is asked then. Raises `UsageError` for a name or
@@ -299,6 +305,8 @@ def tool(
         roles=dict(roles),
         sensitive=tuple(sensitive),
         trusted_fields=tuple(trusted_fields),
+        directory=directory,
+        identity=tuple(identity),
         category=category,
         exclusive=exclusive,
         empty_ok=empty_ok,

@@ -32,8 +32,10 @@ class ToolSpec:
     For the gate (spec/guard.md, section 4.3): `declared` says that a person named the effect, `egress` that a read
     carries its arguments out of the house, `private` that its results are confidential. `roles` says what parameters
     are to the effect, `sensitive` which more of them need a good origin, `trusted_fields` which fields of its results
-    may be believed. `server` is where the tool comes from ("": this process), `output` the schema of its results.
-    `category` is the kind of tool that it is, as its maker says: selection prefers the kind that a task names.
+    may be believed. `directory`: it looks people or accounts up, so a record that the user named may say where
+    something goes to; `identity` are the fields that say whose record it is ((): those called like a name). `server` is
+    where the tool comes from ("": this process), `output` the schema of its results. `category` is the kind of tool
+    that it is, as its maker says: selection prefers the kind that a task names.
 
     For plans (spec/planning.md): `exclusive`, that one call of it runs at a time; `empty_ok`, that nothing found is a
     result like any other.
@@ -58,6 +60,8 @@ class ToolSpec:
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
     sensitive: tuple[str, ...] = ()
     trusted_fields: tuple[str, ...] = ()
+    directory: bool = False
+    identity: tuple[str, ...] = ()
     server: str = ""
     output: Mapping[str, object] | None = None
     category: str = ""

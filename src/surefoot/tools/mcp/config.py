@@ -77,6 +77,8 @@ class Declared(Settings):
     roles: Mapping[str, str] = setting(dict[str, str], _texts_by_name, "")
     sensitive: tuple[str, ...] = setting((), texts, "")
     trusted_fields: tuple[str, ...] = setting((), texts, "")
+    directory: bool = setting(False, flag, "")
+    identity: tuple[str, ...] = setting((), texts, "")
 
 
 def _declared(name: object, value: object) -> object:

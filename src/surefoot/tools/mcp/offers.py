@@ -119,6 +119,8 @@ def offer_of(server: McpServer, tool: Tool) -> Offer:
         roles=said.roles,
         sensitive=said.sensitive,
         trusted_fields=said.trusted_fields,
+        directory=said.directory,
+        identity=said.identity,
         server=server.name,
         output=None if tool.output_schema is None else _shown_schema(tool.output_schema),
     )
