@@ -11,7 +11,8 @@ from dataclasses import replace
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.origins import endorsed_by, having_read
 from surefoot.core.gate.record import GateRecord
-from surefoot.core.gate.sources import Known, Words
+from surefoot.core.gate.slots import Words
+from surefoot.core.gate.sources import Known
 from surefoot.core.gate.verdict import digest_of, verdict_on
 from surefoot.types.guard import NO_GROUNDS, GuardConfig
 from surefoot.types.outcomes import Ask, Decision, Deny

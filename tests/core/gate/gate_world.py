@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import orjson
@@ -11,7 +13,8 @@ import orjson
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.origins import endorsed_by, having_read, set_of
 from surefoot.core.gate.record import GateRecord, Started
-from surefoot.core.gate.sources import Known, Words
+from surefoot.core.gate.slots import Words
+from surefoot.core.gate.sources import Known
 from surefoot.core.gate.verdict import digest_of, verdict_on
 from surefoot.types.guard import Grounds, GuardConfig
 from surefoot.types.outcomes import Decision
@@ -41,6 +44,15 @@ CONTACTS = tool("list_contacts", "read")
 SEARCH = tool("search_notes", "read", query=TEXT)
 FETCH = tool("open_page", "read", url=TEXT, egress=True)
 TOOLS = (SEND, PAY, DELETE, WRITE, EVENT, SIGN_IN, READ, PRIVATE, CONTACTS, SEARCH, FETCH)
+
+
+Row = dict[str, Any]  # Any: JSON
+
+
+def rows(name: str) -> list[Row]:
+    """A table of cases: `tests/data/gate/NAME`."""
+    text = (Path(__file__).parents[2] / "data" / "gate" / name).read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
 
 
 class Run:

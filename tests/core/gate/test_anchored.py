@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate_world import PAY, READ, SEARCH, SEND, Run, tool
+from gate_world import READ, SEARCH, SEND, Run
 
 from cases import cases
 
@@ -29,17 +29,3 @@ def test_a_field_is_found_in_the_newest_of_many_results() -> None:
         grounds = run.judged(SEND, to=[value], subject="report", body="the report")[2]
         assert [e.source_id for e in grounds.evidence] == [source]
     assert [size for size, _ in run.known.fields.parts] == [16, 4, 1]
-
-
-SPENT = tool("spent", "read")
-BILLS = [{"id": 1, "to": "x", "sum": 50.0, "subject": "Water"}, {"id": 2, "to": "y", "sum": 50.0, "subject": "Water"}]
-
-
-@cases("gate/anchored")
-def test_an_amount_on_which_all_records_of_a_name_agree_is_the_users(
-    more: list[dict[str, object]], amount: float, verdict: str
-) -> None:
-    run = Run("Pay Ann Lee what I usually pay for Water.")
-    run.read(SPENT, [*BILLS, *more])
-    assert run.verdict(PAY, recipient="Ann Lee", amount=amount) == verdict
-    assert run.verdict(PAY, recipient="x", amount=amount) == "ask"  # it opens no destination

@@ -17,7 +17,8 @@ def _send(run: Run, to: str, body: str = "the report for Team Sync") -> str:
 def test_a_list_in_an_envelope_is_a_list_of_records(result: object) -> None:
     run = Run('Reply to the mail "Team Sync" that I will be there.')
     run.read(SEARCH, result, query="Team Sync")
-    assert (_send(run, ANN), _send(run, EVIL)) == ("allow", "ask")
+    (source,) = run.known.sources
+    assert [{ANN, EVIL} & {a.text for a in source.index.records[number].atoms} for number in source.opened] == [{ANN}]
 
 
 @cases("gate/mended")

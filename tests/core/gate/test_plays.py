@@ -6,25 +6,14 @@ or the verdict that the call gets, with the rule that made it where that matters
 those of `tools.jsonl`.
 """
 
-import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
-from gate_world import TOOLS, Run
+from gate_world import TOOLS, Row, Run, rows
 
 from surefoot.core.gate.verdict import verdict_on
 from surefoot.types.guard import GuardConfig
 from surefoot.types.tools import ToolSpec
-
-Row = dict[str, Any]  # Any: JSON
-
-
-def rows(name: str) -> list[Row]:
-    text = (Path(__file__).parents[2] / "data" / "gate" / name).read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
-
 
 SPECS = {spec.name: spec for spec in TOOLS} | {row.pop("tool"): ToolSpec(**row) for row in rows("tools.jsonl")}
 

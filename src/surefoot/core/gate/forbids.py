@@ -28,7 +28,7 @@ _MOST_BEFORE_NAME = 3
 _WRITTEN_TO = frozenset(("email", "phone", "name", "quoted"))
 """What somebody is called to whom one writes, as kinds of what the words name; in quotes may stand a file, too."""
 
-_SENTENCE_END = late(
+SENTENCE_END = late(
     r"(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bMs)(?<!\bSt)(?<!\bno)(?<!\bNo)(?<!\b[A-Z])\.(?=\s|\Z)|[!?;。！？；]|(?<![:,])\n"
 )
 _NEGATION = late("{negations}", re.IGNORECASE)
@@ -48,7 +48,7 @@ _AT_MOST = late(r"(?:{at_most})\s*{sum}", re.IGNORECASE)
 _MORE_THAN = late(r"(?:{more_than})\s*{sum}", re.IGNORECASE)
 _PER_PART = late("{per_part}", re.IGNORECASE)
 _PART_BEFORE = late(r"(?:{part_before})\s*\Z", re.IGNORECASE)
-_WRITE_TO = late("{write_to}", re.IGNORECASE)
+WRITE_TO = late("{write_to}", re.IGNORECASE)
 _WORD = late(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 _LAST_WORD = late(r"([A-Za-z]+)['’\w]*\s*\Z")
 _CAN_DESCRIBE = late(r"can|do|never|must|should|may|shall|will|won", re.IGNORECASE)
@@ -115,7 +115,7 @@ class _Words:
 
 def read_rules(text: str, things: Sequence[Named], plain: str) -> Rules:
     """What a text orders not to do. Values, quotes and files of `plain` are masked in `text`; `things` it names."""
-    ends = [m.start() for m in _SENTENCE_END.finditer(text)] + [len(text)]
+    ends = [m.start() for m in SENTENCE_END.finditer(text)] + [len(text)]
     said = _Words(text, things, [thing.start for thing in things], ends)
     drafts: list[_Draft] = []
     negated: list[Span] = []
@@ -192,7 +192,7 @@ def _writes_to(said: _Words, start: int, end: int) -> bool:
     What is written to a file or a page is none. This is wide, and only for what is not to be done.
     """
     starts = said.starts
-    for m in _WRITE_TO.finditer(said.text, start, end):
+    for m in WRITE_TO.finditer(said.text, start, end):
         at = bisect_left(starts, m.end())
         if at == len(starts) or starts[at] >= end or len(said.text[m.end() : starts[at]].split()) > _MOST_BEFORE_NAME:
             continue

@@ -15,6 +15,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import cast
 
+from surefoot.core.gate.clauses import clauses_of
 from surefoot.core.gate.effects import CHINESE_ACTIONS, effects_in
 from surefoot.core.gate.forbids import Named, Rules, Span, read_rules
 from surefoot.core.gate.record import BY_MODEL, TARGETS
@@ -74,6 +75,7 @@ _QUOTES = tuple(
 )
 _PATH = late(r"[\w~./\\-]+")
 _FILE = late(r"(.*[^./\\]\.(?:{file_types|}))(?![A-Za-z0-9])", re.IGNORECASE)
+_FILE_ENDS = late(r"\.(?:{file_types|})(?=[\u3400-\u9fff])", re.IGNORECASE)
 _ID_VALUE = r"[\"'“「#]{0,2}([A-Za-z]{0,6}[-_]?\d[A-Za-z0-9_-]{0,40})"
 _ID = late(
     rf"(?:(?<![A-Za-z0-9])(?:ids?|no\.|nr\.?|num\.?|numbers?)|编号|号码|序号)\s{{0,3}}(?:(?:is|of|=|:|为|是)\s{{0,3}})?{_ID_VALUE}",
@@ -86,8 +88,10 @@ _NAME_WORD = late(rf"[{_LETTERS}][{_LETTERS}\d_'’&-]*")
 _TAILS = "'’&-_"
 _HEADS = frozenset(".!?:;\n。！？；：\"'“‘「『《«【`(（*•-–—>")
 _CHINESE_VERBS = late(
-    f"(?:{'|'.join(f'{{cjk_actions.{effect}|}}' for effect in CHINESE_ACTIONS)}|把|将|在|从|给|请|文件)+"
+    f"(?:{'|'.join(f'{{cjk_actions.{effect}|}}' for effect in CHINESE_ACTIONS)}"
+    "|{joints}|{cjk_keepers|}|把|将|在|从|给|请|文件|为|成|到|按照?|根据)+"
 )
+_CHINESE = late(r"[\u3400-\u9fff]+")
 _KINDS: tuple[EntityKind, ...] = ("email", "url", "account", "phone", "key", "id", "quoted", "file", "name")
 _NO_EXTRA: Mapping[str, tuple[str, ...]] = {}
 
@@ -103,7 +107,9 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
     hidden = [t for t in things if t.entity.kind not in ("name", "id")]
     people = [t for t in hidden if t.entity.kind in ("email", "phone")]
     places = [t for t in hidden if t.entity.kind not in ("email", "phone", "quoted")]
-    said = _masked(_masked(plain, people), [*places, *(m.span() for m in _TO_PLACE.finditer(bare))], "|")
+    said = _masked(
+        _masked(plain, people), [*map(_without_verb, places), *(m.span() for m in _TO_PLACE.finditer(bare))], "|"
+    )
     asked: set[Effect] = {
         "read",
         *effects_in(_masked(said, ruled.negated, " "), extra),
@@ -127,6 +133,7 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
         stems=stems(word for part in kept for word in _WORD.findall(part.casefold())),
         text="\n".join(part for part in map(normal_text, kept) if part),
         constraints=ConstraintSet(ruled.constraints),
+        clauses=clauses_of(plain, _masked(plain, map(_without_verb, things)), ruled.cut),
     )
 
 
@@ -271,13 +278,22 @@ def _named(text: str, kind: str, start: int, norm: str = "") -> Named:
     return Named(Entity(text, known, norm or normal_text(text)), start, start + len(text))
 
 
+def _without_verb(thing: Named) -> Named | Span:
+    """A file without the Chinese that stands before it: no space says where a verb ends and a name begins."""
+    m = _CHINESE.match(thing.entity.text)
+    return (thing.start + m.end(), thing.end) if m and thing.entity.kind == "file" else thing
+
+
 def _files(text: str) -> Iterator[Named]:
     for run in _PATH.finditer(text):
-        if m := _FILE.match(run[0]):
-            yield _named(m[1], "file", run.start())
-            glued = _CHINESE_VERBS.match(m[1])  # no space says where a Chinese verb ends and the name begins
-            if glued is not None and glued.end() < len(m[1]):
-                yield _named(m[1][glued.end() :], "file", run.start() + glued.end())
+        start = run.start()
+        for end in (*(m.end() for m in _FILE_ENDS.finditer(text, *run.span())), run.end()):
+            if m := _FILE.match(text, start, end):
+                yield _named(m[1], "file", start)
+                glued = _CHINESE_VERBS.match(m[1])  # no space says where a Chinese verb ends and the name begins
+                if glued is not None and glued.end() < len(m[1]):
+                    yield _named(m[1][glued.end() :], "file", start + glued.end())
+            start = end
 
 
 def _labelled(text: str) -> Iterator[Named]:
@@ -322,7 +338,7 @@ def _name(text: str, run: list[re.Match[str]]) -> Iterator[Named]:
 def _is_common(word: re.Match[str]) -> bool:
     """Whether a word, or it without what an apostrophe adds, is one that is capitalised by custom, or an action."""
     said = {stem(word[0]), *stems(word[0].lower().replace("’", "'").split("'")[:1])}
-    return not said.isdisjoint(stems_of("openers", "light_verbs", "money_nouns")) or any(
+    return not said.isdisjoint(stems_of("openers", "light_verbs", "money_nouns", "keepers")) or any(
         one in rows("actions") for one in said
     )
 

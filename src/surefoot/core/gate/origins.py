@@ -12,6 +12,7 @@ from typing import cast
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.roles import SENSITIVE, Leaf, is_sensitive, leaves_of
+from surefoot.core.gate.slots import Use
 from surefoot.core.gate.sources import Known, Source
 from surefoot.core.text.dates import Day, dates_of, day_number, same_day
 from surefoot.core.text.look import hides, holds, holds_token, is_chinese, is_twin, normal_text, place_in
@@ -43,11 +44,15 @@ Only what could not be checked is looked through: a value from it is a question 
 """
 
 
-def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf) -> Evidence:
-    """Where one leaf of a call comes from: the best that it can prove."""
+def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf, use: Use | None = None) -> Evidence:
+    """Where one leaf of a call comes from: the best that it can prove.
+
+    A value of the words is good for a call with an effect, of which `use` tells, only where they put it.
+    """
     shown = str(leaf.value)  # all of it: what is judged, and shown to a person, is what the tool gets
-    is_users = (leaf.role, leaf.norm) in known.endorsed or is_of_user(known, leaf)
-    is_users = is_users or ("/" in leaf.norm and _is_moved(known, leaf))
+    is_endorsed = (leaf.role, leaf.norm) in known.endorsed or ("/" in leaf.norm and _is_moved(known, leaf))
+    is_said = not is_endorsed and is_of_user(known, leaf)
+    is_users = is_endorsed or (is_said and (use is None or known.words.is_placed(leaf, use)))
     origin: Origin = "user" if is_users else "config" if _is_in_schema(spec, leaf) else "invented"
     plain = Evidence("/" + "/".join(map(str, leaf.path)), leaf.role, leaf.kind, shown, origin)
     kind = "name" if leaf.kind == "text" else leaf.kind
@@ -56,7 +61,9 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf) -> Evidence:
         return replace(plain, origin="invented", nearest=nearest, note="it holds what does not show")
     if origin != "invented":
         return replace(plain, source_id=origin)
-    found = _in_results(known, leaf, plain)
+    if is_said:
+        return replace(plain, origin="untrusted", source_id="user", note="your words name it, but not for this")
+    found = _in_results(known, leaf, plain, use)
     if found is not None and found.origin in GOOD:
         return found
     if leaf.role == "time" and "relative_date" in known.words.anchor.cues and _is_relative(known, dates_of(shown)):
@@ -151,7 +158,7 @@ def _is_in_schema(spec: ToolSpec | None, leaf: Leaf) -> bool:
     return is_choice or ("default" in told and len(leaf.path) == 1 and told["default"] == leaf.value)
 
 
-def _in_results(known: Known, leaf: Leaf, plain: Evidence) -> Evidence | None:
+def _in_results(known: Known, leaf: Leaf, plain: Evidence, use: Use | None) -> Evidence | None:
     """The leaf in the results of the run: in an anchored record, else a field, else running text; newest first."""
     found: Evidence | None = None
     plain = replace(plain, origin="untrusted")
@@ -163,12 +170,10 @@ def _in_results(known: Known, leaf: Leaf, plain: Evidence) -> Evidence | None:
         told = replace(plain, source_id=source.call_id, form="atom", note=atom.field)
         if source.spec is not None and atom.field.removeprefix("*.") in source.spec.trusted_fields:
             return replace(told, origin="config")
-        if is_open:
+        if is_open and (use is None or source.voucher(known.words, leaf, use)):
             return replace(told, origin="declared")
         found = found or told
     if found is not None:
-        if leaf.role == "amount" and (agreed := known.agreed_amount(leaf.norm)):
-            return replace(found, origin="declared", source_id=agreed[0].call_id, note=agreed[1].field)
         return found
     is_same = leaf.role in _SAME_EITHER_WAY and leaf.kind == "text"
     for source in reversed(known.sources) if not is_same or known.degraded else ():
@@ -216,15 +221,15 @@ def having_read(
     Of a result that was cut, what is on record counts, as running text: nothing of it is ever anchored. The words say
     where it is if all arguments of the fetch are good, and one of them names what the user named.
     """
-    is_located = False
+    located = ""
     for leaf in leaves_of(arguments, spec) if not result.is_error else ():
         if evidence_of(known, spec, leaf).origin not in GOOD:
-            is_located = False
+            located = ""
             break
-        if leaf.role in ("object", "destination") and leaf.norm in known.words.locators:
-            is_located = is_located or is_of_user(known, leaf)
+        if leaf.role in ("object", "destination") and leaf.norm in known.words.locators and is_of_user(known, leaf):
+            located = located or leaf.norm
     index = index_of(result.content, structured=result.structured)
-    return known.with_source(Source(call_id, spec.name, index, spec, is_located=is_located), is_error=result.is_error)
+    return known.with_source(Source(call_id, spec.name, index, spec, located=located), is_error=result.is_error)
 
 
 def endorsed_by(

@@ -6,11 +6,12 @@ Source: spec/guard.md, sections 4.7 and 4.8.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from surefoot.core.gate.effects import Guess, guess
+from surefoot.core.gate.effects import Guess, bare_name, guess
 from surefoot.core.gate.origins import GOOD, evidence_of, twin_of
-from surefoot.core.gate.roles import Leaf, is_sensitive, leaves_of, role_of_name
+from surefoot.core.gate.roles import Leaf, is_sensitive, leaves_of
+from surefoot.core.gate.slots import Use
 from surefoot.core.gate.sources import Known, Source
 from surefoot.core.text.look import holds, is_chinese, normal_text
 from surefoot.core.text.values import MOST_TOKENS, hard_tokens, has_user_info
@@ -33,6 +34,9 @@ _CJK_LETTERS = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-
 _CJK = late(rf"[{_CJK_LETTERS}]")
 _UNIT = late(rf"[{_CJK_LETTERS}]|[^\W{_CJK_LETTERS}]+")
 """A letter of a script without spaces, or a word; marks and spaces between them do not count."""
+
+
+_PLACED = ("destination", "object", "amount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +73,10 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
     twins: list[Evidence] = []
     bad: list[Evidence] = []
     is_touching = False
-    for leaf in leaves_of(arguments, spec):
-        evidence = evidence_of(known, spec, leaf)
+    leaves = leaves_of(arguments, spec)
+    use = use_of(spec, effect, leaves)
+    for leaf in leaves:
+        evidence = evidence_of(known, spec, leaf, use)
         found.append(evidence)
         if twin := twin_of(known, leaf):
             twins.append(replace(evidence, nearest=twin, note="drawn like it, but other characters"))
@@ -89,7 +95,31 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
         if not is_good and is_sensitive(leaf.role, leaf.path, spec):
             bad.append(evidence)
         odd += _odd(known, spec, effect, leaf, evidence)
+    placed = [
+        (leaf, evidence)
+        for leaf, evidence in zip(leaves, found, strict=True)
+        if evidence.origin == "user" and leaf.role in _PLACED and (leaf.role, leaf.norm) not in known.endorsed
+    ]
+    torn = known.words.torn([leaf for leaf, _ in placed], use) if use is not None else None
+    odd += [replace(e, note="your words name it beside another value") for leaf, e in placed if leaf is torn]
     return Aimed(effect, tuple(found), tuple(odd), tuple(twins), tuple(bad), is_touching)
+
+
+def use_of(spec: ToolSpec, effect: Guess, leaves: Sequence[Leaf]) -> Use | None:
+    """What a call would do with its values; None for one that only reads."""
+    if effect.effect == "read":
+        return None
+    effects = effect.classes(to_somebody=any(leaf.role == "destination" for leaf in leaves))
+    told = [leaf for leaf in leaves if leaf.role in ("object", "destination")]
+    targets = [leaf for leaf in told if not stems_of_name(leaf.name).isdisjoint(stems_of("names.getting"))]
+    is_sent = not effect.classes(to_somebody=False).isdisjoint(("communicate", "transact"))
+    others = {leaf.kind for leaf in told if leaf not in targets}
+    return Use(
+        effects,
+        stems_of_name(bare_name(spec)),
+        frozenset(leaf.kind for leaf in targets if leaf.kind in others),
+        is_sent,
+    )
 
 
 def _acts_on(effect: Guess, leaf: Leaf) -> bool:
@@ -125,8 +155,6 @@ def _odd(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evid
     """What of a leaf of a call with an effect a person has to look at."""
     is_good, is_declared = evidence.origin in GOOD, evidence.origin == "declared"
     match leaf.role:
-        case "destination" | "object" if is_declared and not _fits(known, leaf, evidence):
-            return (replace(evidence, note=f"{evidence.note}: another field of what you named"),)
         case "destination":  # of a price table nothing is paid
             return () if is_good and not (is_declared and effect.effect == "transact") else (evidence,)
         case "secret":
@@ -140,24 +168,6 @@ def _odd(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evid
             return tokens or _private(known, leaf, evidence)
         case _:
             return () if is_good or not is_sensitive(leaf.role, leaf.path, spec) else (evidence,)
-
-
-def _fits(known: Known, leaf: Leaf, evidence: Evidence) -> bool:
-    """Whether the field that a value comes from is one for this parameter: a record may hold fields of anybody's.
-
-    By its name, by what such a name stands for, or because the value is an address; and no field that is called just
-    like the parameter says something else. An element of a list and a key have no name of their own.
-    """
-    field, name = evidence.note.rpartition(".")[2], leaf.name
-    if field in ("", "*", "key", name):
-        return True
-    source = next((s for s in known.sources if s.call_id == evidence.source_id), None)
-    atoms = (a for n in source.opened for a in source.index.records[n].atoms) if source else ()
-    if any(atom.field.rpartition(".")[2] == name and atom.norm != leaf.norm for atom in atoms):
-        return False
-    if leaf.kind in ("email", "url", "account") or role_of_name(field) == leaf.role:
-        return True
-    return not stems_of_name(field).isdisjoint(stems_of_name(name))
 
 
 def _odd_tokens(known: Known, spec: ToolSpec, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ...]:
@@ -200,7 +210,9 @@ def quotes(text: str, source: Source) -> bool:
 
 def _touches(known: Known, leaf: Leaf, evidence: Evidence) -> bool:
     """Whether a leaf has to do with what the user said: it is theirs, or speaks of it."""
-    if leaf.role not in ("time", "option") and evidence.origin in ("user", "declared"):
+    if leaf.role not in ("time", "option") and (
+        evidence.origin in ("user", "declared") or evidence.source_id == "user"
+    ):
         return True
     text = normal_text(str(leaf.value))
     if leaf.role in ("destination", "object"):  # nothing shows where a Chinese name ends: it is a question then

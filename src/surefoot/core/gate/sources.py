@@ -12,18 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.gate.roles import is_id, role_of_name
+from surefoot.core.gate.roles import Leaf, is_id, role_of_name
+from surefoot.core.gate.slots import LEAST_NAMING, Use, Words
 from surefoot.core.text.dates import Day, dates_of
 from surefoot.core.text.look import holds
 from surefoot.core.text.records import Atom, Fields, Record, ValueIndex
-from surefoot.core.text.values import hard_tokens, norm_of
 from surefoot.core.text.words import stems_of, stems_of_name
 from surefoot.types.dataclass import dataclass, field, replace
-from surefoot.types.guard import Entity, GuardConfig, IntentAnchor
+from surefoot.types.guard import GuardConfig
 from surefoot.types.rules import Role, StepKind
 from surefoot.types.tools import ToolSpec
 
-LEAST_NAMING = 3
 LEAST_BEGINNING = 4
 LEAST_WHOLE = 6
 _LONGEST_DATE = 32
@@ -31,45 +30,11 @@ _ADDRESSES = ("email:", "url:", "digits:")
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """The user's words, ready to be compared with. `plain` is their text without addresses, links and accounts."""
-
-    anchor: IntentAnchor
-    norms: frozenset[str]
-    names: tuple[str, ...]
-    locators: frozenset[str]
-    plain: str
-
-    @classmethod
-    def of(cls, anchor: IntentAnchor) -> Words:
-        """The words of an anchor; made once for it."""
-        norms = {entity: entity_norm(entity) for entity in anchor.entities}
-        parts: list[str] = []
-        at = 0
-        for token in hard_tokens(anchor.text):
-            if token.kind in ("email", "url", "account", "phone"):  # a piece of an address is no address
-                parts += (anchor.text[at : token.start], "\n")
-                at = token.end
-        return cls(
-            anchor,
-            frozenset(norms.values()),
-            tuple(sorted({n[5:] for n in norms.values() if n.startswith("text:") and len(n) >= LEAST_NAMING + 5})),
-            frozenset(norm for entity, norm in norms.items() if entity.kind != "name"),
-            "".join((*parts, anchor.text[at:])),
-        )
-
-
-def entity_norm(entity: Entity) -> str:
-    """An entity in the form in which leaves are compared."""
-    return norm_of(entity.text, "text" if entity.kind in ("quoted", "file", "name") else None)
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
     """A result of this run.
 
-    `named` are the records that the user's words name, each with the names; `is_located` says that the words say where
-    it is. `opened` are the records that they anchor.
+    `named` are the records that the user's words name, each with the names; `located` is the value of the words
+    that says where it is, in normal form. `opened` are the records that they anchor.
     """
 
     call_id: str
@@ -78,17 +43,67 @@ class Source:
     spec: ToolSpec | None = None
     named: tuple[tuple[int, frozenset[str]], ...] = ()
     opened: frozenset[int] = frozenset()
-    is_located: bool = False
+    located: str = ""
 
     @property
     def is_named(self) -> bool:
         """Whether the words name the result, or a record of it."""
-        return bool(self.named) or self.is_located
+        return bool(self.named or self.located)
 
     @property
     def may_open(self) -> bool:
         """Whether any field of it is good."""
         return bool(self.opened) or (self.spec is not None and bool(self.spec.trusted_fields))
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it looks people or accounts up: declared, or an own function that is called so and gives no texts."""
+        spec = self.spec
+        if spec is None or spec.directory or spec.is_foreign:
+            return spec is not None and spec.directory
+        said = stems_of_name(spec.name)
+        if said.isdisjoint(stems_of("names.directory")) or not said.isdisjoint(stems_of("names.written")):
+            return False
+        fields = {last_field(atom.field) for record in self.index.records for atom in record.atoms}
+        return stems_of("names.message_fields").isdisjoint(stem for name in fields for stem in stems_of_name(name))
+
+    def voucher(self, words: Words, leaf: Leaf, use: Use) -> Atom | None:
+        """The field of an anchored record from which a call with an effect may take a value (section 9, rows 1 and 2).
+
+        A record says where something goes if it is one of a directory, and of the recipient that the words name; on
+        what to act, if the words give that thing to this effect, by its own id or path. A record of which the words say
+        where it is says so too, and how much, where they delegate to it and name nothing else.
+        """
+        for number in self.opened.intersection(self.index.atoms[leaf.norm]):
+            record = self.index.records[number]
+            atom = next(atom for atom in record.atoms if atom.norm == leaf.norm)
+            names = _identified(record, self.spec, dict(self.named).get(number, frozenset()))
+            is_meant = any(
+                words.place(replace(leaf, norm=name), use, "thing" if leaf.role == "object" else "to")
+                in ("exact", "yes")
+                for name in names
+            )
+            if leaf.role == "destination" and self.is_directory:
+                is_good = is_meant and _is_single(record, atom)
+            elif leaf.role == "object" and is_meant:
+                is_good = not stems_of_name(last_field(atom.field)).isdisjoint(stems_of("names.locator"))
+            else:
+                is_good = leaf.role in ("destination", "amount") and self._is_delegated(words, leaf, use, record, atom)
+            if is_good:
+                return atom
+        return None
+
+    def _is_delegated(self, words: Words, leaf: Leaf, use: Use, record: Record, atom: Atom) -> bool:
+        is_page = self.spec is None or self.spec.egress or self.located.startswith("url:")
+        verb = "" if is_page or not self.located else words.delegating(leaf, use, self.located)
+        if not verb or not _is_single(record, atom):
+            return False
+        field = last_field(atom.field)
+        if leaf.role == "amount":
+            return role_of_name(field) == "amount"
+        if verb in stems_of("replying"):
+            return not stems_of_name(field).isdisjoint(stems_of("names.giving"))
+        return role_of_name(field) == "destination"
 
     def atom(self, norm: str) -> tuple[Atom, bool]:
         """The first field with a value that one has, and whether it stands in an anchored record; such a one first."""
@@ -104,7 +119,7 @@ class Source:
         anchored too if all arguments of its fetch were good and one of them says where it is.
         """
         opened = {number for number, names in self.named if names - doubled} if len(self.named) == 1 else set[int]()
-        if self.index.is_one and self.is_located and self.index.records:
+        if self.index.is_one and self.located and self.index.records:
             opened.add(0)
         return replace(self, opened=frozenset(opened))
 
@@ -175,24 +190,6 @@ class Known:
         spec = source.spec
         return spec is not None and not spec.is_foreign and guess(spec, self.config.guess).effect not in ("read", None)
 
-    def agreed_amount(self, norm: str) -> tuple[Source, Atom] | None:
-        """Where an amount stands in the records of one name, if all of them that were read say the same one.
-
-        So much is what the user pays for that each time. It opens an amount, and never where it goes.
-        """
-        for number in self.fields.having(norm):
-            source = self.sources[number]
-            for at, names in source.named:
-                for atom in source.index.records[at].atoms:
-                    field = last_field(atom.field)
-                    if atom.norm != norm or role_of_name(field) != "amount":
-                        continue
-                    alike = (one.index.records[n] for one in self.sources for n, others in one.named if names & others)
-                    said = (other for record in alike for other in record.atoms if last_field(other.field) == field)
-                    if all(other.norm == norm for other in said):
-                        return source, atom
-        return None
-
 
 def _only_day(index: ValueIndex) -> Day | None:
     """The day, of a result that is nothing but one date."""
@@ -230,6 +227,25 @@ def _names_of(words: Words, record: Record) -> frozenset[str]:
 def last_field(field: str) -> str:
     """The name of a field without those around it; an element of a list has that of its list."""
     return field.removesuffix(".*").rpartition(".")[2]
+
+
+def _identified(record: Record, spec: ToolSpec | None, names: frozenset[str]) -> list[str]:
+    """Which of the names that a record bears say whose it is, or which thing: those in a field of its identity."""
+    declared = spec.identity if spec is not None else ()
+    found: list[str] = []
+    for atom in record.atoms:
+        field = last_field(atom.field)
+        if field in declared if declared else not stems_of_name(field).isdisjoint(stems_of("names.identity")):
+            found += [n for n in names if atom.norm == n or (atom.is_text and _begins(atom.norm[5:], n[5:]))]
+    return found
+
+
+def _is_single(record: Record, atom: Atom) -> bool:
+    """Whether a record holds no other address of that kind; of what is none, no other value of that role."""
+    kind, role = atom.norm.partition(":")[0], role_of_name(last_field(atom.field))
+    if atom.norm.startswith(_ADDRESSES):
+        return all(other.norm == atom.norm for other in record.atoms if other.norm.startswith(kind))
+    return all(other.norm == atom.norm for other in record.atoms if role_of_name(last_field(other.field)) == role)
 
 
 def _begins(text: str, name: str) -> bool:

@@ -12,7 +12,8 @@ from typing import assert_never
 
 from surefoot.core.gate.origins import having_read
 from surefoot.core.gate.record import BY_MODEL, CALL_FAILED, Choosing, GateRecord, key_of_branch
-from surefoot.core.gate.sources import Known, Words
+from surefoot.core.gate.slots import Words
+from surefoot.core.gate.sources import Known
 from surefoot.core.parse.frames import hidden_in, key_of, nonce_of
 from surefoot.core.state.roles import SOLO, rounds_to_tell
 from surefoot.core.state.state import State, Turn, subset

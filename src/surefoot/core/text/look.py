@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import cast
 
@@ -67,13 +67,17 @@ def place_in(text: str, part: str) -> int:
 
 def holds_token(text: str, part: str) -> bool:
     """Whether `part` stands in `text` in whole words, and is no piece of a path, a file name or a hyphenated word."""
+    return next(places_in(text, part), -1) >= 0
+
+
+def places_in(text: str, part: str) -> Iterator[int]:
+    """Where `part` stands so in `text`."""
     at = text.find(part) if part else -1
     while at >= 0:
         end = at + len(part)
         if _is_end(text[max(0, at - 2) : at][::-1], part[0]) and _is_end(text[end : end + 2], part[-1]):
-            return True
+            yield at
         at = text.find(part, at + 1)
-    return False
 
 
 def _is_end(outside: str, inside: str) -> bool:
