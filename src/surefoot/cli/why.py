@@ -10,7 +10,7 @@ from typing import assert_never
 
 from surefoot.cli.lines import Line, Style, one_line, visible, written
 from surefoot.cli.plan_table import edit_line, step_line
-from surefoot.core.gate.record import question
+from surefoot.core.gate.question import question
 from surefoot.core.gate.verdict import POLICIES
 from surefoot.core.guard.judge import POLICIES as FIRST
 from surefoot.core.guard.judge import asked_of

@@ -18,7 +18,7 @@ from gate_world import (
 )
 
 from cases import cases
-from surefoot.core.gate.record import question
+from surefoot.core.gate.question import question
 from surefoot.core.gate.rules import Asked, Word
 from surefoot.core.gate.verdict import POLICIES, digest_of, verdict_on
 from surefoot.types.tools import ToolSpec

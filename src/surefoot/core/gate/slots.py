@@ -38,6 +38,7 @@ _SAYS_HOW_MUCH = late(r"\b(?:{actions.transact|}|of|to|is|by|amount)\s\Z")
 _LIMIT = late(r"(?:{at_most}|{more_than})\W{0,3}\Z")
 _POINTS = late("(?:{points_at})\\Z")
 _POINTS_BEHIND = late("{points_behind}")
+_AGAIN = late("{meant_again}")
 _TURNED = late("{reversed_before}")
 
 
@@ -113,7 +114,7 @@ def fit_at(clause: Clause, at: int, use: Use, wanted: Wanted, end: int = 0) -> F
     if clause.verb and not clause.effects and not is_exact:
         return "no"  # it is left alone
     if side == "of":  # "the account of Ann" may be changed, and is not Ann
-        side = "out" if wanted == "thing" or (wanted == "to" and use.is_sent) else "direct"
+        side = "out" if wanted in ("to", "thing") and (use.is_sent or "delete" in use.effects) else "direct"
     if side == "out" or (side == "direct" and wanted == "target") or (side == "from" and wanted in _PLACES):
         return "no"
     if side == "to" and wanted == "from":
@@ -195,7 +196,17 @@ class Words:
             for at in places_in(clause.text, spelled)
         }
         best: tuple[Fit, ...] = ("exact", "yes", "no", "elsewhere", "unread")
-        return next(fit for fit in best if fit in found or fit == "unread")
+        fit: Fit = next(fit for fit in best if fit in found or fit == "unread")
+        return "yes" if fit == "elsewhere" and self._is_meant_again(leaf.norm, use) else fit
+
+    def _is_meant_again(self, norm: str, use: Use) -> bool:
+        """Whether the only thing that the words name is what a later clause calls "it", or "the file"."""
+        things = [(place, one) for place, _, group, one in self.spots if group == "thing"]
+        if {one for _, one in things} != {norm}:
+            return False
+        named = {place for place, _ in things}
+        later = (c for place, c in enumerate(self.anchor.clauses) if place > min(named) and place not in named)
+        return any(c.effects & use.effects and _AGAIN.search(c.text) for c in later)
 
     def is_placed(self, leaf: Leaf, use: Use) -> bool:
         """Whether a value of the words stands in the slot that a call puts it in (section 9, rows 3 and 4).
@@ -210,10 +221,10 @@ class Words:
             return fit == "exact"
         entities = [(entity.kind, entity_norm(entity)) for entity in self.anchor.entities]
         kinds = {kind for kind, norm in entities if norm == leaf.norm}
-        alike = [norm for kind, norm in entities if kind in kinds and norm != leaf.norm]
+        alike = [[norm for kind, norm in entities if kind == own and norm != leaf.norm] for own in kinds]
         if fit == "yes":
-            return all(self.place(replace(leaf, norm=norm), use) != "exact" for norm in alike)
-        return not alike and (bool(kinds) or leaf.role != "destination")
+            return all(self.place(replace(leaf, norm=norm), use) != "exact" for norms in alike for norm in norms)
+        return not all(alike) if kinds else leaf.role != "destination"
 
     def torn(self, leaves: Sequence[Leaf], use: Use) -> Leaf | None:
         """The first of some values of the words that stands with another than in the call: "50 EUR to Ann, 70 to Bob".
@@ -221,7 +232,7 @@ class Words:
         Two values belong together if one clause has both, as the only ones of their groups or the same one in turn; or
         if neither stands beside another of the other's group.
         """
-        if len(leaves) > MOST_PAIRED or (len(leaves) > 1 and not self.spots):
+        if len(leaves) > 1 and (len(leaves) > MOST_PAIRED or len(self.norms) + len(self.amounts) > MOST_SPOTS):
             return leaves[0]
         turns: dict[str, dict[int, int]] = {leaf.norm: {} for leaf in leaves}
         groups: dict[int, dict[str, list[str]]] = {}
