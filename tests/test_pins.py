@@ -19,7 +19,8 @@ from surefoot.run import Run
 from surefoot.runtime.pins import LONGEST_DIFF, Pins, difference, pins_file
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.function import tool
-from surefoot.tools.mcp.config import Declared, McpServer
+from surefoot.tools.mcp.config import McpServer
+from surefoot.types.declaration import Declared
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, CallJudged, Event, ModelReplied, Task, ToolsSelected, ValuesEndorsed
 from surefoot.types.guard import GuardConfig

@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from surefoot.journal.sqlite import SqliteJournal
     from surefoot.reasoners import Answer, DualModelReasoner, MonoModelReasoner, NoAnswer
     from surefoot.run import Run
-    from surefoot.runtime.rules import rules_of
+    from surefoot.runtime.rules import declared_of, rules_of
     from surefoot.service import ModelService
     from surefoot.tools.builtin import builtin_tools
     from surefoot.tools.call import ToolFailed
     from surefoot.tools.function import tool
-    from surefoot.tools.mcp.config import Declared, McpServer
+    from surefoot.tools.mcp.config import McpServer
     from surefoot.tools.mcp.servers import McpServers
     from surefoot.tools.signature import Inject
     from surefoot.types.config import Budget, LoopConfig
+    from surefoot.types.declaration import Declared
     from surefoot.types.errors import ConfigError, JournalError, ModelError, SurefootError, UsageError
     from surefoot.types.events import Attachment, Task
     from surefoot.types.guard import GuardConfig, SecurityConstraint
@@ -49,12 +50,13 @@ _HOMES = {
     "journal.sqlite": "SqliteJournal",
     "reasoners": "Answer DualModelReasoner MonoModelReasoner NoAnswer",
     "run": "Run",
-    "runtime.rules": "rules_of",
+    "runtime.rules": "declared_of rules_of",
     "service": "ModelService",
     "tools.builtin": "builtin_tools",
     "tools.call": "ToolFailed",
     "tools.function": "tool",
-    "tools.mcp.config": "Declared McpServer",
+    "tools.mcp.config": "McpServer",
+    "types.declaration": "Declared",
     "tools.mcp.servers": "McpServers",
     "tools.signature": "Inject",
     "types.config": "Budget LoopConfig",
@@ -119,6 +121,7 @@ __all__ = [
     "ToolSpec",
     "UsageError",
     "builtin_tools",
+    "declared_of",
     "digest_of_tool",
     "parse_reply",
     "pin_of",

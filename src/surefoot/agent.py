@@ -6,7 +6,7 @@ import asyncio
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -44,6 +44,7 @@ from surefoot.types.events import (
     Speaker,
     Task,
 )
+from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelSettings, Signal
 from surefoot.types.outcomes import Cancelled, Completed
 from surefoot.types.ports import Encoder, JournalStore, Model, RunJournal, ServiceKey, Tool
@@ -68,8 +69,9 @@ class Agent:
     runs are kept: a `JournalStore`, a path for SQLite, or None for memory. `call_mode` "auto" takes the first that the
     model's wire can carry. `fallback` answers while the circuit of a model that was given by name is open. `thinking`
     is how `mono` and `dual` are asked to think (`runtime/cast.py`). For `plan`, `evaluators` look at a run whose
-    steps are done, by name, and `encoder` helps to find tools (`models/encoder.py`). `prompts` replaces templates, by
-    call mode or "ROLE_MODE". `max_concurrent_runs` are driven at once, further ones wait in order
+    steps are done, by name, and `encoder` helps to find tools (`models/encoder.py`). `guard=True` judges each call
+    before it runs, a `GuardConfig` says how (docs/guard.md). `prompts` replaces templates, by call mode or "ROLE_MODE".
+    `max_concurrent_runs` are driven at once, further ones wait in order
     (`runtime/admission.py`). Raises `UsageError` for what cannot work.
     """
 
@@ -88,6 +90,7 @@ class Agent:
     encoder: Encoder | None = field(default=None, repr=False)
     evaluators: Mapping[str, Evaluator] = field(default_factory=dict[str, Evaluator], repr=False)
     mcp: McpGiven | Sequence[McpGiven] | McpServers | None = field(default=None, repr=False)
+    guard: InitVar[bool | GuardConfig] = False
     max_concurrent_runs: int = 64
     _admission: Admission = field(init=False, repr=False)
     _alone: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
@@ -99,9 +102,14 @@ class Agent:
     _knowledge: KnowledgeBridge | None = field(init=False, repr=False)
     _paths: Trajectories = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, guard: bool | GuardConfig) -> None:
         if not isinstance(self.instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
             raise UsageError("instructions must be a text")
+        if guard is not False:
+            if self.config.guard is not None:
+                raise UsageError("the guard is given twice; leave out guard=, or the guard of the config")
+            with_guard = replace(self.config, guard=GuardConfig() if guard is True else guard)
+            object.__setattr__(self, "config", with_guard)
         checked_config(self.config)
         if self.reasoner not in CHOICES:
             raise UsageError(f"there is no reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")

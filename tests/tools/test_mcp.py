@@ -16,11 +16,12 @@ from mcp_types import CallToolResult, TextContent
 from surefoot import Agent
 from surefoot.runtime.offers import Offers
 from surefoot.testing.models import ScriptedModel
-from surefoot.tools.mcp.config import Declared, McpServer
+from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.link import Connection
 from surefoot.tools.mcp.offers import pin_of
 from surefoot.tools.mcp.servers import McpServers, McpTool, code_in
 from surefoot.types.config import LoopConfig
+from surefoot.types.declaration import Declared
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallEnded
 from surefoot.types.messages import ToolProgress

@@ -9,8 +9,9 @@ from typing import Any  # Any: JSON
 import pytest
 
 from surefoot.core.parse.validate import Validator
-from surefoot.tools.mcp.config import Declared, McpServer, servers_of
+from surefoot.tools.mcp.config import McpServer, servers_of
 from surefoot.tools.mcp.offers import name_of
+from surefoot.types.declaration import Declared
 from surefoot.types.errors import ConfigError
 
 

@@ -66,6 +66,7 @@ from surefoot.runtime.world import Watch
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Attachment, Task
+from surefoot.types.guard import GuardConfig
 
 TaskArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[-] TASK", help="What to do, in words; - attaches what comes on stdin.")
@@ -105,7 +106,10 @@ def run(
     path = journal_path(journal)
     tools = tools_of(recipe, path)
     store = opened(path, make=True)
-    agent = agent_from(recipe, tools, store, changed(options, by_file, recipe.reasoner) or by_file, instructions)
+    limits = changed(options, by_file, recipe.reasoner) or by_file
+    if limits.guard is None and (recipe.mcp or any(tool.spec.effect != "read" for tool in tools)):
+        limits = replace(limits, guard=GuardConfig())
+    agent = agent_from(recipe, tools, store, limits, instructions)
     run_id = new_run_id()
     keep_recipe(path, run_id, recipe)
 

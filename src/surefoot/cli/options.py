@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, cast, get_type_hints
 import typer
 
 from surefoot.runtime.cast import Thinking
-from surefoot.runtime.rules import cedar_of, rules_of
+from surefoot.runtime.rules import cedar_of, declared_of, rules_of
 from surefoot.types.config import TABLES, LoopConfig
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.guard import GuardConfig
@@ -273,8 +273,8 @@ def _made(path: Path, name: str, table: Table, *, is_found: bool) -> object:
     for key, value in given.items() if is_found else ():
         if value != usual[key] and not _is_taken(path.parent, known[key], value, usual[key]):
             raise _refusal(path, name, key, f"cannot set {key} to this value")
-    if is_found and isinstance(config, GuardConfig) and config.standing:
-        raise _refusal(path, name, "rules_file", "cannot allow calls, as [[standing]] does")
+    if is_found and isinstance(config, GuardConfig) and (config.standing or config.declared):
+        raise _refusal(path, name, "rules_file", "cannot allow calls, as [[standing]] and [tools.NAME] do")
     return config
 
 
@@ -354,7 +354,7 @@ def _with_files(config: GuardConfig, rules_file: str | None, cedar_file: str | N
     """The configuration with the rules and policies of files in the place of those that it had."""
     if rules_file is not None:
         rules, standing = rules_of(rules_file)
-        config = replace(config, rules=rules, standing=standing)
+        config = replace(config, rules=rules, standing=standing, declared=declared_of(rules_file))
     return config if cedar_file is None else replace(config, cedar=cedar_of(cedar_file))
 
 

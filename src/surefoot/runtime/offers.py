@@ -17,6 +17,7 @@ from surefoot.runtime.pins import NOTHING_PINNED, Pinned, Pins
 from surefoot.tools.function import FunctionTool
 from surefoot.tools.function import tool as as_tool
 from surefoot.types.config import LoopConfig
+from surefoot.types.declaration import Declared
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ToolsSelected
 from surefoot.types.plan import check_tool_name
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
     from surefoot.tools.mcp.config import McpGiven
     from surefoot.tools.mcp.servers import McpServers, McpTool
+
+
+_UNDECLARED: Mapping[str, Declared] = {}
 
 
 def bound_tools(
@@ -50,9 +54,13 @@ def bound_tools(
     return found
 
 
-def catalogue_of(tools: Mapping[str, Tool]) -> Catalogue:
-    """The declarations of the tools, with the pager that any tool's long result may need."""
-    specs = (s if (s := one.spec).name == name else replace(s, name=name) for name, one in tools.items())
+def catalogue_of(tools: Mapping[str, Tool], declared: Mapping[str, Declared] = _UNDECLARED) -> Catalogue:
+    """The declarations of the tools, with the pager that any tool's long result may need.
+
+    What a configuration says of a tool counts before what its code does.
+    """
+    named = (s if (s := one.spec).name == name else replace(s, name=name) for name, one in tools.items())
+    specs = (declared[s.name].of(s) if s.name in declared else s for s in named)
     return Catalogue((*specs, pager_spec()) if tools else ())
 
 
@@ -165,6 +173,7 @@ class Offers:
             check_cedar(config.guard.cedar)
         self._own = own
         self._config = config
+        self._declared = config.guard.declared if config.guard is not None else _UNDECLARED
         self._pins = pins or Pins(None)
         self._pinned = NOTHING_PINNED
         self._servers = None if mcp is None else _servers(mcp)
@@ -202,9 +211,8 @@ class Offers:
     async def effects_of(self, known: Catalogue) -> Mapping[str, Effect]:
         """The effects that are stricter now than a run knows them. Where one is laxer, the known one counts on."""
         await self.now()
-        specs = [
-            tool.spec for tool in (*self._own.values(), *self._of)
-        ]  # hidden ones too, which the run may still know
+        tools = {**self._own, **{tool.spec.name: tool for tool in self._of}}  # hidden ones too, which the run may know
+        specs = catalogue_of(tools, self._declared).tools
         return {spec.name: spec.effect for spec in specs if (was := known.get(spec.name)) and _is_stricter(spec, was)}
 
     async def aclose(self) -> None:
@@ -220,7 +228,7 @@ class Offers:
         for name in tools:
             check_tool_name(name)
         tools = {name: tool for name, tool in tools.items() if name not in self._pinned.hidden}
-        catalogue = catalogue_of(tools)
+        catalogue = catalogue_of(tools, self._declared)
         resolvers_of(self._config, catalogue)  # raises for one that cannot resolve
         return Offered(tools, catalogue, selection(catalogue, self._config, self._pinned))
 

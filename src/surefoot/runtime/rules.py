@@ -1,6 +1,6 @@
-"""Rules and policies of a person, read from files. Source: spec/guard.md, section 4.10.
+"""Rules and policies of a person, and what tools are, read from files. Source: spec/guard.md, sections 4.10 and 9.
 
-A file of rules is TOML with `[[rule]]` and `[[standing]]` tables; one of Cedar is text.
+A file of rules is TOML with `[[rule]]`, `[[standing]]` and `[tools.NAME]` tables; one of Cedar is text.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from surefoot.core.gate.rules import check_cedar
+from surefoot.types.declaration import Declared, declarations
 from surefoot.types.errors import ConfigError
 from surefoot.types.rules import Rule, StandingRule, rule_from, standing_from
 
@@ -22,16 +23,32 @@ def rules_of(path: Path | str) -> tuple[tuple[Rule, ...], tuple[StandingRule, ..
 
     Raises `ConfigError` that names the file and the rule for whatever cannot be read whole and as it is meant.
     """
+    told = _table(path)
+    return _made(path, told, "rule", rule_from), _made(path, told, "standing", standing_from)
+
+
+def declared_of(path: Path | str) -> dict[str, Declared]:
+    """What the `[tools.NAME]` tables of a file of rules say of tools: for `GuardConfig(declared=…)`.
+
+    Raises `ConfigError` that names the file, the tool and the field.
+    """
+    try:
+        return declarations(_table(path).get("tools", {}))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error.field}", error.value, error.message) from error
+
+
+def _table(path: Path | str) -> dict[str, Any]:
+    """A file of rules. Any: of whatever type TOML gives; each is checked."""
     try:
         told = tomllib.loads(_text(path, "rules"))
     except (ValueError, RecursionError) as error:
         raise ConfigError("rules", str(path), f"not valid TOML: {error}") from error
     for name in told:
-        if name not in ("rule", "standing"):
-            raise ConfigError(
-                name, str(path), "there is no such table in a file of rules; write [[rule]] or [[standing]]"
-            )
-    return _made(path, told, "rule", rule_from), _made(path, told, "standing", standing_from)
+        if name not in ("rule", "standing", "tools"):
+            why = "a file of rules has no such table; write [[rule]], [[standing]] or [tools.NAME]"
+            raise ConfigError(name, str(path), why)
+    return told
 
 
 def cedar_of(path: Path | str) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from surefoot.types.dataclass import dataclass, field
+from surefoot.types.dataclass import dataclass
+from surefoot.types.declaration import Declared, by_name
 from surefoot.types.errors import ConfigError
 from surefoot.types.rules import Origin, Role, Rule, StandingRule, ValueKind
 from surefoot.types.settings import (
@@ -73,7 +74,6 @@ class Condition:
     max_count: int | None = None
     max_amount: float | None = None
     currency: str | None = None
-    require_user_mention: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +102,6 @@ class ConstraintSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
-    """A way for a value that the user's words allow: from a source, of a kind, into a role."""
-
-    source: str
-    kind: str = "any"
-    role: str | None = None
-    cardinality: Literal["one", "set"] = "one"
-
-
-@dataclass(frozen=True, slots=True)
 class AbstractStep:
     """One step of a sketch, made of the user's words before any tool was read."""
 
@@ -120,8 +110,6 @@ class AbstractStep:
     description: str = ""
     allowed_capabilities: tuple[Capability, ...] = ()
     forbidden_capabilities: tuple[Capability, ...] = ()
-    expected_tools: tuple[str, ...] = ()
-    allowed_flows: tuple[Flow, ...] = ()
     required: bool = True
 
 
@@ -130,8 +118,6 @@ class AbstractSketch:
     """What the task should take, in steps without tools."""
 
     steps: tuple[AbstractStep, ...]
-    global_constraints: tuple[str, ...] = ()
-    expected_outcome: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +161,8 @@ BranchStatus = Literal["untried", "rejected", "committed", "failed"]
 class HypothesisBranch:
     """One way to go on: calls of one tool, one for each set of arguments; or a reserved name, for words.
 
-    `has_side_effects` and `requires_external_communication` are computed from declarations. `rationale` and `flows`
-    are text of a model, for persons. `path` is the key of the verified path that a branch out of memory comes from.
+    `has_side_effects` and `requires_external_communication` are computed from declarations. `rationale` is
+    text of a model, for persons. `path` is the key of the verified path that a branch out of memory comes from.
     """
 
     branch_id: str
@@ -184,7 +170,6 @@ class HypothesisBranch:
     tool_name: str
     argument_sets: tuple[Mapping[str, object], ...] = ()
     rationale: str = ""
-    flows: Mapping[str, Flow] = field(default_factory=dict[str, Flow])
     risk_level: Literal["low", "medium", "high"] = "low"
     necessity_score: float = 0.5
     redundancy_level: Literal["minimal", "moderate", "high"] = "minimal"
@@ -307,7 +292,8 @@ class GuardConfig(Settings):
     mode: Literal["off", "observe", "enforce"] = setting(
         "enforce",
         choice("off", "observe", "enforce"),
-        "`enforce` decides; `observe` notes what would be decided and lets it run; `off`: as without a guard",
+        "`enforce` decides; `observe` notes what would be decided and lets it run; `off`: as without a guard. "
+        "`surefoot run` enforces where a tool may change something, unless it is told otherwise",
         found=("enforce",),
         option="--guard",
     )
@@ -373,6 +359,12 @@ class GuardConfig(Settings):
     )
     cedar: str = setting(
         "", text, "Cedar policies; in a file the one that `cedar_file` names; needs the extra `cedar`", in_files=False
+    )
+    declared: Mapping[str, Declared] = setting(
+        dict[str, Declared],
+        by_name,
+        "what tools are, by name; in a file the one that `rules_file` names",
+        in_files=False,
     )
     user: str = setting("", text, "whose runs these are to Cedar", found="default")
     anchor: Literal["rules", "model"] = setting(

@@ -15,15 +15,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import cast, get_args
+from typing import cast
 
+from surefoot.types.declaration import Declared, by_name, declarations, texts_by_name
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.settings import (
     Settings,
     choice,
     flag,
     from_table,
-    mapping_of,
     of_type,
     or_none,
     row,
@@ -33,7 +33,6 @@ from surefoot.types.settings import (
     text,
     texts,
 )
-from surefoot.types.tools import Effect
 
 LONGEST_SERVER_NAME = 24
 """Characters, so that a tool's own name still has room in the 64 that model wires take."""
@@ -51,42 +50,6 @@ _FILLED = ("command", "args", "env", "cwd", "url", "headers")
 _KINDS = ("stdio", "http", "streamable-http", "streamableHttp")
 
 
-def _texts_by_name(name: str, value: object) -> Mapping[str, str]:
-    """A copy, so that nobody changes what is in use. No message shows a value."""
-    given = cast("Mapping[object, object]", value) if isinstance(value, Mapping) else {0: 0}
-    if not all(isinstance(each, str) for pair in given.items() for each in pair):
-        raise ConfigError(name, "(not shown)", "give a table of texts")
-    return cast("Mapping[str, str]", dict(given))  # as just seen
-
-
-@dataclass(frozen=True, slots=True)
-class Declared(Settings):
-    """What the developer declares of one tool. `effect` None: nothing, so it counts as a write.
-
-    The fields are those of `ToolSpec`; the roles of its parameters and what else the gate reads are kept as given.
-    Raises `ConfigError`. Source: spec/guard.md, section 4.3.
-    """
-
-    effect: Effect | None = setting(None, or_none(choice(*get_args(Effect)), "undeclared"), "")
-    egress: bool = setting(False, flag, "")
-    idempotent: bool = setting(False, flag, "")
-    private: bool = setting(False, flag, "")
-    verified: bool = setting(False, flag, "")
-    polling: bool = setting(False, flag, "")
-    timeout_s: float | None = setting(None, or_none(seconds, "the server's"), "")
-    roles: Mapping[str, str] = setting(dict[str, str], _texts_by_name, "")
-    sensitive: tuple[str, ...] = setting((), texts, "")
-    trusted_fields: tuple[str, ...] = setting((), texts, "")
-    directory: bool = setting(False, flag, "")
-    identity: tuple[str, ...] = setting((), texts, "")
-
-
-def _declared(name: object, value: object) -> object:
-    if not isinstance(value, Declared):
-        raise ConfigError(f"tools.{name}", value, "give a Declared")
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class McpServer(Settings):
     """One MCP server: a `command` to start and speak to over its standard streams, or the `url` of one that runs.
@@ -101,11 +64,11 @@ class McpServer(Settings):
     name: str = field(metadata=row(text))
     command: str = setting("", text, "")
     args: tuple[str, ...] = field(default=(), metadata=row(texts), repr=False)
-    env: Mapping[str, str] = field(default_factory=dict[str, str], metadata=row(_texts_by_name), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict[str, str], metadata=row(texts_by_name), repr=False)
     cwd: str | None = setting(None, or_none(text, "this process's"), "")
     url: str = field(default="", metadata=row(text), repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], metadata=row(_texts_by_name), repr=False)
-    tools: Mapping[str, Declared] = setting(dict[str, Declared], mapping_of(_declared, "give a table of tools"), "")
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], metadata=row(texts_by_name), repr=False)
+    tools: Mapping[str, Declared] = setting(dict[str, Declared], by_name, "")
     include: tuple[str, ...] = setting(("*",), texts, "")
     exclude: tuple[str, ...] = setting((), texts, "")
     timeout_s: float | None = setting(None, or_none(seconds, "none"), "")
@@ -235,15 +198,7 @@ def _server(name: str, entry: Mapping[str, object], environment: Mapping[str, st
         return found
 
     given |= {key: filled(key, given[key]) for key in _FILLED if key in given}
-    tools = given.get("tools", {})
-    of_type(Mapping)("tools", tools)
-    made: dict[str, Declared] = {}
-    for tool, said in cast("Mapping[str, object]", tools).items():
-        try:
-            made[tool] = from_table(Declared, said)
-        except ConfigError as error:
-            at = "" if error.field == Declared.__name__ else f".{error.field}"
-            raise ConfigError(f"tools.{tool}{at}", error.value, error.message) from None
+    made = declarations(given.get("tools", {}))
     return from_table(McpServer, {**given, "name": name, "tools": made, "secrets": tuple(used)})
 
 

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, cast
 from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.text import shortened
 from surefoot.core.text.json import pin_of
-from surefoot.tools.mcp.config import Declared, McpServer
+from surefoot.tools.mcp.config import McpServer
+from surefoot.types.declaration import Declared
 from surefoot.types.plan import RESERVED
 from surefoot.types.tools import ToolSpec
 
@@ -107,23 +108,14 @@ def offer_of(server: McpServer, tool: Tool) -> Offer:
         name=name_of(server.name, tool.name),
         description=shown(tool.description or title or "", MOST_DESCRIPTION_CHARS),
         parameters=_shown_schema({"type": "object", **tool.input_schema}),
-        effect=said.effect or ("delete" if is_destructive else "write"),
-        idempotent=said.idempotent or said.effect == "read",
-        polling=said.polling,
-        verified=said.verified,
-        timeout_s=said.timeout_s or server.timeout_s,
+        effect="delete" if is_destructive else "write",
+        timeout_s=server.timeout_s,
         origin="remote",
-        declared=said.effect is not None,
-        egress=said.egress or (is_open and said.effect is None),
-        private=said.private,
-        roles=said.roles,
-        sensitive=said.sensitive,
-        trusted_fields=said.trusted_fields,
-        directory=said.directory,
-        identity=said.identity,
+        egress=is_open and said.effect is None,
         server=server.name,
         output=None if tool.output_schema is None else _shown_schema(tool.output_schema),
     )
+    spec = said.of(spec)
     return Offer(tool.name, spec, pin_of(spec))
 
 
