@@ -94,10 +94,9 @@ class SecurityConstraint:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintSet:
-    """All constraints of a run; `global_rules` are texts that are only shown."""
+    """All constraints of a run."""
 
     constraints: tuple[SecurityConstraint, ...] = ()
-    global_rules: tuple[str, ...] = ()
     source: Literal["deterministic", "model", "merged"] = "deterministic"
 
 
@@ -110,7 +109,6 @@ class AbstractStep:
     description: str = ""
     allowed_capabilities: tuple[Capability, ...] = ()
     forbidden_capabilities: tuple[Capability, ...] = ()
-    required: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +116,6 @@ class AbstractSketch:
     """What the task should take, in steps without tools."""
 
     steps: tuple[AbstractStep, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """A clause of the user's words in normal form, its verb, and what that may do; a verb that does nothing keeps."""
-
-    text: str
-    verb: str = ""
-    effects: frozenset[Effect] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +150,8 @@ BranchStatus = Literal["untried", "rejected", "committed", "failed"]
 class HypothesisBranch:
     """One way to go on: calls of one tool, one for each set of arguments; or a reserved name, for words.
 
-    `has_side_effects` and `requires_external_communication` are computed from declarations. `rationale` is
-    text of a model, for persons. `path` is the key of the verified path that a branch out of memory comes from.
+    `has_side_effects` and `requires_external_communication` are computed from declarations. `rationale` is text of a
+    model, for persons. `path` is the key of the verified path that a branch out of memory comes from.
     """
 
     branch_id: str
