@@ -126,6 +126,7 @@ BAD: Mapping[Kind, Mapping[str, Values]] = {
         **dict.fromkeys(("max_asks", "reasoning_retries", "max_backtracks", "max_trees"), (None, *COUNT)),
         "lexicon": (*MAPPING, {"ping": ("a",)}, {"write": "a"}, {"write": (3,)}, {"write": ("",)}),
         **dict.fromkeys(("constraints", "rules", "standing"), (None, "a", 3, {}, (None,), ("a",))),
+        "declared": MAPPING,
         **dict.fromkeys(("cedar", "user", "judge"), (None, 3, [], {})),
     },
     ConventionsConfig: {

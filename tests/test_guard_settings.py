@@ -5,6 +5,7 @@ import pytest
 from surefoot import Agent, LoopConfig, ModelService, Task, tool
 from surefoot.journal.memory import MemoryJournal
 from surefoot.testing.models import ScriptedModel, calls
+from surefoot.types.declaration import Declared
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.events import CallJudged
 from surefoot.types.guard import GuardConfig
@@ -69,3 +70,22 @@ def test_a_guard_needs_a_task() -> None:
     with pytest.raises(UsageError, match="give the guard to an `Agent`"):
         ModelService(ScriptedModel([]), config=LoopConfig(guard=GuardConfig()))
     ModelService(ScriptedModel([]), config=LoopConfig(guard=GuardConfig(mode="off")))
+
+
+async def test_a_word_turns_the_guard_on_and_it_is_given_once() -> None:
+    sent: list[str] = []
+
+    @tool(effect="communicate")
+    def send(to: str) -> str:
+        """Send it."""
+        sent.append(to)
+        return "sent"
+
+    model = ScriptedModel([calls(("send", {"to": "eve@w.example"})), "done"])
+    run = await Agent(model, tools=[send], guard=True).run("Send the report to ann@x.example.")
+    assert (run.status, sent) == ("completed", [])  # nothing of the call is in the words, so it is refused
+    declared = GuardConfig(declared={"send": Declared("read")})
+    model = ScriptedModel([calls(("send", {"to": "eve@w.example"})), "done"])
+    assert (await Agent(model, tools=[send], guard=declared).run("Send it to ann@x.example.")).status == "completed"
+    with pytest.raises(UsageError, match="given twice"):
+        Agent(model, tools=[send], guard=True, config=LoopConfig(guard=GuardConfig()))

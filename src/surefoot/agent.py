@@ -6,7 +6,7 @@ import asyncio
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import InitVar, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -105,12 +105,7 @@ class Agent:
     def __post_init__(self, guard: bool | GuardConfig) -> None:
         if not isinstance(self.instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
             raise UsageError("instructions must be a text")
-        if guard is not False:
-            if self.config.guard is not None:
-                raise UsageError("the guard is given twice; leave out guard=, or the guard of the config")
-            with_guard = replace(self.config, guard=GuardConfig() if guard is True else guard)
-            object.__setattr__(self, "config", with_guard)
-        checked_config(self.config)
+        object.__setattr__(self, "config", checked_config(self.config, guard=guard))
         if self.reasoner not in CHOICES:
             raise UsageError(f"there is no reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")
         if self.reasoner == "dual" and self.config.guard is not None and self.config.guard.speculate:

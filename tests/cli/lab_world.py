@@ -110,7 +110,7 @@ def lab(folder: Path) -> None:
 def planned(surefoot: Command, *said: Json | int, options: tuple[str, ...] = (), task: str = TASK) -> Ended:
     """Run the example with these replies."""
     with chat_server(*said) as chat:
-        given = ("--model", chat.model, "--reasoner", "plan", "--no-builtin", "--tools", "lab.py")
+        given = ("--model", chat.model, "--reasoner", "plan", "--no-builtin", "--guard", "off", "--tools", "lab.py")
         return surefoot("run", *given, *options, task)
 
 

@@ -65,7 +65,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def start_run(folder: Path, chat: ChatServer) -> Popen[str]:
-    return start(folder, "run", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it.")
+    return start(
+        folder, "run", "--guard", "off", "--model", chat.model, "--tools", "tools.py", "--no-builtin", "Do it."
+    )
 
 
 def broken_off(folder: Path, chat: ChatServer, tool: str, number: signal.Signals) -> tuple[str, int, str]:
@@ -121,7 +123,7 @@ def test_a_signal_leaves_a_run_that_can_be_resumed(folder: Path, number: signal.
 def test_sigterm_before_a_run_begins_says_so(folder: Path) -> None:
     (folder / "slow.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(60)  # until the signal\n")
     with chat_server() as chat:
-        process = start(folder, "run", "--model", chat.model, "--tools", "slow.py", "Do it.")
+        process = start(folder, "run", "--guard", "off", "--model", chat.model, "--tools", "slow.py", "Do it.")
         told_until("loading", process, process.stdout)
         process.send_signal(signal.SIGTERM)
         done = ended(process)

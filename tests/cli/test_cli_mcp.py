@@ -38,7 +38,7 @@ def test_mcp_list_says_what_is_wrong_with_a_file(surefoot: Command, tmp_path: Pa
 
 def test_a_run_uses_the_tools_of_its_servers(surefoot: Command, tmp_path: Path) -> None:
     with chat_server(calls(("h__echo", {"text": "from afar"})), says("They said it.")) as chat:
-        done = surefoot("run", "--model", chat.model, "--mcp", file_in(tmp_path), "Say it.")
+        done = surefoot("run", "--guard", "off", "--model", chat.model, "--mcp", file_in(tmp_path), "Say it.")
         assert done.code == 0, done.err
         assert done.out.strip() == "They said it."
         assert "from afar" in json.dumps(chat.bodies[1])
@@ -46,7 +46,9 @@ def test_a_run_uses_the_tools_of_its_servers(surefoot: Command, tmp_path: Path) 
 
 def test_a_run_whose_server_cannot_start_says_so(surefoot: Command, tmp_path: Path) -> None:
     with chat_server(says("unused")) as chat:
-        done = surefoot("run", "--model", chat.model, "--mcp", file_in(tmp_path, command="no-such-command"), "x")
+        done = surefoot(
+            "run", "--guard", "off", "--model", chat.model, "--mcp", file_in(tmp_path, command="no-such-command"), "x"
+        )
         assert done.code == 2
         assert "the MCP server h cannot be reached" in done.err
         assert chat.bodies == []
@@ -54,7 +56,7 @@ def test_a_run_whose_server_cannot_start_says_so(surefoot: Command, tmp_path: Pa
 
 def test_a_resumed_run_has_its_servers_back(surefoot: Command, tmp_path: Path) -> None:
     with chat_server(calls(("h__echo", {"text": "one"})), 401) as chat:
-        failed = surefoot("run", "--model", chat.model, "--mcp", file_in(tmp_path), "Say it.")
+        failed = surefoot("run", "--guard", "off", "--model", chat.model, "--mcp", file_in(tmp_path), "Say it.")
         run_id = run_id_in(failed.err)
         chat.script += [calls(("h__echo", {"text": "two"})), says("Done.")]
         assert surefoot("resume", run_id, "--no-tools").code == 2

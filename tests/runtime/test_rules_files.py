@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from surefoot.core.text.json import pin_of
-from surefoot.runtime.rules import cedar_of, rules_of
+from surefoot.runtime.rules import cedar_of, declared_of, rules_of
+from surefoot.types.declaration import Declared
 from surefoot.types.errors import ConfigError
 from surefoot.types.rules import Rule, ValueTest, When
 from surefoot.types.tools import ToolSpec
@@ -56,7 +57,7 @@ def test_an_empty_file_has_no_rules(file: Path) -> None:
         ("x = [" + "[" * 5000, "not valid TOML"),
         ("[rule]\nid = 'a'", "write [[rule]], with two brackets"),
         ("rule = ['a']", "rule 1 is no table"),
-        ("[[rules]]\nid = 'a'", "there is no such table in a file of rules"),
+        ("[[rules]]\nid = 'a'", "a file of rules has no such table"),
         (MAIL + MAIL, "rule 'mail-stays-in-house': id='mail-stays-in-house': there is another one"),
         (MAIL.replace('"deny"', '"allow"'), "rule 'mail-stays-in-house': then='allow': choose deny or ask"),
         (
@@ -92,3 +93,33 @@ def test_a_file_of_policies_is_looked_at_before_it_is_used(tmp_path: Path) -> No
         with pytest.raises(ConfigError) as told:
             cedar_of(file)
         assert str(file) in str(told.value)
+
+
+def test_a_file_of_rules_says_what_tools_are(file: Path) -> None:
+    file.write_text('[tools.look_up]\neffect = "read"\ndirectory = true\nidentity = ["label"]\n')
+    declared = declared_of(file)
+    assert declared == {"look_up": Declared("read", directory=True, identity=("label",))}
+    spec = declared["look_up"].of(ToolSpec("look_up", "", {}, private=True))
+    assert (spec.effect, spec.declared, spec.idempotent, spec.directory, spec.private) == (
+        "read",
+        True,
+        True,
+        True,
+        True,
+    )
+    assert rules_of(file) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("[tools.pay]\nefect = 'read'", "tools.pay.efect"),
+        ("[tools.pay]\neffect = 'reads'", "tools.pay.effect"),
+        ("[tools.pay]\nroles = { to = 'somebody' }", "tools.pay.roles"),
+        ("tools = 3", "tools"),
+    ],
+)
+def test_a_declaration_that_cannot_be_meant_names_the_tool_and_the_field(file: Path, written: str, said: str) -> None:
+    file.write_text(written)
+    with pytest.raises(ConfigError, match=said):
+        declared_of(file)

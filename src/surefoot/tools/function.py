@@ -281,20 +281,13 @@ def tool(
     looked at it, which is what `ToolProfile(require_verified=True)` asks for. `timeout_s` bounds a call.
     For the gate: `egress`, a read that carries its arguments out of the house; `private`, its results are confidential;
     `roles`, what parameters are to the effect (`{"to": "destination"}`); `sensitive`, further parameters whose values
-    need a good origin; `trusted_fields`, fields of its results that may be believed; `directory`, it looks people or
-    accounts up, and a record that the user named may say where something goes to; `identity`, the fields that say whose
-    record it is.
+    need a good origin; `trusted_fields`, `directory` and `identity`, what of its results may be believed (`ToolSpec`).
     For plans: `category`, what it is for; `exclusive`, one call of it at a time; `empty_ok`, nothing is a result, too.
     `probe(…)` takes any of the tool's parameters, and says of an interrupted call whether it took effect: its result if
     so, None if not; it raises when it could not tell, and a person is asked then. Raises `UsageError` for a name or
     signature that no model can use, `ConfigError` for a value out of range.
     """
-    if effect is not None and effect not in typing.get_args(Effect):
-        raise ConfigError("effect", effect, f"must be one of {', '.join(typing.get_args(Effect))}")
-    if unknown := sorted(set(roles.values()) - set(typing.get_args(Role))):
-        raise ConfigError("roles", unknown, f"must be of {', '.join(typing.get_args(Role))}")
-    if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s > 0):
-        raise ConfigError("timeout_s", timeout_s, "must be a finite number of seconds above zero")
+    _check_promises(effect, roles, timeout_s)
     declared = ToolSpec(
         *(name, description, dict[str, object](), effect or "write", idempotent or effect == "read", polling, finish),
         verified=verified,
@@ -316,6 +309,15 @@ def tool(
     if fn is not None:
         return FunctionTool(fn, declared, probe, local_names)
     return lambda decorated: FunctionTool(decorated, declared, probe, local_names)
+
+
+def _check_promises(effect: Effect | None, roles: Mapping[str, Role], timeout_s: float | None) -> None:
+    if effect is not None and effect not in typing.get_args(Effect):
+        raise ConfigError("effect", effect, f"must be one of {', '.join(typing.get_args(Effect))}")
+    if unknown := sorted(set(roles.values()) - set(typing.get_args(Role))):
+        raise ConfigError("roles", unknown, f"must be of {', '.join(typing.get_args(Role))}")
+    if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s > 0):
+        raise ConfigError("timeout_s", timeout_s, "must be a finite number of seconds above zero")
 
 
 def _keywords(arguments: Mapping[str, object], contract: _Contract) -> dict[str, object]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Literal, cast
 
-from surefoot.types.dataclass import dataclass
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.errors import ConfigError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig
@@ -183,8 +183,15 @@ TABLES: Mapping[str, type[Settings]] = {
 """All configurations, by the name of their table in a settings file."""
 
 
-def checked_config(given: object) -> LoopConfig:
-    """The configuration that was given. Raises `ConfigError` for anything else, also for None."""
+def checked_config(given: object, *, guard: bool | GuardConfig = False) -> LoopConfig:
+    """The configuration that was given, with a `guard` besides; True is one with its defaults.
+
+    Raises `ConfigError` for anything else, also for None, and for a guard that is given twice.
+    """
     if not isinstance(given, LoopConfig):
         raise ConfigError("config", given, "give a LoopConfig, or leave it out for the default")
-    return given
+    if guard is False:
+        return given
+    if given.guard is not None:
+        raise ConfigError("guard", guard, "it is given twice; leave it out here, or in the config")
+    return replace(given, guard=GuardConfig() if guard is True else guard)

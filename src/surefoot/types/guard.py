@@ -119,6 +119,15 @@ class AbstractSketch:
 
 
 @dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause of the user's words in normal form, its verb, and what that may do; a verb that does nothing keeps."""
+
+    text: str
+    verb: str = ""
+    effects: frozenset[Effect] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class IntentAnchor:
     """What the user's words ask for, read before any other text (section 3.2).
 
