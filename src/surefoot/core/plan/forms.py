@@ -328,7 +328,7 @@ def suggested_steps(strategy: object) -> tuple[DraftStep, ...]:
 # ------------------------------------------------------------------ strategies and selections
 
 
-_SUGGESTIONS = Field(lambda given: tuple(one for each in list_of(given) if (one := remediation_of(each)) is not None))
+_SUGGESTIONS = Field(lambda given: tuple(filter(None, map(remediation_of, list_of(given)))))
 
 STRATEGIES: Mapping[str, tuple[Callable[..., ReplanningStrategy], Form]] = {
     "adjust_dependencies": (AdjustDependencies, {"adjustments": _list(Adjustment, ADJUSTMENT)}),
