@@ -74,7 +74,8 @@ def configured(
 
 def off(**fields: Any) -> LoopConfig:  # Any: of the plan
     """Steps one after another, and no answer at the end."""
-    return configured(**{"answer": "off", "max_parallel": 1, **fields})
+    alone: dict[str, Any] = {"answer": "off", "max_parallel": 1, **fields}  # the same
+    return configured(**alone)
 
 
 class World:
@@ -190,7 +191,8 @@ def ended(run: Run) -> tuple[str, str]:
 class Case:
     """What a model says, and what comes of it: `end` is STATUS or STATUS/REASON, the rest as `World` and the plan tell.
 
-    `steps` are the ends of the steps, and `answer` that of the run; None where they do not matter.
+    `steps` are the ends of the steps, `answer` that of the run, `requests` those to the model, `retries` second tries of
+    steps; None where they do not matter.
     """
 
     said: Sequence[Reply]
@@ -202,6 +204,7 @@ class Case:
     steps: Mapping[str, str] | None = None
     answer: str | None = None
     requests: int | None = None
+    retries: int | None = None
 
 
 async def check(case: Case) -> Agent:
@@ -214,6 +217,7 @@ async def check(case: Case) -> Agent:
     assert case.steps is None or await statuses(agent) == case.steps
     assert case.answer is None or run.answer == case.answer
     assert case.requests is None or len(model.requests) == case.requests
+    assert case.retries is None or (await planning_of(agent)).stats.step_retries == case.retries
     return agent
 
 

@@ -63,7 +63,7 @@ LONG = "x" * (LONGEST_ID + 1)
 TO_ANN = {"to": "Ann", "text": "hi"}
 
 
-def put(name: str, before: str = "b", target: Json | None = None, **more: object) -> Json:
+def put(name: str, before: str = "b", target: Json | None = None, **more: Any) -> Json:
     """A step that looks something up, put in before another."""
     where = {"insert_before": before, **({"target_parameters": target} if target else {})}
     return {**step(name, "look", **(more or {"q": name})), **where}
