@@ -191,8 +191,8 @@ def ended(run: Run) -> tuple[str, str]:
 class Case:
     """What a model says, and what comes of it: `end` is STATUS or STATUS/REASON, the rest as `World` and the plan tell.
 
-    `steps` are the ends of the steps, `answer` that of the run, `requests` those to the model, `retries` second tries of
-    steps; None where they do not matter.
+    `steps` are the ends of the steps, `answer` that of the run, `requests` those to the model, `retries` the further
+    tries of steps; None where they do not matter.
     """
 
     said: Sequence[Reply]
