@@ -122,11 +122,6 @@ def value_of(result: ToolResult) -> object:
         return result.content
 
 
-def resolve_step(planning: Planning, parameters: Mapping[str, object]) -> dict[str, object]:
-    """Parameters with every reference replaced by what the steps have given. Raises `UnresolvedError`."""
-    return dict(cast("Mapping[str, object]", resolved(parameters, planning)))  # a mapping stays one
-
-
 def checked(tools: Catalogue, tool_id: str, arguments: Mapping[str, object]) -> Checked:
     """The arguments as the tool takes them, with lossless coercions made; or what is wrong with them."""
     spec = tools.get(tool_id)
@@ -137,7 +132,7 @@ def checked(tools: Catalogue, tool_id: str, arguments: Mapping[str, object]) -> 
 
 def arguments_of(tools: Catalogue, planning: Planning, tool_id: str, parameters: Mapping[str, object]) -> Checked:
     """The arguments that a call has now. Raises `UnresolvedError`."""
-    return checked(tools, tool_id, resolve_step(planning, parameters))
+    return checked(tools, tool_id, object_of(resolved(parameters, planning)) or {})
 
 
 def fingerprint_of(step: PlanStep, parameters: Mapping[str, object], spec: ToolSpec | None) -> str:

@@ -13,7 +13,7 @@ from surefoot.core.parse.frames import attribute, plain
 from surefoot.core.plan.choose import listed_names, previous_tools
 from surefoot.core.plan.edits import superseded_by
 from surefoot.core.plan.history import clipped, current_round, fields_of, framed, history, title_of
-from surefoot.core.plan.references import UnresolvedError, resolve_step
+from surefoot.core.plan.references import UnresolvedError, resolved
 from surefoot.core.plan.schemas import is_small, schema_for
 from surefoot.core.plan.words import cause_words, guidance_text, named, refusal_words, suggestion_words
 from surefoot.core.state.plans import BLOCKED
@@ -220,7 +220,7 @@ def _of_step(state: State, planning: Planning, about: str) -> list[str]:
     told: list[str] = [f"step: {json_text(_shown_step(step))}"]
     if step.kind == "tool":
         try:
-            values = json_text(resolve_step(planning, step.parameters))
+            values = json_text(resolved(step.parameters, planning))
         except UnresolvedError as missing:
             values = str(missing)
         told.append(f"parameters with their values: {values}")
