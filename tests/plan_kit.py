@@ -1,7 +1,6 @@
 """Plans through the front door: what models say about them, and a world of tools that keep a book of their calls."""
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ from surefoot.core.loop.replay import replay
 from surefoot.core.state.state import Planning
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel
-from surefoot.testing.world import overall, plan, reflects
+from surefoot.testing.world import overall, reflects
 from surefoot.tools.call import ToolFailed
 from surefoot.types.events import Event
 from surefoot.types.guard import GuardConfig
@@ -21,14 +20,13 @@ from surefoot.types.ports import JournalStore, Tool
 from surefoot.types.progress import StepIterationConfig
 
 Json = Mapping[str, Any]  # Any: JSON
-Reply = Scripted | Json
 Fault = str | Exception | Sequence[Exception]
 
 GIVE_UP = reflects("trigger_overall_reflection", "nothing to be done here")
 STOP: Json = {"should_replan": False}
 
-_FIELDS = frozenset({"must_succeed", "instruction", "allowed_tools", "timeout", "insert_before", "insert_after"})
-_PLACES = frozenset({"target_parameters"})
+_FIELDS = frozenset({"must_succeed", "instruction", "allowed_tools", "timeout"})
+_PLACES = frozenset({"insert_before", "insert_after", "target_parameters"})
 
 
 def step(name: str, tool_id: str = "", needs: Sequence[str] = (), kind: str = "tool", **more: Any) -> dict[str, Any]:
@@ -59,8 +57,8 @@ def suggested(*steps: object) -> Json:
     return overall("add_remediation_steps", suggestions=list(steps))
 
 
-def script(*replies: Reply) -> ScriptedModel:
-    return ScriptedModel([json.dumps(one) if isinstance(one, Mapping) else one for one in replies])
+def script(*replies: Scripted) -> ScriptedModel:
+    return ScriptedModel(replies)
 
 
 def configured(
@@ -142,7 +140,7 @@ class World:
 
     def agent(
         self,
-        *said: Reply | FunctionModel | ScriptedModel,
+        *said: Scripted | FunctionModel | ScriptedModel,
         config: LoopConfig | None = None,
         store: JournalStore | None = None,
         more: Sequence[Tool] = (),
@@ -195,7 +193,7 @@ class Case:
     tries of steps; None where they do not matter.
     """
 
-    said: Sequence[Reply]
+    said: Sequence[Scripted]
     ran: Sequence[str]
     end: str = "completed"
     refused: Sequence[str] = ()
@@ -219,6 +217,3 @@ async def check(case: Case) -> Agent:
     assert case.requests is None or len(model.requests) == case.requests
     assert case.retries is None or (await planning_of(agent)).stats.step_retries == case.retries
     return agent
-
-
-__all__ = ["overall", "plan", "reflects"]  # from `surefoot.testing.world`, for those who take all from here

@@ -16,7 +16,6 @@ from plan_kit import (
     GIVE_UP,
     STOP,
     Case,
-    Reply,
     World,
     adjusted,
     check,
@@ -25,8 +24,6 @@ from plan_kit import (
     events_of,
     exchange,
     off,
-    overall,
-    plan,
     planning_of,
     retry,
     script,
@@ -37,7 +34,8 @@ from plan_kit import (
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, tool
 from surefoot.core.loop.fold import fold
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
-from surefoot.testing.models import FunctionModel, ScriptedModel, calls
+from surefoot.testing.models import FunctionModel, Scripted, calls
+from surefoot.testing.world import overall, plan
 from surefoot.tools.call import ToolFailed
 from surefoot.types.events import CallEnded, Event, InStep, StepLimitReached
 from surefoot.types.guard import GuardConfig
@@ -59,11 +57,11 @@ NO_X = {"look x": "tool:gone_x"}
 TO_Y = adjusted("a", q="y")
 
 
-def thoughts(count: int) -> Reply:
+def thoughts(count: int) -> Scripted:
     return plan(*(thinking(f"t{at}") for at in range(count)))
 
 
-def planner(proposed: Reply, words: str = "words") -> FunctionModel:
+def planner(proposed: Scripted, words: str = "words") -> FunctionModel:
     """A model that plans this, and else says these words."""
     return FunctionModel(lambda request: json.dumps(proposed) if "You plan a task" in request.system else words)
 
@@ -622,7 +620,7 @@ JUDGED = plan(step("a", "look", q="wrong"), thinking("w", ["a"], "response"))
 
 
 @pytest.mark.parametrize("strategy", [overall("replan_from_step", step_id="a"), overall("full_replan")])
-async def test_an_answer_from_before_a_repair_is_written_anew(strategy: Reply) -> None:
+async def test_an_answer_from_before_a_repair_is_written_anew(strategy: Scripted) -> None:
     model = script(JUDGED, "OLD ANSWER", strategy, plan(step("b", "look", q="right")), "NEW ANSWER")
     agent = World().agent(model, config=configured(evaluators=("judge",)), evaluators={"judge": judge()})
     run = await agent.run("go", run_id="r")
@@ -733,7 +731,7 @@ async def test_a_question_outlives_a_limit(limit: str, approvals: Any) -> None: 
     if limit == "deadline_s":
         few = PlanConfig(answer="off", deadline_s=0.1)
     guard = GuardConfig(approvals=approvals)
-    model = ScriptedModel([json.dumps(plan(*steps, *late))])
+    model = script(plan(*steps, *late))
     agent = Agent(model, [send, look], reasoner="plan", config=LoopConfig(plan=few, guard=guard))
     run = await agent.run("Send a mail to everybody.", run_id="r")
     assert (run.status, run.reason, {one.id for one in run.waiting}) == ("paused", "approval", {"a.1", "b.1"})

@@ -16,7 +16,6 @@ from plan_kit import (
     GIVE_UP,
     STOP,
     Case,
-    Reply,
     World,
     adjusted,
     check,
@@ -24,8 +23,6 @@ from plan_kit import (
     events_of,
     exchange,
     off,
-    overall,
-    plan,
     planning_of,
     refusals,
     retry,
@@ -41,6 +38,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.testing.world import overall, plan
 from surefoot.tools.call import OutcomeUnknown, ToolFailed
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallEnded, InStep, Task, ToolsSelected
@@ -62,7 +60,7 @@ THREE = plan(step("a", "look", q="x"), step("b", "look", ["a"], q="bad"), step("
 BAD = {"look bad": "tool:gone"}
 ALL_DONE = dict.fromkeys("abd", "succeeded")
 REPLACED = {"a": "succeeded", "b": "superseded", "d": "superseded", "c": "succeeded"}
-STRATEGIES: dict[str, tuple[list[Reply], list[str], dict[str, str]]] = {
+STRATEGIES: dict[str, tuple[list[Scripted], list[str], dict[str, str]]] = {
     "full_replan": (
         [overall("full_replan"), plan(step("c", "send", ["a"], to="Bo", text="{{a.n}}"))],
         ["send Bo 3"],
@@ -257,7 +255,7 @@ async def test_a_tool_that_is_exclusive_runs_alone() -> None:
 
 async def test_a_corrective_selection_is_held_to_what_there_is() -> None:
     claim = {"kept_tools": ["look"], "added_tools": ["find"]}
-    said: list[Reply] = [
+    said: list[Scripted] = [
         {"selected_tool_ids": ["look"]},
         plan(step("b", "look", q="bad")),
         GIVE_UP,
@@ -280,7 +278,7 @@ async def test_a_corrective_selection_is_held_to_what_there_is() -> None:
     assert told == [["find"], ["look"]]
 
 
-def replying(*replies: Reply) -> tuple[FunctionModel, list[ModelRequest]]:
+def replying(*replies: Scripted) -> tuple[FunctionModel, list[ModelRequest]]:
     """A model that is held to forms and says these in turn, and what it was asked."""
     said, seen = iter([one if isinstance(one, str) else json.dumps(one) for one in replies]), list[ModelRequest]()
 
@@ -607,7 +605,7 @@ async def test_a_planned_run_is_forked_at_any_record() -> None:
 # ------------------------------------------------------------------ deaths
 
 
-def planner_of(*replies: tuple[str, Reply]) -> FunctionModel:
+def planner_of(*replies: tuple[str, Scripted]) -> FunctionModel:
     """A model that replies by what it is asked for, and so goes on after a crash. Each has a word of its request."""
 
     def reply(request: ModelRequest) -> Scripted:

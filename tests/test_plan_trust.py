@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from plan_kit import World, events_of, off, plan, script, step, store_of, thinking
+from plan_kit import World, events_of, off, script, step, store_of, thinking
 from surefoot import Agent, MemoryJournal, UsageError, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import State
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
+from surefoot.testing.world import plan
 from surefoot.tools.call import OutcomeUnknown
 from surefoot.types.events import Task
 from surefoot.types.guard import GuardConfig
