@@ -3,6 +3,8 @@
 import pytest
 from hypothesis import settings
 
+pytest.register_assert_rewrite("plan_kit")  # what it asserts is told as in a test
+
 settings.register_profile("tests", deadline=None)  # how long an example takes says how busy the machine is
 settings.load_profile("tests")
 

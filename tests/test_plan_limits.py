@@ -6,18 +6,36 @@ Source: spec/planning.md, sections 8, 10 and 11; spec/primitives.md, 2.5.
 import asyncio
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
 
+from plan_kit import (
+    GIVE_UP,
+    STOP,
+    Case,
+    World,
+    adjusted,
+    check,
+    configured,
+    ended,
+    events_of,
+    exchange,
+    off,
+    planning_of,
+    retry,
+    script,
+    statuses,
+    step,
+    thinking,
+)
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, tool
 from surefoot.core.loop.fold import fold
-from surefoot.core.loop.replay import replay
-from surefoot.core.state.state import Planning
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
-from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.testing.models import FunctionModel, Scripted, calls
+from surefoot.testing.world import overall, plan
 from surefoot.tools.call import ToolFailed
 from surefoot.types.events import CallEnded, Event, InStep, StepLimitReached
 from surefoot.types.guard import GuardConfig
@@ -25,121 +43,102 @@ from surefoot.types.guard_events import BranchCommitted
 from surefoot.types.messages import ModelRequest
 from surefoot.types.plan import PlanConfig
 from surefoot.types.plan_events import Escalated, PlanEdited
-from surefoot.types.ports import JournalStore, Tool
+from surefoot.types.ports import JournalStore
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.reflection import EvaluationResult, ExecutionContext
 
 pytestmark = pytest.mark.anyio
 
-Reply = str | dict[str, Any]  # Any: JSON
+When = Literal["before", "after"]
 
-GIVE_UP: Reply = {"suggested_action": {"type": "trigger_overall_reflection", "data": "nothing to be done here"}}
-STOP: Reply = {"should_replan": False}
-
-
-def step(name: str, tool_id: str = "", needs: Sequence[str] = (), kind: str = "tool", **more: Any) -> dict[str, Any]:
-    """A step as a model writes it; what is no field of a step is a parameter. Any: JSON."""
-    fields = {"must_succeed", "instruction", "allowed_tools"}
-    made = {name: value for name, value in more.items() if name in fields}
-    given = {name: value for name, value in more.items() if name not in fields}
-    return {"step_id": name, "tool_id": tool_id, "kind": kind, "dependencies": list(needs), "parameters": given, **made}
+LOOK = plan(step("a", "look", q="x"))
+BOTH = plan(step("a", "look", q="x"), step("b", "look", q="z"))
+NO_X = {"look x": "tool:gone_x"}
+TO_Y = adjusted("a", q="y")
 
 
-def plan(*steps: dict[str, Any]) -> Reply:  # Any: JSON
-    return {"description": "d", "steps": list(steps)}
+def thoughts(count: int) -> Scripted:
+    return plan(*(thinking(f"t{at}") for at in range(count)))
 
 
-def thoughts(count: int) -> Reply:
-    return plan(*(step(f"t{at}", kind="reasoning", instruction=f"think of {at}") for at in range(count)))
-
-
-def retry(**data: object) -> Reply:
-    return {"suggested_action": {"type": "retry_with_params", "data": data}}
-
-
-def replan(strategy: str, **more: Any) -> Reply:  # Any: JSON
-    return {
-        "should_replan": True,
-        "problem_class": "tool",
-        "completion_percent": 10,
-        "replanning_strategy": {"type": strategy, **more},
-    }
-
-
-def script(*replies: Reply | Scripted) -> ScriptedModel:
-    return ScriptedModel([json.dumps(one) if isinstance(one, dict) else one for one in replies])
-
-
-def planner(proposed: Reply, words: str = "words") -> FunctionModel:
+def planner(proposed: Scripted, words: str = "words") -> FunctionModel:
     """A model that plans this, and else says these words."""
     return FunctionModel(lambda request: json.dumps(proposed) if "You plan a task" in request.system else words)
 
 
-def configured(
-    budget: Budget | None = None, limits: StepIterationConfig | None = None, **plan_fields: Any
-) -> LoopConfig:  # Any: of the plan
-    return LoopConfig(plan=PlanConfig(**plan_fields), budget=budget or Budget(), step_iteration=limits)
+def tries(most: int, action: LimitAction = LimitAction.SkipStep, **more: Any) -> StepIterationConfig:
+    return StepIterationConfig(max_reattempts_per_step=most, on_limit_reached=action, **more)  # Any: as it has them
 
 
-class World:
-    """Tools that keep a book; `broken` says of a call how often it still fails, and how."""
+WITH_ANSWER = (step("a", "look", q="x"), thinking("w", ["a"], "response"))
+CASES: dict[str, Case] = {
+    "without requests for a second try the answer is what there is": Case(
+        [LOOK, "", "words"],
+        ["look x"],
+        config=configured(max_llm_calls=2),
+        answer='Done:\n- a: {"found":"about x","n":3,"who":"Ann"}',
+        requests=2,
+    ),
+    "an edit begins a step anew": Case(
+        [LOOK, retry(q="x2"), TO_Y, retry(q="z")],
+        ["look x", "look x2", "look y", "look z"],
+        broken={f"look {q}": f"tool:gone_{q}" for q in ("x", "x2", "y")},
+        config=off(limits=tries(2, LimitAction.Replan)),
+    ),
+    "a step that must succeed is not skipped, and may be mended": Case(
+        [plan(step("a", "look", q="x", must_succeed=True), step("b", "look", q="z")), TO_Y],
+        ["look x", "look y", "look z"],
+        "completed_partial/step_limit",
+        broken=NO_X,
+        config=off(limits=tries(1)),
+    ),
+    "a step of no tries is not begun": Case(
+        [BOTH, STOP],
+        [],
+        "completed_partial/evaluation",
+        config=off(limits=tries(0)),
+        steps={"a": "skipped", "b": "skipped"},
+    ),
+    **{
+        f"limits that {name} skip nothing": Case(
+            [LOOK, retry(q="y"), retry(q="z")],
+            ["look x", "look y", "look z"],
+            broken={f"look {q}": f"tool:gone_{q}" for q in "xy"},
+            config=off(limits=limits),
+        )
+        for name, limits in {"nobody has set": None, "are off": tries(1, enabled=False)}.items()
+    },
+    "the response that comes last in the plan is the answer": Case(
+        [
+            plan(*WITH_ANSWER[:1], thinking("v", ["a"], "response"), thinking("w", ["v"], "response")),
+            "briefly",
+            "at length",
+        ],
+        ["look x"],
+        config=configured(),
+        answer="at length",
+        requests=3,
+    ),
+    "an answer that nothing came after stands": Case(
+        [plan(*WITH_ANSWER, step("b", "look", q="y")), "THE ANSWER", GIVE_UP, overall("skip_steps", step_ids=["b"])],
+        ["look x", "look y"],
+        broken={"look y": "tool:gone_y"},
+        config=configured(max_parallel=1),
+        answer="THE ANSWER",
+        requests=4,
+    ),
+}
 
-    def __init__(self, **broken: int) -> None:
-        self.ran: list[str] = []
-        self.broken = {f"look {q}": times for q, times in broken.items()}
 
-    def tools(self) -> list[Tool]:
-        @tool(effect="read")
-        async def look(q: str) -> str:
-            """Look something up."""
-            line = f"look {q}"
-            self.ran.append(line)
-            if self.broken.get(line, 0) > 0:
-                self.broken[line] -= 1
-                raise ToolFailed(f"there is nothing under {q}", code=f"tool:gone_{q}")
-            return f"about {q}"
-
-        @tool
-        async def send(to: str) -> str:
-            """Send a letter."""
-            self.ran.append(f"send {to}")
-            return f"sent to {to}"
-
-        return [look, send]
-
-    def agent(
-        self,
-        model: ScriptedModel | FunctionModel | dict[str, ScriptedModel | FunctionModel],
-        config: LoopConfig,
-        *more: Tool,
-        store: JournalStore | None = None,
-        **options: Any,
-    ) -> Agent:  # Any: as Agent has them
-        journal = store or CheckedJournal(MemoryJournal())
-        return Agent(model, [*self.tools(), *more], reasoner="plan", journal=journal, config=config, **options)
+@pytest.mark.parametrize("name", CASES)
+async def test_what_limits_make_of_a_plan(name: str) -> None:
+    await check(CASES[name])
 
 
-async def events_of(agent: Agent) -> list[Event]:
-    store = agent._store  # pyright: ignore[reportPrivateUsage]  # nobody hands it out
-    records, wrong = await store.read_recorded("r")
-    assert wrong == ""
-    events = [record.event for record in records]
-    assert replay(events).differs_at is None
-    return events
-
-
-async def planning_of(agent: Agent) -> Planning:
-    planning = fold(await events_of(agent)).planning
-    assert planning is not None
-    return planning
-
-
-async def statuses(agent: Agent) -> dict[str, str]:
-    return {name: record.status for name, record in (await planning_of(agent)).steps.items()}
-
-
-def ended(run: Run) -> tuple[str, str]:
-    return run.status, run.reason
+async def test_a_limit_may_ask_for_another_plan() -> None:
+    config = off(limits=tries(1, LimitAction.Replan), max_parallel=4)
+    agent = await check(Case([BOTH, TO_Y], ["look x", "look z", "look y"], broken=NO_X, config=config))
+    assert await limits_of(agent) == [("a", 1, "max", "Replan")]
 
 
 # ------------------------------------------------------------------ requests, tokens, time
@@ -148,7 +147,7 @@ def ended(run: Run) -> tuple[str, str]:
 @pytest.mark.parametrize("most", [2, 3, 5, 9])
 async def test_requests_side_by_side_do_not_pass_their_limit(most: int) -> None:
     model = planner(thoughts(8))
-    agent = World().agent(model, configured(max_llm_calls=most, max_parallel=8))
+    agent = World().agent(model, config=configured(max_llm_calls=most, max_parallel=8))
     run = await agent.run("go", run_id="r")
     assert (ended(run), len(model.requests)) == (("stopped", "llm_budget"), most if most > 2 else 1)
     assert (
@@ -159,12 +158,12 @@ async def test_requests_side_by_side_do_not_pass_their_limit(most: int) -> None:
 
 async def test_just_enough_requests_are_enough() -> None:
     model = planner(thoughts(8))
-    run = await World().agent(model, configured(max_llm_calls=10, max_parallel=8)).run("go")
+    run = await World().agent(model, config=configured(max_llm_calls=10, max_parallel=8)).run("go")
     assert (run.status, len(model.requests)) == ("completed", 10)
 
 
 async def test_reflections_are_counted_beside_what_steps_ask() -> None:
-    steps = plan(step("a", "look", q="x"), *(step(f"t{at}", kind="reasoning", instruction="think") for at in range(4)))
+    steps = plan(step("a", "look", q="x"), *(thinking(f"t{at}") for at in range(4)))
 
     async def said(request: ModelRequest) -> str:
         await asyncio.sleep(0)
@@ -174,7 +173,7 @@ async def test_reflections_are_counted_beside_what_steps_ask() -> None:
 
     for most in (3, 4, 5):
         model = FunctionModel(said)
-        agent = World(x=9).agent(model, configured(max_llm_calls=most, max_parallel=5))
+        agent = World(x=9).agent(model, config=configured(max_llm_calls=most, max_parallel=5))
         run = await agent.run("go", run_id="r")
         assert (run.reason, len(model.requests) <= most) == ("llm_budget", True)
 
@@ -182,8 +181,8 @@ async def test_reflections_are_counted_beside_what_steps_ask() -> None:
 @pytest.mark.parametrize("budget", [None, Budget(max_tokens=40)])
 async def test_tokens_of_requests_under_way_are_reckoned_with(budget: Budget | None) -> None:
     model = planner(thoughts(8))
-    config = configured(budget, max_parallel=8) if budget else configured(max_tokens=40, max_parallel=8)
-    run = await World().agent(model, config).run("go", run_id="r")
+    config = configured(budget=budget, max_parallel=8) if budget else configured(max_tokens=40, max_parallel=8)
+    run = await World().agent(model, config=config).run("go", run_id="r")
     each = run.usage.total_tokens / len(model.requests)
     assert (ended(run), run.usage.total_tokens < 40 + each) == (("stopped", "token_budget"), True)
 
@@ -202,42 +201,32 @@ async def test_with_tokens_to_spare_steps_still_run_side_by_side() -> None:
         now -= 1
         return "words"
 
-    run = await World().agent(FunctionModel(said), configured(max_tokens=100_000, max_parallel=4)).run("go")
+    run = await World().agent(FunctionModel(said), config=configured(max_tokens=100_000, max_parallel=4)).run("go")
     assert (run.status, most) == ("completed", 4)
 
 
 async def test_the_budget_of_a_run_bounds_all_its_requests() -> None:
     model = planner(thoughts(5))
-    agent = World().agent(model, configured(Budget(max_steps=4)))
+    agent = World().agent(model, config=configured(budget=Budget(max_steps=4)))
     run = await agent.run("go", run_id="r")
     assert (ended(run), len(model.requests)) == (("stopped", "llm_budget"), 4)
-    more = await agent.resume("r", config=configured(Budget(max_steps=20)))
+    more = await agent.resume("r", config=configured(budget=Budget(max_steps=20)))
     assert more.status == "completed"
 
 
 async def test_the_default_of_the_budget_leaves_a_plan_its_own_ceiling() -> None:
     model = planner(thoughts(60))
-    run = await World().agent(model, configured(max_steps=60, max_parallel=8)).run("go")
+    run = await World().agent(model, config=configured(max_steps=60, max_parallel=8)).run("go")
     assert (run.status, len(model.requests)) == ("completed", 62)
 
 
-async def test_an_evaluator_has_the_time_that_is_left() -> None:
+@pytest.mark.parametrize("how", ["slow", "plain", "blocking"])
+async def test_an_evaluator_has_the_time_that_is_left(how: str) -> None:
+    released = threading.Event()
+
     async def slow(_: ExecutionContext) -> EvaluationResult:
         await asyncio.sleep(60)
         return EvaluationResult("", passed=True)
-
-    config = configured(answer="off", deadline_s=0.3, evaluators=("slow",))
-    agent = World().agent(script(plan(step("a", "look", q="x"))), config, evaluators={"slow": slow})
-    async with asyncio.timeout(10):
-        run = await agent.run("go", run_id="r")
-    assert ended(run) == ("stopped", "deadline")
-    (evaluation,) = (await planning_of(agent)).evaluations
-    assert (evaluation.passed, "no word" in evaluation.note) == (False, True)
-
-
-@pytest.mark.parametrize("is_plain", [True, False])
-async def test_an_evaluator_that_blocks_does_not_pass_the_deadline_unseen(is_plain: bool) -> None:
-    released = threading.Event()
 
     def plain(_: ExecutionContext) -> EvaluationResult:
         released.wait(60)
@@ -247,9 +236,8 @@ async def test_an_evaluator_that_blocks_does_not_pass_the_deadline_unseen(is_pla
         released.wait(0.5)  # it holds up the whole loop, and nobody can cut it off
         return EvaluationResult("", passed=True)
 
-    evaluators = {"slow": plain if is_plain else blocking}
-    config = configured(answer="off", deadline_s=0.3, evaluators=("slow",))
-    agent = World().agent(script(plan(step("a", "look", q="x"))), config, evaluators=evaluators)
+    evaluators = {"slow": slow, "plain": plain, "blocking": blocking}
+    agent = World().agent(LOOK, config=off(deadline_s=0.3, evaluators=(how,)), evaluators=evaluators)
     try:
         async with asyncio.timeout(10):
             run = await agent.run("go", run_id="r")
@@ -264,26 +252,19 @@ async def test_an_evaluator_that_runs_out_of_a_time_of_its_own_is_broken() -> No
     async def impatient(_: ExecutionContext) -> EvaluationResult:
         raise TimeoutError("my database is slow")
 
-    config = configured(answer="off", evaluators=("impatient",))
-    agent = World().agent(script(plan(step("a", "look", q="x")), STOP), config, evaluators={"impatient": impatient})
+    config = off(max_parallel=4, evaluators=("impatient",))
+    agent = World().agent(script(LOOK, STOP), config=config, evaluators={"impatient": impatient})
     assert ended(await agent.run("go", run_id="r")) == ("completed_partial", "evaluation")
     assert "my database is slow" in (await planning_of(agent)).evaluations[0].note
-
-
-async def test_without_requests_for_a_second_try_the_answer_is_what_there_is() -> None:
-    model = script(plan(step("a", "look", q="x")), "", "words")
-    run = await World().agent(model, configured(max_llm_calls=2)).run("go", run_id="r")
-    assert (run.status, len(model.requests)) == ("completed", 2)
-    assert "about x" in run.answer
 
 
 @pytest.mark.parametrize("is_blocked", [True, False])
 async def test_an_answer_that_cannot_be_asked_for_again_holds_up_no_end(is_blocked: bool) -> None:
     steps = [step("b", "look", q="z"), step("a", "look", q="x")]
-    steps += [step("t", kind="reasoning", instruction="think")] if is_blocked else []
+    steps += [thinking("t")] if is_blocked else []
     model = script(plan(*steps), GIVE_UP, "", "words") if not is_blocked else script(plan(*steps[::2]), "", "words")
     most = 2 if is_blocked else 3
-    agent = World(x=9).agent(model, configured(max_llm_calls=most, max_parallel=1))
+    agent = World(x=9).agent(model, config=configured(max_llm_calls=most, max_parallel=1))
     run = await agent.run("go", run_id="r")
     assert (ended(run), len(model.requests)) == (("stopped", "llm_budget"), most)
     assert run.answer.startswith("Done:")
@@ -308,7 +289,7 @@ async def test_a_read_that_the_deadline_cuts_off_is_cancelled_and_made_again(kin
         steps = plan(step("a", kind="agent", instruction="crawl", allowed_tools=["crawl"]))
         model = script(steps, calls(("crawl", {"q": "x"})), calls(("crawl", {"q": "x"})), "pages")
     fields: dict[str, Any] = {"answer": "off", "transient_retries": 0}  # Any: of the plan
-    agent = World().agent(model, configured(deadline_s=0.4, **fields), crawl)
+    agent = World().agent(model, config=configured(deadline_s=0.4, **fields), more=[crawl])
     assert ended(await agent.run("go", run_id="r")) == ("stopped", "deadline")
     ends = [
         one.event.result.kind
@@ -329,8 +310,8 @@ async def test_a_call_that_takes_longer_than_its_own_limit_is_timed_out() -> Non
         await asyncio.sleep(60)
         return f"pages on {q}"
 
-    config = configured(answer="off", transient_retries=0, step_timeout_s=0.1)
-    agent = World().agent(script(plan(step("a", "crawl", q="x")), GIVE_UP, STOP), config, crawl)
+    config = off(max_parallel=4, transient_retries=0, step_timeout_s=0.1)
+    agent = World().agent(script(plan(step("a", "crawl", q="x")), GIVE_UP, STOP), config=config, more=[crawl])
     assert ended(await agent.run("go", run_id="r")) == ("stopped", "reflector_stop")
     assert await statuses(agent) == {"a": "failed"}
 
@@ -386,7 +367,7 @@ async def test_turns_without_a_request_count_as_one(width: int, parallel: int, a
         direct(max_llm_calls=12, max_parallel=parallel, answer=answer),
     ):
         world, guesser = World(), Guesser(width)
-        agent = world.agent(FunctionModel(guesser), config)
+        agent = world.agent(FunctionModel(guesser), config=config)
         run = await agent.run("Look things up", run_id="r")
         turns = unasked(await events_of(agent))
         assert ended(run) == ("stopped", "llm_budget")
@@ -410,7 +391,7 @@ async def test_what_is_left_tells_of_turns_without_a_request() -> None:
 
     guesser = Guesser()
     config = direct(max_llm_calls=40, max_parallel=1, answer="off", evaluators=("judged",))
-    agent = World().agent(FunctionModel(said), config, evaluators={"judged": judged})
+    agent = World().agent(FunctionModel(said), config=config, evaluators={"judged": judged})
     run = await agent.run("Look things up", run_id="r")
     turns = unasked(await events_of(agent))
     assert (run.status, turns > 0, left) == ("completed", True, [40 - turns - guesser.asked["words"]])
@@ -418,7 +399,7 @@ async def test_what_is_left_tells_of_turns_without_a_request() -> None:
 
 async def test_with_a_higher_limit_turns_without_a_request_go_on() -> None:
     world, guesser = World(), Guesser()
-    agent = world.agent(FunctionModel(guesser), direct(max_llm_calls=6, answer="off"))
+    agent = world.agent(FunctionModel(guesser), config=direct(max_llm_calls=6, answer="off"))
     assert (await agent.run("Look things up", run_id="r")).reason == "llm_budget"
     assert len(world.ran) == 6
     run = await agent.resume("r", config=direct(max_llm_calls=9, answer="off"))
@@ -426,39 +407,38 @@ async def test_with_a_higher_limit_turns_without_a_request_go_on() -> None:
     await events_of(agent)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_a_crash_leaves_the_count_of_turns_as_it_was(when: Literal["before", "after"]) -> None:
-    async def play(at: int) -> int:
-        world, memory = World(), MemoryJournal()
-        store = CrashingStore(CheckedJournal(memory), at, when)
-        config = direct(max_llm_calls=5, max_parallel=1, answer="off")
-        agent = world.agent(FunctionModel(Guesser()), config, store=store)
-        try:
+async def finished(make: Callable[[JournalStore], Agent], at: int, when: When) -> tuple[Agent, Run, int]:
+    """A run that goes on after a crash at that append, with how many appends there were before; at 0 for none."""
+    memory = MemoryJournal()
+    store = CrashingStore(CheckedJournal(memory), at, when)
+    agent = make(store)
+    try:
+        run = await agent.run("Look things up", run_id="r")
+    except Crash:
+        agent = make(CheckedJournal(memory))
+        state = fold(await events_of(agent))
+        if state.task is None:
             run = await agent.run("Look things up", run_id="r")
-        except Crash:
-            agent = world.agent(FunctionModel(Guesser()), config, store=CheckedJournal(memory))
-            state = fold(await events_of(agent))
-            if state.task is None:
-                run = await agent.run("Look things up", run_id="r")
-            else:
-                run = Run.of(state) if state.ending is not None else await agent.resume("r")
+        else:
+            run = Run.of(state) if state.ending is not None else await agent.resume("r")
+    return agent, run, store.operations
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_crash_leaves_the_count_of_turns_as_it_was(when: When) -> None:
+    def agent_on(store: JournalStore) -> Agent:
+        config = direct(max_llm_calls=5, max_parallel=1, answer="off")
+        return World().agent(FunctionModel(Guesser()), config=config, store=store)
+
+    _, _, operations = await finished(agent_on, 0, when)
+    for at in (0, *range(2, operations + 1)):
+        agent, run, _ = await finished(agent_on, at, when)
         planning = await planning_of(agent)
         assert ended(run) == ("stopped", "llm_budget"), at
         assert unasked(await events_of(agent)) + planning.stats.llm_calls == 5, at
-        return store.operations
-
-    for at in range(2, await play(0) + 1):
-        await play(at)
 
 
 # ------------------------------------------------------------------ step_iteration
-
-
-def tries(most: int, action: LimitAction = LimitAction.SkipStep, **more: Any) -> StepIterationConfig:
-    return StepIterationConfig(max_reattempts_per_step=most, on_limit_reached=action, **more)  # Any: as it has them
-
-
-BOTH = plan(step("a", "look", q="x"), step("b", "look", q="z"))
 
 
 async def limits_of(agent: Agent) -> list[tuple[str, int, str, str]]:
@@ -471,7 +451,7 @@ async def test_a_step_at_its_limit_is_skipped_and_the_run_is_partial_at_best(ans
     world = World(x=9, y=9)
     steps = plan(step("a", "look", q="x"), step("u", "look", ["a"], q="{{a.output}}"), step("b", "look", ["a"], q="z"))
     model = script(steps, retry(q="y"), "what there is")
-    agent = world.agent(model, configured(limits=tries(2), answer=answer))
+    agent = world.agent(model, config=configured(limits=tries(2), answer=answer))
     run = await agent.run("go", run_id="r")
     assert ended(run) == ("completed_partial", "step_limit")
     assert run.answer == ("" if answer == "off" else "what there is")
@@ -483,12 +463,12 @@ async def test_a_step_at_its_limit_is_skipped_and_the_run_is_partial_at_best(ans
 
 
 @pytest.mark.parametrize(("most", "reason"), [(0, "replan_budget"), (1, "step_limit"), (None, "step_limit")])
-async def test_a_step_that_its_limit_skips_is_no_replan(most: int | None, reason: str) -> None:
+async def test_a_step_that_its_limit_skips_is_no_overall(most: int | None, reason: str) -> None:
     world = World(x=9, y=1)
     steps = plan(step("a", "look", q="x"), step("b", "look", q="y", must_succeed=True))
-    repaired = replan("adjust_dependencies", adjustments=[{"step_id": "b", "parameters": {"q": "z"}}])
+    repaired = adjusted("b", q="z")
     config = configured(limits=tries(1), answer="off", max_replans=most, max_parallel=1)
-    agent = world.agent(script(steps, repaired), config)
+    agent = world.agent(script(steps, repaired), config=config)
     run = await agent.run("go", run_id="r")
     planning = await planning_of(agent)
     assert (run.reason, planning.steps["a"].status) == (reason, "skipped")
@@ -505,7 +485,7 @@ async def test_what_is_in_flight_ends_before_a_step_is_skipped() -> None:
         return q
 
     steps = plan(step("a", "look", q="x"), step("b", "wait", q="w"), step("c", "look", ["a"], q="z"))
-    agent = world.agent(script(steps), configured(limits=tries(1), answer="off"), wait)
+    agent = world.agent(script(steps), config=configured(limits=tries(1), answer="off"), more=[wait])
     running = asyncio.ensure_future(agent.run("go", run_id="r"))
     await asyncio.sleep(0.1)
     assert not [one for one in await events_of(agent) if isinstance(one, PlanEdited)]
@@ -517,18 +497,15 @@ async def test_what_is_in_flight_ends_before_a_step_is_skipped() -> None:
 async def test_a_step_that_must_succeed_is_not_skipped() -> None:
     world = World(x=9)
     steps = plan(step("a", "look", q="x", must_succeed=True), step("b", "look", q="z"))
-    agent = world.agent(script(steps, STOP), configured(limits=tries(1), answer="off"))
+    agent = world.agent(script(steps, STOP), config=configured(limits=tries(1), answer="off"))
     assert ended(await agent.run("go", run_id="r")) == ("stopped", "reflector_stop")
     assert [one.step_id for one in await events_of(agent) if isinstance(one, Escalated)] == ["a"]
-    repaired = replan("adjust_dependencies", adjustments=[{"step_id": "a", "parameters": {"q": "y"}}])
-    agent = World(x=9).agent(script(steps, repaired), configured(limits=tries(1), answer="off"))
-    assert ended(await agent.run("go", run_id="r")) == ("completed_partial", "step_limit")
 
 
 async def test_a_person_signs_what_a_limit_takes_out_of_a_plan_and_may_want_another() -> None:
     world = World(x=9)
     model = script(BOTH, plan(step("c", "look", q="y")))
-    agent = world.agent(model, configured(limits=tries(1), answer="off", approve_plan="every", max_parallel=1))
+    agent = world.agent(model, config=configured(limits=tries(1), answer="off", approve_plan="every", max_parallel=1))
     await agent.run("go", run_id="r")
     await agent.approve("r", "plan", by="Ada")
     run = await agent.resume("r")
@@ -540,31 +517,12 @@ async def test_a_person_signs_what_a_limit_takes_out_of_a_plan_and_may_want_anot
     assert await statuses(agent) == {"a": "skipped", "b": "superseded", "c": "succeeded"}
 
 
-async def test_a_limit_may_ask_for_another_plan() -> None:
-    world = World(x=9)
-    repaired = replan("adjust_dependencies", adjustments=[{"step_id": "a", "parameters": {"q": "y"}}])
-    agent = world.agent(script(BOTH, repaired), configured(limits=tries(1, LimitAction.Replan), answer="off"))
-    assert (await agent.run("go", run_id="r")).status == "completed"
-    assert world.ran == ["look x", "look z", "look y"]
-    assert await limits_of(agent) == [("a", 1, "max", "Replan")]
-
-
-async def test_an_edit_begins_a_step_anew() -> None:
-    world = World(x=1, y=1)
-    repaired = replan("adjust_dependencies", adjustments=[{"step_id": "a", "parameters": {"q": "y"}}])
-    model = script(plan(step("a", "look", q="x")), retry(q="x2"), repaired, retry(q="z"))
-    world.broken["look x2"] = 1
-    agent = world.agent(model, configured(limits=tries(2, LimitAction.Replan), answer="off"))
-    assert (await agent.run("go", run_id="r")).status == "completed"
-    assert world.ran == ["look x", "look x2", "look y", "look z"]
-
-
 @pytest.mark.parametrize(
     ("action", "answer", "requests"), [(LimitAction.AbortTask, "Done:", 1), (LimitAction.AnswerNow, "so far", 2)]
 )
 async def test_a_limit_may_end_the_run(action: LimitAction, answer: str, requests: int) -> None:
     world, model = World(x=9), script(plan(step("b", "look", q="z"), step("a", "look", ["b"], q="x")), "so far")
-    agent = world.agent(model, configured(limits=tries(1, action)))
+    agent = world.agent(model, config=configured(limits=tries(1, action)))
     run = await agent.run("go", run_id="r")
     assert (ended(run), len(model.requests)) == (("stopped", "step limit"), requests)
     assert run.answer.startswith(answer)
@@ -573,9 +531,7 @@ async def test_a_limit_may_end_the_run(action: LimitAction, answer: str, request
 
 async def test_the_same_call_with_the_same_error_is_being_stuck() -> None:
     world = World(x=9)
-    steps = plan(step("a", "look", q="x"), step("b", "look", q="z"))
-    again: Reply = {"suggested_action": {"type": "retry_with_tool", "data": {"tool_id": "read", "parameters": {}}}}
-    model = script(steps, again, "words")
+    model = script(BOTH, exchange("read"), "words")
 
     @tool(effect="read")
     async def read() -> str:
@@ -583,14 +539,14 @@ async def test_the_same_call_with_the_same_error_is_being_stuck() -> None:
         raise ToolFailed("there is nothing under x", code="tool:gone_x")
 
     config = configured(limits=tries(2, LimitAction.AbortTask), max_parallel=1, answer="off")
-    agent = world.agent(model, config, read)
+    agent = world.agent(model, config=config, more=[read])
     assert ended(await agent.run("go", run_id="r")) == ("stopped", "step limit")  # another call: a search, no loop
     assert [limit[2] for limit in await limits_of(agent)] == ["max"]
 
 
 async def test_after_an_abort_somebody_may_go_on() -> None:
-    world, model = World(x=1), script(plan(step("a", "look", q="x")), retry(q="y"))
-    agent = world.agent(model, configured(limits=tries(1, LimitAction.AbortTask), answer="off"))
+    world, model = World(x=1), script(LOOK, retry(q="y"))
+    agent = world.agent(model, config=configured(limits=tries(1, LimitAction.AbortTask), answer="off"))
     assert ended(await agent.run("go", run_id="r")) == ("stopped", "step limit")
     assert (await agent.resume("r")).status == "completed"
     assert world.ran == ["look x", "look y"]
@@ -599,7 +555,7 @@ async def test_after_an_abort_somebody_may_go_on() -> None:
 @pytest.mark.parametrize("word", ["yes", "no"])
 async def test_a_limit_may_ask_a_person(word: str) -> None:
     world, model = World(x=1), script(BOTH, retry(q="y") if word == "yes" else STOP)
-    agent = world.agent(model, configured(limits=tries(1, LimitAction.Escalate), answer="off", max_parallel=1))
+    agent = world.agent(model, config=configured(limits=tries(1, LimitAction.Escalate), answer="off", max_parallel=1))
     run = await agent.run("go", run_id="r")
     assert (ended(run), [call.id for call in run.waiting]) == (("paused", "approval"), ["a"])
     assert world.ran == ["look x", "look z"]  # other branches go on
@@ -621,58 +577,29 @@ async def test_failures_of_what_lies_between_are_no_tries() -> None:
         raise ToolFailed(f"come back later for {q}", code="transient:503")
 
     config = configured(limits=tries(1), answer="off", transient_retries=0)
-    agent = World().agent(script(plan(step("a", "fetch", q="x")), GIVE_UP, STOP), config, fetch)
+    agent = World().agent(script(plan(step("a", "fetch", q="x")), GIVE_UP, STOP), config=config, more=[fetch])
     assert ended(await agent.run("go", run_id="r")) == ("stopped", "reflector_stop")
     assert await limits_of(agent) == []
 
 
-async def test_a_step_of_no_tries_is_not_begun() -> None:
-    world = World()
-    agent = world.agent(script(BOTH, STOP), configured(limits=tries(0), answer="off"))
-    assert ended(await agent.run("go", run_id="r")) == ("completed_partial", "evaluation")
-    assert (world.ran, set((await statuses(agent)).values())) == ([], {"skipped"})
-
-
-async def test_limits_that_nobody_has_set_or_that_are_off_skip_nothing() -> None:
-    for limits in (None, tries(1, enabled=False)):
-        world = World(x=1, y=1)
-        config = configured(limits=limits, answer="off")
-        agent = world.agent(script(plan(step("a", "look", q="x")), retry(q="y"), retry(q="z")), config)
-        assert (await agent.run("go", run_id="r")).status == "completed"
-        assert world.ran == ["look x", "look y", "look z"]
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("action", list(LimitAction))
-async def test_a_crash_at_any_place_comes_to_the_same_end(
-    action: LimitAction, when: Literal["before", "after"]
-) -> None:
+async def test_a_crash_at_any_place_comes_to_the_same_end(action: LimitAction, when: When) -> None:
     def said(request: ModelRequest) -> str:
         if "You plan a task" in request.system:
             return json.dumps(BOTH)
-        if "You look at the whole run" not in request.system:
-            return "words"
-        return json.dumps(replan("adjust_dependencies", adjustments=[{"step_id": "a", "parameters": {"q": "y"}}]))
+        return json.dumps(TO_Y) if "You look at the whole run" in request.system else "words"
 
-    async def play(at: int) -> tuple[tuple[str, str], dict[str, str], list[tuple[str, int, str, str]], int]:
-        world, memory = World(x=9), MemoryJournal()
-        store = CrashingStore(CheckedJournal(memory), at, when)
-        config = configured(limits=tries(1, action), max_parallel=1)
-        agent = world.agent(FunctionModel(said), config, store=store)
-        try:
-            run = await agent.run("go", run_id="r")
-        except Crash:
-            agent = world.agent(FunctionModel(said), config, store=CheckedJournal(memory))
-            state = fold(await events_of(agent))
-            if state.task is None:
-                run = await agent.run("go", run_id="r")
-            else:
-                run = Run.of(state) if state.ending is not None else await agent.resume("r")
-        return ended(run), await statuses(agent), await limits_of(agent), store.operations
+    async def play(at: int) -> tuple[object, int]:
+        world, config = World(x=9), configured(limits=tries(1, action), max_parallel=1)
+        agent, run, operations = await finished(
+            lambda store: world.agent(FunctionModel(said), config=config, store=store), at, when
+        )
+        return (ended(run), await statuses(agent), await limits_of(agent)), operations
 
-    *wanted, operations = await play(0)
+    wanted, operations = await play(0)
     for at in range(2, operations + 1):
-        assert [*(await play(at))[:3]] == wanted, at
+        assert (await play(at))[0] == wanted, at
 
 
 # ------------------------------------------------------------------ what is told
@@ -689,13 +616,13 @@ def judge() -> Any:  # Any: an evaluator
     return judged
 
 
-WITH_ANSWER = plan(step("a", "look", q="wrong"), step("w", kind="response", needs=["a"], instruction="say what it is"))
+JUDGED = plan(step("a", "look", q="wrong"), thinking("w", ["a"], "response"))
 
 
-@pytest.mark.parametrize("strategy", [replan("replan_from_step", step_id="a"), replan("full_replan")])
-async def test_an_answer_from_before_a_repair_is_written_anew(strategy: Reply) -> None:
-    model = script(WITH_ANSWER, "OLD ANSWER", strategy, plan(step("b", "look", q="right")), "NEW ANSWER")
-    agent = World().agent(model, configured(evaluators=("judge",)), evaluators={"judge": judge()})
+@pytest.mark.parametrize("strategy", [overall("replan_from_step", step_id="a"), overall("full_replan")])
+async def test_an_answer_from_before_a_repair_is_written_anew(strategy: Scripted) -> None:
+    model = script(JUDGED, "OLD ANSWER", strategy, plan(step("b", "look", q="right")), "NEW ANSWER")
+    agent = World().agent(model, config=configured(evaluators=("judge",)), evaluators={"judge": judge()})
     run = await agent.run("go", run_id="r")
     assert (run.status, run.answer) == ("completed", "NEW ANSWER")
     told = "".join(message.content for message in model.requests[-1].messages)
@@ -703,49 +630,27 @@ async def test_an_answer_from_before_a_repair_is_written_anew(strategy: Reply) -
 
 
 async def test_a_response_step_of_the_repair_gives_the_answer() -> None:
-    anew = plan(step("b", "look", q="right"), step("w2", kind="response", needs=["b"], instruction="say it"))
-    model = script(WITH_ANSWER, "OLD ANSWER", replan("full_replan"), anew, "NEW ANSWER")
-    agent = World().agent(model, configured(evaluators=("judge",)), evaluators={"judge": judge()})
+    anew = plan(step("b", "look", q="right"), thinking("w2", ["b"], "response"))
+    model = script(JUDGED, "OLD ANSWER", overall("full_replan"), anew, "NEW ANSWER")
+    agent = World().agent(model, config=configured(evaluators=("judge",)), evaluators={"judge": judge()})
     run = await agent.run("go", run_id="r")
     assert (run.status, run.answer, len(model.requests)) == ("completed", "NEW ANSWER", 5)
 
 
-async def test_the_response_that_comes_last_in_the_plan_is_the_answer() -> None:
-    steps = plan(
-        step("a", "look", q="x"),
-        step("v", kind="response", needs=["a"], instruction="say it briefly"),
-        step("w", kind="response", needs=["v"], instruction="say it at length"),
-    )
-    model = script(steps, "briefly", "at length")
-    run = await World().agent(model, configured()).run("go")
-    assert (run.status, run.answer, len(model.requests)) == ("completed", "at length", 3)
-
-
-async def test_an_answer_that_nothing_came_after_stands() -> None:
-    steps = plan(
-        step("a", "look", q="x"),
-        step("w", kind="response", needs=["a"], instruction="say it"),
-        step("b", "look", q="y"),
-    )
-    model = script(steps, "THE ANSWER", GIVE_UP, replan("skip_steps", step_ids=["b"]))
-    run = await World(y=9).agent(model, configured(max_parallel=1)).run("go", run_id="r")
-    assert (run.status, run.answer, len(model.requests)) == ("completed", "THE ANSWER", 4)
-
-
 async def test_the_pager_is_no_tool_to_choose() -> None:
-    model = script({"selected_tool_ids": ["look"]}, plan(step("a", "look", q="x")))
-    agent = World().agent(model, configured(answer="off", select_all_below=0))
+    model = script({"selected_tool_ids": ["look"]}, LOOK)
+    agent = World().agent(model, config=off(max_parallel=4, select_all_below=0))
     run = await agent.run("Look up x, then read the rest of the result", run_id="r")
     assert (run.status, "read_result" in ((await planning_of(agent)).selected or ())) == ("completed", False)
 
 
 async def test_a_plan_rejected_after_work_tells_of_that_work() -> None:
     steps = plan(step("a", "send", to="Ann"), step("b", "look", q="x"))
-    mended = replan("adjust_dependencies", adjustments=[{"step_id": "b", "parameters": {"q": "y"}}])
+    mended = adjusted("b", q="y")
     for answer, told in (("auto", "I wrote to Ann."), ("off", "")):
         world = World(x=9)
         config = configured(approve_plan="every", max_parallel=1, answer=answer)
-        agent = world.agent(script(steps, GIVE_UP, mended, "I wrote to Ann."), config)
+        agent = world.agent(script(steps, GIVE_UP, mended, "I wrote to Ann."), config=config)
         await agent.run("go", run_id="r")
         await agent.approve("r", "plan", by="Ada")
         assert (await agent.resume("r")).status == "paused"
@@ -757,8 +662,8 @@ async def test_a_plan_rejected_after_work_tells_of_that_work() -> None:
 
 async def test_a_run_that_fails_amid_its_work_tells_of_that_work() -> None:
     steps = plan(step("a", "send", to="Ann"), step("b", "look", ["a"], q="x"))
-    model = script(steps, GIVE_UP, replan("replan_from_step", step_id="b"), "one", "two", "three")
-    run = await World(x=9).agent(model, configured()).run("go", run_id="r")
+    model = script(steps, GIVE_UP, overall("replan_from_step", step_id="b"), "one", "two", "three")
+    run = await World(x=9).agent(model, config=configured()).run("go", run_id="r")
     assert ended(run) == ("failed", "invalid_plan")
     assert run.detail.splitlines()[0] == "no reply could be read as a plan"
     assert "sent to Ann" in run.detail
@@ -794,9 +699,8 @@ async def test_requests_of_a_judge_count_against_the_ceiling_of_a_plan() -> None
     config = LoopConfig(
         plan=PlanConfig(answer="off", max_llm_calls=5, max_parallel=1), guard=GuardConfig(judge="self", mode="observe")
     )
-    run = (
-        await World().agent({"solo": script(plan(*steps)), "guard": judge}, config).run(f"Write to {', '.join(names)}.")
-    )
+    models = {"solo": script(plan(*steps)), "guard": judge}
+    run = await Agent(models, World().tools(), reasoner="plan", config=config).run(f"Write to {', '.join(names)}.")
     assert ended(run) == ("stopped", "llm_budget")
     assert (len(judge.requests), run.requests) == (4, 5)
 
@@ -827,7 +731,7 @@ async def test_a_question_outlives_a_limit(limit: str, approvals: Any) -> None: 
     if limit == "deadline_s":
         few = PlanConfig(answer="off", deadline_s=0.1)
     guard = GuardConfig(approvals=approvals)
-    model = ScriptedModel([json.dumps(plan(*steps, *late))])
+    model = script(plan(*steps, *late))
     agent = Agent(model, [send, look], reasoner="plan", config=LoopConfig(plan=few, guard=guard))
     run = await agent.run("Send a mail to everybody.", run_id="r")
     assert (run.status, run.reason, {one.id for one in run.waiting}) == ("paused", "approval", {"a.1", "b.1"})

@@ -42,8 +42,15 @@ def planned(task: str | Task, reasoner: str, tools: Catalogue, config: LoopConfi
             json_text(step.parameters)
         except (TypeError, ValueError, RecursionError) as error:
             raise UsageError(f"step {step.step_id!r}: its parameters are no JSON: {error}") from error
-    if reasoner == "plan":
-        _check_whole(asked, tools, config)
+    if reasoner == "plan":  # held to what any plan is held to; a mistake in it is the developer's to mend
+        state = changed(EMPTY, task=asked, tools=tools, config=config)
+        decided = decide(state, planning_of(asked, config), _draft(asked), by="developer")
+        if isinstance(decided, ProposalRefused):
+            faults = "; ".join(map(fault_words, decided.detail.split(";")))
+            if "too_many_steps" in decided.detail:
+                most = (config.plan or PlanConfig()).max_steps
+                faults += f" than {len(asked.steps)}, or raise PlanConfig(max_steps={most})"
+            raise UsageError(f"the plan that comes with the task cannot be run: {faults}")
         return asked
     if reasoner != "react":
         raise UsageError(f"a task with steps needs the reasoner 'react' or 'plan', and this agent has {reasoner!r}")
@@ -62,19 +69,6 @@ def bounded(config: LoopConfig, reasoner: str, before: Planning | None = None) -
     plan = config.plan or (before.config if before is not None else PlanConfig())
     own = config.plan.max_llm_calls if config.plan is not None else None
     return replace(config, plan=replace(plan, max_llm_calls=said if own is None else min(said, own)))
-
-
-def _check_whole(task: Task, tools: Catalogue, config: LoopConfig) -> None:
-    """A plan of the developer's own is held to what any plan is held to; a mistake in it is theirs to mend."""
-    state = changed(EMPTY, task=task, tools=tools, config=config)
-    decided = decide(state, planning_of(task, config), _draft(task), by="developer")
-    if isinstance(decided, ProposalRefused):
-        faults = "; ".join(map(fault_words, decided.detail.split(";")))
-        if "too_many_steps" in decided.detail:
-            faults += (
-                f" than {len(task.steps)}, or raise PlanConfig(max_steps={(config.plan or PlanConfig()).max_steps})"
-            )
-        raise UsageError(f"the plan that comes with the task cannot be run: {faults}")
 
 
 def _draft(task: Task) -> dict[str, object]:

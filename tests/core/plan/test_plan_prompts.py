@@ -118,7 +118,7 @@ def test_made_up_names_cannot_speak() -> None:
 # ------------------------------------------------------------------ rules
 
 CODE = re.compile(r'f"([a-z_]+):\{|faults=\("([a-z_]+)",\)|(?:return|_refused\(|else) ?\["([a-z_]+)"\]')
-REFUSED = re.compile(r'(?:_RefusedError\(|ProposalRefused\([^"]*"?[a-z_]*"?, ?)"([a-z_]+)"')
+REFUSED = re.compile(r'(?:\brefused\(|ProposalRefused\([^"]*"?[a-z_]*"?, ?)"([a-z_]+)"')
 REMARKS = {"selection_fallback", "diff_corrected", "must_succeed_pending", "step_cannot_replan", "step_retry_limit"}
 
 

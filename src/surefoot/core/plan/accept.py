@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import cycle
+from itertools import cycle, product
 from typing import Literal, TypeVar
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.plan.edits import applied, laid_out, remedied, replanned, superseded_by
+from surefoot.core.plan.edits import applied, laid_out, remedied, superseded_by
 from surefoot.core.plan.forms import PLAN as PLAN_FORM
 from surefoot.core.plan.forms import DraftStep, Object, draft_of, list_of, object_of, read_form, remediation_of, text_of
 from surefoot.core.plan.references import UnresolvedError, arguments_of, checked, references_in
@@ -23,7 +23,7 @@ from surefoot.core.state.repeats import call_fingerprint
 from surefoot.core.state.state import Call, Planning, State
 from surefoot.core.state.turn import changed
 from surefoot.types.outcomes import Ask
-from surefoot.types.plan import RESERVED_IDS, Add, Mark, Operation, Plan, PlanStep, SetParameters
+from surefoot.types.plan import RESERVED_IDS, Add, Mark, Operation, Plan, PlanStep, SetParameters, Supersede
 from surefoot.types.plan_events import PlanEdited, PlanMade, ProposalRefused
 from surefoot.types.reflection import AddRemediationSteps, RemediationStep, ReplanningStrategy
 from surefoot.types.tools import Catalogue, ToolSpec
@@ -54,16 +54,32 @@ def listed(faults: Sequence[str]) -> str:
 def plan_given(state: State, planning: Planning, given: Object, *, by: str) -> PlanMade | PlanEdited | ProposalRefused:
     """What follows from a proposed plan. `by` is who proposes it: a developer's plan is not held to what was read."""
     strategy = planning.strategy.strategy if planning.strategy is not None else None
-    if strategy is not None:
-        return _replanned(state, planning, given, strategy)
+    before = planning if strategy else changed(planning, steps={}, order=(), ready=(), dependents={}, places={})
     draft = draft_of(given.get("steps"))
     steps = tuple(one.step for one in draft if one.step is not None)
-    empty = changed(planning, steps={}, order=(), ready=(), dependents={}, places={})
-    faults = draft_faults(empty, draft, state.tools)
-    if len(draft) <= planning.config.max_steps:
-        faults += _open_faults(state, empty, draft, (), steps)
+    suggested = strategy.suggestions if isinstance(strategy, AddRemediationSteps) else ()
+    put_in = [one for one in suggested if isinstance(one, RemediationStep)]
+    if len(put_in) + len(draft) > planning.config.max_steps:
+        return ProposalRefused("decompose", "invalid_plan", "too_many_steps")
+    faults = draft_faults(before, draft, state.tools)
+    operations: tuple[Operation, ...] = ()
+    if isinstance(strategy, AddRemediationSteps):
+        drafted = [remediation_of(object_of(one)) for one in list_of(given.get("steps"))]
+        edit = remedied(planning, [*put_in, *(one for one in drafted if isinstance(one, RemediationStep))])
+        operations = edit.operations
+        faults += [one for one in edit.faults if one not in faults]
+        faults += [one for one in repeated(planning, operations, state.tools) if one not in faults]
+    elif strategy is not None:
+        out = superseded_by(planning, strategy)
+        operations = (*(Supersede(name) for name in out), *(Add(step) for step in steps))
+        if not any(step.must_succeed for step in steps):
+            lost = [n for n in out if planning.steps[n].step.must_succeed and planning.steps[n].is_open]
+            faults += [f"must_succeed_dropped:{name}" for name in lost]
+    faults += _open_faults(state, before, draft, operations, () if strategy else steps)
     if faults:
-        return _refused(faults)
+        return ProposalRefused("decompose", "invalid_plan", listed(faults))
+    if strategy is not None:
+        return edited(state, planning, strategy, operations, description=text_of(given.get("description")))
     is_developers = by == "developer"
     return PlanMade(
         read_form(
@@ -75,35 +91,6 @@ def plan_given(state: State, planning: Planning, given: Object, *, by: str) -> P
             trust="trusted" if is_developers else planning.words_trust,
         )
     )
-
-
-def _replanned(
-    state: State, planning: Planning, given: Object, strategy: ReplanningStrategy
-) -> PlanEdited | ProposalRefused:
-    draft = draft_of(given.get("steps"))
-    faults = draft_faults(planning, draft, state.tools)
-    suggested = strategy.suggestions if isinstance(strategy, AddRemediationSteps) else ()
-    put_in = [one for one in suggested if isinstance(one, RemediationStep)]
-    if len(put_in) + len(draft) > planning.config.max_steps:
-        return _refused(["too_many_steps"])
-    if isinstance(strategy, AddRemediationSteps):
-        drafted = [remediation_of(object_of(one)) for one in list_of(given.get("steps"))]
-        edit = remedied(planning, [*put_in, *(one for one in drafted if isinstance(one, RemediationStep))])
-        operations = edit.operations
-        faults += [one for one in edit.faults if one not in faults]
-        faults += [one for one in repeated(planning, operations, state.tools) if one not in faults]
-    else:
-        steps = [one.step for one in draft if one.step is not None]
-        operations = replanned(planning, strategy, steps)
-        faults += dropped(planning, superseded_by(planning, strategy), steps)
-    faults += _open_faults(state, planning, draft, operations, ())
-    if faults:
-        return _refused(faults)
-    return edited(state, planning, strategy, operations, description=text_of(given.get("description")))
-
-
-def _refused(faults: Sequence[str]) -> ProposalRefused:
-    return ProposalRefused("decompose", "invalid_plan", listed(faults))
 
 
 def edited(
@@ -129,26 +116,24 @@ def edit_faults(state: State, planning: Planning, operations: Sequence[Operation
 
 
 def marked(state: State, planning: Planning, step: PlanStep) -> PlanStep:
-    """A step as its proposer may have it."""
+    """A step as its proposer may have it: once untrusted text was read, what goes beyond the user's words is marked.
+
+    That is an effect that they do not ask for, or a tool that was selected only after that text was read.
+    """
     if not planning.has_read:
         return step
     names = (step.tool_id, *step.allowed_tools)
     if step.kind == "agent" and not step.allowed_tools:
         names = planning.selected or ()
-    specs = [spec for name in names if (spec := state.tools.get(name)) is not None]
-    return replace(step, unanchored=True) if any(_is_beyond(state, planning, spec) for spec in specs) else step
-
-
-def _is_beyond(state: State, planning: Planning, spec: ToolSpec) -> bool:
-    """Whether a tool does what the user's words do not ask for, or came in only after untrusted text was read."""
-    if spec.effect == "read" and not spec.egress:
-        return False
-    if state.gate is not None:
-        known = state.gate.known
-        effect = guess(spec, known.config.guess).effect
-        if effect is None or effect not in known.words.anchor.effects_asked:
-            return True
-    return spec.name in planning.late_tools
+    known = state.gate.known if state.gate is not None else None
+    for spec in filter(None, map(state.tools.get, names)):
+        if spec.effect == "read" and not spec.egress:
+            continue
+        effect = guess(spec, known.config.guess).effect if known is not None else None
+        is_unasked = known is not None and (effect is None or effect not in known.words.anchor.effects_asked)
+        if is_unasked or spec.name in planning.late_tools:
+            return replace(step, unanchored=True)
+    return step
 
 
 # ------------------------------------------------------------------ a draft by itself
@@ -218,12 +203,6 @@ def made_before(
     return frozenset(found)
 
 
-def dropped(planning: Planning, superseded: Iterable[str], added: Iterable[PlanStep]) -> list[str]:
-    """The steps that must succeed and that an edit takes out without putting in one that must."""
-    out = [name for name in superseded if planning.steps[name].step.must_succeed and planning.steps[name].is_open]
-    return [] if any(step.must_succeed for step in added) else [f"must_succeed_dropped:{name}" for name in out]
-
-
 # ------------------------------------------------------------------ the plan that it would make
 
 
@@ -238,11 +217,19 @@ def _open_faults(
 
     Of steps that share an id each is tried in its turn, so that none hides what is wrong with another.
     """
+    unreadable = [one.step_id for one in draft if one.step is None and one.step_id not in planning.steps]
+    stand_in = {name: StepRecord(PlanStep("unreadable", kind="reasoning", instruction=name)) for name in unreadable}
+    edits = _each_once(operations, lambda one: one.step.step_id if isinstance(one, Add) else str(id(one)))
     found: list[str] = []
-    for some in _each_once(operations, lambda one: one.step.step_id if isinstance(one, Add) else str(id(one))):
-        for tried in _each_once(steps, lambda one: one.step_id):
-            before = frozenset(found)
-            found += [one for one in _faults_of(state, planning, draft, some, tried) if one not in before]
+    for edit, first in product(edits, _each_once(steps, lambda one: one.step_id)):
+        tried = applied(planning, edit, 1, "") if edit else planning
+        if first or unreadable:
+            new = {step.step_id: StepRecord(step) for step in first} | stand_in
+            records = {**tried.steps, **new}
+            drafted = [] if edit else [one.step_id for one in draft if one.step_id in records]
+            tried = laid_out(tried, records, dict.fromkeys((*tried.order, *drafted, *new)))
+        before = frozenset(found)
+        found += [one for one in _faults_of(tried, state, frozenset(unreadable)) if one not in before]
     return found
 
 
@@ -255,35 +242,12 @@ def _each_once(items: Sequence[T], name: Callable[[T], str]) -> list[list[T]]:
     return [[some[min(at, len(some) - 1)] for some in same.values()] for at in range(most)]
 
 
-def _faults_of(
-    state: State,
-    planning: Planning,
-    draft: Sequence[DraftStep],
-    operations: Sequence[Operation],
-    steps: Sequence[PlanStep],
-) -> list[str]:
-    unreadable = [one.step_id for one in draft if one.step is None and one.step_id not in planning.steps]
-    tried = applied(planning, operations, 1, "") if operations else planning
-    if steps or unreadable:
-        stand_in = (StepRecord(PlanStep("unreadable", kind="reasoning", instruction=name)) for name in unreadable)
-        new = {**{step.step_id: StepRecord(step) for step in steps}, **dict(zip(unreadable, stand_in, strict=True))}
-        records = {**tried.steps, **new}
-        drafted = [] if operations else [one.step_id for one in draft if one.step_id in records]
-        tried = laid_out(tried, records, dict.fromkeys((*tried.order, *drafted, *new)))
-    return open_faults(tried, state.tools, _forbids(state), frozenset(unreadable))
-
-
-def open_faults(
-    planning: Planning,
-    tools: Catalogue,
-    forbids: Callable[[ToolSpec], bool],
-    unreadable: frozenset[str] = frozenset(),
-) -> list[str]:
+def _faults_of(planning: Planning, state: State, unreadable: frozenset[str]) -> list[str]:
     """What is wrong with the steps that are still to be done, in plan order. `planning` is the copy that is tried.
 
-    `forbids` says whether the user's words forbid a tool whatever it is called with. `unreadable` are the steps whose
-    fields do not fit their kind; what stands for them has no more than their id.
+    `unreadable` are the steps whose fields do not fit their kind; what stands for them has no more than their id.
     """
+    tools, forbids = state.tools, _forbids(state)
     live = {name: planning.steps[name].step for name in planning.live}
     bit, above = _above(live)
     selected = frozenset(planning.selected) if planning.selected is not None else frozenset(tools.names)
@@ -306,18 +270,13 @@ def open_faults(
         found += [f"reference_not_a_dependency:{name}:{one}" for one in used if not above[name] & bit.get(one, 0)]
         if name in unreadable:
             found.append(f"bad_kind:{name}")
-        elif step.kind == "tool" and tools.get(step.tool_id) is not None:
-            found += _parameter_faults(step, tools)
+        elif step.kind == "tool":  # what of the parameters does not fit, as far as that is known without values
+            errors = checked(tools, step.tool_id, step.parameters).errors
+            later = tuple(key for key, value in step.parameters.items() if references_in(value)) if errors else ()
+            known = [one.path for one in errors if not later or (one.path and one.path not in later)]
+            below = tuple(f"{key}{sign}" for key in later for sign in ".[")
+            found += [f"bad_parameters:{name}:{path or '/'}" for path in known if not path.startswith(below)]
     return found
-
-
-def _parameter_faults(step: PlanStep, tools: Catalogue) -> list[str]:
-    """What of the parameters does not fit the tool, as far as that is known before references have values."""
-    errors = checked(tools, step.tool_id, step.parameters).errors
-    later = tuple(name for name, value in step.parameters.items() if references_in(value)) if errors else ()
-    below = tuple(f"{name}{sign}" for name in later for sign in ".[")
-    known = [one for one in errors if not later or (one.path and one.path not in later)]
-    return [f"bad_parameters:{step.step_id}:{one.path or '/'}" for one in known if not one.path.startswith(below)]
 
 
 def _above(live: Mapping[str, PlanStep]) -> tuple[dict[str, int], dict[str, int]]:

@@ -152,7 +152,18 @@ def inside(state: State, planning: Planning, event: InStep, apply: Apply) -> Sta
     if child is None or child.scope != f"{event.step_id}.{event.attempt}":
         return state  # a late word: it is on record, and changes nothing
     before = with_whole(child, state)
-    after = _in_doubt(before, inner) if _is_unknown(inner, before) else apply(before, inner)
+    if _is_unknown(inner, before):  # the call stays open, as if the process had died at it; who resumes may repeat it
+        turn, known = before.turn, NOTHING_KNOWN if _has_acted(before, inner) else before.known
+        if turn is not None:
+            calls = (
+                changed(one, doubt="unknown" if _may_repeat(one) else "") if one.id == inner.call_id else one
+                for one in turn.calls
+            )
+            turn = changed(turn, calls=tuple(calls), _memo={})
+        elapsed_s = max(before.elapsed_s, inner.elapsed_s)
+        after = changed(before, known=known, seen=before.seen + 1, turn=turn, elapsed_s=elapsed_s)
+    else:
+        after = apply(before, inner)
     if isinstance(inner, ModelTraitLearnt):
         state = changed(apply(state, inner), seen=state.seen)
     planning = _noticed(state, planning, event.step_id, after, inner)
@@ -181,27 +192,12 @@ def _is_unknown(inner: StepInner, child: State) -> TypeGuard[CallEnded]:
     """Whether a call has ended and nobody knows whether it took effect: also where the tool itself ran out of time."""
     if not isinstance(inner, CallEnded):
         return False
-    call = child.call(inner.call_id)
-    may_repeat = call is not None and call.spec is not None and call.spec.may_repeat
-    return inner.result.kind == "in_doubt" or (inner.result.error.startswith("timeout:") and not may_repeat)
+    is_timeout = inner.result.error.startswith("timeout:")
+    return inner.result.kind == "in_doubt" or (is_timeout and not _may_repeat(child.call(inner.call_id)))
 
 
-def _in_doubt(child: State, inner: CallEnded) -> State:
-    """A call that has ended, and nobody knows how, stays open, as if the process had died at it.
-
-    One that may be repeated is not repeated at once: whoever takes the run up has it made again (R18).
-    """
-    turn = child.turn
-    if turn is not None:
-        calls = tuple(
-            changed(call, doubt="unknown" if call.spec is not None and call.spec.may_repeat else "")
-            if call.id == inner.call_id
-            else call
-            for call in turn.calls
-        )
-        turn = changed(turn, calls=calls, _memo={})
-    known = NOTHING_KNOWN if _has_acted(child, inner) else child.known
-    return changed(child, known=known, seen=child.seen + 1, turn=turn, elapsed_s=max(child.elapsed_s, inner.elapsed_s))
+def _may_repeat(call: Call | None) -> bool:
+    return call is not None and call.spec is not None and call.spec.may_repeat
 
 
 def _noticed(state: State, planning: Planning, step_id: str, child: State, inner: StepInner) -> Planning:
@@ -215,16 +211,13 @@ def _noticed(state: State, planning: Planning, step_id: str, child: State, inner
             return changed(planning, stats=counted(planning, tool_calls=1))
         case CallEnded(call_id) | DoubtSettled(call_id):
             call = child.call(call_id)
-            return _called(state, planning, step_id, call) if call is not None and call.result is not None else planning
         case _:
             return planning
-
-
-def _called(state: State, planning: Planning, step_id: str, call: Call) -> Planning:
-    result, record = call.result, planning.steps.get(step_id)
-    assert result is not None  # noqa: S101  # asked only then
+    if call is None or (result := call.result) is None:
+        return planning
     if result.trust == "untrusted" and not planning.has_read:
         planning = changed(planning, has_read=True)
+    record = planning.steps.get(step_id)
     is_agent = record is not None and record.step.kind == "agent"
     has_no_effect = result.is_error or call.spec is None or call.spec.may_repeat
     if has_no_effect and not (is_agent and result.kind in ("error", "timeout")):

@@ -228,13 +228,12 @@ def open_calls(state: State) -> Iterator[tuple[Owner, Call]]:
 
 
 def owner_of(state: State, call_id: str) -> Owner:
-    """Whose call that is; the run's where no step has one of that id."""
-    return next((one for one in owners(state) if one.step_id and _is_of(one.state, call_id)), Owner(state))
-
-
-def _is_of(state: State, call_id: str) -> bool:
-    """Whether that is one of its calls, or of its limits about which a person is asked."""
-    return state.call(call_id) is not None or any(one.step_id == call_id for one in state.asked)
+    """Whose call that is, or whose limit about which a person is asked; the run's where no step has one of that id."""
+    for one in owners(state):
+        is_asked = any(limit.step_id == call_id for limit in one.state.asked)
+        if one.step_id and (is_asked or one.state.call(call_id) is not None):
+            return one
+    return Owner(state)
 
 
 def give_up(call: Call, elapsed_s: float) -> CallEnded:

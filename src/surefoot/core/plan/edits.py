@@ -20,7 +20,6 @@ from surefoot.types.plan import (
     Mark,
     Operation,
     Plan,
-    PlanStep,
     Reopen,
     SetDependencies,
     SetParameters,
@@ -92,11 +91,6 @@ def superseded_by(planning: Planning, strategy: ReplanningStrategy) -> tuple[str
         out.update(found)
         left += found
     return tuple(name for name in planning.live if name in out)
-
-
-def replanned(planning: Planning, strategy: ReplanningStrategy, steps: Iterable[PlanStep]) -> tuple[Operation, ...]:
-    """The operations that put new steps in place of those that a strategy takes out."""
-    return (*(Supersede(name) for name in superseded_by(planning, strategy)), *(Add(step) for step in steps))
 
 
 def _reopened(planning: Planning, but: Iterable[str] = ()) -> tuple[Reopen, ...]:

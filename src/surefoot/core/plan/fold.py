@@ -101,7 +101,14 @@ def _after(
             stats = counted(planning, llm_calls=event.requests, rounds=int(is_first)) if by == "model" else None
             return changed(planning, proposal=event, stats=stats or planning.stats)
         case ProposalRefused():
-            return _refused(planning, event)
+            planning = changed(planning, refusals=(*planning.refusals, event))
+            if event.what in _REMARKS or (proposal := planning.proposal) is None:
+                return planning
+            malformed, refused = planning.tries  # it counts as a try where it is all that came of the proposal
+            if proposal.by == "model":
+                is_malformed = event.what == MALFORMED
+                malformed, refused = malformed + is_malformed, refused + (not is_malformed)
+            return changed(planning, refusal=event, proposal=None, tries=Tries(malformed, refused))
         case ToolsSelected(selection=selection) if selection is not None:
             new = frozenset(selection.selected_tool_ids) - frozenset(planning.selected or ())
             is_late = planning.has_read and event.reason in ("predictive", "corrective")
@@ -144,19 +151,6 @@ def _after(
 
 
 # ------------------------------------------------------------------ proposals and what is decided
-
-
-def _refused(planning: Planning, event: ProposalRefused) -> Planning:
-    """A refusal counts as a try where it is all that came of the proposal."""
-    planning = changed(planning, refusals=(*planning.refusals, event))
-    proposal = planning.proposal
-    if event.what in _REMARKS or proposal is None:
-        return planning
-    malformed, refused = planning.tries
-    if proposal.by == "model":
-        is_malformed = event.what == MALFORMED
-        malformed, refused = malformed + is_malformed, refused + (not is_malformed)
-    return changed(planning, refusal=event, proposal=None, tries=Tries(malformed, refused))
 
 
 def _edited(state: State, planning: Planning, event: PlanEdited) -> Planning:

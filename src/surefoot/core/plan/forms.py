@@ -328,13 +328,11 @@ def suggested_steps(strategy: object) -> tuple[DraftStep, ...]:
 # ------------------------------------------------------------------ strategies and selections
 
 
-def _suggestions(given: object) -> tuple[RemediationStep | str, ...]:
-    return tuple(one for each in list_of(given) if (one := remediation_of(each)) is not None)
-
+_SUGGESTIONS = Field(lambda given: tuple(filter(None, map(remediation_of, list_of(given)))))
 
 STRATEGIES: Mapping[str, tuple[Callable[..., ReplanningStrategy], Form]] = {
     "adjust_dependencies": (AdjustDependencies, {"adjustments": _list(Adjustment, ADJUSTMENT)}),
-    "add_remediation_steps": (AddRemediationSteps, {"suggestions": Field(_suggestions)}),
+    "add_remediation_steps": (AddRemediationSteps, {"suggestions": _SUGGESTIONS}),
     "skip_steps": (SkipSteps, {"step_ids": NAMES, "reason": CHAPTER}),
     "replan_from_step": (ReplanFromStep, {"step_id": NAME, "reason": CHAPTER}),
     "full_replan": (FullReplan, {}),

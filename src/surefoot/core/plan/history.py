@@ -22,9 +22,8 @@ from surefoot.core.state.plans import StepRecord, Tries
 from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
 from surefoot.core.view.observations import attribute, plain
-from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import Plan, StepExecutionResult, StepStatus
-from surefoot.types.reflection import ExecutionContext, OverallReflectionGuidance, ReflectionResult
+from surefoot.types.reflection import ExecutionContext, OverallReflectionGuidance
 from surefoot.types.tools import Trust
 
 NEW = "Each further reflection has to bring a new cause, a new approach or a new fact."
@@ -41,6 +40,7 @@ _MOST_FIELDS = 12
 _MOST_REFUSALS = 20
 _FIELD = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _BYTES_A_TOKEN = 4
+_FAILED, _DONE = "Failed steps", "Succeeded steps"
 _NOT_SHOWN = "\n\n({0} more entries are not shown)"
 _LEFT = ("skipped", "superseded", "in_doubt", "cancelled", "running", "waiting", "pending")
 
@@ -53,12 +53,8 @@ _RETRIES = (
 """From how many on, and what is said then; the highest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """What is told under a title. An entry is one thing: whole first, then shorter and shorter."""
-
-    title: str
-    entries: tuple[tuple[str, ...], ...]
+_Entries = tuple[tuple[str, ...], ...]
+"""What is told under a title. An entry is one thing: whole first, then shorter and shorter."""
 
 
 def history(state: State, planning: Planning, about: str = "", *, advice: bool = True) -> str:
@@ -78,18 +74,20 @@ def history(state: State, planning: Planning, about: str = "", *, advice: bool =
         clipped(f"- v{one.base_version} to v{one.version}: {strategy_words(one.strategy)}", 2 * _LONGEST_LINE)
         for one in planning.edits
     ]
-    guides = planning.reflections if advice else planning.reflections[:-1]
-    sections = (
-        _Section("Statistics", ((statistics(state, planning, about),),)),
-        _Section("Failed steps", tuple(_failed(state, planning, r) for r in failed if r.step.step_id != about)),
-        _Section("Refused proposals", _in_a_frame(state, planning, refused, "refused proposals")),
-        _Section("Changes of the plan", _in_a_frame(state, planning, changes, "changes of the plan")),
-        _Section("Succeeded steps", tuple(_succeeded(state, planning, r) for r in records if r.status == "succeeded")),
-        _Section(
-            "Other steps", tuple((f"- {title_of(r)}",) for status in _LEFT for r in records if r.status == status)
+    advised = (one.reflection for one in reversed(planning.reflections if advice else planning.reflections[:-1]))
+    guides = [guidance_text(OverallReflectionGuidance.of(one)) for one in advised]
+    sections: dict[str, _Entries] = {
+        "Statistics": ((statistics(state, planning, about),),),
+        _FAILED: tuple(_failed(state, planning, r) for r in failed if r.step.step_id != about),
+        "Refused proposals": _in_a_frame(state, planning, refused, "refused proposals"),
+        "Changes of the plan": _in_a_frame(state, planning, changes, "changes of the plan"),
+        _DONE: tuple(_succeeded(state, planning, r) for r in records if r.status == "succeeded"),
+        "Other steps": tuple((f"- {title_of(r)}",) for status in _LEFT for r in records if r.status == status),
+        "Guidance so far": tuple(
+            tuple(framed(state, text, "a reflection", planning.words_trust, most) for most in (1_000, _SHORT))
+            for text in guides
         ),
-        _Section("Guidance so far", tuple(_guidance(state, planning, guide.reflection) for guide in reversed(guides))),
-    )
+    }
     return _fitted(sections, planning.config.history_max_tokens * _BYTES_A_TOKEN)
 
 
@@ -111,7 +109,18 @@ def fields_of(record: StepRecord) -> str:
 
 def _failed(state: State, planning: Planning, record: StepRecord) -> tuple[str, ...]:
     """Parameters, and each attempt with what was decided about it."""
-    attempts = [_attempt(record, one) for one in record.failures]
+    attempts: list[str] = []
+    for one in record.failures:
+        error = one.error
+        told = f"{error.cls} {error.code}: {clipped(error.message, _LONGEST_ERROR)}" if error is not None else "failed"
+        with_ = f" with {clipped(json_text(one.parameters), _LONGEST_PARAMETERS)}" if one.parameters else ""
+        after = next((after for after in record.reflected if after.attempt == one.attempt), None)
+        if after is not None:
+            thought = after.reflection
+            told += f" -> {after.decision} ({thought.suggested_action.type if thought is not None else after.why})"
+            if thought is not None and thought.root_cause:
+                told += f", because {clipped(thought.root_cause, _SHORT)}"
+        attempts.append(f"attempt {one.attempt}{with_}: {told}")
     head = f"parameters: {clipped(json_text(record.step.parameters), _LONGEST_PARAMETERS)}"
     if record.step.kind != "tool":
         head = f"instruction: {clipped(record.step.instruction, _LONGEST_PARAMETERS)}"
@@ -120,20 +129,6 @@ def _failed(state: State, planning: Planning, record: StepRecord) -> tuple[str, 
         _of_step(state, planning, record, clipped(attempts[-1], _SHORT)),
         f"- {title_of(record)}, {len(record.failures)} failures",
     )
-
-
-def _attempt(record: StepRecord, one: StepExecutionResult) -> str:
-    error = one.error
-    told = f"{error.cls} {error.code}: {clipped(error.message, _LONGEST_ERROR)}" if error is not None else "failed"
-    with_ = f" with {clipped(json_text(one.parameters), _LONGEST_PARAMETERS)}" if one.parameters else ""
-    after = next((after for after in record.reflected if after.attempt == one.attempt), None)
-    decision = ""
-    if after is not None:
-        thought = after.reflection
-        decision = f" -> {after.decision} ({thought.suggested_action.type if thought is not None else after.why})"
-        if thought is not None and thought.root_cause:
-            decision += f", because {clipped(thought.root_cause, _SHORT)}"
-    return f"attempt {one.attempt}{with_}: {told}{decision}"
 
 
 def _succeeded(state: State, planning: Planning, record: StepRecord) -> tuple[str, ...]:
@@ -154,12 +149,6 @@ def _of_step(state: State, planning: Planning, record: StepRecord, text: str) ->
     trust: Trust = "untrusted" if "untrusted" in (read, planning.words_trust) else "trusted"
     most, source = _LONGEST_OUTPUT + 2 * _LONGEST_PARAMETERS, f"step {named(record.step.step_id)}"
     return f"- {title_of(record)}{fields_of(record)}\n{framed(state, text, source, trust, most)}"
-
-
-def _guidance(state: State, planning: Planning, reflection: ReflectionResult) -> tuple[str, ...]:
-    """What an overall reflection has advised."""
-    text = guidance_text(OverallReflectionGuidance.of(reflection))
-    return tuple(framed(state, text, "a reflection", planning.words_trust, most) for most in (1_000, _SHORT))
 
 
 def _in_a_frame(state: State, planning: Planning, lines: list[str], source: str) -> tuple[tuple[str, ...], ...]:
@@ -188,13 +177,14 @@ def clipped(text: str, most: int) -> str:
 # ------------------------------------------------------------------ the limit
 
 
-def _fitted(sections: tuple[_Section, ...], most: int) -> str:
+def _fitted(sections: Mapping[str, _Entries], most: int) -> str:
     """The sections within so many bytes."""
-    figures, failed, *_, done, _rest, _guided = sections
-    levels = {id(entry): 0 for section in sections for entry in section.entries}
+    figures, *told = sections.values()
+    done, failed = sections[_DONE], sections[_FAILED]
+    levels = {id(entry): 0 for entries in (figures, *told) for entry in entries}
     size = _size(_written(sections, levels))
-    others = tuple(one for part in sections if part not in (figures, failed, done) for one in part.entries)
-    steps = [(done.entries, 1), (done.entries, 2), (others, 1), (failed.entries, 1), (failed.entries, 2)]
+    others = tuple(entry for entries in told if entries not in (failed, done) for entry in entries)
+    steps = [(done, 1), (done, 2), (others, 1), (failed, 1), (failed, 2)]
     for entries, level in steps:
         for entry in entries:
             if size <= most:
@@ -203,8 +193,8 @@ def _fitted(sections: tuple[_Section, ...], most: int) -> str:
                 size -= _size(entry[levels[id(entry)]]) - _size(entry[level])
                 levels[id(entry)] = level
     dropped = 0
-    for section in reversed(sections[1:]):
-        for entry in section.entries:
+    for entries in reversed(told):
+        for entry in entries:
             made = _written(sections, levels) if size <= most else ""
             more = _NOT_SHOWN.format(dropped) if dropped else ""
             if made and _size(made + more) <= most:
@@ -215,12 +205,11 @@ def _fitted(sections: tuple[_Section, ...], most: int) -> str:
     return made if _size(made) <= most else made.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
 
 
-def _written(sections: tuple[_Section, ...], levels: Mapping[int, int]) -> str:
+def _written(sections: Mapping[str, _Entries], levels: Mapping[int, int]) -> str:
     parts: list[str] = []
-    for section in sections:
-        shown = [one[levels[id(one)]] for one in section.entries if id(one) in levels]
-        if shown:
-            parts.append("\n".join((f"## {section.title}", *shown)))
+    for title, entries in sections.items():
+        if shown := [one[levels[id(one)]] for one in entries if id(one) in levels]:
+            parts.append("\n".join((f"## {title}", *shown)))
     return "\n\n".join(parts)
 
 
@@ -239,11 +228,9 @@ def statistics(state: State, planning: Planning, about: str = "") -> str:
     record = planning.steps.get(about)
     retries = record.transient + sum(one.decision == "retry" for one in record.reflected) if record is not None else 0
     mine = f", of this step {retries}" if about else ""
-    tools, models = (
-        _of(stats.tool_calls, config.max_tool_calls),
-        _of(turns_so_far(state, planning), config.max_llm_calls),
-    )
     used = [
+        f"tool calls {_of(stats.tool_calls, config.max_tool_calls)}",
+        f"model calls {_of(turns_so_far(state, planning), config.max_llm_calls)}",
         f"tokens {_of(state.usage.total_tokens, config.max_tokens, budget.max_tokens)}",
         f"seconds {_of(state.elapsed_s, config.deadline_s, budget.max_seconds)}",
     ]
@@ -252,7 +239,7 @@ def statistics(state: State, planning: Planning, about: str = "") -> str:
     lines = [
         f"- round {round_}, step retries {stats.step_retries}{mine}, replans {stats.replans}",
         f"- steps: {by_status or 'none'}; completed {planning.completion_percent} %",
-        f"- tool calls {tools}, model calls {models}, {', '.join(used)}",
+        f"- {', '.join(used)}",
     ]
     if config.max_replans is not None:
         lines.append(f"- replans left: {max(0, config.max_replans - stats.replans)}")

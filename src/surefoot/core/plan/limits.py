@@ -144,29 +144,23 @@ def with_tries(before: State, after: State, event: Event) -> State:
             old = before.planning.steps.get(step_id) if before.planning is not None else None
             new = after.planning.steps.get(step_id)
             has_failed = old is not None and new is not None and len(new.failures) > len(old.failures)
-            return _with_failure(after, config, new) if has_failed and new is not None else after
+            if new is None or not has_failed or (error := new.failures[-1].error) is None:
+                return after
         case _:
             return after
-
-
-def _with_failure(state: State, config: StepIterationConfig, record: StepRecord) -> State:
-    result, step_id = record.failures[-1], record.step.step_id
-    error = result.error
-    if error is None:
-        return state
     tried, decision = record_and_check(
-        state.tried,
+        after.tried,
         config,
         step_id,
         error.message or error.code,
-        call=(result.fingerprint or "").encode(),
+        call=new.failures[-1].fingerprint.encode(),
         infrastructure=error.cls in _BETWEEN,
-        number=state.seen - 1,
+        number=after.seen - 1,
     )
-    due = state.limit_due
+    due = after.limit_due
     if decision.decision == "stop" and decision.first:
         due = (*due, DueLimit(step_id, count(tried, step_id), decision))
-    return changed(state, tried=tried, limit_due=due)
+    return changed(after, tried=tried, limit_due=due)
 
 
 def with_limit(state: State, event: StepLimitReached) -> State:

@@ -81,15 +81,11 @@ def plan_moves(state: State, planning: Planning, under_way: frozenset[Move], row
         ending = Failed(kind if kind in _NAMED_FAILURES else "model_unavailable", state.failure.message)
         is_held = under_way or rows.standing(state) == "in_doubt"  # what a death left open is settled first (R18)
         return () if is_held else concluded(state, planning, ending)
-    if planning.phase != "running" or planning.plan is None:
-        return () if under_way else _planned(state, planning)
-    if planning.needs_signature and not planning.rejected_by:
+    if planning.phase == "running" and planning.plan is not None:
+        is_unsigned = planning.needs_signature and not planning.rejected_by
+        return () if is_unsigned else _Running(state, planning, under_way, rows).moves()
+    if under_way:
         return ()
-    return _Running(state, planning, under_way, rows).moves()
-
-
-def _planned(state: State, planning: Planning) -> Moves:
-    """Tools are to be chosen, or a plan is to be made."""
     names, is_selecting = offered_names(state), planning.phase in ("selecting", "reselecting")
     is_few = len(names) < planning.config.select_all_below
     if is_selecting and (is_few or (not names and planning.phase == "reselecting")):
@@ -218,21 +214,15 @@ class _Running:
                     if not self._is_held_up(name, child, move):
                         self.started.append(Within(name, int(child.scope.rpartition(".")[2]), move))
                 elif isinstance(move, Record):
-                    told = self._recorded(own, move)
-                    first = first or told
+                    match move.events:
+                        case (RunEnded(Failed() as failed),) if own.failure is not None:
+                            self.broken = failed  # no model to be had: that is no fault of the step
+                        case (CallJudged(call_id),) if is_made_beside(own, call_id, self.planning.children):
+                            pass  # what comes of it there will answer it here
+                        case events:
+                            first = first or Record(tuple(in_step(own, one) for one in events))
         is_acting = any(isinstance(one, Within) and isinstance(one.move, Act) for one in self.started)
         return None if is_acting or self.broken is not None else first
-
-    def _recorded(self, own: State, move: Record) -> Record | None:
-        """What a running step puts on record; None for what the run takes note of in its place."""
-        match move.events:
-            case (RunEnded(Failed() as failed),) if own.failure is not None:
-                self.broken = failed  # no model to be had: that is no fault of the step
-            case (CallJudged(call_id),) if is_made_beside(own, call_id, self.planning.children):
-                pass  # what comes of it there will answer it here
-            case events:
-                return Record(tuple(in_step(own, one) for one in events))
-        return None
 
     def _asked(self) -> int:
         """The requests that are reckoned with, the first ones of steps that have just begun among them."""

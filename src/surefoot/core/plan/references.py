@@ -8,7 +8,7 @@ the value with its type; an embedded one is written as text. A field that is mis
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 import orjson
@@ -65,32 +65,30 @@ def _of(match: re.Match[str]) -> Reference:
     return Reference(step_id, tuple(path.split(".")[1:]), bool(optional), match.group())
 
 
-def resolved(value: object, result_of: Callable[[str], object]) -> object:
-    """The value with every reference replaced. `result_of` gives the result of a step, None where it has none.
-
-    Raises `UnresolvedError`.
-    """
+def resolved(value: object, planning: Planning) -> object:
+    """The value with every reference replaced by what its step has given. Raises `UnresolvedError`."""
     if isinstance(value, str):
         if "{{" not in value:
             return value
         if (whole := _REFERENCE.fullmatch(value)) is not None:
-            return _looked_up(_of(whole), result_of)
+            return _looked_up(_of(whole), planning)
 
         def as_text(match: re.Match[str]) -> str:
-            part = _looked_up(_of(match), result_of)
+            part = _looked_up(_of(match), planning)
             return part if isinstance(part, str) else "" if part is None else json_text(part)
 
         return _REFERENCE.sub(as_text, value)
     if isinstance(value, Mapping):
         members = cast("Mapping[str, object]", value)  # JSON
-        return {key: resolved(part, result_of) for key, part in members.items()}
+        return {key: resolved(part, planning) for key, part in members.items()}
     if isinstance(value, list | tuple):
-        return [resolved(part, result_of) for part in cast("Sequence[object]", value)]  # the same
+        return [resolved(part, planning) for part in cast("Sequence[object]", value)]  # the same
     return value
 
 
-def _looked_up(reference: Reference, result_of: Callable[[str], object]) -> object:
-    value = result_of(reference.step_id)
+def _looked_up(reference: Reference, planning: Planning) -> object:
+    record = planning.steps.get(reference.step_id)
+    value = record.value if record is not None and record.status == "succeeded" else None
     for at, field in enumerate(reference.path):
         members, items = object_of(value), list_of(value)
         inner = members.get(field) if members is not None else None
@@ -124,16 +122,6 @@ def value_of(result: ToolResult) -> object:
         return result.content
 
 
-def resolve_step(planning: Planning, parameters: Mapping[str, object]) -> dict[str, object]:
-    """Parameters with every reference replaced by what the steps have given. Raises `UnresolvedError`."""
-
-    def result_of(name: str) -> object:
-        record = planning.steps.get(name)
-        return record.value if record is not None and record.status == "succeeded" else None
-
-    return dict(cast("Mapping[str, object]", resolved(parameters, result_of)))  # a mapping stays one
-
-
 def checked(tools: Catalogue, tool_id: str, arguments: Mapping[str, object]) -> Checked:
     """The arguments as the tool takes them, with lossless coercions made; or what is wrong with them."""
     spec = tools.get(tool_id)
@@ -144,7 +132,7 @@ def checked(tools: Catalogue, tool_id: str, arguments: Mapping[str, object]) -> 
 
 def arguments_of(tools: Catalogue, planning: Planning, tool_id: str, parameters: Mapping[str, object]) -> Checked:
     """The arguments that a call has now. Raises `UnresolvedError`."""
-    return checked(tools, tool_id, resolve_step(planning, parameters))
+    return checked(tools, tool_id, object_of(resolved(parameters, planning)) or {})
 
 
 def fingerprint_of(step: PlanStep, parameters: Mapping[str, object], spec: ToolSpec | None) -> str:

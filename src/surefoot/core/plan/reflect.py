@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Literal
 
 from surefoot.core.plan.accept import (
     LONGEST_FAULT,
@@ -106,74 +105,62 @@ def after_all_tries(state: State, planning: Planning, about: str) -> tuple[Event
 # ------------------------------------------------------------------ of a step
 
 
-_Call = tuple[str, dict[str, object] | None, str]
-"""The tool, its parameters, and the instruction of a step without a call."""
-
-
-class _RefusedError(Exception):
-    """A proposed action that cannot be taken: the rule, and what of it."""
-
-
 def step_reflected(
     state: State, planning: Planning, step_id: str, given: Object
 ) -> tuple[ProposalRefused | StepReflected, ...]:
-    """What follows from a reflection on a step: a retry, an escalation, or a refusal for which it is asked again."""
-    record = planning.steps[step_id]
+    """What follows from a reflection on a step: a retry, an escalation, or a refusal for which it is asked again.
+
+    What was made before is refused, too (section 8, a).
+    """
+    record, step = planning.steps[step_id], planning.steps[step_id].step
     suggested = object_of(given.get("suggested_action")) or {}
     name, data = text_of(suggested.get("type")), suggested.get("data")
-    if name == "trigger_overall_reflection":
-        return (_told(record, given, TriggerOverallReflection(text_of(data))),)
-    if name == "replan_entire_task":
-        refused = ProposalRefused("step_reflection", "step_cannot_replan", step_id, step_id)
-        return (refused, _told(record, given, ReplanEntireTask(text_of(data))))
-    try:
-        retry = _retry(state, planning, record, name, data)
-    except _RefusedError as why:
-        what, detail = why.args
+    new = object_of(data) or {}
+
+    def refused(what: str, detail: str) -> tuple[ProposalRefused]:
         return (ProposalRefused("step_reflection", what, detail[:LONGEST_FAULT], step_id),)
-    told = _told(record, given, *retry)
-    if record.step.kind != "tool":
-        return (told,)
-    step = replace(record.step, tool_id=told.tool_id, parameters=told.parameters or {})
-    return (replace(told, unanchored=marked(state, planning, step).unanchored),)
 
-
-def _retry(state: State, planning: Planning, record: StepRecord, name: str, data: object) -> tuple[StepAction, _Call]:
-    """What is tried in place of what failed. Raises `_RefusedError`; also for what was made before (section 8, a)."""
-    step, given = record.step, object_of(data)
-    if name == "retry_with_params" and not given:
-        raise _RefusedError("empty_params", step.step_id)
-    if name == "retry_with_params" and step.kind != "tool":
-        instruction = text_of((given or {}).get("instruction"))
-        if not instruction.strip():
-            raise _RefusedError("empty_params", step.step_id)
-        if fingerprint(step.kind, instruction) in planning.failed_calls:
-            raise _RefusedError("repeat_failure", f"{step.step_id}:{step.kind}")
-        return RetryWithAdjustedParams(given or {}), ("", None, instruction)
-    if name == "retry_with_params":
-        new = given or {}
-        made = {key: value for key, value in {**step.parameters, **new}.items() if value is not None or key not in new}
-        action, tool_id = RetryWithAdjustedParams(new), step.tool_id
-    elif name == "retry_with_tool" and step.kind == "tool":
-        new = given or {"tool_id": data}
-        tool_id, parameters = text_of(new.get("tool_id")), object_of(new.get("parameters"))
-        if state.tools.get(tool_id) is None:
-            raise _RefusedError("unknown_tool", tool_id)
-        if planning.selected is not None and tool_id not in planning.selected:
-            raise _RefusedError("tool_not_selected", tool_id)
-        made = dict(parameters if parameters is not None else step.parameters)
-        action = RetryWithAlternativeTool(tool_id, parameters)
-    else:
-        raise _RefusedError("unknown_action", name)
+    action: StepAction
+    match name:
+        case "trigger_overall_reflection":
+            return (_told(record, given, TriggerOverallReflection(text_of(data))),)
+        case "replan_entire_task":
+            return (*refused("step_cannot_replan", step_id), _told(record, given, ReplanEntireTask(text_of(data))))
+        case "retry_with_params" if not new:
+            return refused("empty_params", step_id)
+        case "retry_with_params" if step.kind != "tool":
+            instruction = text_of(new.get("instruction"))
+            if not instruction.strip():
+                return refused("empty_params", step_id)
+            if fingerprint(step.kind, instruction) in planning.failed_calls:
+                return refused("repeat_failure", f"{step_id}:{step.kind}")
+            return (replace(_told(record, given, RetryWithAdjustedParams(new)), instruction=instruction),)
+        case "retry_with_params":
+            merged = {**step.parameters, **new}
+            made = {key: value for key, value in merged.items() if value is not None or key not in new}
+            action, tool_id = RetryWithAdjustedParams(new), step.tool_id
+        case "retry_with_tool" if step.kind == "tool":
+            new = new or {"tool_id": data}
+            tool_id, parameters = text_of(new.get("tool_id")), object_of(new.get("parameters"))
+            if state.tools.get(tool_id) is None:
+                return refused("unknown_tool", tool_id)
+            if planning.selected is not None and tool_id not in planning.selected:
+                return refused("tool_not_selected", tool_id)
+            made = dict(parameters if parameters is not None else step.parameters)
+            action = RetryWithAlternativeTool(tool_id, parameters)
+        case _:
+            return refused("unknown_action", name)
     before = made_before(planning, state.tools, tool_id, made)
     if "failed" in before:
-        raise _RefusedError("repeat_failure", f"{step.step_id}:{tool_id}")
-    if "completed" in before:
-        raise _RefusedError("repeats_completed_call", f"{step.step_id}:{tool_id}")
-    return action, (tool_id, made, "")
+        return refused("repeat_failure", f"{step_id}:{tool_id}")
+    if before:
+        return refused("repeats_completed_call", f"{step_id}:{tool_id}")
+    unanchored = marked(state, planning, replace(step, tool_id=tool_id, parameters=made)).unanchored
+    told = _told(record, given, action)
+    return (replace(told, tool_id=tool_id, parameters=made, unanchored=unanchored),)
 
 
-def _told(record: StepRecord, given: Object, action: StepAction, call: _Call = ("", None, "")) -> StepReflected:
+def _told(record: StepRecord, given: Object, action: StepAction) -> StepReflected:
     """The decision about a step, with what in its reflection contradicts the action, which decides."""
     reflection = read_form(StepReflection, STEP_REFLECTION, given, suggested_action=action)
     category, notes = reflection.root_cause_category, list[str]()
@@ -183,12 +170,10 @@ def _told(record: StepRecord, given: Object, action: StepAction, call: _Call = (
     if reflection.is_recoverable != is_retry:
         notes.append(f"is_recoverable={str(reflection.is_recoverable).lower()} beside {action.type}")
     name, decision = record.step.step_id, "retry" if is_retry else "escalate"
-    return StepReflected(name, record.attempt, decision, reflection, *call, notes=tuple(notes))
+    return StepReflected(name, record.attempt, decision, reflection, notes=tuple(notes))
 
 
 # ------------------------------------------------------------------ of the run
-
-Stop = tuple[Literal["stopped", "completed_partial"], str]
 
 
 def run_reflected(
@@ -203,14 +188,25 @@ def run_reflected(
     reflection = read_form(ReflectionResult, OVERALL_REFLECTION, given, replanning_strategy=own)
     refused: tuple[ProposalRefused, ...] = ()
     pending = [n for n in planning.open_steps if planning.steps[n].step.must_succeed]
+    config = planning.config
     is_repeated = reflection.repeated_failure or cause in planning.answered
-    is_enough = reflection.completion_percent >= planning.config.completion_threshold
+    is_enough = reflection.completion_percent >= config.completion_threshold
     if is_enough and pending and not is_repeated:
         refused = (ProposalRefused("overall_reflection", "must_succeed_pending", ",".join(pending)),)
     percent = planning.completion_percent
     is_disputed = abs(percent - reflection.completion_percent) >= _DISPUTED
-    if stop := _stop(planning, cause, reflection, is_repeated=is_repeated, is_enough=is_enough and not pending):
-        return (*refused, RunReflected("stop", cause, reflection, *stop, None, percent, is_disputed))
+    stops = {
+        "repeated_failure": is_repeated,
+        "completion_threshold": is_enough and not pending,
+        "external_error": reflection.problem_class in ("external", "server"),
+        "reflector_stop": not reflection.should_replan,
+        "replan_budget": config.max_replans is not None and planning.stats.replans >= config.max_replans,
+        "no_progress": idle_rounds(planning, cause) >= config.no_progress_rounds,
+    }
+    if reason := next((name for name, applies in stops.items() if applies), ""):
+        reason = "evaluation" if cause[0] == "evaluation" else reason
+        ending = "completed_partial" if reason in ("evaluation", "completion_threshold") else "stopped"
+        return (*refused, RunReflected("stop", cause, reflection, ending, reason, None, percent, is_disputed))
     if read == "unknown":
         members = object_of(proposed)
         name = text_of(proposed if members is None else members.get("type"))
@@ -237,33 +233,6 @@ def _edit(state: State, planning: Planning, strategy: ReplanningStrategy, propos
     if not faults and not needs_planning(strategy):
         faults = edit_faults(state, planning, edit.operations)
     return Edit(faults=tuple(faults)) if faults else edit
-
-
-def _stop(
-    planning: Planning, cause: Cause, reflection: ReflectionResult, *, is_repeated: bool, is_enough: bool
-) -> Stop | None:
-    """The first row of R8 that ends the run."""
-    most = planning.config.max_replans
-    found = next(
-        (
-            reason
-            for reason, applies in (
-                ("repeated_failure", is_repeated),
-                ("completion_threshold", is_enough),
-                ("external_error", reflection.problem_class in ("external", "server")),
-                ("reflector_stop", not reflection.should_replan),
-                ("replan_budget", most is not None and planning.stats.replans >= most),
-                ("no_progress", idle_rounds(planning, cause) >= planning.config.no_progress_rounds),
-            )
-            if applies
-        ),
-        None,
-    )
-    if found is None:
-        return None
-    if cause[0] == "evaluation":
-        return "completed_partial", "evaluation"
-    return "completed_partial" if found == "completion_threshold" else "stopped", found
 
 
 def _invalid(faults: Sequence[str]) -> ProposalRefused:

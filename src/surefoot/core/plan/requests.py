@@ -13,7 +13,7 @@ from surefoot.core.parse.frames import attribute, plain
 from surefoot.core.plan.choose import listed_names, previous_tools
 from surefoot.core.plan.edits import superseded_by
 from surefoot.core.plan.history import clipped, current_round, fields_of, framed, history, title_of
-from surefoot.core.plan.references import UnresolvedError, resolve_step
+from surefoot.core.plan.references import UnresolvedError, resolved
 from surefoot.core.plan.schemas import is_small, schema_for
 from surefoot.core.plan.words import cause_words, guidance_text, named, refusal_words, suggestion_words
 from surefoot.core.state.plans import BLOCKED
@@ -58,32 +58,29 @@ class PlanPrompt:
 def prompt_for(state: State, planning: Planning, kind: ProposalKind, about: str) -> PlanPrompt:
     """What is asked now. `about` is the step of a step's reflection."""
     is_again = kind == "decompose" and planning.phase == "redecomposing"
-    parts = [*_of_task(state, planning), *_own(state, planning, kind, about)]
+    match kind:
+        case "select_initial":
+            own = [*_intent(state), _listed(state, planning)]
+        case "decompose" if is_again:
+            own = _again(state, planning)
+        case "decompose":
+            kind_of_task = planning.selection.task_type if planning.selection is not None else "general"
+            known = [] if kind_of_task == "general" else [f"Kind of task: {attribute(clipped(kind_of_task, 40))}"]
+            own = [*known, _declared(state, planning), *_noted(planning), *_used_ids(planning)]
+        case "step_reflection":
+            own = _of_step(state, planning, about)
+        case "overall_reflection":
+            own = _of_run(state, planning)
+        case "select_corrective":
+            own = _corrective(state, planning)
+        case _:
+            assert_never(kind)
+    parts = [*_of_task(state, planning), *own]
     if planning.refusal is not None and planning.refusal.kind == kind:
         parts.append(refusal_words(planning.refusal))
     parts.append("Reply with the JSON object alone.")
     template = REDECOMPOSE if is_again else f"plan/{kind}"
     return PlanPrompt(template, "\n\n".join(parts), schema_for(state, planning, kind, about))
-
-
-def _own(state: State, planning: Planning, kind: ProposalKind, about: str) -> list[str]:
-    match kind:
-        case "select_initial":
-            return [*_intent(state), _listed(state, planning)]
-        case "decompose" if planning.phase == "redecomposing":
-            return _again(state, planning)
-        case "decompose":
-            kind_of_task = planning.selection.task_type if planning.selection is not None else "general"
-            known = [] if kind_of_task == "general" else [f"Kind of task: {attribute(clipped(kind_of_task, 40))}"]
-            return [*known, _declared(state, planning), *_noted(planning), *_used_ids(planning)]
-        case "step_reflection":
-            return _of_step(state, planning, about)
-        case "overall_reflection":
-            return _of_run(state, planning)
-        case "select_corrective":
-            return _corrective(state, planning)
-        case _:
-            assert_never(kind)
 
 
 # ------------------------------------------------------------------ the task
@@ -223,7 +220,7 @@ def _of_step(state: State, planning: Planning, about: str) -> list[str]:
     told: list[str] = [f"step: {json_text(_shown_step(step))}"]
     if step.kind == "tool":
         try:
-            values = json_text(resolve_step(planning, step.parameters))
+            values = json_text(resolved(step.parameters, planning))
         except UnresolvedError as missing:
             values = str(missing)
         told.append(f"parameters with their values: {values}")
@@ -310,7 +307,23 @@ def _again(state: State, planning: Planning) -> list[str]:
     trust = planning.words_trust
     kept = [planning.steps[name] for name in planning.live if name not in out]
     lines = [f"{title_of(one)}{fields_of(one) if one.is_done else ''}" for one in kept]
-    joined = "\n".join(_made(state, planning))
+    records = [planning.steps[name] for name in planning.order]  # the calls with their effect, and those that failed
+    done = [f"done: {effect}" for record in records for effect in record.effects]
+    for record in records:
+        spec, result = state.tools.get(record.step.tool_id), record.result
+        if spec is not None and not spec.may_repeat and result is not None and result.is_success:
+            done.append(f"done: {result.tool_id} {json_text(result.parameters)}")
+    failures = (one for record in records for one in record.failures if one.tool_id)
+    failed = (f"failed: {one.tool_id} {json_text(one.parameters)}" for one in failures)
+    calls = list(dict.fromkeys((*done, *failed)))[:_MOST_REPEATS]
+    joined = "\n".join(clipped(one, _LONGEST_CALL) for one in calls)
+    wanted = "all that is still missing for the task"
+    if isinstance(strategy, AddRemediationSteps):
+        words = _lines(suggestion_words(one) for one in strategy.suggestions if isinstance(one, str))
+        words = framed(state, words, "a reflection", trust, 2_000)
+        wanted = f"only the steps that do this, put in before or after steps that stay:\n{words}"
+    elif isinstance(strategy, ReplanFromStep):
+        wanted = f"what takes the place of the steps {_ids(name for name in planning.order if name in out)}"
     advice = _last_guidance(planning)
     cause = planning.escalation.cause if planning.escalation is not None else None
     return [
@@ -322,22 +335,8 @@ def _again(state: State, planning: Planning) -> list[str]:
         *_used_ids(planning),
         *([f"Calls not to make again:\n{framed(state, joined, 'calls', trust, 4_000)}"] if joined else []),
         *_noted(planning),
-        f"Plan now: {_wanted(state, planning, out)}",
+        f"Plan now: {wanted}",
     ]
-
-
-def _wanted(state: State, planning: Planning, out: Iterable[str]) -> str:
-    """What of the plan is to be made."""
-    strategy = planning.strategy.strategy if planning.strategy is not None else None
-    if isinstance(strategy, AddRemediationSteps):
-        words = _lines(suggestion_words(one) for one in strategy.suggestions if isinstance(one, str))
-        return "only the steps that do this, put in before or after steps that stay:\n" + framed(
-            state, words, "a reflection", planning.words_trust, 2_000
-        )
-    if isinstance(strategy, ReplanFromStep):
-        left = frozenset(out)
-        return f"what takes the place of the steps {_ids(name for name in planning.order if name in left)}"
-    return "all that is still missing for the task"
 
 
 def _used_ids(planning: Planning) -> list[str]:
@@ -347,18 +346,3 @@ def _used_ids(planning: Planning) -> list[str]:
 def _ids(names: Iterable[str]) -> str:
     """Ids of steps, which are of a model's making, in plain text."""
     return ", ".join(named(name) for name in names)
-
-
-def _made(state: State, planning: Planning) -> list[str]:
-    """The calls that have failed, and those that have had their effect."""
-    records = [planning.steps[name] for name in planning.order]
-    failed = [
-        f"failed: {one.tool_id} {json_text(one.parameters)}" for r in records for one in r.failures if one.tool_id
-    ]
-    done = [f"done: {effect}" for record in records for effect in record.effects]
-    for record in records:
-        spec, result = state.tools.get(record.step.tool_id), record.result
-        if spec is not None and not spec.may_repeat and result is not None and result.is_success:
-            done.append(f"done: {result.tool_id} {json_text(result.parameters)}")
-    lines = list(dict.fromkeys((*done, *failed)))
-    return [clipped(one, _LONGEST_CALL) for one in lines[:_MOST_REPEATS]]

@@ -79,7 +79,17 @@ def schema_for(state: State, planning: Planning, kind: ProposalKind, about: str 
     maker = _Maker(tools, chapter, is_small(state))
     match kind:
         case "select_initial" | "select_corrective":
-            return _selection(planning, maker, listed_names(state, planning), with_changes=kind == "select_corrective")
+            before, now = _one_of(planning.selected or ()), _one_of(listed_names(state, planning))
+            is_again, more = kind == "select_corrective", dict[str, Schema]()
+            if is_again and not maker.is_small:  # the engine computes what changed, whatever is said here
+                more["changes_from_previous"] = _object(
+                    kept_tools=_array(before),
+                    replaced_tools=_array(maker.of(forms.REPLACEMENT, old=before, new=now)),
+                    added_tools=_array(maker.of(forms.CHANGE, tool_id=now)),
+                    removed_tools=_array(maker.of(forms.CHANGE, tool_id=before)),
+                )
+            chosen = _array(now, planning.config.selected_max, least=int(is_again))
+            return maker.of(forms.SELECTION, selected_tool_ids=chosen, **more)
         case "decompose":
             most = min(planning.config.max_steps, _FEW_STEPS) if maker.is_small else planning.config.max_steps
             reflected = planning.strategy.strategy if planning.strategy is not None else None
@@ -97,20 +107,6 @@ def is_small(state: State) -> bool:
     """Whether the model that is asked fills in whatever it may."""
     speaker = state.speakers.get(PLANNER) or state.speakers.get(SOLO)
     return speaker is not None and speaker.traits.get(REQUIRED_ONLY) == "no"
-
-
-def _selection(planning: Planning, maker: _Maker, listed: Sequence[str], *, with_changes: bool) -> Schema:
-    before, now = _one_of(planning.selected or ()), _one_of(listed)
-    more: dict[str, Schema] = {}
-    if with_changes and not maker.is_small:  # the engine computes what changed, whatever is said here
-        more["changes_from_previous"] = _object(
-            kept_tools=_array(before),
-            replaced_tools=_array(maker.of(forms.REPLACEMENT, old=before, new=now)),
-            added_tools=_array(maker.of(forms.CHANGE, tool_id=now)),
-            removed_tools=_array(maker.of(forms.CHANGE, tool_id=before)),
-        )
-    chosen = _array(now, planning.config.selected_max, least=int(with_changes))
-    return maker.of(forms.SELECTION, selected_tool_ids=chosen, **more)
 
 
 # ------------------------------------------------------------------ steps

@@ -1,0 +1,219 @@
+"""Plans through the front door: what models say about them, and a world of tools that keep a book of their calls."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, tool
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
+from surefoot.core.state.state import Planning
+from surefoot.testing.journals import CheckedJournal
+from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel
+from surefoot.testing.world import overall, reflects
+from surefoot.tools.call import ToolFailed
+from surefoot.types.events import Event
+from surefoot.types.guard import GuardConfig
+from surefoot.types.plan import PlanConfig
+from surefoot.types.ports import JournalStore, Tool
+from surefoot.types.progress import StepIterationConfig
+
+Json = Mapping[str, Any]  # Any: JSON
+Fault = str | Exception | Sequence[Exception]
+
+GIVE_UP = reflects("trigger_overall_reflection", "nothing to be done here")
+STOP: Json = {"should_replan": False}
+
+_FIELDS = frozenset({"must_succeed", "instruction", "allowed_tools", "timeout"})
+_PLACES = frozenset({"insert_before", "insert_after", "target_parameters"})
+
+
+def step(name: str, tool_id: str = "", needs: Sequence[str] = (), kind: str = "tool", **more: Any) -> dict[str, Any]:
+    """A step as a model writes it; what is no field of a step is a parameter. Any: JSON."""
+    own = {key: value for key, value in more.items() if key in _FIELDS | _PLACES}
+    given = {key: value for key, value in more.items() if key not in own}
+    return {"step_id": name, "tool_id": tool_id, "kind": kind, "dependencies": list(needs), "parameters": given, **own}
+
+
+def thinking(name: str, needs: Sequence[str] = (), kind: str = "reasoning", **more: Any) -> dict[str, Any]:  # Any: JSON
+    return step(name, "", needs, kind, **{"instruction": f"about {name}", **more})
+
+
+def retry(**data: object) -> Json:
+    return reflects("retry_with_params", data)
+
+
+def exchange(tool_id: str, **parameters: object) -> Json:
+    return reflects("retry_with_tool", {"tool_id": tool_id, "parameters": parameters})
+
+
+def adjusted(name: str, needs: Sequence[str] | None = None, **parameters: object) -> Json:
+    changes = {"step_id": name, **({"parameters": parameters} if parameters else {})}
+    return overall("adjust_dependencies", adjustments=[{**changes, **({} if needs is None else {"depends_on": needs})}])
+
+
+def suggested(*steps: object) -> Json:
+    return overall("add_remediation_steps", suggestions=list(steps))
+
+
+def script(*replies: Scripted) -> ScriptedModel:
+    return ScriptedModel(replies)
+
+
+def configured(
+    guard: GuardConfig | None = None,
+    budget: Budget | None = None,
+    limits: StepIterationConfig | None = None,
+    **fields: Any,  # of the plan
+) -> LoopConfig:
+    return LoopConfig(plan=PlanConfig(**fields), guard=guard, budget=budget or Budget(), step_iteration=limits)
+
+
+def off(**fields: Any) -> LoopConfig:  # Any: of the plan
+    """Steps one after another, and no answer at the end."""
+    alone: dict[str, Any] = {"answer": "off", "max_parallel": 1, **fields}  # the same
+    return configured(**alone)
+
+
+class World:
+    """Tools that keep a book of what ran; `broken` says how a call fails, once or as often as there are errors.
+
+    `gone` are queries under which `look` finds nothing so many times. A call of `holds_up` ends once a letter has gone
+    to Carl; `most` is how many calls of `meet` were under way at once.
+    """
+
+    def __init__(self, broken: Mapping[str, Fault] | None = None, **gone: int) -> None:
+        self.ran: list[str] = []
+        self.broken: dict[str, list[Exception]] = {}
+        for line, fault in (broken or {}).items():
+            one = ToolFailed("no", code=fault) if isinstance(fault, str) else fault
+            self.broken[line] = [one] if isinstance(one, Exception) else list(one)
+        for q, times in gone.items():
+            self.broken[f"look {q}"] = [ToolFailed(f"there is nothing under {q}", code=f"tool:gone_{q}")] * times
+        self.holds_up: dict[str, asyncio.Event] = {}
+        self.most = self.now = 0
+        self.met = asyncio.Event()
+
+    def note(self, line: str) -> None:
+        self.ran.append(line)
+        if self.broken.get(line):
+            raise self.broken[line].pop(0)
+
+    def tools(self) -> list[Tool]:
+        @tool(effect="read")
+        async def look(q: str, parent: str | None = "root") -> dict[str, object]:
+            """Look something up."""
+            self.note(f"look {q}" + (f" in {parent}" if parent != "root" else ""))
+            return {"found": f"about {q}", "n": 3, "who": "Ann"}
+
+        @tool(effect="read")
+        async def find(q: str, deep: bool = False) -> str:  # the model's argument
+            """Find something."""
+            self.note(f"find {q} {deep}")
+            return f"found {q}"
+
+        @tool
+        async def send(to: str, text: str = "") -> str:
+            """Send a letter."""
+            line = f"send {to} {text}".strip()
+            self.note(line)
+            if to == "Carl":
+                for event in self.holds_up.values():
+                    event.set()
+            if line in self.holds_up:
+                await self.holds_up[line].wait()
+            return f"sent to {to}"
+
+        @tool(effect="read")
+        async def meet(who: str, of: int = 2) -> str:
+            """Wait until so many are here."""
+            self.now += 1
+            self.most = max(self.most, self.now)
+            if self.now == of:
+                self.met.set()
+            await self.met.wait()
+            self.now -= 1
+            return who
+
+        return [look, find, send, meet]
+
+    def agent(
+        self,
+        *said: Scripted | FunctionModel | ScriptedModel,
+        config: LoopConfig | None = None,
+        store: JournalStore | None = None,
+        more: Sequence[Tool] = (),
+        **options: Any,  # as Agent has them
+    ) -> Agent:
+        """An agent of a model, or of one that says this."""
+        replies = [one for one in said if not isinstance(one, FunctionModel | ScriptedModel)]
+        models = [one for one in said if isinstance(one, FunctionModel | ScriptedModel)]
+        model = models[0] if models else script(*replies)
+        journal = store or CheckedJournal(MemoryJournal())
+        config = config or LoopConfig()
+        return Agent(model, [*self.tools(), *more], reasoner="plan", journal=journal, config=config, **options)
+
+
+def store_of(agent: Agent) -> JournalStore:
+    return agent._store  # pyright: ignore[reportPrivateUsage]  # nobody hands it out
+
+
+async def events_of(agent: Agent, run_id: str = "r") -> list[Event]:
+    records, wrong = await store_of(agent).read_recorded(run_id)
+    assert wrong == ""
+    events = [record.event for record in records]
+    assert replay(events).differs_at is None
+    return events
+
+
+async def planning_of(agent: Agent) -> Planning:
+    planning = fold(await events_of(agent)).planning
+    assert planning is not None
+    return planning
+
+
+async def statuses(agent: Agent) -> dict[str, str]:
+    return {name: record.status for name, record in (await planning_of(agent)).steps.items()}
+
+
+async def refusals(agent: Agent) -> list[str]:
+    return [f"{one.what} {one.detail}".strip() for one in (await planning_of(agent)).refusals]
+
+
+def ended(run: Run) -> tuple[str, str]:
+    return run.status, run.reason
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a model says, and what comes of it: `end` is STATUS or STATUS/REASON, the rest as `World` and the plan tell.
+
+    `steps` are the ends of the steps, `answer` that of the run, `requests` those to the model, `retries` the further
+    tries of steps; None where they do not matter.
+    """
+
+    said: Sequence[Scripted]
+    ran: Sequence[str]
+    end: str = "completed"
+    refused: Sequence[str] = ()
+    broken: Mapping[str, Fault] = field(default_factory=dict[str, Fault])
+    config: LoopConfig = field(default_factory=off)
+    steps: Mapping[str, str] | None = None
+    answer: str | None = None
+    requests: int | None = None
+    retries: int | None = None
+
+
+async def check(case: Case) -> Agent:
+    """Hold a run to its case, and give its agent, for what else there is to see."""
+    world, model = World(case.broken), script(*case.said)
+    agent = world.agent(model, config=case.config)
+    run = await agent.run("go", run_id="r")
+    assert (f"{run.status}/{run.reason}".rstrip("/"), world.ran) == (case.end, list(case.ran))
+    assert await refusals(agent) == list(case.refused)
+    assert case.steps is None or await statuses(agent) == case.steps
+    assert case.answer is None or run.answer == case.answer
+    assert case.requests is None or len(model.requests) == case.requests
+    assert case.retries is None or (await planning_of(agent)).stats.step_retries == case.retries
+    return agent
