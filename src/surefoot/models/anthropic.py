@@ -42,7 +42,7 @@ from surefoot.types.messages import (
     TextDelta,
     Traits,
 )
-from surefoot.types.tools import Catalogue
+from surefoot.types.tools import ToolSpec
 
 DEFAULT_MAX_TOKENS = 8_192
 _VERSION = "2023-06-01"
@@ -138,8 +138,12 @@ class Anthropic(Wire[_Form]):
         marks = traits.get("prompt_cache") != "no"
         key = "anthropic" if marks else "anthropic/unmarked"
         origin = self.origin if traits.get("reasoning_echo") != "no" else ""
+
+        def declare(tool: ToolSpec) -> Json:
+            return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+
         return _Form(
-            head(fields, request, key, partial(_encode_tools, marks=marks)),
+            head(fields, request, key, declare, _CACHE_MARK if marks else b"}"),
             f"anthropic/{origin}",
             partial(_encode, origin=origin),
             marks,
@@ -180,14 +184,6 @@ class Anthropic(Wire[_Form]):
         if last is None or not last.calls:
             return False
         return not any(kept.get("origin") == self.origin and kept.get("position") == 0 for kept in last.opaque)
-
-
-def _encode_tools(catalogue: Catalogue, *, marks: bool) -> bytes:
-    tools = write([
-        {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-        for tool in catalogue.tools
-    ])  # fmt: skip
-    return _mark(tools[:-1]) + b"]" if marks else tools
 
 
 def _message_pieces(messages: Sequence[ModelMessage], form: _Form) -> list[bytes]:
