@@ -95,7 +95,11 @@ class Anthropic(Wire[_Form]):
         if form.marks and request.messages and request.messages[-1].role != "assistant" and said:
             said[-1] = _mark(said[-1])
         pieces += (b',"messages":[', *said, b"]}]" if said else b"]")
-        if form.thinking and not (form.is_budget and self._calls_without_thinking(messages)):
+        last = None
+        if form.is_budget:  # it is only taken when the reply that asked for the last calls began with thinking
+            last = next((message for message in reversed(messages) if message.role == "assistant"), None)
+        began = last.opaque if last is not None and last.calls else None
+        if began is None or any(kept.get("origin") == self.origin and kept.get("position") == 0 for kept in began):
             pieces.append(form.thinking)
         effort = b'"effort":' + write(form.effort) if form.effort else b""
         held = self.schema(
@@ -178,12 +182,6 @@ class Anthropic(Wire[_Form]):
             trait, value = "reasoning_effort", "budget" if thinking.get("type") == "adaptive" else other
         trait = trait or named_trait("anthropic", message, "", "", sent)
         return learn(trait, value, message, traits)
-
-    def _calls_without_thinking(self, messages: Sequence[ModelMessage]) -> bool:
-        last = next((message for message in reversed(messages) if message.role == "assistant"), None)
-        if last is None or not last.calls:
-            return False
-        return not any(kept.get("origin") == self.origin and kept.get("position") == 0 for kept in last.opaque)
 
 
 def _message_pieces(messages: Sequence[ModelMessage], form: _Form) -> list[bytes]:
