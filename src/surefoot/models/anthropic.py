@@ -42,7 +42,7 @@ from surefoot.types.messages import (
     TextDelta,
     Traits,
 )
-from surefoot.types.tools import Catalogue
+from surefoot.types.tools import ToolSpec
 
 DEFAULT_MAX_TOKENS = 8_192
 _VERSION = "2023-06-01"
@@ -95,7 +95,11 @@ class Anthropic(Wire[_Form]):
         if form.marks and request.messages and request.messages[-1].role != "assistant" and said:
             said[-1] = _mark(said[-1])
         pieces += (b',"messages":[', *said, b"]}]" if said else b"]")
-        if form.thinking and not (form.is_budget and self._calls_without_thinking(messages)):
+        last = None
+        if form.is_budget:  # it is only taken when the reply that asked for the last calls began with thinking
+            last = next((message for message in reversed(messages) if message.role == "assistant"), None)
+        began = last.opaque if last is not None and last.calls else None
+        if began is None or any(kept.get("origin") == self.origin and kept.get("position") == 0 for kept in began):
             pieces.append(form.thinking)
         effort = b'"effort":' + write(form.effort) if form.effort else b""
         held = self.schema(
@@ -138,8 +142,12 @@ class Anthropic(Wire[_Form]):
         marks = traits.get("prompt_cache") != "no"
         key = "anthropic" if marks else "anthropic/unmarked"
         origin = self.origin if traits.get("reasoning_echo") != "no" else ""
+
+        def declare(tool: ToolSpec) -> Json:
+            return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+
         return _Form(
-            head(fields, request, key, partial(_encode_tools, marks=marks)),
+            head(fields, request, key, declare, _CACHE_MARK if marks else b"}"),
             f"anthropic/{origin}",
             partial(_encode, origin=origin),
             marks,
@@ -174,20 +182,6 @@ class Anthropic(Wire[_Form]):
             trait, value = "reasoning_effort", "budget" if thinking.get("type") == "adaptive" else other
         trait = trait or named_trait("anthropic", message, "", "", sent)
         return learn(trait, value, message, traits)
-
-    def _calls_without_thinking(self, messages: Sequence[ModelMessage]) -> bool:
-        last = next((message for message in reversed(messages) if message.role == "assistant"), None)
-        if last is None or not last.calls:
-            return False
-        return not any(kept.get("origin") == self.origin and kept.get("position") == 0 for kept in last.opaque)
-
-
-def _encode_tools(catalogue: Catalogue, *, marks: bool) -> bytes:
-    tools = write([
-        {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-        for tool in catalogue.tools
-    ])  # fmt: skip
-    return _mark(tools[:-1]) + b"]" if marks else tools
 
 
 def _message_pieces(messages: Sequence[ModelMessage], form: _Form) -> list[bytes]:

@@ -107,7 +107,16 @@ def _asked(
 ) -> Model:
     """The model itself, without what is around it."""
     if name.lower().startswith(("http://", "https://")):
-        return _at_url(name, base_url, api_key, environment)
+        base, _, model = name.partition("#")
+        if not model:
+            raise UsageError(f"{shown(name)!r} names no model: write http://host:port/v1#model")
+        if base_url:
+            raise UsageError(f"{shown(name)!r} names its server itself: leave out the base URL, or name only the model")
+        if "@" in model and ("#" in model or base.count("/") == _SLASHES_OF_A_HOST):
+            # the # may be inside a password, which must not become a model's name
+            raise UsageError(f"{shown(name)!r} cannot be read: write # of a password as %23, and a / after the host")
+        name = f"{parse_base_url(base)[0].geturl()}#{model}"
+        return _endpoint(name, model, _at(base, PROVIDERS["openai"], environment), api_key, environment)
     provider_name, colon, model = name.partition(":")
     provider = PROVIDERS.get(provider_name)
     if colon and model and provider is not None:
@@ -161,19 +170,6 @@ def _endpoint(name: str, model: str, provider: Provider, api_key: str | None, en
     traits = known_traits(base.netloc, model)
     near = is_this_machine(url)
     return HttpModel(provider.wire, name, model, url, key=key, key_variable=variable, traits=traits, near=near)
-
-
-def _at_url(name: str, base_url: str | None, api_key: str | None, environment: Mapping[str, str]) -> Model:
-    base, _, model = name.partition("#")
-    if not model:
-        raise UsageError(f"{shown(name)!r} names no model: write http://host:port/v1#model")
-    if base_url:
-        raise UsageError(f"{shown(name)!r} names its server itself: leave out the base URL, or name only the model")
-    if "@" in model and ("#" in model or base.count("/") == _SLASHES_OF_A_HOST):
-        # the # may be inside a password, which must not become a model's name
-        raise UsageError(f"{shown(name)!r} cannot be read: write # of a password as %23, and a / after the host")
-    name = f"{parse_base_url(base)[0].geturl()}#{model}"
-    return _endpoint(name, model, _at(base, PROVIDERS["openai"], environment), api_key, environment)
 
 
 def _at(base_url: str, provider: Provider, environment: Mapping[str, str]) -> Provider:

@@ -5,7 +5,7 @@ nowhere else.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
@@ -37,7 +37,7 @@ from surefoot.types.messages import (
     TextDelta,
     Traits,
 )
-from surefoot.types.tools import Catalogue
+from surefoot.types.tools import ToolSpec
 
 _SYSTEM_NAMES = {"developer": "developer", "user": "user", "no": "user"}
 _NULL_CONTENT: dict[str, str | None] = {"empty": "", "blank": " "}
@@ -83,7 +83,13 @@ class OpenAIChat(Wire[_Form]):
             self._opening = kept = (form, system, opening)
         pieces = [b","] * (2 * len(messages) + 1)  # tools and history may be long: each byte is copied once
         pieces[1::2] = [message.encoded(key, encode) for message in messages]
-        pieces[-1] = b"]%b}" % self.schema(request, _response_format)
+        pieces[-1] = b"]%b}" % self.schema(
+            request,
+            lambda schema: (
+                b',"response_format":{"type":"json_schema","json_schema":%b}'
+                % write({"name": "step", "schema": schema, "strict": is_strict(schema)})
+            ),
+        )
         return b"".join((kept[2], *pieces[1:])) if messages else kept[2] + pieces[0]
 
     def make_form(self, request: ModelRequest) -> _Form:
@@ -105,8 +111,13 @@ class OpenAIChat(Wire[_Form]):
         echo = {"no": "", "yes": "reasoning_content"}.get(echo, echo)
         system_role = _SYSTEM_NAMES.get(traits.get("system_role", ""), "system")
         null = traits.get("null_content", "null")
+
+        def declare(tool: ToolSpec) -> Json:
+            function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            return {"type": "function", "function": function}
+
         return _Form(
-            head(fields, request, "openai_chat", _encode_tools) + b',"messages":[',
+            head(fields, request, "openai_chat", declare) + b',"messages":[',
             f"openai_chat/{system_role}/{null}/{echo and f'{echo}/{self.model}'}",
             partial(_encode, system_role=system_role, null=_NULL_CONTENT.get(null), echo=echo, model=self.model),
             system_role,
@@ -130,21 +141,6 @@ class OpenAIChat(Wire[_Form]):
             tried_both = "max_tokens_field" in traits and f"'{other}'" not in message
             value = "no" if tried_both else other
         return learn(trait, value, message, traits)
-
-
-def _encode_tools(catalogue: Catalogue) -> bytes:
-    return write([
-        {
-            "type": "function",
-            "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-        }
-        for tool in catalogue.tools
-    ])  # fmt: skip
-
-
-def _response_format(schema: Mapping[str, object]) -> bytes:
-    held = {"name": "step", "schema": schema, "strict": is_strict(schema)}
-    return b',"response_format":' + write({"type": "json_schema", "json_schema": held})
 
 
 def _encode(message: ModelMessage, *, system_role: str, null: str | None, echo: str, model: str) -> bytes:

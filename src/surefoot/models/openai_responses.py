@@ -32,7 +32,7 @@ from surefoot.types.messages import (
     TextDelta,
     Traits,
 )
-from surefoot.types.tools import Catalogue
+from surefoot.types.tools import ToolSpec
 
 _CUT: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.done"})
@@ -54,8 +54,14 @@ class OpenAIResponses(Wire[Form]):
         pieces = [form.head]
         if request.system:
             pieces += (b',"instructions":', write(request.system))
-        schema = self.schema(request, _text_format)
-        pieces += (b',"input":[', b",".join(items for items in said if items), b"]", schema, b"}")
+        held = self.schema(
+            request,
+            lambda schema: (
+                b',"text":{"format":%b}'
+                % write({"type": "json_schema", "name": "step", "schema": schema, "strict": is_strict(schema)})
+            ),
+        )
+        pieces += (b',"input":[', b",".join(items for items in said if items), b"]", held, b"}")
         return b"".join(pieces)
 
     def make_form(self, request: ModelRequest) -> Form:
@@ -73,8 +79,13 @@ class OpenAIResponses(Wire[Form]):
         if (parallel := allows_parallel(request)) is not None:
             fields["parallel_tool_calls"] = parallel
         origin = self.origin if traits.get("reasoning_echo") != "no" else ""
+
+        def declare(tool: ToolSpec) -> Json:  # left unsaid, `strict` would let this wire rewrite the schema
+            shown = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            return {"type": "function", **shown, "strict": False}
+
         return Form(
-            head(fields, request, "openai_responses", _encode_tools),
+            head(fields, request, "openai_responses", declare),
             f"openai_responses/{origin}",
             partial(_encode, origin=origin),
         )
@@ -93,25 +104,6 @@ class OpenAIResponses(Wire[Form]):
         if finds("openai_responses.words.echo", f"{code} {message}"):
             return learn("reasoning_echo", "no", message, traits)
         return learn(named_trait("openai_responses", message, code, param, sent), "no", message, traits)
-
-
-def _text_format(schema: Mapping[str, object]) -> bytes:
-    held = {"type": "json_schema", "name": "step", "schema": schema, "strict": is_strict(schema)}
-    return b',"text":' + write({"format": held})
-
-
-def _encode_tools(catalogue: Catalogue) -> bytes:
-    """Each declaration says that it is not strict: left unsaid, this wire would rewrite the schema."""
-    return write([
-        {
-            "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.parameters,
-            "strict": False,
-        }
-        for tool in catalogue.tools
-    ])  # fmt: skip
 
 
 def _encode(message: ModelMessage, *, origin: str) -> bytes:
@@ -179,7 +171,14 @@ class ResponsesReply(ReplyStream):
             item = mapping(entry)
             match item.get("type"):
                 case "message":
-                    said.append(_visible_text(item))
+                    content = item.get("content")
+                    # some servers shorten it to a text
+                    parts = [{"text": content}] if isinstance(content, str) else [*map(mapping, items(content))]
+                    for part in parts:
+                        if part.get("type") == "refusal":
+                            declined = f"the model declined to answer: {text(part.get('refusal'))}"
+                            raise ModelRefused(declined, kind="refused")
+                    said.append("".join(text(part.get("text")) for part in parts))
                 case "function_call":
                     call_id = text(item.get("call_id")) or text(item.get("id"))
                     calls.append(NativeCall(call_id, text(item.get("name")), arguments_of(item.get("arguments"))))
@@ -204,14 +203,3 @@ class ResponsesReply(ReplyStream):
             settings=settings,
             opaque=opaque,
         )
-
-
-def _visible_text(item: Json) -> str:
-    content = item.get("content")
-    if isinstance(content, str):  # some servers shorten it
-        return content
-    parts = [mapping(entry) for entry in items(content)]
-    for part in parts:
-        if part.get("type") == "refusal":
-            raise ModelRefused(f"the model declined to answer: {text(part.get('refusal'))}", kind="refused")
-    return "".join(text(part.get("text")) for part in parts)

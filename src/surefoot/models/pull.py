@@ -16,8 +16,7 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -92,7 +91,10 @@ async def pull(
         return path
     where.mkdir(parents=True, exist_ok=True)
     target, partial = where / weights.file, where / f"{weights.file}.part"
-    async with _lock(where / f"{weights.file}.lock", lambda: report(length(partial), weights.size, "waiting")):
+    with (where / f"{weights.file}.lock").open("ab") as lock:
+        while not _try_lock(lock):  # the system frees it when its holder dies, so a stale one never blocks
+            report(length(partial), weights.size, "waiting")
+            await asyncio.sleep(_LOCK_POLL_S)
         if not is_present(target, weights):
             await _fetch(weights, partial, default_sources(weights) if sources is None else sources, report, free_bytes)
             partial.replace(target)
@@ -161,16 +163,6 @@ async def _verify(path: Path, weights: Weights, directory: Path, report: OnProgr
         loop.call_soon_threadsafe(report, done, weights.size, "verifying")
 
     await asyncio.to_thread(verify, path, weights, directory, tell)
-
-
-@asynccontextmanager
-async def _lock(path: Path, on_wait: Callable[[], None]) -> AsyncGenerator[None]:
-    """Hold the lock file; the system frees it when this process dies, so a stale one never blocks."""
-    with path.open("ab") as file:
-        while not _try_lock(file):
-            on_wait()
-            await asyncio.sleep(_LOCK_POLL_S)
-        yield
 
 
 if sys.platform == "win32":

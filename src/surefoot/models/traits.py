@@ -109,19 +109,14 @@ def parse(raw: bytes, now: float) -> Remembered:
         return Remembered(problem=f"the file of learnt traits has version {whole.get('version')!r}, not {_VERSION}")
     models: dict[str, dict[str, LearntTrait]] = {}
     for identity, raw_traits in mapping(whole.get("models")).items():
-        known = {name: learnt for name, item in mapping(raw_traits).items() if (learnt := _fresh(item, now))}
-        if known:
-            models[identity] = known
+        for name, raw_trait in mapping(raw_traits).items():
+            item = mapping(raw_trait)
+            at, value = item.get("at"), item.get("value")
+            if isinstance(at, int | float) and isinstance(value, str) and now - at <= EXPIRES_S:
+                runs = tuple(map(text, items(item.get("runs"))))
+                learnt = LearntTrait(value, text(item.get("evidence")), float(at), runs)
+                models.setdefault(identity, {})[name] = learnt
     return Remembered(models)
-
-
-def _fresh(item: object, now: float) -> LearntTrait | None:
-    raw = mapping(item)
-    at = raw.get("at")
-    if not isinstance(at, int | float) or not isinstance(raw.get("value"), str) or now - at > EXPIRES_S:
-        return None
-    runs = tuple(map(text, items(raw.get("runs"))))
-    return LearntTrait(text(raw["value"]), text(raw.get("evidence")), float(at), runs)
 
 
 def merge(old: Remembered, new: Remembered) -> Remembered:

@@ -22,7 +22,7 @@ from surefoot.types.messages import (
     Traits,
     Usage,
 )
-from surefoot.types.tools import Catalogue
+from surefoot.types.tools import ToolSpec
 
 FINISH: Final[Mapping[str, FinishReason]] = {  # as all wires call it
     **dict.fromkeys(("stop", "eos", "end_turn", "stop_sequence"), "stop"),
@@ -181,11 +181,15 @@ def allows_parallel(request: ModelRequest) -> bool | None:
     return said == "on" if said in ("on", "off") and declares_tools(request) else None
 
 
-def head(fields: Json, request: ModelRequest, key: str, encode_tools: Callable[[Catalogue], bytes]) -> bytes:
-    """The body up to its messages; `key` names the encoded form of the tools."""
+def head(
+    fields: Json, request: ModelRequest, key: str, declare: Callable[[ToolSpec], Json], end: bytes = b"}"
+) -> bytes:
+    """The body up to its messages. `declare`: a tool as the wire has it; `end` closes the last; `key` names it all."""
     written = write(fields)[:-1]
     if declares_tools(request):
-        written += b',"tools":' + request.tools.derived(key, encode_tools)
+        written += b',"tools":' + request.tools.derived(
+            key, lambda catalogue: b"%b%b]" % (write([declare(tool) for tool in catalogue.tools])[:-2], end)
+        )
     return written
 
 

@@ -126,12 +126,15 @@ class Retried(Wrapped):
             if shown is not None and shown.chars:  # an estimate for what came of a reply that broke off
                 spent += Usage(output_tokens=shown.chars // _CHARACTERS_A_TOKEN, estimated=True)
             left_s = None if request.deadline_s is None else request.deadline_s - (now - started)
-            wait_s = self._wait_s(attempts, failure)
+            told_s = failure.retry_after_s or 0.0
+            longest_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (attempts - 1))
+            wait_s = told_s + self._random01() * longest_s  # those turned away together do not come back together
             if isinstance(failure, ModelTimeout) and not failure.stalled:
-                silent_s += now - begun + (wait_s or 0.0)
+                silent_s += now - begun + wait_s
             settings = self._settings_after(silent_s, request)
             is_last = attempts >= request.settings.attempts or not is_passing(failure)
-            if is_last or wait_s is None or settings is None or (left_s is not None and wait_s >= left_s):
+            is_too_long = told_s > _LONGEST_RETRY_AFTER_S or (left_s is not None and wait_s >= left_s)
+            if is_last or is_too_long or settings is None:
                 failure.attempts, failure.usage, failure.waited_s = attempts, spent, now - started
                 raise failure
             if shown is not None and shown.chars:
@@ -151,14 +154,6 @@ class Retried(Wrapped):
             return None
         limit = "first_token_timeout_s" if request.stream else "request_timeout_s"
         return replace(request.settings, **{limit: min(asked, left_s)})
-
-    def _wait_s(self, attempts: int, failure: ModelError) -> float | None:
-        """Seconds until the next attempt; `None` when the server asks for more than anyone should wait."""
-        asked_s = failure.retry_after_s or 0.0
-        if asked_s > _LONGEST_RETRY_AFTER_S:
-            return None
-        longest = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (attempts - 1))
-        return asked_s + self._random01() * longest  # those who were turned away together do not come back together
 
 
 def is_passing(error: ModelError) -> bool:
@@ -274,17 +269,7 @@ class CircuitBreaker(Wrapped):
             await self._sleep(wait_s)
             if until is not None:
                 request = replace(request, deadline_s=until - self._clock())
-        return await self._ask(request, emit, spent)
-
-    async def aclose(self) -> None:
-        """Close the inner model and the fallback. What is known of their failures stays."""
-        await self.inner.aclose()
-        if self.fallback is not None:
-            await self.fallback.aclose()
-
-    async def _ask(self, request: ModelRequest, emit: Emit | None, spent: Usage) -> ModelMessage:
-        circuit, started = self.circuit, self._clock()
-        is_probe = circuit.open_until is not None
+        started, is_probe = self._clock(), circuit.open_until is not None
         if is_probe:
             circuit.is_probing = True
         try:
@@ -309,6 +294,12 @@ class CircuitBreaker(Wrapped):
             if is_probe:
                 circuit.is_probing = False
         return await self._instead.answer_for(request, emit, failure, started)
+
+    async def aclose(self) -> None:
+        """Close the inner model and the fallback. What is known of their failures stays."""
+        await self.inner.aclose()
+        if self.fallback is not None:
+            await self.fallback.aclose()
 
     def _left_alone(self, request: ModelRequest, wait_s: float, spent: Usage) -> ModelUnreachable:
         remedy = "look at its server, or name a fallback"
