@@ -648,6 +648,7 @@ def run_pytest(folder: Path, *options: str, **environment: str) -> subprocess.Co
     )
 
 
+@pytest.mark.slow
 def test_the_fixture_records_when_it_is_asked_to_and_plays_otherwise(tmp_path: Path) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(TESTS)
@@ -710,6 +711,7 @@ TASK = "Hi"
 """
 
 
+@pytest.mark.slow
 def test_neither_skip_nor_xfail_hides_a_miss(tmp_path: Path) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(HIDDEN)
@@ -744,6 +746,7 @@ class Testmore(TestMore):
 """
 
 
+@pytest.mark.slow
 def test_two_tests_share_no_cassette(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(ALIKE)
     with server({"role": "assistant", "content": "hello"}) as (url, _):
@@ -756,6 +759,7 @@ def test_two_tests_share_no_cassette(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stdout
 
 
+@pytest.mark.slow
 def test_a_test_that_fails_while_it_is_recorded_keeps_its_cassette(tmp_path: Path) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(ALIKE)

@@ -426,6 +426,7 @@ async def test_with_a_higher_limit_turns_without_a_request_go_on() -> None:
     await events_of(agent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_a_crash_leaves_the_count_of_turns_as_it_was(when: Literal["before", "after"]) -> None:
     async def play(at: int) -> int:
@@ -642,6 +643,7 @@ async def test_limits_that_nobody_has_set_or_that_are_off_skip_nothing() -> None
         assert world.ran == ["look x", "look y", "look z"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("action", list(LimitAction))
 async def test_a_crash_at_any_place_comes_to_the_same_end(

@@ -245,7 +245,7 @@ def check_death(setting: Setting, dies_at: int) -> bool:
     return True
 
 
-QUICK = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SLOW = settings(QUICK, max_examples=5_000)
 
 

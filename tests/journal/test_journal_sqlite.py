@@ -119,6 +119,7 @@ CUTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @TWO_HUNDRED
 @given(CUTS, st.sampled_from(["closed", "open", "log"]))
 @example([(0.0, "tear", 1)], "closed")
@@ -139,6 +140,7 @@ def test_damaged_files_are_read_up_to_the_damage_or_refused(cuts: list[tuple[flo
 VALUES = st.integers(-5, 2**62) | st.floats(allow_nan=False) | st.text(max_size=5) | st.binary(max_size=40)
 
 
+@pytest.mark.slow
 @TWO_HUNDRED
 @given(
     st.sampled_from(["seq", "at", "version", "body", "hash", "run"]),
