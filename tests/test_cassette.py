@@ -237,10 +237,7 @@ async def test_a_dual_run_with_two_models_is_played(tmp_path: Path) -> None:
         "<deliverable><final_output>81</final_output></deliverable>\nTASK_DONE",
     ]
     names = {"thinker": "test:thinker", "actor": "test:actor"}
-    models = {
-        "thinker": ScriptedModel(thinker, name="test:thinker"),
-        "actor": ScriptedModel(actor, name="test:actor"),
-    }
+    models = {"thinker": ScriptedModel(thinker, name="test:thinker"), "actor": ScriptedModel(actor, name="test:actor")}
     with Cassette(tmp_path / "c", record=True) as cassette:
         first = await cassette.agent(models, [exam_score], reasoner="dual").run(TASK)
     with Cassette(tmp_path / "c") as cassette:

@@ -142,11 +142,7 @@ VALUES = st.integers(-5, 2**62) | st.floats(allow_nan=False) | st.text(max_size=
 
 @pytest.mark.slow
 @TWO_HUNDRED
-@given(
-    st.sampled_from(["seq", "at", "version", "body", "hash", "run"]),
-    st.integers(0, 5),
-    VALUES,
-)
+@given(st.sampled_from(["seq", "at", "version", "body", "hash", "run"]), st.integers(0, 5), VALUES)
 def test_an_altered_record_is_named(column: str, seq: int, value: object) -> None:
     closed, _, _, heads, truth = sound()
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
