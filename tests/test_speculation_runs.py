@@ -573,6 +573,7 @@ CRASH_TREES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [ON, DIRECT], ids=["guidance", "direct"])
 async def test_a_run_survives_a_crash_at_every_append(config: GuardConfig) -> None:
     guided = (calls(("read_file", {"path": "a.txt"})), calls(READ), calls(PAY), "done")
