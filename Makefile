@@ -27,14 +27,19 @@ test: $(STAMP)  ## everything: format, lint, types, house, all tests, the embedd
 	$(BIN)/python -m pytest -n auto
 
 check: $(STAMP)  ## what must hold before a commit: as `test`, without what is slow
-	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -n auto -m "not slow and not real_model"
+	$(MAKE) --no-print-directory -j 2 lint quick
 
-.PHONY: lint
+# Compiled files spare each worker and each started process most of its start.
+test check: export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: lint quick
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
+
+quick: $(STAMP)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not real_model"
 
 bench: $(STAMP)  ## what a step costs, against the raw loop in the same run
 	$(BIN)/python benchmarks/overhead.py

@@ -90,13 +90,7 @@ async def test_a_url_with_a_password_is_not_fetched_and_the_password_stands_nowh
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "url",
-    [
-        "http://10.0.0.5/",
-        "http://192.168.1.1/",
-        "http://172.16.0.1/",
-        "http://[fd00::1]/",
-        "http://localhost:3000",
-    ],
+    ["http://10.0.0.5/", "http://192.168.1.1/", "http://172.16.0.1/", "http://[fd00::1]/", "http://localhost:3000"],
 )
 async def test_a_private_address_is_seen_in_a_task_and_not_fetched(tmp_path: Path, url: str) -> None:
     """adv-ssrf-private: until the operator opens that host and port."""

@@ -58,10 +58,7 @@ async def exam_score(name: str) -> int:
 
 
 def script() -> list[Scripted]:
-    return [
-        calls(("exam_score", {"name": "Alice"}), ("exam_score", {"name": "Bob"})),
-        "Together they have 171 points.",
-    ]
+    return [calls(("exam_score", {"name": "Alice"}), ("exam_score", {"name": "Bob"})), "Together they have 171 points."]
 
 
 async def test_a_task_with_native_calls_runs_to_its_answer() -> None:

@@ -237,10 +237,7 @@ async def test_a_dual_run_with_two_models_is_played(tmp_path: Path) -> None:
         "<deliverable><final_output>81</final_output></deliverable>\nTASK_DONE",
     ]
     names = {"thinker": "test:thinker", "actor": "test:actor"}
-    models = {
-        "thinker": ScriptedModel(thinker, name="test:thinker"),
-        "actor": ScriptedModel(actor, name="test:actor"),
-    }
+    models = {"thinker": ScriptedModel(thinker, name="test:thinker"), "actor": ScriptedModel(actor, name="test:actor")}
     with Cassette(tmp_path / "c", record=True) as cassette:
         first = await cassette.agent(models, [exam_score], reasoner="dual").run(TASK)
     with Cassette(tmp_path / "c") as cassette:
@@ -648,6 +645,7 @@ def run_pytest(folder: Path, *options: str, **environment: str) -> subprocess.Co
     )
 
 
+@pytest.mark.slow
 def test_the_fixture_records_when_it_is_asked_to_and_plays_otherwise(tmp_path: Path) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(TESTS)
@@ -710,6 +708,7 @@ TASK = "Hi"
 """
 
 
+@pytest.mark.slow
 def test_neither_skip_nor_xfail_hides_a_miss(tmp_path: Path) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(HIDDEN)
@@ -744,6 +743,7 @@ class Testmore(TestMore):
 """
 
 
+@pytest.mark.slow
 def test_two_tests_share_no_cassette(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(ALIKE)
     with server({"role": "assistant", "content": "hello"}) as (url, _):
@@ -756,6 +756,7 @@ def test_two_tests_share_no_cassette(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stdout
 
 
+@pytest.mark.slow
 def test_a_test_that_fails_while_it_is_recorded_keeps_its_cassette(tmp_path: Path) -> None:
     file = tmp_path / "test_it.py"
     file.write_text(ALIKE)

@@ -186,6 +186,7 @@ async def one_run(world: World, store: JournalStore) -> Run:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reasoner", KNOWN)
 async def test_chaos_ends_by_name_and_repeats_nothing(reasoner: str, tmp_path: Path) -> None:
     memory, sqlite = MemoryJournal(), SqliteJournal(tmp_path / "chaos.journal")

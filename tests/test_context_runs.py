@@ -178,6 +178,7 @@ async def stone(n: int) -> str:
     return f"stone {n}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["native", "schema", "text"])
 async def test_without_a_window_a_late_step_does_no_more_than_an_early_one(mode: CallMode) -> None:
     early, late = 40, 840

@@ -161,7 +161,7 @@ async def check_journal(store: JournalStore) -> None:
     assert replay(events).differs_at is None
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.parametrize("kind", ["memory", pytest.param("sqlite", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_death_at_any_moment_changes_nothing(tmp_path: Path, name: str, kind: str) -> None:
     turns = SCENARIOS[name]

@@ -78,6 +78,7 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", EXAMPLES)
 def test_an_example_runs(block: str, base_url: str, tmp_path: Path) -> None:
     code = block

@@ -123,6 +123,7 @@ async def test_a_thousand_runs_of_one_agent_share_no_label() -> None:
         assert len(gate.refused) == 1
 
 
+@pytest.mark.slow
 async def test_mixed_runs_leave_the_journals_that_they_leave_alone() -> None:
     mixed = Bank()
     async with anyio.create_task_group() as group:

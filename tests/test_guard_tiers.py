@@ -578,6 +578,7 @@ def agent_on(store: JournalStore) -> tuple[Agent, list[tuple[str, str]]]:
     return agent, world.done
 
 
+@pytest.mark.slow
 async def test_a_run_with_all_stages_survives_a_crash_at_every_append() -> None:
     assert "append" in get_args(Operation)
     assert len(await survives_crashes(ALL_TASK, agent_on)) == 2

@@ -245,7 +245,7 @@ def check_death(setting: Setting, dies_at: int) -> bool:
     return True
 
 
-QUICK = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SLOW = settings(QUICK, max_examples=5_000)
 
 
@@ -279,6 +279,7 @@ def test_a_death_before_every_append_repeats_nothing_and_changes_no_end(setting:
     assert dies_at > 2
 
 
+@pytest.mark.slow
 def test_the_runs_come_to_all_that_there_is() -> None:
     """The properties hold of something: all kinds of events about plans and all operations of edits come up."""
     kinds: Counter[str] = Counter()

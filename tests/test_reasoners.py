@@ -538,6 +538,7 @@ def agent_on(store: JournalStore, reasoner: str, world: World, models: Models | 
     return Agent(models or models_of(reasoner), world.tools(), reasoner=reasoner, journal=store, config=config)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("reasoner", ["mono", "dual"])
 async def test_a_crash_at_any_append_changes_nothing(

@@ -213,9 +213,7 @@ async def test_a_model_may_do_something_else_and_is_judged_as_ever() -> None:
 
 async def test_of_several_a_model_chooses_and_without_its_word_the_order_does() -> None:
     named = tree(
-        branch(*PAY),
-        branch(*READ, necessity_score=0.2),
-        branch("read_file", {"path": "note.txt"}, necessity_score=0.9),
+        branch(*PAY), branch(*READ, necessity_score=0.2), branch("read_file", {"path": "note.txt"}, necessity_score=0.9)
     )
     chosen = '{"reason": "asked for", "branch_id": "b1"}'
     for commit, taken, by in (
@@ -575,6 +573,7 @@ CRASH_TREES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [ON, DIRECT], ids=["guidance", "direct"])
 async def test_a_run_survives_a_crash_at_every_append(config: GuardConfig) -> None:
     guided = (calls(("read_file", {"path": "a.txt"})), calls(READ), calls(PAY), "done")

@@ -205,10 +205,7 @@ async def test_a_run_that_is_not_completed_writes_nothing(tmp_path: Path) -> Non
 
 async def test_what_went_to_a_place_out_of_a_record_is_not_remembered(tmp_path: Path) -> None:
     house = House(tmp_path, [{"name": "staff.txt", "email": "ann@x.example"}])
-    made: Calls = (
-        ("read_file", {"path": "staff.txt"}),
-        ("send_note", {"to": "ann@x.example", "body": "the note"}),
-    )
+    made: Calls = (("read_file", {"path": "staff.txt"}), ("send_note", {"to": "ann@x.example", "body": "the note"}))
     run, _ = await house.run("Send the note to the address in staff.txt.", made)
     assert (run.status, house.done[-1]) == ("completed", "send ann@x.example the note")
     assert [path["tool_name"] for path in house.paths()] == ["read_file"]

@@ -131,6 +131,7 @@ def test_a_paused_run_tells_the_same_question_as_approve_in_full(surefoot: Comma
     assert "nobody said yes" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "ends"), [("yes\n", "allowed by Ada"), ("no\n", "refused by Ada"), ("\n", "waits"), ("y\n", "waits")]
 )

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from cli_world import Json, calls, chat_server, says
 
+pytestmark = pytest.mark.slow
+
 DEMO = Path(__file__).parent.parent.parent / "examples" / "demo.py"
 
 

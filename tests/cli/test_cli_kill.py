@@ -12,7 +12,7 @@ from cli_world import ChatServer, Json, calls, chat_server, ended, says, start, 
 
 from processes import told_until
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")]
 
 TOOLS = '''
 import asyncio

@@ -119,6 +119,7 @@ CUTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @TWO_HUNDRED
 @given(CUTS, st.sampled_from(["closed", "open", "log"]))
 @example([(0.0, "tear", 1)], "closed")
@@ -139,12 +140,9 @@ def test_damaged_files_are_read_up_to_the_damage_or_refused(cuts: list[tuple[flo
 VALUES = st.integers(-5, 2**62) | st.floats(allow_nan=False) | st.text(max_size=5) | st.binary(max_size=40)
 
 
+@pytest.mark.slow
 @TWO_HUNDRED
-@given(
-    st.sampled_from(["seq", "at", "version", "body", "hash", "run"]),
-    st.integers(0, 5),
-    VALUES,
-)
+@given(st.sampled_from(["seq", "at", "version", "body", "hash", "run"]), st.integers(0, 5), VALUES)
 def test_an_altered_record_is_named(column: str, seq: int, value: object) -> None:
     closed, _, _, heads, truth = sound()
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:

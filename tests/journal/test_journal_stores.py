@@ -143,6 +143,7 @@ async def test_a_fork_needs_a_parent_a_place_and_a_new_id(store: JournalStore) -
     assert await read_all(store, "r2") == (story(), "")
 
 
+@pytest.mark.slow
 async def test_a_long_line_of_forks_is_read(store: JournalStore) -> None:
     depth = 1_100 if isinstance(store, MemoryJournal) else 60  # each fork of a file reads the list of its ancestors
     await write(store, "f0", [started("f0")])

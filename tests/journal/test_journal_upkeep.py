@@ -231,6 +231,7 @@ def test_a_file_that_may_not_be_read_is_to_be_made_readable(path: Path) -> None:
     assert "readable" in str(file_error(path, denied))
 
 
+@pytest.mark.slow
 async def test_accepting_in_a_journal_that_is_locked_says_so(path: Path) -> None:
     await stored(path, "r1")
     db = sqlite3.connect(path, isolation_level=None)

@@ -37,14 +37,6 @@ def test_a_url_goes_on_to_what_ends_it_and_leaves_the_sentence_its_signs(text: s
     assert values(text, "url") == expected
 
 
-@pytest.mark.parametrize("text", [
-    "https:// x", "http://)", "http://:80/", "http://@", "https://___", "http://[zz]/", "xhttp://e.com",
-    "1http://e.com", "svn+http://e.com", "ftp://e.com",
-])  # fmt: skip
-def test_without_a_host_or_with_another_scheme_it_is_no_url(text: str) -> None:
-    assert refs(text) == []
-
-
 @pytest.mark.parametrize(("text", "expected"), [
     ("./a.rs, ../b.py; ~/c.toml: /d/e.txt ~joe/f.md!", ["./a.rs", "../b.py", "~/c.toml", "/d/e.txt", "~joe/f.md"]),
     ('`./a.rs` "./b.rs" (./c.rs) [./d.rs] {./e.rs} <./f.rs>', [f"./{x}.rs" for x in "abcdef"]),
@@ -60,11 +52,15 @@ def test_a_file_begins_like_a_path_and_ends_in_an_extension(text: str, expected:
 
 
 @pytest.mark.parametrize("text", [
+    # a URL without a host or with another scheme
+    "https:// x", "http://)", "http://:80/", "http://@", "https://___", "http://[zz]/", "xhttp://e.com",
+    "1http://e.com", "svn+http://e.com", "ftp://e.com",
+    # what is not a path
     "./Makefile /usr/bin/env", "/2.0 ~1.2.3 .5 ...x v1.2.3 a/b.c //x.y", "a@b.com", "./dir.d/",
     "./a.toolongextension1", "./文/a.md /文档/a.md ./文件.md 报告.tar.gz", "x./a.md",
     r"C:\x.y .\x.y ..\x.y \\host\share\x.y", "src/x.py README.md",
 ])  # fmt: skip
-def test_what_is_no_path_is_no_file(text: str) -> None:
+def test_what_only_looks_like_a_url_or_a_file_is_no_reference(text: str) -> None:
     assert refs(text) == []
 
 

@@ -128,13 +128,19 @@ def test_what_nobody_vouches_for_makes_no_word_a_language(store: KnowledgeStore)
     assert store.knows_language("testing")
 
 
-def test_a_row_that_cannot_be_meant_is_an_error_of_the_store(store: KnowledgeStore, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [("UPDATE entry SET type='Rule'", "entry 1 cannot be read"), ("PRAGMA user_version=99", "form 99")],
+)
+def test_what_another_program_changed_is_an_error_of_the_store(
+    store: KnowledgeStore, tmp_path: Path, change: str, error: str
+) -> None:
     store.add([fact("use tabs")], by="Ada")
     store.close()
     with sqlite3.connect(tmp_path / "knowledge.db") as db:
-        db.execute("UPDATE entry SET type='Rule'")
+        db.execute(change)
     db.close()
-    with pytest.raises(KnowledgeError, match="entry 1 cannot be read"):
+    with pytest.raises(KnowledgeError, match=error):
         store.search("tabs", 5)
 
 
@@ -192,16 +198,6 @@ def test_the_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
     db.close()
     with pytest.raises(KnowledgeError, match="another program"):
         KnowledgeStore(path).add([fact("x")], by="x")
-
-
-def test_a_store_of_another_form_says_so(store: KnowledgeStore, tmp_path: Path) -> None:
-    store.add([fact("x")], by="x")
-    store.close()
-    with sqlite3.connect(tmp_path / "knowledge.db") as db:
-        db.execute("PRAGMA user_version=99")
-    db.close()
-    with pytest.raises(KnowledgeError, match="form 99"):
-        store.search("x", 5)
 
 
 def test_a_torn_file_is_an_error_and_never_an_empty_answer(store: KnowledgeStore, tmp_path: Path) -> None:

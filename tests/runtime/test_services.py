@@ -489,7 +489,7 @@ class TestThroughTheFrontDoor:
         assert "no result within 0.01 s: one of its services was not ready, so it did not run" in told
 
     async def test_a_call_that_ran_out_of_time_in_its_function_is_in_doubt(self) -> None:
-        @tool(timeout_s=0.01)
+        @tool(timeout_s=0.2)
         async def pay(amount: int, db: Db) -> None:  # noqa: ARG001
             await asyncio.Event().wait()
 

@@ -126,6 +126,7 @@ def _unescaped(text: str) -> str:
 UNITS = cases("units")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["auto", "react", "tags"])
 @pytest.mark.parametrize("unit", UNITS)
 def test_time_grows_no_faster_than_the_reply(unit: str, dialect: str) -> None:

@@ -45,6 +45,7 @@ def test_a_reset_forgets_everything() -> None:
     assert display.feed(f"Hello there, {LONG}") == (f"Hello there, {LONG}", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", ["\n", "<", "`", "```\n", "a\n", "<think>", "<think>x</think>", " ", "Thought: x\n", "[1] "]
 )

@@ -62,6 +62,7 @@ def test_it_never_raises() -> None:
         found("".join(rng.choice(PIECES) for _ in range(rng.randint(1, 14))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", cases("openings_of_calls"))
 def test_it_is_linear(piece: str) -> None:
     def seconds(size: int) -> float:
