@@ -57,7 +57,7 @@ from surefoot.prompts.load import template
 from surefoot.runtime.deadline import within
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
 from surefoot.types.events import Event, IntentAnchored, ModelFailed, ModelTraitLearnt
-from surefoot.types.guard import CommitmentDecision, Flow, GuardConfig, HypothesisBranch, HypothesisTree
+from surefoot.types.guard import CommitmentDecision, GuardConfig, HypothesisBranch, HypothesisTree
 from surefoot.types.guard_events import Asking, BranchCommitted, HypothesesMade, JudgementMade, PerceptionSanitised
 from surefoot.types.messages import ModelMessage, ModelRequest, Usage
 from surefoot.types.moves import Ask
@@ -327,25 +327,16 @@ def _branch(told: Reply) -> HypothesisBranch:
     """A branch as a model wrote it. Of its words none decides anything."""
     name = clean(str(told["tool_name"]))
     sets = cast("list[Mapping[str, object]]", told.get("argument_sets") or [])  # as the schema has it
-    flows = cast("Mapping[str, object]", told.get("flows") or _NOTHING)  # as above
     return HypothesisBranch(
         clean(str(told.get("branch_id") or "")),
         "",
         name,
         (_NOTHING,) if name in RESERVED else tuple(sets),
         clean(str(told.get("rationale") or ""))[:LONGEST_REASON],
-        {clean(name): flow for name, one in flows.items() if (flow := _flow(one)) is not None},
         cast("Literal['low', 'medium', 'high']", told.get("risk_level", "low")),
         float(cast("float", told.get("necessity_score", 0.5))),
         cast("Literal['minimal', 'moderate', 'high']", told.get("redundancy_level", "minimal")),
     )
-
-
-def _flow(told: object) -> Flow | None:
-    if not isinstance(told, Mapping):
-        return None
-    given = cast("Mapping[str, object]", told)  # JSON: text keys
-    return Flow(clean(str(given.get("source") or ""))[:80], clean(str(given.get("kind") or "any"))[:80])
 
 
 def _fits(branch: HypothesisBranch, tools: Catalogue) -> HypothesisBranch | None:

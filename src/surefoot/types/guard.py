@@ -73,7 +73,6 @@ class Condition:
     max_count: int | None = None
     max_amount: float | None = None
     currency: str | None = None
-    require_user_mention: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +93,10 @@ class SecurityConstraint:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintSet:
-    """All constraints of a run; `global_rules` are texts that are only shown."""
+    """All constraints of a run."""
 
     constraints: tuple[SecurityConstraint, ...] = ()
-    global_rules: tuple[str, ...] = ()
     source: Literal["deterministic", "model", "merged"] = "deterministic"
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """A way for a value that the user's words allow: from a source, of a kind, into a role."""
-
-    source: str
-    kind: str = "any"
-    role: str | None = None
-    cardinality: Literal["one", "set"] = "one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +108,6 @@ class AbstractStep:
     description: str = ""
     allowed_capabilities: tuple[Capability, ...] = ()
     forbidden_capabilities: tuple[Capability, ...] = ()
-    expected_tools: tuple[str, ...] = ()
-    allowed_flows: tuple[Flow, ...] = ()
-    required: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +115,6 @@ class AbstractSketch:
     """What the task should take, in steps without tools."""
 
     steps: tuple[AbstractStep, ...]
-    global_constraints: tuple[str, ...] = ()
-    expected_outcome: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +148,8 @@ BranchStatus = Literal["untried", "rejected", "committed", "failed"]
 class HypothesisBranch:
     """One way to go on: calls of one tool, one for each set of arguments; or a reserved name, for words.
 
-    `has_side_effects` and `requires_external_communication` are computed from declarations. `rationale` and `flows`
-    are text of a model, for persons. `path` is the key of the verified path that a branch out of memory comes from.
+    `has_side_effects` and `requires_external_communication` are computed from declarations. `rationale` is text of a
+    model, for persons. `path` is the key of the verified path that a branch out of memory comes from.
     """
 
     branch_id: str
@@ -174,7 +157,6 @@ class HypothesisBranch:
     tool_name: str
     argument_sets: tuple[Mapping[str, object], ...] = ()
     rationale: str = ""
-    flows: Mapping[str, Flow] = field(default_factory=dict[str, Flow])
     risk_level: Literal["low", "medium", "high"] = "low"
     necessity_score: float = 0.5
     redundancy_level: Literal["minimal", "moderate", "high"] = "minimal"

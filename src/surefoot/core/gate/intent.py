@@ -167,7 +167,7 @@ def with_constraints(anchor: IntentAnchor, words: str, reply: Mapping[str, objec
             told = str(one.get("description") or one["quote"])[:200]
             name = f"{BY_MODEL}{number + len(new) + 1 if before else at}"
             new.append(SecurityConstraint(name, kind, f"as a model reads the words: {told}", condition))
-    joined = ConstraintSet((*known, *new), anchor.constraints.global_rules, "merged")
+    joined = ConstraintSet((*known, *new), "merged")
     made = replace(anchor, effects_asked=frozenset(effects), constraints=joined, made_by="rules and model")
     return made, dropped
 

@@ -231,7 +231,6 @@ _BRANCH: Mapping[str, object] = {
         "tool_name": _TEXT,
         "argument_sets": {"type": "array", "items": {"type": "object"}, "maxItems": MOST_SETS},
         "rationale": _TEXT,
-        "flows": {"type": "object"},
         "risk_level": _LEVELS,
         "necessity_score": {"type": "number", "minimum": 0, "maximum": 1},
         "redundancy_level": _REDUNDANCIES,

@@ -137,7 +137,7 @@ def _with_what_was_read(anchor: IntentAnchor, before: IntentAnchor) -> IntentAnc
     return replace(
         anchor,
         effects_asked=anchor.effects_asked | {effect for effect in allowed if effect is not None},
-        constraints=ConstraintSet((*known, *read), anchor.constraints.global_rules, "merged"),
+        constraints=ConstraintSet((*known, *read), "merged"),
         sketch=before.sketch,
         made_by=before.made_by,
     )
