@@ -97,7 +97,8 @@ def _broken(constraint: SecurityConstraint, call: Asked) -> tuple[Literal["ask",
     evidence, said = call.aim.evidence, constraint.violation_message or constraint.description
     targets = [e for e in evidence if e.role in ("destination", "object")]
     if condition.max_amount is not None and (passes := _passes(condition, condition.max_amount, call)):
-        return passes, said or f"more than {condition.max_amount:g} in this run"
+        verdict = "ask" if constraint.constraint_type == "require_confirmation" else passes
+        return verdict, said or f"more than {condition.max_amount:g} in this run"
     if condition.max_count is not None and len(_counted(condition, call)) >= condition.max_count:
         return "ask", said or f"more than {condition.max_count} such calls in this run"
     allowed = condition.allowed_targets
