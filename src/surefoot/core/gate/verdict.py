@@ -88,7 +88,7 @@ def conformance(call: Asked) -> Sequence[Word]:
     if not call.aim.classes.isdisjoint(allowed):
         return ()
     ruled_out = {EFFECT_OF[each] for step in sketch.steps for each in step.forbidden_capabilities}
-    if call.aim.effect.effect in ruled_out:
+    if call.aim.effect.effect in ruled_out and not call.may_only_read:
         told = "refused: the task as it was read rules this out; do what was asked"
         return (Word("conformance", "deny", told, "the task as it was read rules this out"),)
     told = "the task as it was read has no such step; finish what was asked, or ask the user"
@@ -173,7 +173,8 @@ def repetition(call: Asked) -> Sequence[Word]:
     if call.spec.may_repeat or not call.aim.is_effectful:
         return ()
     if any(one.is_open and one.digest == call.digest for one in call.started):
-        return (Word("repetition", "deny", "refused: the same call is not settled yet", "the same call is open"),)
+        verdict = "ask" if call.may_only_read else "deny"
+        return (Word("repetition", verdict, "refused: the same call is not settled yet", "the same call is open"),)
     last = max((one.ended for one in call.started if one.ended and one.effects - {"read"}), default=0)
     since = [one for one in call.started if not one.ended or one.ended == last]
     if any(one.digest == call.digest for one in since):
@@ -239,7 +240,7 @@ def _strictest(call: Asked, words: Sequence[Word]) -> tuple[Decision, str, Groun
         if word.verdict == "deny":
             return Deny(word.for_model), word.rule, grounds(word.rule, word.for_person)
     is_adopted = "adoption" in call.known.words.anchor.cues and call.known.has_read_what_is_named
-    fault = _fault(call)
+    fault = None if call.may_only_read else _fault(call)
     if fault is not None and not is_adopted:
         evidence = evidence or fault.evidence
         return Deny(fault.for_model), fault.rule, grounds("", fault.for_person)
