@@ -148,14 +148,15 @@ _SHAPES: Mapping[Effect | None, frozenset[Role | None]] = {
 def may_only_read(spec: ToolSpec, guessed: Guess) -> bool:
     """Whether a tool may do no more than read, although its name says so: a refusal rests on no such guess.
 
-    Its effect is unknown; or the name ends in what is only told ("order_status"), and nothing goes anywhere; or no
-    parameter is what such an effect needs: somebody to write to, or a sum, a place or a day to book.
+    It is our own and says nothing; or the name ends in what is only told ("order_status"), and nothing goes anywhere;
+    or no parameter is what such an effect needs: somebody to write to, or a sum, a place or a day to book.
     """
     if spec.declared or spec.effect not in ("read", "write"):
         return False
     roles = {spec.roles.get(name) or role_of_name(name) for name in _parameters(spec)}
-    needed = _SHAPES.get(guessed.effect)
-    if guessed.effect is None or (needed is not None and needed.isdisjoint(roles)):
+    if guessed.effect is None:
+        return not spec.is_foreign
+    if guessed.effect in _SHAPES and _SHAPES[guessed.effect].isdisjoint(roles):
         return True
     name = bare_name(spec)
     is_told = not stems_of("names.told_of").isdisjoint(map(stem, words_of_name(name)[-1:])) or _TOLD_OF.search(name)
