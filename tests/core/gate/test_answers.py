@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gate_world import NUMBER, TEXT, Run, tool
+from gate_world import NUMBER, PAY, SEND, TEXT, Run, tool
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,3 +41,40 @@ def test_no_refusal_rests_on_a_doubtful_guess(words: str, name: str, arguments: 
     spec, run = guessed(name, arguments), Run(words)
     if may_only_read(spec, guess(spec)):
         assert run.verdict(spec, **arguments) != "deny"
+
+
+TRANSFER = tool("transfer", "transact", to=TEXT, sum=TEXT, fee=NUMBER)
+DONATE = tool("move_funds", None, to=TEXT, sum=TEXT, fee=NUMBER)
+
+
+def rule_of(run: Run, spec: ToolSpec, arguments: Mapping[str, object]) -> tuple[str, bool]:
+    """The verdict, and whether a repetition is among what is asked about."""
+    decision, rule, grounds = run.judged(spec, **arguments)
+    return decision.kind, "repetition" in (rule, *grounds.also)
+
+
+@cases("gate/answers")
+def test_the_same_payment_by_another_tool_is_asked_about(
+    words: str, paid: Mapping[str, object], again: Mapping[str, object]
+) -> None:
+    run = Run(words)
+    run.yes(PAY, **paid)
+    for spec in (TRANSFER, DONATE):
+        assert rule_of(run, spec, again) == ("ask", True)
+    assert rule_of(run, SEND, {"to": ["Ann Lee"], "body": "paid"})[1] is False
+
+
+@cases("gate/answers")
+def test_another_payment_is_no_repetition(
+    words: str, paid: Mapping[str, object], again: Mapping[str, object]
+) -> None:
+    run = Run(words)
+    run.yes(PAY, **paid)
+    assert rule_of(run, TRANSFER, again) == ("allow", False)
+
+
+@given(st.sampled_from(("Ann Lee", "Bo Yi")), st.integers(1, 99), st.sampled_from(("Ann Lee", "Bo Yi")), st.integers(1, 99))
+def test_only_as_much_to_the_same_place_is_a_repetition(who: str, amount: int, other: str, again: int) -> None:
+    run = Run("Pay what I owe to Ann Lee and Bo Yi.")
+    run.yes(PAY, recipient=who, amount=amount)
+    assert rule_of(run, TRANSFER, {"to": other, "sum": again})[1] is ((who, amount) == (other, again))

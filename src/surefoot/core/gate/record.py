@@ -144,6 +144,11 @@ def moved_by(spec: ToolSpec, arguments: Mapping[str, object]) -> frozenset[tuple
     return frozenset((one.role, one.norm) for one in values if one.role in ("destination", "object", "amount"))
 
 
+def sums_in(spec: ToolSpec, arguments: Mapping[str, object]) -> tuple[Sum, ...]:
+    """The sums of money that a call moves."""
+    return sums_of((one.name, one.role, one.value) for one in leaves_of(arguments, spec))
+
+
 @dataclass(frozen=True, slots=True)
 class Choosing:
     """The newest tree of a step, and what came of it.
@@ -215,7 +220,7 @@ class GateRecord:
     def begun(self, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], digest: str) -> Started:
         """A call that begins, or may: what it is for, and which amounts it moves."""
         values = leaves_of(arguments, spec)
-        amounts = sums_of((one.name, one.role, one.value) for one in values)
+        amounts = sums_in(spec, arguments)
         to_somebody = any(one.role == "destination" for one in values)
         effects = guess(spec, self.known.config.guess).classes(to_somebody=to_somebody)
         return Started(call_id, spec.name, effects, digest, amounts, is_open=True, moved=moved_by(spec, arguments))

@@ -14,8 +14,8 @@ from typing import cast
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.origins import GOOD, traced
-from surefoot.core.gate.record import Started, moved_by
-from surefoot.core.gate.roles import Path, schema_at
+from surefoot.core.gate.record import Started, moved_by, sums_in
+from surefoot.core.gate.roles import Path, Sum, schema_at
 from surefoot.core.gate.rules import Asked, Policy, Word, cedar, limits, standing_for, user_rules
 from surefoot.core.gate.sinks import aimed, quotes
 from surefoot.core.gate.sources import Known
@@ -23,6 +23,7 @@ from surefoot.core.text.json import json_text, pin_of
 from surefoot.core.text.look import in_full
 from surefoot.types.guard import EFFECT_OF, Evidence, Grounds, GuardConfig
 from surefoot.types.outcomes import Allow, Ask, Decision, Deny
+from surefoot.types.rules import Role
 from surefoot.types.tools import Effect, ToolSpec
 
 _LONGEST_KEPT = 2_000
@@ -169,7 +170,10 @@ def accepted_by(config: GuardConfig, spec: ToolSpec) -> str:
 
 
 def repetition(call: Asked) -> Sequence[Word]:
-    """The very same call once more, where that is not the same as once: no other effect has come in between."""
+    """The very same call once more, where that is not the same as once: no other effect has come in between.
+
+    Where sums go somewhere it is the same to pay by another tool: effect, place and sum are compared.
+    """
     if call.spec.may_repeat or not call.aim.is_effectful:
         return ()
     if any(one.is_open and one.digest == call.digest for one in call.started):
@@ -180,11 +184,22 @@ def repetition(call: Asked) -> Sequence[Word]:
     if any(one.digest == call.digest for one in since):
         said = "this very call was made already"
         return (Word("repetition", "ask", said, said),)
-    moved = moved_by(call.spec, call.arguments) if "transact" in call.aim.classes else frozenset[object]()
-    if moved and any(one.name == call.spec.name and one.moved == moved for one in since):
+    moved, paid = moved_by(call.spec, call.arguments), sums_in(call.spec, call.arguments)
+    if moved and any(_is_as_much(one, call, moved, paid) for one in since):
         said = "as much was already paid to the same place, or booked there"
         return (Word("repetition", "ask", said, said),)
     return ()
+
+
+def _is_as_much(one: Started, call: Asked, moved: frozenset[tuple[Role, str]], paid: Sequence[Sum]) -> bool:
+    """Whether a call has paid as much to the same place as another would, or has booked the same with the same tool."""
+    both = (one.effects & call.aim.classes) - {"read"}
+    if not one.amounts or not paid:
+        return "transact" in both and one.name == call.spec.name and one.moved == moved
+    may_be = both or None in one.effects | call.aim.classes
+    sums = [{sum_.amount for sum_ in sums} for sums in (one.amounts, paid)]
+    places = [{v for r, v in m if r == "destination"} or {v for r, v in m if r == "object"} for m in (one.moved, moved)]
+    return bool(may_be) and all(a <= b or b <= a for a, b in (sums, places)) and all(places)
 
 
 POLICIES: tuple[Policy, ...] = (
