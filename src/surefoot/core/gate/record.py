@@ -228,7 +228,8 @@ class GateRecord:
     def with_no(self, spec: ToolSpec, arguments: Mapping[str, object]) -> GateRecord:
         """The record once a person has said no to a call: its destinations and objects are nobody's yes any more."""
         values = {one for one in moved_by(spec, arguments) if one[0] != "amount"}
-        known = replace(self.known, endorsed=self.known.endorsed - values)
+        left = frozenset(one for one in self.known.endorsed if one[1:] not in values)
+        known = replace(self.known, endorsed=left)
         return replace(self, known=known, refused_values=self.refused_values | values)
 
     def asking(self, spec: ToolSpec, arguments: Mapping[str, object], grounds: Grounds) -> Grounds:

@@ -13,14 +13,15 @@ from hashlib import sha256
 from typing import cast
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.gate.origins import GOOD, traced
+from surefoot.core.gate.origins import GOOD, evidence_of, is_of_user, traced
 from surefoot.core.gate.record import Started, moved_by, sums_in
-from surefoot.core.gate.roles import Path, Sum, schema_at
+from surefoot.core.gate.roles import Leaf, Path, Sum, leaves_of, schema_at
 from surefoot.core.gate.rules import Asked, Policy, Word, cedar, limits, standing_for, user_rules
 from surefoot.core.gate.sinks import aimed, quotes
 from surefoot.core.gate.sources import Known
 from surefoot.core.text.json import json_text, pin_of
-from surefoot.core.text.look import in_full
+from surefoot.core.text.look import holds, in_full, normal_text
+from surefoot.core.text.values import hard_tokens
 from surefoot.types.guard import EFFECT_OF, Evidence, Grounds, GuardConfig
 from surefoot.types.outcomes import Allow, Ask, Decision, Deny
 from surefoot.types.rules import Role
@@ -120,7 +121,42 @@ def provenance(call: Asked) -> Sequence[Word]:
         named = ", ".join(dict.fromkeys(e.path for e in call.aim.odd))
         said = f"the value of {named} is not the user's own: look it up in what the user named, or ask the user"
         found.append(Word("provenance", "ask", said, "a value is not from your words", call.aim.odd))
+    if unlisted := _unlisted(call):
+        said = "a person has agreed to where this goes, not to this text; send what was asked, or ask the user"
+        found.append(Word("provenance", "ask", said, "you said yes to another text", unlisted))
     return found
+
+
+def _unlisted(call: Asked) -> tuple[Evidence, ...]:
+    """The texts that go where only a person's yes lets them, and say what its question did not show."""
+    known, spec = call.known, call.spec
+    yes = {(role, norm) for tool, role, norm in known.endorsed if tool == spec.name}
+    if not yes or not call.aim.is_effectful:
+        return ()
+    values = list(zip(leaves_of(call.arguments, spec), call.aim.evidence, strict=True))
+    without = replace(known, endorsed=frozenset())
+    places = [leaf for leaf, _ in values if leaf.role == "destination" and (leaf.role, leaf.norm) in yes]
+    if all(evidence_of(without, spec, place).origin in GOOD for place in places):
+        return ()
+    texts = [norm for role, norm in yes if role == "content"]
+    note = "it says more than the text that you said yes to"
+    return tuple(
+        replace(e, note=note)
+        for leaf, e in values
+        if leaf.role == "content" and e.origin not in GOOD and e not in call.aim.odd
+        if _says_more(known, leaf, texts)
+    )
+
+
+def _says_more(known: Known, leaf: Leaf, texts: Sequence[str]) -> bool:
+    """Whether a text holds an address, a number or the like, or quotes a result, that is in none of some texts."""
+    text = str(leaf.value)
+    tokens = [Leaf(leaf.path, t.text, "content", t.kind, t.norm) for t in hard_tokens(text, is_content=True)]
+    said = [one for one in tokens if not is_of_user(known, one)]
+    if any(not any(holds(other, normal_text(str(one.value))) for other in texts) for one in said):
+        return True
+    quoted = (source for source in known.sources if quotes(text, source))
+    return any(not any(quotes(other, source) for other in texts) for source in quoted)
 
 
 def perception(call: Asked) -> Sequence[Word]:

@@ -96,8 +96,9 @@ def heard(state: State, event: IntentAnchored | ValuesEndorsed) -> State:
     gate = state.gate
     if gate is not None:
         accepted = gate.known.accepted.union((event.tool,) if event.tool else ())
-        known = replace(gate.known, endorsed=gate.known.endorsed | frozenset(event.values), accepted=accepted)
-        gate = replace(gate, known=known)
+        call = state.call(event.call_id)
+        known = gate.known.with_yes(call.name, event.values) if call is not None else gate.known
+        gate = replace(gate, known=replace(known, accepted=accepted))
     return changed(state, seen=state.seen + 1, gate=gate)
 
 
