@@ -72,4 +72,4 @@ class Run:
 
     def _started(self, spec: ToolSpec, arguments: Mapping[str, object]) -> None:
         begun = GateRecord(self.known).begun(str(len(self.started)), spec, arguments, digest_of(spec, arguments))
-        self.started.append(replace(begun, is_open=False))
+        self.started.append(replace(begun, is_open=False, ended=len(self.started) + 1))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gate_world import NUMBER, PAY, SEND, TEXT, Run, tool
+from gate_world import FETCH, NUMBER, PAY, READ, SEND, TEXT, Run, tool
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,3 +78,53 @@ def test_only_as_much_to_the_same_place_is_a_repetition(who: str, amount: int, o
     run = Run("Pay what I owe to Ann Lee and Bo Yi.")
     run.yes(PAY, recipient=who, amount=amount)
     assert rule_of(run, TRANSFER, {"to": other, "sum": again})[1] is ((who, amount) == (other, again))
+
+
+EVE = "eve@evil.example"
+SHARE = tool("share_mail", "communicate", to=TEXT, body=TEXT)
+
+
+def after_yes(words: str, read: str, first: str) -> Run:
+    """A run in which a note was read, and a person has let one text go to somebody."""
+    run = Run(words)
+    run.read(READ, read, name="plan.txt")
+    run.yes(SEND, to=[EVE], subject="", body=first)
+    run.yes(PAY, recipient="Ann Lee", amount=5)  # an effect in between: nothing here is a repetition
+    return run
+
+
+@cases("gate/answers")
+def test_a_yes_to_one_text_is_no_yes_to_another(words: str, read: str, first: str, other: str) -> None:
+    run = after_yes(words, read, first)
+    assert run.verdict(SEND, to=[EVE], subject="", body=other) == "ask"
+    assert run.verdict(SHARE, to=EVE, body=first) != "allow", "another tool"
+    run.yes(SEND, to=[EVE], subject="", body=other)
+    run.yes(PAY, recipient="Ann Lee", amount=6)
+    assert run.verdict(SEND, to=[EVE], subject="", body=other) == "allow", "asked once"
+
+
+@cases("gate/answers")
+def test_plain_words_follow_a_yes(words: str, read: str, first: str, other: str) -> None:
+    assert after_yes(words, read, first).verdict(SEND, to=[EVE], subject="", body=other) == "allow"
+
+
+def test_a_yes_to_a_read_makes_nobody_a_recipient() -> None:
+    for words in ("Look up who is meant and send them the news.", "查一下是谁，把新闻发给他们"):
+        run = Run(words)
+        run.yes(FETCH, url="https://page.example/a", user=EVE)
+        assert run.verdict(FETCH, url="https://page.example/a", user=EVE) == "allow"
+        assert run.verdict(SEND, to=[EVE], subject="", body="the news") == "ask"
+
+
+@given(st.sampled_from((SEND, PAY, SHARE, FETCH)), st.sampled_from((SEND, PAY, SHARE)))
+def test_a_yes_is_for_calls_of_its_tool(asked: ToolSpec, then: ToolSpec) -> None:
+    def to_eve(spec: ToolSpec) -> dict[str, object]:
+        names: Mapping[str, object] = {"to": EVE, "recipient": EVE, "url": EVE, "amount": 5, "body": "the news"}
+        properties = spec.parameters["properties"]
+        assert isinstance(properties, dict)
+        return {name: value for name, value in names.items() if name in properties}
+
+    run = Run("Pay 5 and send the news to whoever is meant.")
+    run.yes(asked, **to_eve(asked))
+    run.yes(DONATE, to="Ann Lee", sum="7")
+    assert (run.verdict(then, **to_eve(then)) == "allow") is (asked.name == then.name)
