@@ -196,6 +196,7 @@ class GateRecord:
     """The gate's part of a state.
 
     `refused` are the digests that a person said no to, `refused_values` the destinations and objects of those calls.
+    `refused_once` are those of them in which nothing was odd: such a no holds for one repeat, and until the user speaks.
     `shown` is what each question showed as a set, by its call.
 
     `nonce` is in the marks around foreign text. `hidden` are the calls whose results hold characters that do not show,
@@ -208,6 +209,7 @@ class GateRecord:
     known: Known
     started: tuple[Started, ...] = ()
     refused: frozenset[str] = frozenset()
+    refused_once: frozenset[str] = frozenset()
     refused_values: frozenset[tuple[Role, str]] = frozenset()
     shown: Mapping[str, Shown] = field(default_factory=dict[str, Shown])
     nonce: str = ""

@@ -6,6 +6,7 @@ it needs was put on record before. What the gate says beside them rests on value
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -291,21 +292,34 @@ def _in_mode(gate: GateRecord, said: Verdict) -> Verdict:
 
 
 def has_asked_enough(state: State) -> bool:
-    """Whether as many questions are open as a person is given at once: nothing begins until one is answered."""
+    """Whether as many questions of one rule are open as a person is given at once: nothing begins until one is answered."""
     most = state.gate.known.config.max_asks if state.gate is not None else 0
-    return 0 < most <= _questions(state)
+    return 0 < most <= max(_questions(state).values(), default=0)
+
+
+def has_to_wait(state: State, call: Call, rule: str) -> bool:
+    """Whether a question about a call is not put yet: as many of its rule are open as may be.
+
+    A quarter is kept for calls that touch the user's words, so that no flood of others keeps them from being asked.
+    """
+    asked = asked_of(state, call)
+    if asked is None:
+        return False
+    most = asked.known.config.max_asks
+    kept = 0 if asked.aim.is_touching else most // 4
+    return 0 < most <= _questions(state)[rule] + kept
 
 
 def is_paused(state: State) -> bool:
     """Whether a question of the gate holds up everything else: what has started ends, nothing new begins."""
-    return state.gate is not None and state.gate.known.config.approvals == "pause" and _questions(state) > 0
+    return state.gate is not None and state.gate.known.config.approvals == "pause" and bool(_questions(state))
 
 
-def _questions(state: State) -> int:
-    """How many calls wait for a person, those of all steps among them."""
+def _questions(state: State) -> Counter[str]:
+    """How many calls wait for a person, by the rule that asks; those of all steps among them."""
     steps = state.planning.children.values() if state.planning is not None else ()
     calls = (call for owner in (state, *steps) for call in owner.calls)
-    return sum(call.is_open and isinstance(call.decision, Ask) for call in calls)
+    return Counter(call.rule for call in calls if call.is_open and isinstance(call.decision, Ask))
 
 
 def refused_since(state: State, call: Call) -> Decision:
