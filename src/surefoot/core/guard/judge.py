@@ -41,8 +41,13 @@ REASONING_STEP = "reasoning_step"
 
 
 def reasoning_step(state: State, call: Call) -> Decision:
-    """In a step of a plan that is for words alone no call runs, whatever else allows it (spec/guard.md, section 2)."""
-    if state.plan is None or state.turn is None or not state.plan.is_reasoning(state.turn.step_id):
+    """In a step that is for words alone no call runs, whatever else allows it (spec/guard.md, section 2).
+
+    It is one of a plan, or a reply to a branch of words that was taken.
+    """
+    turn = state.turn
+    is_of_plan = state.plan is not None and turn is not None and state.plan.is_reasoning(turn.step_id)
+    if not is_of_plan and (turn is None or turn.want != "reasoning"):
         return ALLOWED
     return Deny(
         f"This step is for thinking only, so the call to `{call.name or 'a tool'}` was not run. Write the step's "
