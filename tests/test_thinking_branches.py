@@ -26,8 +26,13 @@ THOUGHTS = ["__no_tool_call__", "__internal_reasoning__"]
 TASKS = [f"Pay 900 to {MINE}.", f"Transfer 900 to {MINE}, please.", f"转账 900 到 {MINE}。", f"请支付 900 给 {MINE}"]
 
 
-async def told(
-    task: str | Task, steps: tuple[Scripted, ...], thought: str, config: GuardConfig, mode: CallMode = "native", **how: str
+async def told(  # noqa: PLR0917  # a run in the order in which it goes
+    task: str | Task,
+    steps: tuple[Scripted, ...],
+    thought: str,
+    config: GuardConfig,
+    mode: CallMode = "native",
+    reasoner: str = "react",
 ) -> Seen[Desk]:
     """A run whose trees hold nothing but a thought until something was done."""
 
@@ -36,7 +41,14 @@ async def told(
         return "{}" if stage != "hypotheses" else WORDS if is_begun else tree(branch(thought))
 
     desk, store, model = Desk(), MemoryJournal(), staged_model(steps, says)
-    agent = Agent(model, tools=desk.agent.tools, journal=CheckedJournal(store), config=LoopConfig(guard=config), call_mode=mode, **how)
+    agent = Agent(
+        model,
+        tools=desk.agent.tools,
+        journal=CheckedJournal(store),
+        config=LoopConfig(guard=config),
+        call_mode=mode,
+        reasoner=reasoner,
+    )
     return await seen(agent, await agent.run(task), desk, model, store)
 
 
@@ -64,8 +76,13 @@ async def test_a_thought_is_no_answer_and_the_run_goes_on(task: str, config: Gua
 
 @pytest.mark.parametrize("task", TASKS)
 async def test_a_thought_ends_no_agent_step(task: str) -> None:
-    steps = (PlanStep("s1", "Pay", kind="agent", instruction=task), PlanStep("s2", "Say", kind="response", instruction="Say so"))
-    made = await told(Task(task, steps=steps), ("It has to be paid.", calls(pay(MINE)), "paid", "all done"), THOUGHTS[0], ON)
+    steps = (
+        PlanStep("s1", "Pay", kind="agent", instruction=task),
+        PlanStep("s2", "Say", kind="response", instruction="Say so"),
+    )
+    made = await told(
+        Task(task, steps=steps), ("It has to be paid.", calls(pay(MINE)), "paid", "all done"), THOUGHTS[0], ON
+    )
     assert (made.run.status, made.run.answer, made.world.done) == ("completed", "all done", [(MINE, 900)])
 
 

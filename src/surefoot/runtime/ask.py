@@ -90,7 +90,9 @@ def stage_templates(guard: GuardConfig | None) -> dict[str, str]:
         return {}
     anchor = (CONSTRAINTS, SKETCH) if guard.anchor == "model" else ()
     names = (*anchor, *((SANITISE,) if guard.sanitise == "model" else ()), *((JUDGE,) if guard.judge else ()))
-    names += (HYPOTHESES, COMMIT, RECOMMENDED, RECOMMENDED_WORDS, RECOMMENDED_THOUGHT, CLOSED) if guard.speculate else ()
+    names += (
+        (HYPOTHESES, COMMIT, RECOMMENDED, RECOMMENDED_WORDS, RECOMMENDED_THOUGHT, CLOSED) if guard.speculate else ()
+    )
     return {name: template(name) for name in names}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from surefoot.types.dataclass import dataclass, field
+from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ConfigError
 from surefoot.types.rules import Origin, Role, Rule, StandingRule, ValueKind
 from surefoot.types.settings import (
@@ -318,8 +318,7 @@ class GuardConfig(Settings):
     max_asks: int = setting(
         10,
         whole(0),
-        "questions that may be open at once; then nothing begins until one is answered. 0: nobody is asked, as with "
-        "`deny`",
+        "questions of one rule that may be open at once; then nothing begins until one is answered. 0: as with `deny`",
         found="at most",
     )
     reasoning_retries: int = setting(

@@ -65,15 +65,15 @@ def test_the_same_payment_by_another_tool_is_asked_about(
 
 
 @cases("gate/answers")
-def test_another_payment_is_no_repetition(
-    words: str, paid: Mapping[str, object], again: Mapping[str, object]
-) -> None:
+def test_another_payment_is_no_repetition(words: str, paid: Mapping[str, object], again: Mapping[str, object]) -> None:
     run = Run(words)
     run.yes(PAY, **paid)
     assert rule_of(run, TRANSFER, again) == ("allow", False)
 
 
-@given(st.sampled_from(("Ann Lee", "Bo Yi")), st.integers(1, 99), st.sampled_from(("Ann Lee", "Bo Yi")), st.integers(1, 99))
+@given(
+    st.sampled_from(("Ann Lee", "Bo Yi")), st.integers(1, 99), st.sampled_from(("Ann Lee", "Bo Yi")), st.integers(1, 99)
+)
 def test_only_as_much_to_the_same_place_is_a_repetition(who: str, amount: int, other: str, again: int) -> None:
     run = Run("Pay what I owe to Ann Lee and Bo Yi.")
     run.yes(PAY, recipient=who, amount=amount)

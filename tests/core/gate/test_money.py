@@ -58,9 +58,7 @@ def test_a_number_of_things_is_no_limit(words: str) -> None:
     st.integers(1, 10**6),
     st.lists(st.tuples(st.integers(1, 10**6), st.sampled_from(("", " EUR", " USD", "元"))), min_size=1, max_size=4),
 )
-def test_no_sum_of_a_run_passes_a_limit_without_a_currency(
-    words: str, limit: int, paid: list[tuple[int, str]]
-) -> None:
+def test_no_sum_of_a_run_passes_a_limit_without_a_currency(words: str, limit: int, paid: list[tuple[int, str]]) -> None:
     run, spent = Run(words.format(limit)), 0
     for amount, currency in paid:
         spent += amount

@@ -15,6 +15,7 @@ from surefoot.core.gate.roles import role_of_name
 from surefoot.core.text.look import in_full, is_near, skeleton
 from surefoot.core.text.words import late, rows, stem, stems, stems_of, stems_of_name, words_of_name
 from surefoot.types.dataclass import dataclass
+from surefoot.types.rules import Role
 from surefoot.types.tools import Effect, ToolSpec
 
 EFFECTS: tuple[Effect, ...] = ("read", "delete", "transact", "communicate", "write")

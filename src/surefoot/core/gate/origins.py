@@ -71,7 +71,11 @@ def _is_moved(known: Known, tool: str, leaf: Leaf) -> bool:
     is_path = leaf.kind == "text" and ".." not in folder and "." in name
     if not is_path or leaf.role not in ("object", "destination"):
         return False
-    names = (norm.rpartition(":")[2].rpartition("/")[2] for of, role, norm in known.endorsed if (of, role) == (tool, "object"))
+    names = (
+        norm.rpartition(":")[2].rpartition("/")[2]
+        for of, role, norm in known.endorsed
+        if (of, role) == (tool, "object")
+    )
     return name in names and is_of_user(known, replace(leaf, norm=f"text:{folder}"))
 
 

@@ -196,7 +196,7 @@ class GateRecord:
     """The gate's part of a state.
 
     `refused` are the digests that a person said no to, `refused_values` the destinations and objects of those calls.
-    `refused_once` are those of them in which nothing was odd: such a no holds for one repeat, and until the user speaks.
+    `refused_once` are the refused ones without an odd value: that no holds for one repeat, and until the user speaks.
     `shown` is what each question showed as a set, by its call.
 
     `nonce` is in the marks around foreign text. `hidden` are the calls whose results hold characters that do not show,

@@ -114,10 +114,11 @@ class Known:
     """What is known when a call is judged.
 
     `fields` finds the results that hold a value as a field, `doubled` are the names under which several things were
-    read. `endorsed` are the values that a person's yes made the user's: for calls of one tool, in one role. `today` is the day on which the run was begun, in ISO form or "". `degraded` are the calls whose results a
-    model should have read for orders in them, and has not. `accepted` are the pins of foreign tools of which a person
-    has approved a call in this run, `doubted` the tools that look like others, with the reason that a person reads.
-    `step_kind` is what the running step of a plan is; a run without a plan is one step.
+    read. `endorsed` are the values that a person's yes made the user's, in one role in calls of one tool. `today` is
+    the day on which the run was begun, in ISO form or "". `degraded` are the calls whose results a model should have
+    read for orders in them, and has not. `accepted` are the pins of foreign tools of which a person has approved a call
+    in this run, `doubted` the tools that look like others, with the reason that a person reads. `step_kind` is what the
+    running step of a plan is; a run without a plan is one step.
     """
 
     words: Words

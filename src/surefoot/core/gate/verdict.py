@@ -291,7 +291,9 @@ def _strictest(call: Asked, words: Sequence[Word]) -> tuple[Decision, str, Groun
         if word.verdict == "deny":
             return Deny(word.for_model), word.rule, grounds(word.rule, word.for_person)
     is_adopted = "adoption" in call.known.words.anchor.cues and call.known.has_read_what_is_named
-    fault = None if call.may_only_read else _fault(call)
+    fault = _fault(call)
+    if fault is not None and call.may_only_read:
+        fault = None
     if fault is not None and not is_adopted:
         evidence = evidence or fault.evidence
         return Deny(fault.for_model), fault.rule, grounds("", fault.for_person)

@@ -27,7 +27,9 @@ from surefoot.core.text.json import json_text
 from surefoot.core.text.look import normal_text
 from surefoot.core.view.stages import Verdict, is_judged, tightened
 from surefoot.core.view.step import tools_now
+from surefoot.types.events import CallJudged
 from surefoot.types.guard import NO_GROUNDS
+from surefoot.types.moves import Move, Record
 from surefoot.types.outcomes import ALLOWED, Ask, Decision, Deny
 from surefoot.types.prehydration import TIMED_OUT
 
@@ -297,22 +299,22 @@ def _in_mode(gate: GateRecord, said: Verdict) -> Verdict:
 
 
 def has_asked_enough(state: State) -> bool:
-    """Whether as many questions of one rule are open as a person is given at once: nothing begins until one is answered."""
+    """Whether one rule has as many questions open as it may: nothing begins until one is answered."""
     most = state.gate.known.config.max_asks if state.gate is not None else 0
     return 0 < most <= max(_questions(state).values(), default=0)
 
 
-def has_to_wait(state: State, call: Call, rule: str) -> bool:
-    """Whether a question about a call is not put yet: as many of its rule are open as may be.
+def has_to_wait(state: State, call: Call, move: Move) -> bool:
+    """Whether a verdict on a call is a question that is not put yet: as many of its rule are open as may be.
 
     A quarter is kept for calls that touch the user's words, so that no flood of others keeps them from being asked.
     """
-    asked = asked_of(state, call)
-    if asked is None:
-        return False
-    most = asked.known.config.max_asks
-    kept = 0 if asked.aim.is_touching else most // 4
-    return 0 < most <= _questions(state)[rule] + kept
+    match move:
+        case Record((CallJudged(decision=Ask(), rule=rule),)) if asked := asked_of(state, call):
+            most = asked.known.config.max_asks
+            return 0 < most <= _questions(state)[rule] + (0 if asked.aim.is_touching else most // 4)
+        case _:
+            return False
 
 
 def is_paused(state: State) -> bool:

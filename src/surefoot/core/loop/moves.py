@@ -116,12 +116,11 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         if interrupted:
             return tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubt)
         for call in still_open:
-            if call.decision is None:  # one by one: each sees the verdicts before it
-                if is_unsure(state, still_open, call):
-                    break
-                move = _verdict(state, call)
-                if not _has_to_wait(state, call, move):
-                    return () if move in under_way else (move,)
+            if call.decision is None and is_unsure(state, still_open, call):
+                break
+            # one by one: each sees the verdicts before it
+            if call.decision is None and not has_to_wait(state, call, move := _verdict(state, call)):
+                return () if move in under_way else (move,)
         if has_asked_enough(state):
             return ()
         waiting = [c for c in still_open if c.is_waiting]
@@ -215,14 +214,6 @@ def _verdict(state: State, call: Call) -> Record | moves.Ask:
     if may_run and (known := answered_by(state, call)):
         return Record((CallReused(call.id, known),))
     return moves.Ask("judge", call.id) if is_unheard(state, call) else _judged(state, call.id, *judge(state, call))
-
-
-def _has_to_wait(state: State, call: Call, move: Move) -> bool:
-    match move:
-        case Record((CallJudged(decision=Ask(), rule=rule),)):
-            return has_to_wait(state, call, rule)
-        case _:
-            return False
 
 
 def _interrupted(still_open: list[Call], under_way: frozenset[Move]) -> list[Call]:
