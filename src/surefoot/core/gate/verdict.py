@@ -15,7 +15,7 @@ from typing import cast
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.origins import GOOD, evidence_of, is_of_user, traced
 from surefoot.core.gate.record import Started, moved_by, sums_in
-from surefoot.core.gate.roles import Leaf, Path, Sum, leaves_of, schema_at
+from surefoot.core.gate.roles import Leaf, Path, leaves_of, schema_at
 from surefoot.core.gate.rules import Asked, Policy, Word, cedar, limits, standing_for, user_rules
 from surefoot.core.gate.sinks import aimed, quotes
 from surefoot.core.gate.sources import Known
@@ -24,7 +24,6 @@ from surefoot.core.text.look import holds, in_full, normal_text
 from surefoot.core.text.values import hard_tokens
 from surefoot.types.guard import EFFECT_OF, Evidence, Grounds, GuardConfig
 from surefoot.types.outcomes import Allow, Ask, Decision, Deny
-from surefoot.types.rules import Role
 from surefoot.types.tools import Effect, ToolSpec
 
 _LONGEST_KEPT = 2_000
@@ -131,18 +130,15 @@ def _unlisted(call: Asked) -> tuple[Evidence, ...]:
     """The texts that go where only a person's yes lets them, and say what its question did not show."""
     known, spec = call.known, call.spec
     yes = {(role, norm) for tool, role, norm in known.endorsed if tool == spec.name}
-    if not yes or not call.aim.is_effectful:
-        return ()
-    values = list(zip(leaves_of(call.arguments, spec), call.aim.evidence, strict=True))
+    values = leaves_of(call.arguments, spec) if yes and call.aim.is_effectful else ()
     without = replace(known, endorsed=frozenset())
-    places = [leaf for leaf, _ in values if leaf.role == "destination" and (leaf.role, leaf.norm) in yes]
+    places = [leaf for leaf in values if leaf.role == "destination" and (leaf.role, leaf.norm) in yes]
     if all(evidence_of(without, spec, place).origin in GOOD for place in places):
         return ()
     texts = [norm for role, norm in yes if role == "content"]
-    note = "it says more than the text that you said yes to"
     return tuple(
-        replace(e, note=note)
-        for leaf, e in values
+        replace(e, note="it says more than the text that you said yes to")
+        for leaf, e in zip(values, call.aim.evidence, strict=True)
         if leaf.role == "content" and e.origin not in GOOD and e not in call.aim.odd
         if _says_more(known, leaf, texts)
     )
@@ -220,22 +216,22 @@ def repetition(call: Asked) -> Sequence[Word]:
     if any(one.digest == call.digest for one in since):
         said = "this very call was made already"
         return (Word("repetition", "ask", said, said),)
-    moved, paid = moved_by(call.spec, call.arguments), sums_in(call.spec, call.arguments)
-    if moved and any(_is_as_much(one, call, moved, paid) for one in since):
+    if any(_is_as_much(one, call) for one in since):
         said = "as much was already paid to the same place, or booked there"
         return (Word("repetition", "ask", said, said),)
     return ()
 
 
-def _is_as_much(one: Started, call: Asked, moved: frozenset[tuple[Role, str]], paid: Sequence[Sum]) -> bool:
+def _is_as_much(one: Started, call: Asked) -> bool:
     """Whether a call has paid as much to the same place as another would, or has booked the same with the same tool."""
-    both = (one.effects & call.aim.classes) - {"read"}
+    ours, theirs = call.aim.classes - {"read"}, one.effects - {"read"}
+    moved, paid = moved_by(call.spec, call.arguments), sums_in(call.spec, call.arguments)
     if not one.amounts or not paid:
-        return "transact" in both and one.name == call.spec.name and one.moved == moved
-    may_be = both or None in one.effects | call.aim.classes
+        return "transact" in ours & theirs and one.name == call.spec.name and one.moved == moved != frozenset()
     sums = [{sum_.amount for sum_ in sums} for sums in (one.amounts, paid)]
     places = [{v for r, v in m if r == "destination"} or {v for r, v in m if r == "object"} for m in (one.moved, moved)]
-    return bool(may_be) and all(a <= b or b <= a for a, b in (sums, places)) and all(places)
+    may_be = bool(theirs) and (bool(ours & theirs) or None in ours | theirs)
+    return may_be and all(places) and all(a <= b or b <= a for a, b in (sums, places))
 
 
 POLICIES: tuple[Policy, ...] = (

@@ -225,14 +225,12 @@ def with_verdict(state: State, event: CallJudged) -> State:
         return state
     if not event.by:  # the one repeat for which a no to a call without an odd value holds
         spent = digest & gate.refused_once
-        gate = replace(gate, refused=gate.refused - spent, refused_once=gate.refused_once - spent)
-    elif event.rule == "person" and call is not None and call.spec is not None:  # no answer is no word on a value
+        return changed(state, gate=replace(gate, refused=gate.refused - spent, refused_once=gate.refused_once - spent))
+    gate = replace(gate, refused=gate.refused | digest)
+    if event.rule == "person" and call is not None and call.spec is not None:  # no answer is no word on a value
         aim = aimed(gate.known, call.spec, call.arguments)
         once = frozenset[str]() if aim.odd or aim.twins or aim.bad else digest
-        gate = replace(gate, refused=gate.refused | digest, refused_once=gate.refused_once | once)
-        gate = gate.with_no(call.spec, call.arguments)
-    else:
-        gate = replace(gate, refused=gate.refused | digest)
+        gate = replace(gate, refused_once=gate.refused_once | once).with_no(call.spec, call.arguments)
     return changed(state, gate=gate)
 
 
