@@ -43,8 +43,8 @@ class Gatekeeper:
         spec, gate = self._tools[name], self._gate
         if yes:
             shown = gate.asking(spec, arguments, NO_GROUNDS).shown
-            values = frozenset(endorsed_by(gate.known, spec, arguments, shown))
-            self._gate = replace(gate, known=replace(gate.known, endorsed=gate.known.endorsed | values))
+            values = endorsed_by(gate.known, spec, arguments, shown)
+            self._gate = replace(gate, known=gate.known.with_yes(spec.name, values))
         else:
             refused = gate.refused | {digest_of(spec, arguments)}
             self._gate = replace(gate.with_no(spec, arguments), refused=refused)

@@ -43,6 +43,7 @@ from surefoot.core.view.stages import (
     JUDGE,
     LONGEST_REASON,
     RECOMMENDED,
+    RECOMMENDED_THOUGHT,
     RECOMMENDED_WORDS,
     SANITISE,
     SKETCH,
@@ -89,7 +90,9 @@ def stage_templates(guard: GuardConfig | None) -> dict[str, str]:
         return {}
     anchor = (CONSTRAINTS, SKETCH) if guard.anchor == "model" else ()
     names = (*anchor, *((SANITISE,) if guard.sanitise == "model" else ()), *((JUDGE,) if guard.judge else ()))
-    names += (HYPOTHESES, COMMIT, RECOMMENDED, RECOMMENDED_WORDS, CLOSED) if guard.speculate else ()
+    names += (
+        (HYPOTHESES, COMMIT, RECOMMENDED, RECOMMENDED_WORDS, RECOMMENDED_THOUGHT, CLOSED) if guard.speculate else ()
+    )
     return {name: template(name) for name in names}
 
 

@@ -330,8 +330,7 @@ class GuardConfig(Settings):
     max_asks: int = setting(
         10,
         whole(0),
-        "questions that may be open at once; then nothing begins until one is answered. 0: nobody is asked, as with "
-        "`deny`",
+        "questions of one rule that may be open at once; then nothing begins until one is answered. 0: as with `deny`",
         found="at most",
     )
     reasoning_retries: int = setting(

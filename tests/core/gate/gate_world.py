@@ -79,9 +79,9 @@ class Run:
     def yes(self, spec: ToolSpec, **arguments: object) -> None:
         """The person says yes, and the call runs."""
         values = endorsed_by(self.known, spec, arguments, set_of(self.known, spec, arguments))
-        self.known = replace(self.known, endorsed=self.known.endorsed | frozenset(values))
+        self.known = self.known.with_yes(spec.name, values)
         self._started(spec, arguments)
 
     def _started(self, spec: ToolSpec, arguments: Mapping[str, object]) -> None:
         begun = GateRecord(self.known).begun(str(len(self.started)), spec, arguments, digest_of(spec, arguments))
-        self.started.append(replace(begun, is_open=False))
+        self.started.append(replace(begun, is_open=False, ended=len(self.started) + 1))

@@ -15,6 +15,7 @@ from surefoot.core.gate.roles import role_of_name
 from surefoot.core.text.look import in_full, is_near, skeleton
 from surefoot.core.text.words import late, rows, stem, stems, stems_of, stems_of_name, words_of_name
 from surefoot.types.dataclass import dataclass
+from surefoot.types.rules import Role
 from surefoot.types.tools import Effect, ToolSpec
 
 EFFECTS: tuple[Effect, ...] = ("read", "delete", "transact", "communicate", "write")
@@ -34,6 +35,7 @@ _CHINESE_MONEY = late("{cjk_money|}")
 _SUM = late("{currency_amount}", re.IGNORECASE)
 _ENGLISH = late(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 _CJK = late(r"[\u3400-\u9fff]")
+_TOLD_OF = late(r"(?:{cjk_told_of})\Z")
 _SET_PHRASE = late(r"\b(e)-(?=mail)|\bin\s+order\s+(?=to\b|that\b)", re.IGNORECASE)
 _Rows = Mapping[str, tuple[Effect, ...]]
 _NEAR = 4
@@ -136,6 +138,30 @@ def guess(spec: ToolSpec, guess: Literal["own", "all", "none"] = "own") -> Guess
     if own == "read" and spec.is_foreign and guess != "all":
         own = None
     return Guess(raised or _raised(own, spec), own or raised, spec.egress or (own == "read" and _has_link(spec)))
+
+
+_SHAPES: Mapping[Effect | None, frozenset[Role | None]] = {
+    "communicate": frozenset(("destination", "content")),
+    "transact": frozenset(("destination", "amount", "time")),
+}
+
+
+def may_only_read(spec: ToolSpec, guessed: Guess) -> bool:
+    """Whether a tool may do no more than read, although its name says so: a refusal rests on no such guess.
+
+    It is our own and says nothing; or the name ends in what is only told ("order_status"), and nothing goes anywhere;
+    or no parameter is what such an effect needs: somebody to write to, or a sum, a place or a day to book.
+    """
+    if spec.declared or spec.effect not in ("read", "write"):
+        return False
+    roles = {spec.roles.get(name) or role_of_name(name) for name in _parameters(spec)}
+    if guessed.effect is None:
+        return not spec.is_foreign
+    if guessed.effect in _SHAPES and _SHAPES[guessed.effect].isdisjoint(roles):
+        return True
+    name = bare_name(spec)
+    is_told = not stems_of("names.told_of").isdisjoint(map(stem, words_of_name(name)[-1:])) or _TOLD_OF.search(name)
+    return bool(is_told) and "destination" not in roles
 
 
 def _has_link(spec: ToolSpec) -> bool:

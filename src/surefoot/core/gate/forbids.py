@@ -22,6 +22,7 @@ from surefoot.types.tools import Effect
 FORBID_PRIORITY = 1
 LIMIT_PRIORITY = 3
 _MOST_FILLERS = 12
+_MOST_BEFORE_LIMIT = 96
 _MOST_BEFORE_NAME = 3
 """Words between "write to" and a name: "to my colleague Ann"."""
 
@@ -49,6 +50,10 @@ _MORE_THAN = late(r"(?:{more_than})\s*{sum}", re.IGNORECASE)
 _PER_PART = late("{per_part}", re.IGNORECASE)
 _PART_BEFORE = late(r"(?:{part_before})\s*\Z", re.IGNORECASE)
 WRITE_TO = late("{write_to}", re.IGNORECASE)
+_IN_ALL = late("{in_all}", re.IGNORECASE)
+_ENDS_SUM = late("{ends_sum}", re.IGNORECASE)
+_SPENDS = late(r"(?:{spends})\Z", re.IGNORECASE)
+_COUNTS_THINGS = late(r"(?:{counts_things})\Z", re.IGNORECASE)
 _WORD = late(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 _LAST_WORD = late(r"([A-Za-z]+)['’\w]*\s*\Z")
 _CAN_DESCRIBE = late(r"can|do|never|must|should|may|shall|will|won", re.IGNORECASE)
@@ -316,10 +321,16 @@ def _acts(text: str, start: int, end: int) -> list[tuple[int, frozenset[Effect]]
 
 
 def _limit(text: str, m: re.Match[str], end: int) -> list[_Draft]:
-    """The limit that a sum of money sets; a plain number, or a sum for a part, sets none."""
-    currency = m["sign"] or m["unit"]
-    is_of_part = _PER_PART.search(text, m.end(), end) or _PART_BEFORE.search(text[max(0, m.start() - 48) : m.start()])
-    if not currency or is_of_part:
+    """The limit that a sum sets; one for a part, and a number of things, set none.
+
+    Without a currency it bounds every amount. Where it may be no money at all, what passes it is a question.
+    """
+    currency, before = m["sign"] or m["unit"], text[max(0, m.start() - _MOST_BEFORE_LIMIT) : m.start()]
+    is_money = bool(currency or _IN_ALL.match(text, m.end()))
+    if not is_money and (not _ENDS_SUM.match(text, m.end()) or _COUNTS_THINGS.search(before)):
+        return []
+    if _PER_PART.search(text, m.end(), end) or _PART_BEFORE.search(before[-48:]):
         return []
     condition = Condition(effect="transact", max_amount=float(number(m["sum"])), currency=currency)
-    return [("forbid", m.span(), condition, LIMIT_PRIORITY)]
+    is_money = is_money or _SPENDS.search(before) is not None
+    return [("forbid" if is_money else "require_confirmation", m.span(), condition, LIMIT_PRIORITY)]

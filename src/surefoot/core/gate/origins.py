@@ -50,7 +50,9 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf, use: Use | None
     A value of the words is good for a call with an effect, of which `use` tells, only where they put it.
     """
     shown = str(leaf.value)  # all of it: what is judged, and shown to a person, is what the tool gets
-    is_endorsed = (leaf.role, leaf.norm) in known.endorsed or ("/" in leaf.norm and _is_moved(known, leaf))
+    tool = spec.name if spec is not None else ""
+    is_moved = "/" in leaf.norm and _is_moved(known, tool, leaf)
+    is_endorsed = is_moved or (tool, leaf.role, leaf.norm) in known.endorsed
     is_said = not is_endorsed and is_of_user(known, leaf)
     is_users = is_endorsed or (is_said and (use is None or known.words.is_placed(leaf, use)))
     origin: Origin = "user" if is_users else "config" if _is_in_schema(spec, leaf) else "invented"
@@ -71,13 +73,17 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf, use: Use | None
     return replace(found or plain, nearest=nearest)
 
 
-def _is_moved(known: Known, leaf: Leaf) -> bool:
+def _is_moved(known: Known, tool: str, leaf: Leaf) -> bool:
     """Whether a path is a folder of the user's words with the name of a file that a person has said yes to."""
     folder, _, name = leaf.norm.removeprefix("text:").rpartition("/")
     is_path = leaf.kind == "text" and ".." not in folder and "." in name
     if not is_path or leaf.role not in ("object", "destination"):
         return False
-    names = (norm.rpartition(":")[2].rpartition("/")[2] for role, norm in known.endorsed if role == "object")
+    names = (
+        norm.rpartition(":")[2].rpartition("/")[2]
+        for of, role, norm in known.endorsed
+        if (of, role) == (tool, "object")
+    )
     return name in names and is_of_user(known, replace(leaf, norm=f"text:{folder}"))
 
 
@@ -235,7 +241,7 @@ def having_read(
 def endorsed_by(
     known: Known, spec: ToolSpec, arguments: Mapping[str, object], shown: Shown = ()
 ) -> tuple[tuple[Role, str], ...]:
-    """The values that a person's yes to a call makes the user's, for their roles.
+    """The values that a person's yes to a call makes the user's, for their roles in calls of the same tool.
 
     These are its sensitive leaves, its contents as a whole, and the set that was `shown` with the question. A yes to
     delete something endorses nothing, and no secret ever is.

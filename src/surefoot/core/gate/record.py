@@ -57,6 +57,11 @@ def moved_by(spec: ToolSpec, arguments: Mapping[str, object]) -> frozenset[tuple
     return frozenset((one.role, one.norm) for one in values if one.role in ("destination", "object", "amount"))
 
 
+def sums_in(spec: ToolSpec, arguments: Mapping[str, object]) -> tuple[Sum, ...]:
+    """The sums of money that a call moves."""
+    return sums_of((one.name, one.role, one.value) for one in leaves_of(arguments, spec))
+
+
 @dataclass(frozen=True, slots=True)
 class Choosing:
     """The newest tree of a step, and what came of it.
@@ -104,6 +109,7 @@ class GateRecord:
     """The gate's part of a state.
 
     `refused` are the digests that a person said no to, `refused_values` the destinations and objects of those calls.
+    `refused_once` are the refused ones without an odd value: that no holds for one repeat, and until the user speaks.
     `shown` is what each question showed as a set, by its call.
 
     `nonce` is in the marks around foreign text. `hidden` are the calls whose results hold characters that do not show,
@@ -116,6 +122,7 @@ class GateRecord:
     known: Known
     started: tuple[Started, ...] = ()
     refused: frozenset[str] = frozenset()
+    refused_once: frozenset[str] = frozenset()
     refused_values: frozenset[tuple[Role, str]] = frozenset()
     shown: Mapping[str, Shown] = field(default_factory=dict[str, Shown])
     nonce: str = ""
@@ -128,7 +135,7 @@ class GateRecord:
     def begun(self, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], digest: str) -> Started:
         """A call that begins, or may: what it is for, and which amounts it moves."""
         values = leaves_of(arguments, spec)
-        amounts = sums_of((one.name, one.role, one.value) for one in values)
+        amounts = sums_in(spec, arguments)
         to_somebody = any(one.role == "destination" for one in values)
         effects = guess(spec, self.known.config.guess).classes(to_somebody=to_somebody)
         return Started(call_id, spec.name, effects, digest, amounts, is_open=True, moved=moved_by(spec, arguments))
@@ -136,7 +143,8 @@ class GateRecord:
     def with_no(self, spec: ToolSpec, arguments: Mapping[str, object]) -> GateRecord:
         """The record once a person has said no to a call: its destinations and objects are nobody's yes any more."""
         values = {one for one in moved_by(spec, arguments) if one[0] != "amount"}
-        known = replace(self.known, endorsed=self.known.endorsed - values)
+        left = frozenset(one for one in self.known.endorsed if one[1:] not in values)
+        known = replace(self.known, endorsed=left)
         return replace(self, known=known, refused_values=self.refused_values | values)
 
     def asking(self, spec: ToolSpec, arguments: Mapping[str, object], grounds: Grounds) -> Grounds:

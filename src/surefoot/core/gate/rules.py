@@ -19,6 +19,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Literal, cast
 
+from surefoot.core.gate.effects import may_only_read
 from surefoot.core.gate.origins import traced
 from surefoot.core.gate.record import Started
 from surefoot.core.gate.roles import Path, currencies_in, leaves, sums_of
@@ -51,6 +52,11 @@ class Asked:
         """Every value of the call for a person to read: each with the result that holds it, if any does."""
         return tuple(traced(self.known, e) for e in self.aim.evidence)
 
+    @property
+    def may_only_read(self) -> bool:
+        """Whether what the call is taken to do is so doubtful that it may be asked about, and not be refused."""
+        return may_only_read(self.spec, self.aim.effect)
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -79,6 +85,8 @@ def limits(call: Asked) -> Sequence[Word]:
     for constraint in sorted(constraints, key=lambda one: one.priority):
         if _applies(constraint.condition, call.spec.name, call.aim.classes) and (broken := _broken(constraint, call)):
             verdict, why = broken
+            if constraint.condition.effect is not None and call.may_only_read:
+                verdict = "ask"
             found.append(Word("intent", verdict, f"refused: {why}", why, is_firm=True))
     return found
 
@@ -97,7 +105,8 @@ def _broken(constraint: SecurityConstraint, call: Asked) -> tuple[Literal["ask",
     evidence, said = call.aim.evidence, constraint.violation_message or constraint.description
     targets = [e for e in evidence if e.role in ("destination", "object")]
     if condition.max_amount is not None and (passes := _passes(condition, condition.max_amount, call)):
-        return passes, said or f"more than {condition.max_amount:g} in this run"
+        verdict = "ask" if constraint.constraint_type == "require_confirmation" else passes
+        return verdict, said or f"more than {condition.max_amount:g} in this run"
     if condition.max_count is not None and len(_counted(condition, call)) >= condition.max_count:
         return "ask", said or f"more than {condition.max_count} such calls in this run"
     allowed = condition.allowed_targets

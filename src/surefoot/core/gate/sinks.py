@@ -98,7 +98,9 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
     placed = [
         (leaf, evidence)
         for leaf, evidence in zip(leaves, found, strict=True)
-        if evidence.origin == "user" and leaf.role in _PLACED and (leaf.role, leaf.norm) not in known.endorsed
+        if evidence.origin == "user"
+        and leaf.role in _PLACED
+        and (spec.name, leaf.role, leaf.norm) not in known.endorsed
     ]
     torn = known.words.torn([leaf for leaf, _ in placed], use) if use is not None else None
     odd += [replace(e, note="your words name it beside another value") for leaf, e in placed if leaf is torn]

@@ -9,7 +9,7 @@ that bear one name are the same thing only as far as nothing in them contradicts
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.roles import Leaf, is_id, role_of_name
@@ -129,10 +129,11 @@ class Known:
     """What is known when a call is judged.
 
     `fields` finds the results that hold a value as a field, `doubled` are the names under which several things were
-    read. `today` is the day on which the run was begun, in ISO form or "". `degraded` are the calls whose results a
-    model should have read for orders in them, and has not. `accepted` are the pins of foreign tools of which a person
-    has approved a call in this run, `doubted` the tools that look like others, with the reason that a person reads.
-    `step_kind` is what the running step of a plan is; a run without a plan is one step.
+    read. `endorsed` are the values that a person's yes made the user's, in one role in calls of one tool. `today` is
+    the day on which the run was begun, in ISO form or "". `degraded` are the calls whose results a model should have
+    read for orders in them, and has not. `accepted` are the pins of foreign tools of which a person has approved a call
+    in this run, `doubted` the tools that look like others, with the reason that a person reads. `step_kind` is what the
+    running step of a plan is; a run without a plan is one step.
     """
 
     words: Words
@@ -140,7 +141,7 @@ class Known:
     sources: tuple[Source, ...] = ()
     fields: Fields = Fields()
     doubled: frozenset[str] = frozenset()
-    endorsed: frozenset[tuple[Role, str]] = frozenset()
+    endorsed: frozenset[tuple[str, Role, str]] = frozenset()
     today: str = ""
     step_kind: StepKind = "tool"
     degraded: frozenset[str] = frozenset()
@@ -151,6 +152,10 @@ class Known:
     def has_read_what_is_named(self) -> bool:
         """Whether a source or a record that the words name was read."""
         return any(source.is_named for source in self.sources)
+
+    def with_yes(self, tool: str, values: Iterable[tuple[Role, str]]) -> Known:
+        """What is known after a person's yes to a call of that tool."""
+        return replace(self, endorsed=self.endorsed.union((tool, role, norm) for role, norm in values))
 
     def days(self) -> tuple[Day, ...]:
         """The days that a relative date may be counted from: that of the run, and results that are nothing but one."""

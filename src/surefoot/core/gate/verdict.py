@@ -13,14 +13,15 @@ from hashlib import sha256
 from typing import cast
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.gate.origins import GOOD, traced
-from surefoot.core.gate.record import Started, moved_by
-from surefoot.core.gate.roles import Path, schema_at
+from surefoot.core.gate.origins import GOOD, evidence_of, is_of_user, traced
+from surefoot.core.gate.record import Started, moved_by, sums_in
+from surefoot.core.gate.roles import Leaf, Path, leaves_of, schema_at
 from surefoot.core.gate.rules import Asked, Policy, Word, cedar, limits, standing_for, user_rules
 from surefoot.core.gate.sinks import aimed, quotes
 from surefoot.core.gate.sources import Known
 from surefoot.core.text.json import json_text, pin_of
-from surefoot.core.text.look import in_full
+from surefoot.core.text.look import holds, in_full, normal_text
+from surefoot.core.text.values import hard_tokens
 from surefoot.types.guard import EFFECT_OF, Evidence, Grounds, GuardConfig
 from surefoot.types.outcomes import Allow, Ask, Decision, Deny
 from surefoot.types.tools import Effect, ToolSpec
@@ -88,7 +89,7 @@ def conformance(call: Asked) -> Sequence[Word]:
     if not call.aim.classes.isdisjoint(allowed):
         return ()
     ruled_out = {EFFECT_OF[each] for step in sketch.steps for each in step.forbidden_capabilities}
-    if call.aim.effect.effect in ruled_out:
+    if call.aim.effect.effect in ruled_out and not call.may_only_read:
         told = "refused: the task as it was read rules this out; do what was asked"
         return (Word("conformance", "deny", told, "the task as it was read rules this out"),)
     told = "the task as it was read has no such step; finish what was asked, or ask the user"
@@ -119,7 +120,39 @@ def provenance(call: Asked) -> Sequence[Word]:
         named = ", ".join(dict.fromkeys(e.path for e in call.aim.odd))
         said = f"the value of {named} is not the user's own: look it up in what the user named, or ask the user"
         found.append(Word("provenance", "ask", said, "a value is not from your words", call.aim.odd))
+    if unlisted := _unlisted(call):
+        said = "a person has agreed to where this goes, not to this text; send what was asked, or ask the user"
+        found.append(Word("provenance", "ask", said, "you said yes to another text", unlisted))
     return found
+
+
+def _unlisted(call: Asked) -> tuple[Evidence, ...]:
+    """The texts that go where only a person's yes lets them, and say what its question did not show."""
+    known, spec = call.known, call.spec
+    yes = {(role, norm) for tool, role, norm in known.endorsed if tool == spec.name}
+    values = leaves_of(call.arguments, spec) if yes and call.aim.is_effectful else ()
+    without = replace(known, endorsed=frozenset())
+    places = [leaf for leaf in values if leaf.role == "destination" and (leaf.role, leaf.norm) in yes]
+    if all(evidence_of(without, spec, place).origin in GOOD for place in places):
+        return ()
+    texts = [norm for role, norm in yes if role == "content"]
+    return tuple(
+        replace(e, note="it says more than the text that you said yes to")
+        for leaf, e in zip(values, call.aim.evidence, strict=True)
+        if leaf.role == "content" and e.origin not in GOOD and e not in call.aim.odd
+        if _says_more(known, leaf, texts)
+    )
+
+
+def _says_more(known: Known, leaf: Leaf, texts: Sequence[str]) -> bool:
+    """Whether a text holds an address, a number or the like, or quotes a result, that is in none of some texts."""
+    text = str(leaf.value)
+    tokens = [Leaf(leaf.path, t.text, "content", t.kind, t.norm) for t in hard_tokens(text, is_content=True)]
+    said = [one for one in tokens if not is_of_user(known, one)]
+    if any(not any(holds(other, normal_text(str(one.value))) for other in texts) for one in said):
+        return True
+    quoted = (source for source in known.sources if quotes(text, source))
+    return any(not any(quotes(other, source) for other in texts) for source in quoted)
 
 
 def perception(call: Asked) -> Sequence[Word]:
@@ -169,21 +202,36 @@ def accepted_by(config: GuardConfig, spec: ToolSpec) -> str:
 
 
 def repetition(call: Asked) -> Sequence[Word]:
-    """The very same call once more, where that is not the same as once: no other effect has come in between."""
+    """The very same call once more, where that is not the same as once: no other effect has come in between.
+
+    Where sums go somewhere it is the same to pay by another tool: effect, place and sum are compared.
+    """
     if call.spec.may_repeat or not call.aim.is_effectful:
         return ()
     if any(one.is_open and one.digest == call.digest for one in call.started):
-        return (Word("repetition", "deny", "refused: the same call is not settled yet", "the same call is open"),)
+        verdict = "ask" if call.may_only_read else "deny"
+        return (Word("repetition", verdict, "refused: the same call is not settled yet", "the same call is open"),)
     last = max((one.ended for one in call.started if one.ended and one.effects - {"read"}), default=0)
     since = [one for one in call.started if not one.ended or one.ended == last]
     if any(one.digest == call.digest for one in since):
         said = "this very call was made already"
         return (Word("repetition", "ask", said, said),)
-    moved = moved_by(call.spec, call.arguments) if "transact" in call.aim.classes else frozenset[object]()
-    if moved and any(one.name == call.spec.name and one.moved == moved for one in since):
+    if any(_is_as_much(one, call) for one in since):
         said = "as much was already paid to the same place, or booked there"
         return (Word("repetition", "ask", said, said),)
     return ()
+
+
+def _is_as_much(one: Started, call: Asked) -> bool:
+    """Whether a call has paid as much to the same place as another would, or has booked the same with the same tool."""
+    ours, theirs = call.aim.classes - {"read"}, one.effects - {"read"}
+    moved, paid = moved_by(call.spec, call.arguments), sums_in(call.spec, call.arguments)
+    if not one.amounts or not paid:
+        return "transact" in ours & theirs and one.name == call.spec.name and one.moved == moved != frozenset()
+    sums = [{sum_.amount for sum_ in sums} for sums in (one.amounts, paid)]
+    places = [{v for r, v in m if r == "destination"} or {v for r, v in m if r == "object"} for m in (one.moved, moved)]
+    may_be = bool(theirs) and (bool(ours & theirs) or None in ours | theirs)
+    return may_be and all(places) and all(a <= b or b <= a for a, b in (sums, places))
 
 
 POLICIES: tuple[Policy, ...] = (
@@ -240,6 +288,8 @@ def _strictest(call: Asked, words: Sequence[Word]) -> tuple[Decision, str, Groun
             return Deny(word.for_model), word.rule, grounds(word.rule, word.for_person)
     is_adopted = "adoption" in call.known.words.anchor.cues and call.known.has_read_what_is_named
     fault = _fault(call)
+    if fault is not None and call.may_only_read:
+        fault = None
     if fault is not None and not is_adopted:
         evidence = evidence or fault.evidence
         return Deny(fault.for_model), fault.rule, grounds("", fault.for_person)

@@ -10,7 +10,8 @@ Rows of the table of moves; the first that applies decides. A run without a plan
     a branch that the gate refuses     → put that on record
     one branch left                    → it is taken
     several left                       → a model chooses
-    a branch is taken                  → the model goes on, with the recommendation
+    a branch is taken                  → the model goes on, with the recommendation; one for thinking is a step
+                                         without tools, and another tree follows it
     none survived                      → another tree; after `max_trees` the step of a plan fails, and the model of a
                                          run without one goes on with the reasons
 
@@ -35,13 +36,13 @@ from surefoot.core.state.turn import changed
 from surefoot.core.text.json import json_text
 from surefoot.core.view.observations import frame_of, is_ours
 from surefoot.core.view.stages import LONGEST_ARGUMENTS, LONGEST_WORDS, StagePrompt, object_schema, shown_calls
-from surefoot.core.view.step import choosing_now, goal_of, in_view, place_of, tools_now
+from surefoot.core.view.step import choosing_now, goal_of, in_view, is_to_think, place_of, tools_now
 from surefoot.types.guard import CommitmentDecision, HypothesisBranch, HypothesisTree
 from surefoot.types.guard_events import BranchCommitted, BranchRejected
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Ask, Move, Record, Think
 from surefoot.types.outcomes import Allow, Decision, Deny
-from surefoot.types.plan import RESERVED, WITHOUT_TOOLS, StepError
+from surefoot.types.plan import RESERVED, StepError
 from surefoot.types.plan_events import StepEnded
 from surefoot.types.reply import Parsed
 from surefoot.types.tools import Catalogue, Effect, ToolSpec
@@ -62,7 +63,9 @@ def before_thinking(state: State, move: Move) -> Move:
         return move
     if move.want != "any" or move.role != SOLO or not offered(state).tools:
         return move
-    return _row(state, gate) or move
+    if (row := _row(state, gate)) is not None:
+        return row
+    return replace(move, want="reasoning") if is_to_think(state) else move
 
 
 def step_now(state: State) -> str:
@@ -105,6 +108,8 @@ def _another(state: State, now: Choosing) -> Ask:
 def _after_a_turn(state: State, now: Choosing, tree: HypothesisTree, most: int) -> Move | None:
     turn, taken = state.turn, now.taken
     calls = [call for call in turn.calls if call.result is not None] if turn is not None else []
+    if turn is not None and turn.want == "reasoning":
+        return _another(state, now)
     if not calls:
         return None
     if taken is not None and (out := _failed(calls, taken, tree)) is not None:
@@ -314,14 +319,15 @@ def accepted(state: State, found: Sequence[HypothesisBranch]) -> tuple[tuple[Hyp
     """What counts of branches whose arguments fit, with new ids and what their tools are declared to do.
 
     Dropped, and counted, is what is of no tool that is offered, what stands there twice, what the gate has refused in
-    this step, what is known already, and what is beyond the sixth.
+    this step, what is known already, a second thought in a row, and what is beyond the sixth.
     """
     now, tools, seen = choosing_now(state), offered(state), set[str]()
+    has_thought = state.turn is not None and state.turn.want == "reasoning"
+    words = {name for name, kind in RESERVED.items() if kind == "response" or (kind == "reasoning" and not has_thought)}
     kept: list[HypothesisBranch] = []
     for one in found:
         key, spec = key_of_branch(one), tools.get(one.tool_name)
-        is_words = RESERVED.get(one.tool_name) in WITHOUT_TOOLS
-        if key in seen or key in now.closed or (spec is None and not is_words) or not one.argument_sets:
+        if key in seen or key in now.closed or (spec is None and one.tool_name not in words) or not one.argument_sets:
             continue
         if (spec is not None and _is_known(state, one, spec)) or len(kept) == MOST_BRANCHES:
             continue

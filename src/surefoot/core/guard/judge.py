@@ -6,6 +6,7 @@ it needs was put on record before. What the gate says beside them rests on value
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -26,7 +27,9 @@ from surefoot.core.text.json import json_text
 from surefoot.core.text.look import normal_text
 from surefoot.core.view.stages import Verdict, is_judged, tightened
 from surefoot.core.view.step import tools_now
+from surefoot.types.events import CallJudged
 from surefoot.types.guard import NO_GROUNDS
+from surefoot.types.moves import Move, Record
 from surefoot.types.outcomes import ALLOWED, Ask, Decision, Deny
 from surefoot.types.prehydration import TIMED_OUT
 
@@ -40,8 +43,13 @@ REASONING_STEP = "reasoning_step"
 
 
 def reasoning_step(state: State, call: Call) -> Decision:
-    """In a step of a plan that is for words alone no call runs, whatever else allows it (spec/guard.md, section 2)."""
-    if state.plan is None or state.turn is None or not state.plan.is_reasoning(state.turn.step_id):
+    """In a step that is for words alone no call runs, whatever else allows it (spec/guard.md, section 2).
+
+    It is one of a plan, or a reply to a branch of words that was taken.
+    """
+    turn = state.turn
+    is_of_plan = state.plan is not None and turn is not None and state.plan.is_reasoning(turn.step_id)
+    if not is_of_plan and (turn is None or turn.want != "reasoning"):
         return ALLOWED
     return Deny(
         f"This step is for thinking only, so the call to `{call.name or 'a tool'}` was not run. Write the step's "
@@ -291,21 +299,34 @@ def _in_mode(gate: GateRecord, said: Verdict) -> Verdict:
 
 
 def has_asked_enough(state: State) -> bool:
-    """Whether as many questions are open as a person is given at once: nothing begins until one is answered."""
+    """Whether one rule has as many questions open as it may: nothing begins until one is answered."""
     most = state.gate.known.config.max_asks if state.gate is not None else 0
-    return 0 < most <= _questions(state)
+    return 0 < most <= max(_questions(state).values(), default=0)
+
+
+def has_to_wait(state: State, call: Call, move: Move) -> bool:
+    """Whether a verdict on a call is a question that is not put yet: as many of its rule are open as may be.
+
+    A quarter is kept for calls that touch the user's words, so that no flood of others keeps them from being asked.
+    """
+    match move:
+        case Record((CallJudged(decision=Ask(), rule=rule),)) if asked := asked_of(state, call):
+            most = asked.known.config.max_asks
+            return 0 < most <= _questions(state)[rule] + (0 if asked.aim.is_touching else most // 4)
+        case _:
+            return False
 
 
 def is_paused(state: State) -> bool:
     """Whether a question of the gate holds up everything else: what has started ends, nothing new begins."""
-    return state.gate is not None and state.gate.known.config.approvals == "pause" and _questions(state) > 0
+    return state.gate is not None and state.gate.known.config.approvals == "pause" and bool(_questions(state))
 
 
-def _questions(state: State) -> int:
-    """How many calls wait for a person, those of all steps among them."""
+def _questions(state: State) -> Counter[str]:
+    """How many calls wait for a person, by the rule that asks; those of all steps among them."""
     steps = state.planning.children.values() if state.planning is not None else ()
     calls = (call for owner in (state, *steps) for call in owner.calls)
-    return sum(call.is_open and isinstance(call.decision, Ask) for call in calls)
+    return Counter(call.rule for call in calls if call.is_open and isinstance(call.decision, Ask))
 
 
 def refused_since(state: State, call: Call) -> Decision:

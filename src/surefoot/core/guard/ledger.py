@@ -12,6 +12,7 @@ from typing import assert_never
 
 from surefoot.core.gate.origins import having_read
 from surefoot.core.gate.record import BY_MODEL, CALL_FAILED, Choosing, GateRecord, key_of_branch
+from surefoot.core.gate.sinks import aimed
 from surefoot.core.gate.slots import Words
 from surefoot.core.gate.sources import Known
 from surefoot.core.parse.frames import hidden_in, key_of, nonce_of
@@ -97,8 +98,9 @@ def heard(state: State, event: IntentAnchored | ValuesEndorsed) -> State:
     gate = state.gate
     if gate is not None:
         accepted = gate.known.accepted.union((event.tool,) if event.tool else ())
-        known = replace(gate.known, endorsed=gate.known.endorsed | frozenset(event.values), accepted=accepted)
-        gate = replace(gate, known=known)
+        call = state.call(event.call_id)
+        known = gate.known.with_yes(call.name, event.values) if call is not None else gate.known
+        gate = replace(gate, known=replace(known, accepted=accepted))
     return changed(state, seen=state.seen + 1, gate=gate)
 
 
@@ -111,10 +113,11 @@ def _anchored(state: State, event: IntentAnchored) -> State:
     words = Words.of(event.anchor)
     config = state.config.guard
     if state.gate is not None:
-        is_read = event.asking is not None
+        gate, is_read = state.gate, event.asking is not None
         if not is_read:
-            words = Words.of(_with_what_was_read(event.anchor, state.gate.known.words.anchor))
-        gate = replace(state.gate, known=replace(state.gate.known, words=words), is_read=is_read)
+            words = Words.of(_with_what_was_read(event.anchor, gate.known.words.anchor))
+            gate = replace(gate, refused=gate.refused - gate.refused_once, refused_once=frozenset())
+        gate = replace(gate, known=replace(gate.known, words=words), is_read=is_read)
     elif config is not None:
         gate = GateRecord(Known(words, config, today=event.today), nonce=nonce_of(state.run_id))
     else:
@@ -218,13 +221,18 @@ def with_verdict(state: State, event: CallJudged) -> State:
         return state
     if isinstance(event.decision, Ask) and event.grounds.shown:
         return changed(state, gate=replace(gate, shown={**gate.shown, event.call_id: event.grounds.shown}))
-    if event.by and isinstance(event.decision, Deny) and event.grounds.digest:
-        gate = replace(gate, refused=gate.refused | {event.grounds.digest})
-        call = state.call(event.call_id)
-        if event.rule == "person" and call is not None and call.spec is not None:  # no answer is no word on a value
-            gate = gate.with_no(call.spec, call.arguments)
-        return changed(state, gate=gate)
-    return state
+    digest, call = {event.grounds.digest} - {""}, state.call(event.call_id)
+    if not isinstance(event.decision, Deny) or not digest:
+        return state
+    if not event.by:  # the one repeat for which a no to a call without an odd value holds
+        spent = digest & gate.refused_once
+        return changed(state, gate=replace(gate, refused=gate.refused - spent, refused_once=gate.refused_once - spent))
+    gate = replace(gate, refused=gate.refused | digest)
+    if event.rule == "person" and call is not None and call.spec is not None:  # no answer is no word on a value
+        aim = aimed(gate.known, call.spec, call.arguments)
+        once = frozenset[str]() if aim.odd or aim.twins or aim.bad else digest
+        gate = replace(gate, refused_once=gate.refused_once | once).with_no(call.spec, call.arguments)
+    return changed(state, gate=gate)
 
 
 def with_start(state: State, call_id: str) -> State:

@@ -39,7 +39,7 @@ def speaker(state: State) -> Think | Record:
         return last_word(state, text) if is_over else think(state, SOLO)
     if (ending := finished(turn)) is not None:
         return Record((RunEnded(ending),))
-    if answer := _answer(state, turn):
+    if turn.want != "reasoning" and (answer := _answer(state, turn)):
         return Record((RunEnded(Completed(answer)),))
     if turn.outcome == "refused":
         return Record((RunEnded(Stopped("refused")),))

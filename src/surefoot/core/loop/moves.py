@@ -37,6 +37,7 @@ from surefoot.core.guard.judge import (
     digest_mismatch,
     failed_before,
     has_asked_enough,
+    has_to_wait,
     is_paused,
     is_unheard,
     judge,
@@ -114,16 +115,16 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
             return tuple(Act(c.id) for c in again)
         if interrupted:
             return tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubt)
+        for call in still_open:
+            if call.decision is None and is_unsure(state, still_open, call):
+                break
+            # one by one: each sees the verdicts before it
+            if call.decision is None and not has_to_wait(state, call, move := _verdict(state, call)):
+                return () if move in under_way else (move,)
         if has_asked_enough(state):
             return ()
-        for call in still_open:
-            if call.decision is None:  # one by one: each sees the verdicts before it
-                if is_unsure(state, still_open, call):
-                    break
-                move = _verdict(state, call)
-                return () if move in under_way else (move,)
         waiting = [c for c in still_open if c.is_waiting]
-        begins = [c for c in waiting if not isinstance(c.decision, Ask)]  # a question is not lost to the time
+        begins = [c for c in waiting if isinstance(c.decision, Allow)]  # a question is not lost to the time
         if begins and (late := no_call_after_the_time(state, begins[0])) != ALLOWED:
             return (_judged(state, begins[0].id, late, no_call_after_the_time.__name__),)
         return _side_by_side(state, waiting, len(still_open) - len(waiting))

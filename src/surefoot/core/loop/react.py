@@ -64,6 +64,8 @@ def accepted_answer(state: State, turn: Turn) -> Ending | None:
         return ending
     solo = state.speakers[SOLO]
     match turn.outcome:
+        case "answer" if turn.want == "reasoning":
+            return None  # it was for thinking; what it says is no answer yet
         case "answer":
             return Completed(joined(state, turn))
         case "cut" if solo.cuts_running > state.config.continuations:

@@ -60,7 +60,7 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
         return think(state, SOLO)
     if step.kind == "tool":
         return Record((_called(step, turn),))
-    if turn.want not in ("any", "answer"):
+    if turn.want not in ("any", "answer") and step.kind != "agent":
         return _worded(state, plan, step, turn)
     move = react.speaker(state)
     match move:

@@ -32,6 +32,7 @@ from surefoot.types.tools import Catalogue, Effect, ToolResult, ToolSpec, Trust
 
 CONSTRAINTS, SKETCH, SANITISE, JUDGE = "guard/constraints", "guard/sketch", "guard/sanitise", "guard/judge"
 RECOMMENDED, RECOMMENDED_WORDS, CLOSED = "guard/recommended", "guard/recommended_words", "guard/closed"
+RECOMMENDED_THOUGHT = "guard/recommended_thought"
 """The templates, by the names under which they are files and stand in a run's record."""
 
 RULE = "judge"
@@ -217,7 +218,8 @@ def recommended(now: Choosing, prompts: Mapping[str, str], frame: Frame, trust: 
         )
         return prompts[CLOSED].format(reasons="\n".join(reasons)).strip()
     if branch.tool_name in RESERVED:
-        return prompts[RECOMMENDED_WORDS].strip()
+        is_thought = RESERVED[branch.tool_name] == "reasoning" and RECOMMENDED_THOUGHT in prompts
+        return prompts[RECOMMENDED_THOUGHT if is_thought else RECOMMENDED_WORDS].strip()  # an older run has but one
     calls = "one call" if len(branch.argument_sets) == 1 else f"{len(branch.argument_sets)} calls, one for each line"
     arguments = shown_calls(branch, frame, trust)
     return prompts[RECOMMENDED].format(tool=attribute(branch.tool_name), calls=calls, arguments=arguments).strip()

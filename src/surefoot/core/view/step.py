@@ -15,7 +15,7 @@ from surefoot.core.state.state import State, subset
 from surefoot.core.view.fit import window_of
 from surefoot.core.view.stages import recommended
 from surefoot.types.messages import ModelMessage, ModelRequest
-from surefoot.types.plan import PlanStep, StepExecutionResult, StepKind
+from surefoot.types.plan import RESERVED, PlanStep, StepExecutionResult, StepKind
 from surefoot.types.tools import Catalogue, Trust
 
 PROMPT_OF: Mapping[StepKind, str] = {
@@ -73,6 +73,12 @@ def choosing_now(state: State) -> Choosing:
     """How far the choice between ways to go on has come in the running step."""
     kept = state.gate.choosing.get(place_of(state)) if state.gate is not None else None
     return kept or _NOT_BEGUN
+
+
+def is_to_think(state: State) -> bool:
+    """Whether the next reply is one to a branch for thinking: without tools, and no answer yet."""
+    now = choosing_now(state)
+    return now.point == state.steps and now.taken is not None and RESERVED.get(now.taken.tool_name) == "reasoning"
 
 
 def _of_step(state: State) -> str:
