@@ -110,8 +110,9 @@ def lab(folder: Path) -> None:
 def planned(surefoot: Command, *said: Json | int, options: tuple[str, ...] = (), task: str = TASK) -> Ended:
     """Run the example with these replies."""
     with chat_server(*said) as chat:
-        given = ("--model", chat.model, "--reasoner", "plan", "--no-builtin", "--guard", "off", "--tools", "lab.py")
-        return surefoot("run", *given, *options, task)
+        given = ("--model", chat.model, "--reasoner", "plan", "--no-builtin", "--tools", "lab.py")
+        guard = () if "--rules" in options else ("--guard", "off")
+        return surefoot("run", *given, *guard, *options, task)
 
 
 def resumed(surefoot: Command, run_id: str, *said: Json | int, options: tuple[str, ...] = ()) -> Ended:

@@ -299,7 +299,8 @@ def _forbids(state: State) -> Callable[[ToolSpec], bool]:
     gate = state.gate
     if gate is None or gate.known.config.mode != "enforce":
         return lambda _: False
-    limits = [one for one in gate.known.words.anchor.constraints.constraints if one.constraint_type == "forbid"]
+    found = gate.known.words.anchor.constraints.constraints
+    limits = [one for one in found if one.constraint_type == "forbid" and one.condition.max_amount is None]
     whole = [one.condition for one in limits if not (one.condition.target or one.condition.forbidden_targets)]
     effects = {one.effect for one in whole if one.effect and not one.except_targets and not one.tool_name}
     names = {one.tool_name for one in whole if one.tool_name and not one.except_targets}
