@@ -24,6 +24,8 @@ from surefoot.types.rules import Role, StepKind
 from surefoot.types.tools import ToolSpec
 
 LEAST_BEGINNING = 4
+MOST_NAMED = 60
+"""Records of one result that are compared with others; the names of more stand for several things."""
 LEAST_WHOLE = 6
 _LONGEST_DATE = 32
 _ADDRESSES = ("email:", "url:", "digits:")
@@ -181,10 +183,12 @@ class Known:
         """
         if not source.named or self._is_echo(source):
             return frozenset()
+        if len(source.named) > MOST_NAMED:  # which of them is meant, nobody can tell
+            return frozenset[str]().union(*(names for _, names in source.named))
         return frozenset(
             name
             for one in (*self.sources, source)
-            if one.named and not self._is_echo(one)
+            if 0 < len(one.named) <= MOST_NAMED and not self._is_echo(one)
             for number, names in one.named
             for other, others in source.named
             for name in names & others
