@@ -128,6 +128,21 @@ async def test_a_planned_call_that_a_person_allowed_replays_as_it_was() -> None:
     await events_of(agent)
 
 
+async def test_a_limit_in_the_words_bars_no_plan_from_what_keeps_it() -> None:
+    paid: list[float] = []
+
+    @tool(effect="transact")
+    async def pay(recipient: str, amount: float) -> str:
+        """Pay."""
+        paid.append(amount)
+        return f"{recipient} has it"
+
+    model = script(plan(step("x", "pay", recipient="Bob Miller", amount=20)))
+    agent = Agent(model, [pay], reasoner="plan", config=off(guard=GuardConfig()))
+    assert (await agent.run("Pay 20 EUR to Bob Miller, at most 100 EUR in all.")).status == "completed"
+    assert paid == [20]
+
+
 async def test_a_fork_is_signed_anew() -> None:
     world = World()
     agent = world.agent(plan(step("x", "send", to="ann")), config=off(approve_plan="first"))
