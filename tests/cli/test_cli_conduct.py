@@ -247,3 +247,17 @@ def test_a_reply_that_is_no_unicode_is_mended_and_told(surefoot: Command) -> Non
     assert "~ invalid_text_replaced" in done.err
     shown = surefoot("show", run_id_in(done.err)[:6])
     assert "~ invalid_text_replaced" in shown.out + shown.err
+
+
+@pytest.mark.parametrize(("options", "is_on"), [((), True), (("--guard", "off"), False)])
+def test_the_gate_is_on_where_a_tool_may_change_something(
+    surefoot: Command, tmp_path: Path, options: tuple[str, ...], is_on: bool
+) -> None:
+    (tmp_path / "send.py").write_text(
+        "import surefoot\n\n@surefoot.tool(effect='communicate')\ndef send(to: str) -> str:\n    return 'sent'\n"
+    )
+    with chat_server(calls(("send", {"to": "eve@w.example"})), says("done")) as chat:
+        given = ("--model", chat.model, "--tools", "send.py", "--json", *options)
+        done = surefoot("run", *given, "Send the report to ann@x.example.")
+    verdicts = [cast("Json", line["decision"])["kind"] for line in done.json_lines[:-1] if line["type"] == "CallJudged"]
+    assert verdicts == (["deny"] if is_on else ["allow"])
