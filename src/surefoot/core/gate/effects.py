@@ -37,6 +37,11 @@ _ENGLISH = late(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 _CJK = late(r"[\u3400-\u9fff]")
 _TOLD_OF = late(r"(?:{cjk_told_of})\Z")
 _SET_PHRASE = late(r"\b(e)-(?=mail)|\bin\s+order\s+(?=to\b|that\b)", re.IGNORECASE)
+_NO_ORDER = late("{no_order}", re.IGNORECASE)
+_NO_CHINESE_ORDER = late(
+    "{cjk_in_progress}(?:" + "|".join(f"{{cjk_actions.{e}|}}" for e in EFFECTS) + ")|{cjk_compounds|}"
+)
+"""What is told and not asked for ("we are planning a trip"), and a noun that is also a verb ("the mail")."""
 _Rows = Mapping[str, tuple[Effect, ...]]
 _NEAR = 4
 """How many words after a light verb its noun is looked for."""
@@ -67,17 +72,22 @@ def speaks_of_money(text: str) -> bool:
     )
 
 
-def effects_in(text: str, extra: Mapping[str, tuple[str, ...]] | None = None) -> frozenset[Effect]:
-    """The effects that a text may ask for: a coarse filter, a word anywhere in it. Light verbs alone ask for nothing.
+def effects_in(
+    text: str, extra: Mapping[str, tuple[str, ...]] | None = None, *, ordered: bool = False
+) -> frozenset[Effect]:
+    """The effects that a text may speak of: a coarse filter, a word anywhere in it. Light verbs alone say nothing.
 
-    `extra` gives more words for an effect; one that is not a single English word is searched for as it stands.
+    `extra` gives more words for an effect; one that is not a single English word is searched for as it stands. With
+    `ordered` a word counts only where it can be an order (section 9, row 9).
     """
     said = [stem(word) for word in _words(text)]
     actions, nouns = (cast("_Rows", rows(name)) for name in ("actions", "action_nouns"))  # rows are effects
-    found: set[Effect] = {effect for word in said for effect in actions.get(word, ())}
+    verbs = map(stem, _words(_NO_ORDER.sub(" ", text))) if ordered else said
+    found: set[Effect] = {effect for word in verbs for effect in actions.get(word, ())}
     found |= {effect for effect, pattern in _PHRASES.items() if pattern.search(text)}
     if _CJK.search(text):
-        found |= {effect for effect, pattern in _CHINESE.items() if pattern.search(text)}
+        told = _NO_CHINESE_ORDER.sub(" ", text) if ordered else text
+        found |= {effect for effect, pattern in _CHINESE.items() if pattern.search(told)}
     for at, word in enumerate(said):
         if word in stems_of("light_verbs"):
             found.update(effect for near in said[at + 1 : at + 1 + _NEAR] for effect in nouns.get(near, ()))

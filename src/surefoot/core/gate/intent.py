@@ -112,7 +112,7 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
     )
     asked: set[Effect] = {
         "read",
-        *effects_in(_masked(said, ruled.negated, " "), extra),
+        *effects_in(_masked(said, ruled.negated, " "), extra, ordered=True),
     }  # what is written to a place is no message
     if _asks_to_write_to(_masked(bare, ruled.negated, "|"), things):
         asked.add("communicate")
