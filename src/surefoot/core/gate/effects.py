@@ -13,7 +13,7 @@ from typing import Literal, cast
 
 from surefoot.core.gate.roles import role_of_name
 from surefoot.core.text.look import in_full, is_near, skeleton
-from surefoot.core.text.words import late, rows, stem, stems, stems_of, stems_of_name, words_of_name
+from surefoot.core.text.words import late, rows, stem, stems, stems_of, stems_of_name, word_set, words_of_name
 from surefoot.types.dataclass import dataclass
 from surefoot.types.rules import Role
 from surefoot.types.tools import Effect, ToolSpec
@@ -80,7 +80,8 @@ def effects_in(
     `extra` gives more words for an effect; one that is not a single English word is searched for as it stands. With
     `ordered` a word counts only where it can be an order (section 9, row 9).
     """
-    said = [stem(word) for word in _words(text)]
+    words = [word.lower() for word in _words(text)]
+    said = [stem(word) for word in words]
     actions, nouns = (cast("_Rows", rows(name)) for name in ("actions", "action_nouns"))  # rows are effects
     verbs = map(stem, _words(_NO_ORDER.sub(" ", text))) if ordered else said
     found: set[Effect] = {effect for word in verbs for effect in actions.get(word, ())}
@@ -88,8 +89,8 @@ def effects_in(
     if _CJK.search(text):
         told = _NO_CHINESE_ORDER.sub(" ", text) if ordered else text
         found |= {effect for effect, pattern in _CHINESE.items() if pattern.search(told)}
-    for at, word in enumerate(said):
-        if word in stems_of("light_verbs"):
+    for at, word in enumerate(words):
+        if (word in word_set("light_verbs") or word.endswith("ing")) and said[at] in stems_of("light_verbs"):
             found.update(effect for near in said[at + 1 : at + 1 + _NEAR] for effect in nouns.get(near, ()))
     for effect in EFFECTS if extra else ():
         for word in (extra or {}).get(effect, ()):

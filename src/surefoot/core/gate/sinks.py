@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from surefoot.core.gate.choices import doubt_of
 from surefoot.core.gate.effects import Guess, bare_name, guess
 from surefoot.core.gate.origins import GOOD, evidence_of, twin_of
 from surefoot.core.gate.roles import Leaf, is_sensitive, leaves_of
@@ -75,6 +76,7 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
     is_touching = False
     leaves = leaves_of(arguments, spec)
     use = use_of(spec, effect, leaves)
+    reaches = use is not None and bool(use.effects & {"communicate", "transact", "delete"})
     for leaf in leaves:
         evidence = evidence_of(known, spec, leaf, use)
         found.append(evidence)
@@ -94,7 +96,9 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
             continue
         if not is_good and is_sensitive(leaf.role, leaf.path, spec):
             bad.append(evidence)
-        odd += _odd(known, spec, effect, leaf, evidence)
+        strange = _odd(known, spec, effect, leaf, evidence)
+        why = "" if strange else doubt_of(known, spec, leaf, leaves, reaches=reaches)
+        odd += (replace(evidence, note=why),) if why else strange
     placed = [
         (leaf, evidence)
         for leaf, evidence in zip(leaves, found, strict=True)
