@@ -1,6 +1,7 @@
 """The gate in runs: what is asked, what is refused, what a person's yes opens, and that it survives a crash."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from desk import BILL, MINE, READ_BILL, THEIRS, Desk, pay
@@ -30,6 +31,22 @@ async def test_the_users_own_values_need_no_question() -> None:
     (judged,) = await desk.judged(run)
     assert judged.decision == Allow()
     assert {e.origin for e in judged.grounds.evidence} == {"user"}
+
+
+async def test_the_loop_goes_on_while_long_words_are_read() -> None:
+    desk, turns = Desk("done"), 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(count)
+        run = await desk.agent.run("Tell me about Ann, and do not send mail. " * 2_500)
+        group.cancel_scope.cancel()
+    assert (run.status, turns > 1_000) == ("completed", True)
 
 
 async def test_a_value_of_a_text_is_a_question_that_shows_where_it_stands() -> None:

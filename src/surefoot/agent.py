@@ -141,7 +141,7 @@ class Agent:
             offered = await self._offers.now()
             asked = planned(task, self.reasoner, offered.catalogue, self.config)
             async with Opened(await self._store.open(run_id or new_run_id(), create=True)) as opened:
-                first = self._started(opened.journal.run_id, asked, offered)
+                first = await self._started(opened.journal.run_id, asked, offered)
                 return opened.left(await self._drive(opened.journal, first, watch, stream=stream, offered=offered))
 
     def run_sync(self, task: str | Task, *, run_id: str = "", watch: Watch | None = None, stream: bool = False) -> Run:
@@ -201,7 +201,7 @@ class Agent:
                 first.append(RunForked(run_id, state.run_id, state.seen))
             changes = self._cast.changes(state)
             effects = await self._offers.effects_of(state.tools)
-            first += (RunResumed(by or "resume", changes, config, effects), *anchor_late(state, config))
+            first += (RunResumed(by or "resume", changes, config, effects), *await anchor_late(state, config))
             first += selected_anew(state, config)
             first += self._cast.remembered(_other_models(changes, state))
             return opened.left(await self._drive(journal, first, watch, stream=stream, state=state))
@@ -232,7 +232,7 @@ class Agent:
             changes, selected = dict[str, Speaker](), tuple[Event, ...]()
             if state.task is not None:  # what cannot be driven is not made
                 changes = self._cast.changes(state)
-                selected = (*anchor_late(state, config), *selected_anew(state, config))
+                selected = (*await anchor_late(state, config), *selected_anew(state, config))
             forked = new_id or new_run_id()
             await self._store.fork(run_id, at, forked)
             async with Opened(await self._store.open(forked)) as opened:
@@ -364,7 +364,7 @@ class Agent:
             await self._paths.remember(journal, ended)
             return Run.of(ended)
 
-    def _started(self, run_id: str, asked: Task, offered: Offered) -> tuple[Event, ...]:
+    async def _started(self, run_id: str, asked: Task, offered: Offered) -> tuple[Event, ...]:
         started = RunStarted(
             run_id,
             asked,
@@ -375,7 +375,7 @@ class Agent:
             self.reasoner,
             bounded(self.config, self.reasoner),
         )
-        first = (started, *anchor(asked.text, self.config), *offered.selected)
+        first = (started, *await anchor(asked.text, self.config), *offered.selected)
         first += tuple(self._cast.remembered(ROLES[self.reasoner]))
         return (*first, *plan_given(asked, self.reasoner, offered.catalogue))
 

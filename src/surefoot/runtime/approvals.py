@@ -5,6 +5,7 @@ Source: spec/guard.md, sections 3.2 and 4.9.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,15 +33,25 @@ from surefoot.types.tools import ToolResult
 _TOO_LATE = "the question was not answered in time"
 
 
-def anchor(words: str, config: LoopConfig) -> tuple[Event, ...]:
+MOST_ON_THE_LOOP = 4_096
+"""Characters of the words that are read at once; longer ones are read in a thread, so that other runs go on."""
+
+
+async def anchor(words: str, config: LoopConfig) -> tuple[Event, ...]:
     """What the user's own words ask for, where the gate is on. Attachments are material and are not read."""
+    if len(words) > MOST_ON_THE_LOOP:
+        return await asyncio.to_thread(_anchored, words, config)
+    return _anchored(words, config)
+
+
+def _anchored(words: str, config: LoopConfig) -> tuple[Event, ...]:
     if config.guard is None or config.guard.mode == "off":
         return ()
     today = datetime.now().astimezone().date().isoformat()
     return (IntentAnchored(read_words(words, config.guard.lexicon), today),)
 
 
-def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
+async def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
     """The user's words, for a run that is taken up and in which they were not read before.
 
     It was cut off before, or had no guard and is given one with `config`; a guard that it has stays. Raises
@@ -51,7 +62,7 @@ def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
     guard = guard_of(state, config)
     if not stage_templates(guard).keys() <= state.prompts.keys():
         raise ConfigError("guard", guard, "a run begun without it takes no guard that asks a model; begin it anew")
-    return anchor(words_of(state), replace(state.config, guard=guard))
+    return await anchor(words_of(state), replace(state.config, guard=guard))
 
 
 def approval(state: State, call: Call, by: str) -> tuple[Event, ...]:
@@ -76,7 +87,7 @@ def refusal(state: State, call: Call, by: str, reason: str = "") -> tuple[Event,
         version = state.planning.version
         if not reason.strip():
             return (PlanSigned(version, "rejected", by),)
-        again = () if state.task is None else anchor(f"{words_of(state)}\n\n{reason}", state.config)
+        again = () if state.task is None else _anchored(f"{words_of(state)}\n\n{reason}", state.config)
         return (PlanSigned(version, "revise", by, reason), *again)
     why = f"refused by {by}" + (f": {reason}" if reason else "")
     return (CallJudged(call.id, Deny(why), "person", by, grounds=_bound(call)),)

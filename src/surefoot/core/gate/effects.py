@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, cast
 
 from surefoot.core.gate.roles import role_of_name
@@ -83,7 +83,7 @@ def effects_in(
     words = [word.lower() for word in _words(text)]
     said = [stem(word) for word in words]
     actions, nouns = (cast("_Rows", rows(name)) for name in ("actions", "action_nouns"))  # rows are effects
-    verbs = map(stem, _ordered(_words(_NO_ORDER.sub(" ", text)))) if ordered else said
+    verbs = map(stem, _ordered(_words(_NO_ORDER.sub(" ", text.lower())))) if ordered else said
     found: set[Effect] = {effect for word in verbs for effect in actions.get(word, ())}
     found |= {effect for effect, pattern in _PHRASES.items() if pattern.search(text)}
     if _CJK.search(text):
@@ -104,15 +104,14 @@ def effects_in(
 
 def _ordered(words: Sequence[str]) -> Iterator[str]:
     """The words that can be orders by their form: "send", "sending", and "sent" only where something is to be sent."""
-    for at, word in enumerate(word.lower() for word in words):
-        if (
-            is_base_form(word)
-            or word.endswith("ing")
-            or not word_set("passive").isdisjoint(words[max(0, at - _NEAR) : at])
-        ):
+    last = -_NEAR - 1
+    for at, word in enumerate(words):
+        last = at if word in word_set("passive") else last
+        if is_base_form(word) or word.endswith("ing") or at - last <= _NEAR:
             yield word
 
 
+@lru_cache(maxsize=4096)
 def is_base_form(word: str) -> bool:
     """Whether the lexicon lists an action word as it stands here, in lower case."""
     return any(word in word_set(f"actions.{effect}") for effect in EFFECTS)

@@ -93,7 +93,7 @@ _DOT = late(r"(?<=[A-Za-z0-9-])[。．｡](?=[a-z]{2,24}(?![A-Za-z0-9]))")
 """A full stop of another script that is read as the dot of a host."""
 _RUN_OF_DIGITS = late(r"\d+")
 _NAMED = late(r"[a-z][a-z0-9+.-]*:|www\.|[/\\]{2}", re.IGNORECASE)
-_STARTS = late(r"(?<![a-z])(?:https?|ftp|wss?|data|javascript):(?!//)|(?<!:)(?://|\\\\)|www\.", re.IGNORECASE)
+_STARTS = late(r"(?:https?|ftp|wss?|data|javascript):(?!//)|//(?<!://)|\\\\(?<!:\\\\)|www\.", re.IGNORECASE)
 _SCHEME_BEGINS = late(r"[a-z][a-z0-9+.-]*\Z", re.IGNORECASE | re.ASCII)
 _IS_WIDE = late(f"[{_WIDE}]")
 _IS_WORD = late(r"[^\W\d_](?:[^\W\d_]| (?! )|'|, ){0,22}")
@@ -382,7 +382,7 @@ def _schemes(text: str) -> Iterator[int]:
         if m := _SCHEME_BEGINS.search(text, max(0, at - 16), at):
             yield m.start()
         at = text.find("://", at + 1)
-    yield from (m.start() for m in _STARTS.finditer(text))
+    yield from (m.start() for m in _STARTS.finditer(text) if not text[m.start() - 1 : m.start()].isalpha())
 
 
 def _words_with_digits(text: str) -> Iterator[int]:
