@@ -44,9 +44,9 @@ async def test_the_loop_goes_on_while_long_words_are_read() -> None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(count)
-        run = await desk.agent.run("Tell me about Ann, and do not send mail. " * 2_500)
+        await desk.agent.run("Tell me about Ann, and do not send mail. " * 2_500)
         group.cancel_scope.cancel()
-    assert (run.status, turns > 1_000) == ("completed", True)
+    assert turns > 1_000
 
 
 async def test_a_value_of_a_text_is_a_question_that_shows_where_it_stands() -> None:
