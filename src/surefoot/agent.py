@@ -17,10 +17,10 @@ from surefoot.core.loop.table import CHOICES
 from surefoot.core.plan.child import give_up, open_calls, owner_of
 from surefoot.core.state.roles import ROLES
 from surefoot.core.state.state import EMPTY, Call, State
-from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.memory import store_of
 from surefoot.run import Opened, Run, asked_about, late
 from surefoot.runtime.admission import Admission
-from surefoot.runtime.approvals import anchor, anchor_late, approval, expired, refusal, settled
+from surefoot.runtime.approvals import anchor, anchor_late, approval, config_taken, expired, refusal, settled
 from surefoot.runtime.ask import stage_templates
 from surefoot.runtime.cast import Cast, Thinking, by_role, cast_of, chosen_templates, judge_of
 from surefoot.runtime.drive import drive
@@ -36,6 +36,7 @@ from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     Event,
     InStep,
+    JournalOrigin,
     Outcome,
     RunEnded,
     RunForked,
@@ -179,11 +180,13 @@ class Agent:
         config: LoopConfig | None = None,
         watch: Watch | None = None,
         stream: bool = False,
+        origin: JournalOrigin = "own",
     ) -> Run:
         """Go on with a run that was interrupted, paused or ended, from where its journal stands.
 
         A completed run is given back as it is. Resuming approves nothing. `config` replaces the limits that ended it,
-        and the tool profile: one without a profile lifts it.
+        and the tool profile (one without lifts it); of two guards the stricter holds. `origin`: of a "foreign" run a
+        person is asked before the first effect.
         """
         async with self._admission.place(), Opened(await self._store.open(run_id)) as opened:
             journal = opened.journal
@@ -195,13 +198,13 @@ class Agent:
                 state = fold(no, state)
             if isinstance(state.ending, Completed) or (standing(state) and not next_moves(state)):
                 return opened.left(Run.of(state))
-            config = bounded(config, state.reasoner, state.planning) if config is not None else None
+            config = config_taken(state, config, self.config)
             first: list[Event] = []
             if state.run_id != run_id:  # it was forked, and died before it could say so
-                first.append(RunForked(run_id, state.run_id, state.seen))
+                first.append(RunForked(run_id, state.run_id, state.seen, journal=origin))
             changes = self._cast.changes(state)
             effects = await self._offers.effects_of(state.tools)
-            first += (RunResumed(by or "resume", changes, config, effects), *await anchor_late(state, config))
+            first += (RunResumed(by or "resume", changes, config, effects, origin), *await anchor_late(state, config))
             first += selected_anew(state, config)
             first += self._cast.remembered(_other_models(changes, state))
             return opened.left(await self._drive(journal, first, watch, stream=stream, state=state))
@@ -219,15 +222,16 @@ class Agent:
         config: LoopConfig | None = None,
         watch: Watch | None = None,
         stream: bool = False,
+        origin: JournalOrigin = "own",
     ) -> Run:
         """Make a run that shares the first `at` records of another, and drive it with this agent's model.
 
-        `config` replaces that of the parent. Raises `UsageError` for an unknown run or a record that it does not have.
+        The others are as in `resume`. Raises `UsageError` for an unknown run or a record that it does not have.
         """
         async with self._admission.place():
             records, _ = await self._store.read_recorded(run_id)
             state = fold(record.event for record in records[:at])
-            config = bounded(config, state.reasoner, state.planning) if config is not None else None
+            config = config_taken(state, config, self.config)
             effects = await self._offers.effects_of(state.tools)
             changes, selected = dict[str, Speaker](), tuple[Event, ...]()
             if state.task is not None:  # what cannot be driven is not made
@@ -236,7 +240,7 @@ class Agent:
             forked = new_id or new_run_id()
             await self._store.fork(run_id, at, forked)
             async with Opened(await self._store.open(forked)) as opened:
-                first: list[Event] = [RunForked(forked, run_id, at, changes, config, effects), *selected]
+                first: list[Event] = [RunForked(forked, run_id, at, changes, config, effects, origin), *selected]
                 first += self._cast.remembered(_other_models(changes, state))
                 return opened.left(await self._drive(opened.journal, first, watch, stream=stream, state=state))
 
@@ -387,14 +391,3 @@ def _other_models(changes: Mapping[str, Speaker], state: State) -> list[str]:
 def new_run_id() -> str:
     """A new name for a run: 12 letters and digits."""
     return uuid.uuid4().hex[:12]
-
-
-def store_of(journal: JournalStore | str | Path | None) -> JournalStore:
-    """Where runs are kept: as given, a file of that path, or memory."""
-    if journal is None:
-        return MemoryJournal()
-    if isinstance(journal, str | Path):
-        from surefoot.journal.sqlite import SqliteJournal  # noqa: PLC0415  # sqlite3 loads when it is used
-
-        return SqliteJournal(journal)
-    return journal

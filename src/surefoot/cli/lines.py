@@ -18,6 +18,7 @@ from rich.cells import cell_len, set_cell_size
 
 from surefoot.core.parse.marks import PARTS
 from surefoot.core.plan.accept import PLAN
+from surefoot.core.plan.child import open_calls
 from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State
@@ -26,7 +27,7 @@ from surefoot.core.text import json_text
 from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run
 from surefoot.types.messages import Usage
-from surefoot.types.outcomes import Completed
+from surefoot.types.outcomes import ALLOWED, Completed
 
 Style = Literal["", "head", "dim", "call", "result", "good", "warn", "bad"]
 
@@ -280,9 +281,10 @@ def _answers(run: Run, one: Call, hint: str) -> list[str]:
 
 
 def ending_lines(state: State) -> list[Line]:
-    """What a run ended with."""
+    """What a run ended with; of one that has not ended, the calls that are allowed and run as soon as it is resumed."""
     if (ending := state.ending) is None:
-        return []
+        calls = [call for _, call in open_calls(state) if call.decision == ALLOWED and not call.attempts]
+        return [Line(f"on resume: {visible(written(call))}", "warn") for call in calls]
     answer: str = getattr(ending, "answer", "")
     head = Line(f"ended: {ending.kind.replace('_', ' ')}", "good" if isinstance(ending, Completed) else "warn")
     return [head, *(Line(visible(row), indent=2) for row in answer.splitlines())]

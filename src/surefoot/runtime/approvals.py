@@ -14,12 +14,13 @@ from datetime import datetime
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.origins import endorsed_by
 from surefoot.core.gate.verdict import accepted_by
-from surefoot.core.guard.ledger import EXPIRED, guard_of, words_of
+from surefoot.core.guard.ledger import EXPIRED, guard_of, stricter, words_of
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import Call, State
 from surefoot.runtime.act import call_key
 from surefoot.runtime.ask import stage_templates
+from surefoot.runtime.task_plan import bounded
 from surefoot.tools.call import is_running
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import ConfigError, UsageError
@@ -49,6 +50,15 @@ def _anchored(words: str, config: LoopConfig) -> tuple[Event, ...]:
         return ()
     today = datetime.now().astimezone().date().isoformat()
     return (IntentAnchored(read_words(words, config.guard.lexicon), today),)
+
+
+def config_taken(state: State, config: LoopConfig | None, own: LoopConfig) -> LoopConfig | None:
+    """The configuration with which a run is taken up, None where it stays: with the guard of whoever does it, too."""
+    given = config or state.config
+    guard = stricter(given.guard, own.guard)
+    if config is None and guard_of(state, replace(given, guard=guard)) == state.config.guard:
+        return None
+    return bounded(replace(given, guard=guard), state.reasoner, state.planning)
 
 
 async def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
