@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import cast
 
@@ -18,6 +18,8 @@ from surefoot.core.text.data import table
 from surefoot.core.text.words import late
 
 _CJK = late(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_DOT = late(r"(?<=[A-Za-z0-9-])[。．｡](?=[a-z]{2,24}(?![A-Za-z0-9]))")
+"""A full stop of another script that is read as the dot of a host."""
 _JOINTS = frozenset("-./\\@+%~")
 _SIGNS = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "!": "l", "3": "e", "5": "s", "$": "s"})
 _SEPARATORS = str.maketrans("", "", "_-. \t\n")
@@ -30,6 +32,30 @@ def without_format(text: str) -> str:
     if text.isascii():
         return text
     return "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+
+
+def folded(text: str) -> tuple[str, Sequence[int]]:
+    """A text as what opens or pays reads it, and the place of each character that is left; none if all kept theirs.
+
+    Compatibility forms, dashes and spaces are those of ASCII, and signs that do not show are gone.
+    """
+    signs = {c: _as_ascii(c) for c in set(text) if not c.isascii()}
+    folded = _DOT.sub(".", text.translate({ord(c): sign for c, sign in signs.items() if sign}))
+    hidden = frozenset(c for c, sign in signs.items() if not sign)
+    if not hidden:
+        return folded, ()
+    places = [at for at, c in enumerate(text) if c not in hidden]
+    return "".join(folded[at] for at in places), places
+
+
+def _as_ascii(character: str) -> str:
+    """The sign of ASCII for which a character stands, "" for one that does not show; else the character."""
+    plain, category = unicodedata.normalize("NFKC", character), unicodedata.category(character)
+    if category == "Cf":
+        return ""
+    if category in ("Pd", "Zs") or character in "\u2212\u2043":
+        return " " if category == "Zs" else "-"
+    return plain if len(plain) == 1 and plain.isascii() else character
 
 
 def normal_text(text: str) -> str:

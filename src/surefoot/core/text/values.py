@@ -6,14 +6,13 @@ Rewriting, encoding or splitting a value never makes it another's. Source: spec/
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import cache
 
 from surefoot.core.text.data import table
 from surefoot.core.text.dates import dates_in
-from surefoot.core.text.look import normal_text, without_format
+from surefoot.core.text.look import folded, normal_text, without_format
 from surefoot.core.text.words import late
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.rules import ValueKind
@@ -89,8 +88,6 @@ _WHOLE_NUMBER = late(
     re.IGNORECASE,
 )
 _WHOLE_DATE = late(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?")
-_DOT = late(r"(?<=[A-Za-z0-9-])[。．｡](?=[a-z]{2,24}(?![A-Za-z0-9]))")
-"""A full stop of another script that is read as the dot of a host."""
 _RUN_OF_DIGITS = late(r"\d+")
 _NAMED = late(r"[a-z][a-z0-9+.-]*:|www\.|[/\\]{2}", re.IGNORECASE)
 _STARTS = late(r"(?:https?|ftp|wss?|data|javascript):(?!//)|//(?<!://)|\\\\(?<!:\\\\)|www\.", re.IGNORECASE)
@@ -143,7 +140,7 @@ def norm_of(value: object, kind: ValueKind | None = None) -> str:
         case "url":
             return f"url:{_url(text)}"
         case "account" | "phone":
-            return "digits:" + re.sub(r"[\s().-]", "", _folded(text)[0]).upper()
+            return "digits:" + re.sub(r"[\s().-]", "", folded(text)[0]).upper()
         case "key" | "encoded":
             return f"key:{text}"
         case "number":
@@ -271,7 +268,7 @@ def hard_tokens(text: str, *, is_content: bool = False) -> tuple[Token, ...]:
         return ()
     places: Sequence[int] = ()
     if not text.isascii():
-        text, places = _folded(text)
+        text, places = folded(text)
     found: list[Token] = []
     taken: bytearray | None = None
     for kind, starts, pattern in _KINDS:
@@ -297,30 +294,6 @@ def hard_tokens(text: str, *, is_content: bool = False) -> tuple[Token, ...]:
     if places:
         return tuple(replace(token, start=places[token.start], end=places[token.end - 1] + 1) for token in found)
     return tuple(found)
-
-
-def _folded(text: str) -> tuple[str, Sequence[int]]:
-    """A text as what opens or pays reads it, and the place of each character that is left; none if all kept theirs.
-
-    Compatibility forms, dashes and spaces are those of ASCII, and signs that do not show are gone.
-    """
-    signs = {c: _as_ascii(c) for c in set(text) if not c.isascii()}
-    folded = _DOT.sub(".", text.translate({ord(c): sign for c, sign in signs.items() if sign}))
-    hidden = frozenset(c for c, sign in signs.items() if not sign)
-    if not hidden:
-        return folded, ()
-    places = [at for at, c in enumerate(text) if c not in hidden]
-    return "".join(folded[at] for at in places), places
-
-
-def _as_ascii(character: str) -> str:
-    """The sign of ASCII for which a character stands, "" for one that does not show; else the character."""
-    plain, category = unicodedata.normalize("NFKC", character), unicodedata.category(character)
-    if category == "Cf":
-        return ""
-    if category in ("Pd", "Zs") or character in "\u2212\u2043":
-        return " " if category == "Zs" else "-"
-    return plain if len(plain) == 1 and plain.isascii() else character
 
 
 @cache
