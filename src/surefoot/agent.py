@@ -7,6 +7,7 @@ import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -251,23 +252,20 @@ class Agent:
         """
         if len(result) > (most := self.config.tool_result_chars):
             raise UsageError(f"the result has {len(result)} characters; give at most {most}")
-        return await self._speak(
-            run_id, call_id, by, "in_doubt", lambda state, call: settled(state, call, outcome, by, result)
-        )
+        told = partial(settled, outcome=outcome, by=by, result=result)
+        return await self._speak(run_id, call_id, by, "in_doubt", told)
 
-    async def approve(self, run_id: str, call_id: str, *, by: str) -> Run:
+    async def approve(self, run_id: str, call_id: str | Sequence[str], *, by: str) -> Run:
         """Allow a call that waits for a person, exactly as it is, or sign the plan ("plan"). `by` is their name.
 
-        Raises `AnswerLate` when the question about a call has waited longer than `GuardConfig.approval_timeout_s`,
-        which is a no.
+        Of a question about several calls (`Run.questions`), give the ids of those that may run. Raises `AnswerLate`
+        when it has waited longer than `GuardConfig.approval_timeout_s`, which is a no.
         """
-        return await self._speak(
-            run_id, call_id, by, "approval", lambda state, call: approval(state, call, by), is_yes=True
-        )
+        return await self._speak(run_id, call_id, by, "approval", partial(approval, by=by), is_yes=True)
 
-    async def refuse(self, run_id: str, call_id: str, *, by: str, reason: str = "") -> Run:
-        """Refuse a call that waits for a person; the model reads the reason. Of a plan, it asks for another."""
-        return await self._speak(run_id, call_id, by, "approval", lambda state, call: refusal(state, call, by, reason))
+    async def refuse(self, run_id: str, call_id: str | Sequence[str], *, by: str, reason: str = "") -> Run:
+        """Refuse calls that wait; the model reads the reason. Of a plan, it asks for another."""
+        return await self._speak(run_id, call_id, by, "approval", partial(refusal, by=by, reason=reason))
 
     async def cancel(self, run_id: str, *, by: str) -> Run:
         """End a run that nobody drives. One that is driven is stopped by cancelling its task.
@@ -320,7 +318,7 @@ class Agent:
     async def _speak(
         self,
         run_id: str,
-        call_id: str,
+        call_id: str | Sequence[str],
         by: str,
         about: Literal["approval", "in_doubt"],
         word: Callable[[State, Call], Sequence[Event]],
@@ -330,21 +328,29 @@ class Agent:
         """Put a person's word on record, if it answers what the call waits for."""
         if not by.strip():
             raise UsageError("say who decides this: give `by`")
-        journal = await self._store.open(run_id)
-        async with Opened(journal) as opened:
+        named = tuple(dict.fromkeys([call_id] if isinstance(call_id, str) else call_id))
+        if not named:
+            raise UsageError("name the calls that are meant; `Run.waiting` has their ids")
+        async with Opened(await self._store.open(run_id)) as opened:
+            journal = opened.journal
             state = fold(await journal.read())
-            call = asked_about(state, call_id, about)
+            calls = [asked_about(state, one, about) for one in named]
             no = expired(state, (await self._store.read_recorded(run_id))[0])
-            owner = owner_of(state, call_id)
             others = tuple(
-                one for one in no if getattr(one.event if isinstance(one, InStep) else one, "call_id", "") != call_id
+                n for n in no if getattr(n.event if isinstance(n, InStep) else n, "call_id", "") not in named
             )
             is_late = is_yes and len(others) < len(no)  # a no counts at any time, with its reason
-            said = no if is_late else (*others, *owner.told(word(owner.state, call)))
+            said = [*(no if is_late else others)]
+            state = fold(said, state)
+            for call in () if is_late else calls:
+                owner = owner_of(state, call.id)
+                told = owner.told(word(owner.state, call))
+                said += told
+                state = fold(told, state)
             await journal.append(said, "written")
-            run = opened.left(Run.of(fold(said, state), said[-1]))
+            run = opened.left(Run.of(state, said[-1]))
         if is_late:
-            raise late(run_id, call_id)
+            raise late(run_id, named[0])
         return run
 
     async def _drive(

@@ -255,7 +255,7 @@ def closing(run: Run, hint: str = "") -> list[Line]:
     resume, steps = f"surefoot resume {run.id}{hint}", list[str]()
     match run.status:
         case "paused" | "interrupted" | "ready":
-            steps = [*(step for one in run.waiting for step in _answers(run, one, hint)), resume]
+            steps = [*(step for asked in run.questions for step in _answers(run, asked, hint)), resume]
         case "failed":
             steps = [f"{resume}  (once that is fixed)"]
         case "completed_partial" | "stopped" if run.reason in _LIMITS:
@@ -265,9 +265,13 @@ def closing(run: Run, hint: str = "") -> list[Line]:
     return lines + [Line(text, indent=2) for text in steps]
 
 
-def _answers(run: Run, one: Call, hint: str) -> list[str]:
-    """What can be said about a call, or a plan, that waits. All of the call is shown: its end counts, too."""
+def _answers(run: Run, asked: Sequence[Call], hint: str) -> list[str]:
+    """What can be said about calls, or a plan, that wait. All of a call is shown: its end counts, too."""
+    one = asked[0]
     approve = f"surefoot approve {run.id} {one.id} --by NAME{hint}"
+    if len(asked) > 1:
+        rows = [f"  {at}. {visible(written(call).replace(chr(10), ' '))}" for at, call in enumerate(asked, 1)]
+        return [f"{approve}  (or --refuse): {len(asked)} calls, asked as one question", *rows]
     if one.id == PLAN:
         return [f'{approve}  (or --deny, or --deny --note "what else")']
     call = visible(written(one).replace("\n", " "))
