@@ -1,15 +1,16 @@
 """The gate in runs: what is asked, what is refused, what a person's yes opens, and that it survives a crash."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 
-from desk import BILL, MINE, READ_BILL, THEIRS, Desk, pay
+from desk import BILL, MINE, READ_BILL, THEIRS, Desk, mail, pay
 from surefoot import LoopConfig
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.state.turn import changed
 from surefoot.testing.models import calls
-from surefoot.types.errors import AnswerLate, ConfigError
+from surefoot.types.errors import AnswerLate, ConfigError, UsageError
 from surefoot.types.events import CallJudged, CallStarted, IntentAnchored, ValuesEndorsed
 from surefoot.types.guard import GuardConfig
 from surefoot.types.moves import Record
@@ -30,6 +31,22 @@ async def test_the_users_own_values_need_no_question() -> None:
     (judged,) = await desk.judged(run)
     assert judged.decision == Allow()
     assert {e.origin for e in judged.grounds.evidence} == {"user"}
+
+
+async def test_the_loop_goes_on_while_long_words_are_read() -> None:
+    desk, turns = Desk("done"), 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(count)
+        await desk.agent.run("Tell me about Ann, and do not send mail. " * 2_500)
+        group.cancel_scope.cancel()
+    assert turns > 1_000
 
 
 async def test_a_value_of_a_text_is_a_question_that_shows_where_it_stands() -> None:
@@ -169,3 +186,18 @@ def test_a_wrong_setting_is_told_when_it_is_built() -> None:
         GuardConfig(mode="on")  # pyright: ignore[reportArgumentType]  # the mistake that is tested
     with pytest.raises(ConfigError, match="lexicon"):
         GuardConfig(lexicon={"ping": ("ping",)})
+
+
+async def test_calls_that_wait_for_one_reason_are_one_question_answered_by_row() -> None:
+    names = ("ann", "bob", "eve")
+    desk = Desk(calls(*(mail(f"{name}@x.example", "the invitation") for name in names), pay(THEIRS, 5)), "done")
+    run = await desk.agent.run("Send the invitation to the three members, and pay the fee.")
+    assert [len(asked) for asked in run.questions] == [3, 1]
+    first, second, third = run.questions[0]
+    with pytest.raises(UsageError, match="does not wait"):
+        await desk.agent.approve(run.id, [first.id, "9.9"], by="Ada")
+    assert len((await desk.agent.approve(run.id, [first.id, third.id], by="Ada")).waiting) == 2  # before: all or none
+    await desk.agent.refuse(run.id, [second.id, run.questions[1][0].id], by="Ada")
+    run = await desk.agent.resume(run.id)
+    assert run.status == "completed"
+    assert [to for to, _ in desk.done] == ["ann@x.example", "eve@x.example"]

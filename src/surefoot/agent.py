@@ -7,6 +7,7 @@ import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -17,10 +18,10 @@ from surefoot.core.loop.table import CHOICES
 from surefoot.core.plan.child import give_up, open_calls, owner_of
 from surefoot.core.state.roles import ROLES
 from surefoot.core.state.state import EMPTY, Call, State
-from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.memory import store_of
 from surefoot.run import Opened, Run, asked_about, late
 from surefoot.runtime.admission import Admission
-from surefoot.runtime.approvals import anchor, anchor_late, approval, expired, refusal, settled
+from surefoot.runtime.approvals import anchor, anchor_late, approval, config_taken, expired, refusal, settled
 from surefoot.runtime.ask import stage_templates
 from surefoot.runtime.cast import Cast, Thinking, by_role, cast_of, chosen_templates, judge_of
 from surefoot.runtime.drive import drive
@@ -36,6 +37,7 @@ from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     Event,
     InStep,
+    JournalOrigin,
     Outcome,
     RunEnded,
     RunForked,
@@ -141,7 +143,7 @@ class Agent:
             offered = await self._offers.now()
             asked = planned(task, self.reasoner, offered.catalogue, self.config)
             async with Opened(await self._store.open(run_id or new_run_id(), create=True)) as opened:
-                first = self._started(opened.journal.run_id, asked, offered)
+                first = await self._started(opened.journal.run_id, asked, offered)
                 return opened.left(await self._drive(opened.journal, first, watch, stream=stream, offered=offered))
 
     def run_sync(self, task: str | Task, *, run_id: str = "", watch: Watch | None = None, stream: bool = False) -> Run:
@@ -179,11 +181,13 @@ class Agent:
         config: LoopConfig | None = None,
         watch: Watch | None = None,
         stream: bool = False,
+        origin: JournalOrigin = "own",
     ) -> Run:
         """Go on with a run that was interrupted, paused or ended, from where its journal stands.
 
         A completed run is given back as it is. Resuming approves nothing. `config` replaces the limits that ended it,
-        and the tool profile: one without a profile lifts it.
+        and the tool profile (one without lifts it); of two guards the stricter holds. `origin`: of a "foreign" run a
+        person is asked before the first effect.
         """
         async with self._admission.place(), Opened(await self._store.open(run_id)) as opened:
             journal = opened.journal
@@ -195,13 +199,13 @@ class Agent:
                 state = fold(no, state)
             if isinstance(state.ending, Completed) or (standing(state) and not next_moves(state)):
                 return opened.left(Run.of(state))
-            config = bounded(config, state.reasoner, state.planning) if config is not None else None
+            config = config_taken(state, config, self.config)
             first: list[Event] = []
             if state.run_id != run_id:  # it was forked, and died before it could say so
-                first.append(RunForked(run_id, state.run_id, state.seen))
+                first.append(RunForked(run_id, state.run_id, state.seen, journal=origin))
             changes = self._cast.changes(state)
             effects = await self._offers.effects_of(state.tools)
-            first += (RunResumed(by or "resume", changes, config, effects), *anchor_late(state, config))
+            first += (RunResumed(by or "resume", changes, config, effects, origin), *await anchor_late(state, config))
             first += selected_anew(state, config)
             first += self._cast.remembered(_other_models(changes, state))
             return opened.left(await self._drive(journal, first, watch, stream=stream, state=state))
@@ -219,24 +223,25 @@ class Agent:
         config: LoopConfig | None = None,
         watch: Watch | None = None,
         stream: bool = False,
+        origin: JournalOrigin = "own",
     ) -> Run:
         """Make a run that shares the first `at` records of another, and drive it with this agent's model.
 
-        `config` replaces that of the parent. Raises `UsageError` for an unknown run or a record that it does not have.
+        The others are as in `resume`. Raises `UsageError` for an unknown run or a record that it does not have.
         """
         async with self._admission.place():
             records, _ = await self._store.read_recorded(run_id)
             state = fold(record.event for record in records[:at])
-            config = bounded(config, state.reasoner, state.planning) if config is not None else None
+            config = config_taken(state, config, self.config)
             effects = await self._offers.effects_of(state.tools)
             changes, selected = dict[str, Speaker](), tuple[Event, ...]()
             if state.task is not None:  # what cannot be driven is not made
                 changes = self._cast.changes(state)
-                selected = (*anchor_late(state, config), *selected_anew(state, config))
+                selected = (*await anchor_late(state, config), *selected_anew(state, config))
             forked = new_id or new_run_id()
             await self._store.fork(run_id, at, forked)
             async with Opened(await self._store.open(forked)) as opened:
-                first: list[Event] = [RunForked(forked, run_id, at, changes, config, effects), *selected]
+                first: list[Event] = [RunForked(forked, run_id, at, changes, config, effects, origin), *selected]
                 first += self._cast.remembered(_other_models(changes, state))
                 return opened.left(await self._drive(opened.journal, first, watch, stream=stream, state=state))
 
@@ -247,23 +252,20 @@ class Agent:
         """
         if len(result) > (most := self.config.tool_result_chars):
             raise UsageError(f"the result has {len(result)} characters; give at most {most}")
-        return await self._speak(
-            run_id, call_id, by, "in_doubt", lambda state, call: settled(state, call, outcome, by, result)
-        )
+        told = partial(settled, outcome=outcome, by=by, result=result)
+        return await self._speak(run_id, call_id, by, "in_doubt", told)
 
-    async def approve(self, run_id: str, call_id: str, *, by: str) -> Run:
+    async def approve(self, run_id: str, call_id: str | Sequence[str], *, by: str) -> Run:
         """Allow a call that waits for a person, exactly as it is, or sign the plan ("plan"). `by` is their name.
 
-        Raises `AnswerLate` when the question about a call has waited longer than `GuardConfig.approval_timeout_s`,
-        which is a no.
+        Of a question about several calls (`Run.questions`), give the ids of those that may run. Raises `AnswerLate`
+        when it has waited longer than `GuardConfig.approval_timeout_s`, which is a no.
         """
-        return await self._speak(
-            run_id, call_id, by, "approval", lambda state, call: approval(state, call, by), is_yes=True
-        )
+        return await self._speak(run_id, call_id, by, "approval", partial(approval, by=by), is_yes=True)
 
-    async def refuse(self, run_id: str, call_id: str, *, by: str, reason: str = "") -> Run:
-        """Refuse a call that waits for a person; the model reads the reason. Of a plan, it asks for another."""
-        return await self._speak(run_id, call_id, by, "approval", lambda state, call: refusal(state, call, by, reason))
+    async def refuse(self, run_id: str, call_id: str | Sequence[str], *, by: str, reason: str = "") -> Run:
+        """Refuse calls that wait; the model reads the reason. Of a plan, it asks for another."""
+        return await self._speak(run_id, call_id, by, "approval", partial(refusal, by=by, reason=reason))
 
     async def cancel(self, run_id: str, *, by: str) -> Run:
         """End a run that nobody drives. One that is driven is stopped by cancelling its task.
@@ -316,7 +318,7 @@ class Agent:
     async def _speak(
         self,
         run_id: str,
-        call_id: str,
+        call_id: str | Sequence[str],
         by: str,
         about: Literal["approval", "in_doubt"],
         word: Callable[[State, Call], Sequence[Event]],
@@ -326,21 +328,29 @@ class Agent:
         """Put a person's word on record, if it answers what the call waits for."""
         if not by.strip():
             raise UsageError("say who decides this: give `by`")
-        journal = await self._store.open(run_id)
-        async with Opened(journal) as opened:
+        named = tuple(dict.fromkeys([call_id] if isinstance(call_id, str) else call_id))
+        if not named:
+            raise UsageError("name the calls that are meant; `Run.waiting` has their ids")
+        async with Opened(await self._store.open(run_id)) as opened:
+            journal = opened.journal
             state = fold(await journal.read())
-            call = asked_about(state, call_id, about)
+            calls = [asked_about(state, one, about) for one in named]
             no = expired(state, (await self._store.read_recorded(run_id))[0])
-            owner = owner_of(state, call_id)
             others = tuple(
-                one for one in no if getattr(one.event if isinstance(one, InStep) else one, "call_id", "") != call_id
+                n for n in no if getattr(n.event if isinstance(n, InStep) else n, "call_id", "") not in named
             )
             is_late = is_yes and len(others) < len(no)  # a no counts at any time, with its reason
-            said = no if is_late else (*others, *owner.told(word(owner.state, call)))
+            said = [*(no if is_late else others)]
+            state = fold(said, state)
+            for call in () if is_late else calls:
+                owner = owner_of(state, call.id)
+                told = owner.told(word(owner.state, call))
+                said += told
+                state = fold(told, state)
             await journal.append(said, "written")
-            run = opened.left(Run.of(fold(said, state), said[-1]))
+            run = opened.left(Run.of(state, said[-1]))
         if is_late:
-            raise late(run_id, call_id)
+            raise late(run_id, named[0])
         return run
 
     async def _drive(
@@ -364,7 +374,7 @@ class Agent:
             await self._paths.remember(journal, ended)
             return Run.of(ended)
 
-    def _started(self, run_id: str, asked: Task, offered: Offered) -> tuple[Event, ...]:
+    async def _started(self, run_id: str, asked: Task, offered: Offered) -> tuple[Event, ...]:
         started = RunStarted(
             run_id,
             asked,
@@ -375,7 +385,7 @@ class Agent:
             self.reasoner,
             bounded(self.config, self.reasoner),
         )
-        first = (started, *anchor(asked.text, self.config), *offered.selected)
+        first = (started, *await anchor(asked.text, self.config), *offered.selected)
         first += tuple(self._cast.remembered(ROLES[self.reasoner]))
         return (*first, *plan_given(asked, self.reasoner, offered.catalogue))
 
@@ -387,14 +397,3 @@ def _other_models(changes: Mapping[str, Speaker], state: State) -> list[str]:
 def new_run_id() -> str:
     """A new name for a run: 12 letters and digits."""
     return uuid.uuid4().hex[:12]
-
-
-def store_of(journal: JournalStore | str | Path | None) -> JournalStore:
-    """Where runs are kept: as given, a file of that path, or memory."""
-    if journal is None:
-        return MemoryJournal()
-    if isinstance(journal, str | Path):
-        from surefoot.journal.sqlite import SqliteJournal  # noqa: PLC0415  # sqlite3 loads when it is used
-
-        return SqliteJournal(journal)
-    return journal

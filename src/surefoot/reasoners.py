@@ -14,11 +14,12 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Literal, Self
 
-from surefoot.agent import Agent, new_run_id, store_of
+from surefoot.agent import Agent, new_run_id
 from surefoot.core.loop.fold import fold
 from surefoot.core.parse.marks import Deliverable
 from surefoot.core.state.roles import ACTOR, SOLO, THINKER
 from surefoot.core.state.state import State
+from surefoot.journal.memory import store_of
 from surefoot.recall import ReasonerMemory, delivered, note_on, run_id_of
 from surefoot.run import Run
 from surefoot.runtime.cast import Thinking

@@ -83,6 +83,16 @@ class Run:
         return models_line(self.models)
 
     @property
+    def questions(self) -> tuple[tuple[Call, ...], ...]:
+        """What `waiting` asks: calls of one effect that wait for one reason are one question, answered by row."""
+        found: dict[object, list[Call]] = {}
+        for call in self.waiting:
+            is_asked = isinstance(call.decision, Ask) and call.spec is not None and not call.is_in_doubt
+            key = (call.spec and call.spec.effect, call.rule, call.decision) if is_asked else call.id
+            found.setdefault(key, []).append(call)
+        return tuple(map(tuple, found.values()))
+
+    @property
     def deliverable(self) -> Deliverable:
         """The answer in its four parts, as `mono` and `dual` deliver it; of plain words all is the final output."""
         return parts_of(self.answer)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Literal
 
-from surefoot.agent import new_run_id, store_of
+from surefoot.agent import new_run_id
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import standing
 from surefoot.core.loop.table import REASONERS
@@ -26,7 +26,7 @@ from surefoot.core.text import clean, json_text
 from surefoot.core.view.observations import attribute, plain, tagged
 from surefoot.core.view.request import declarations
 from surefoot.core.view.shape import step_in_tags, step_schema
-from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.memory import MemoryJournal, store_of
 from surefoot.models.names import resolve
 from surefoot.prompts.load import template
 from surefoot.runtime.ask import reply_of

@@ -172,9 +172,24 @@ def test_a_yes_that_comes_too_late_names_the_whole_command(surefoot: Command, fo
 
 def test_where_there_is_no_terminal_nobody_answers() -> None:
     for text in ("", "yes\n", "no\n"):
-        assert answer_on(io.StringIO(text)) == ""
+        assert answer_on(io.StringIO(text)) is None
     with Path(os.devnull).open() as closed:
-        assert answer_on(closed) == ""
+        assert answer_on(closed) is None
+
+
+class Terminal(io.StringIO):
+    """A terminal on which somebody has typed."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("typed", "rows"),
+    [("yes", [1, 2, 3]), ("no", []), ("1,3", [1, 3]), ("2", [2]), ("4", None), ("1 x", None), ("y", None), ("", None)],
+)
+def test_of_one_question_about_three_calls_rows_are_allowed(typed: str, rows: list[int] | None) -> None:
+    assert answer_on(Terminal(f"{typed}\n"), 3) == rows
 
 
 def test_why_tells_every_policy_in_order_and_every_value(surefoot: Command, paused: str) -> None:

@@ -147,6 +147,21 @@ def test_a_resumed_run_has_its_model_and_tools_back(surefoot: Command, scores: s
     assert chat.bodies[2]["temperature"] == 0.5
 
 
+def test_a_run_that_this_user_has_not_begun_asks_before_the_first_effect(surefoot: Command, tmp_path: Path) -> None:
+    write = calls(("file_write", {"path": "a.txt", "text": "hello"}))
+    with chat_server(401, write, says("done")) as chat:
+        options = ("--model", chat.model, "--write", "--guard", "off")
+        run_id = run_id_in(surefoot("run", *options, "Write hello to a.txt.").err)
+        (recipe,) = (tmp_path / "state").rglob(f"{run_id}.json")
+        recipe.unlink()
+        asked = surefoot("resume", run_id, "--model", chat.model, "--write")
+        assert (asked.code, (tmp_path / "a.txt").exists()) == (6, False)
+        assert "not begun here" in surefoot("show", run_id).out
+        assert surefoot("approve", run_id, "1.0", "--by", "Ada", "--yes").code == 0
+        assert surefoot("resume", run_id).code == 0
+    assert (tmp_path / "a.txt").read_text() == "hello"
+
+
 def test_a_run_cannot_go_on_without_its_tools(surefoot: Command, scores: str) -> None:
     with chat_server(401) as chat:
         failed = surefoot("run", "--model", chat.model, "--tools", scores, "Alice?")

@@ -65,7 +65,7 @@ from surefoot.run import Run
 from surefoot.runtime.world import Watch
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Attachment, Task
+from surefoot.types.events import Attachment, JournalOrigin, Task
 from surefoot.types.guard import GuardConfig
 
 TaskArgument = Annotated[
@@ -135,7 +135,7 @@ def resume(
     """Go on with a run that was interrupted, paused or ended, with its own model and tools unless others are named."""
     found = _found(run_id, journal)
     state = found.state
-    recipe, agent_with = _again(options, found, state, journal)
+    recipe, agent_with, origin = _again(options, found, state, journal)
     if options.said("guard") or options.rules or options.cedar:
         raise UsageError(f"run {found.run_id} keeps the gate that it was started with; start a new run with another")
     config = changed(options, state.config, state.reasoner)
@@ -145,7 +145,7 @@ def resume(
     keep_recipe(journal_path(journal), found.run_id, recipe)
 
     async def work(watch: Watch, stream: bool) -> Run:
-        return await agent.resume(found.run_id, by=by, config=config, watch=watch, stream=stream)
+        return await agent.resume(found.run_id, by=by, config=config, watch=watch, stream=stream, origin=origin)
 
     showing = _showing(state, recipe.reasoner, as_json=as_json, verbose=verbose)
     asked = by if options.review_plan and not as_json else None
@@ -169,12 +169,12 @@ def fork(
     if at > len(found.records):
         raise UsageError(f"run {found.run_id} has {len(found.records)} records; --at can be 1 to {len(found.records)}")
     state = fold(record.event for record in found.records[:at])
-    recipe, agent_with = _again(options, found, state, journal)
+    recipe, agent_with, origin = _again(options, found, state, journal)
     agent, forked = agent_with(None), new_run_id()
     keep_recipe(journal_path(journal), forked, recipe)
 
     async def work(watch: Watch, stream: bool) -> Run:
-        return await agent.fork(found.run_id, at, new_id=forked, watch=watch, stream=stream)
+        return await agent.fork(found.run_id, at, new_id=forked, watch=watch, stream=stream, origin=origin)
 
     showing = _showing(state, recipe.reasoner, as_json=as_json, verbose=verbose)
     _conduct(agent, work, forked, showing, journal)
@@ -187,13 +187,15 @@ def _found(given: str, journal: Path | None) -> Found:
 
 def _again(
     options: Options, found: Found, state: State, journal: Path | None
-) -> tuple[Recipe, Callable[[LoopConfig | None], Agent]]:
-    """What a run that has begun goes on with: its recipe, and what makes its agent."""
+) -> tuple[Recipe, Callable[[LoopConfig | None], Agent], JournalOrigin]:
+    """What a run that has begun goes on with: its recipe, what makes its agent, and whether this user has begun it."""
     path = journal_path(journal)
-    recipe = recipe_from(options, recipe_of(path, found.run_id), state)
+    kept = recipe_of(path, found.run_id)
+    recipe = recipe_from(options, kept, state)
     tools = tools_of(recipe, path)
     check_tools(state, tools, recipe)
-    return recipe, lambda config: agent_from(recipe, tools, opened(path), config, state.instructions)
+    origin: JournalOrigin = "own" if kept is not None else "foreign"
+    return recipe, lambda config: agent_from(recipe, tools, opened(path), config, state.instructions), origin
 
 
 def _showing(state: State, reasoner: str, *, as_json: bool, verbose: bool) -> Showing:

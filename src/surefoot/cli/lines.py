@@ -18,6 +18,7 @@ from rich.cells import cell_len, set_cell_size
 
 from surefoot.core.parse.marks import PARTS
 from surefoot.core.plan.accept import PLAN
+from surefoot.core.plan.child import open_calls
 from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State
@@ -26,7 +27,7 @@ from surefoot.core.text import json_text
 from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run
 from surefoot.types.messages import Usage
-from surefoot.types.outcomes import Completed
+from surefoot.types.outcomes import ALLOWED, Completed
 
 Style = Literal["", "head", "dim", "call", "result", "good", "warn", "bad"]
 
@@ -254,7 +255,7 @@ def closing(run: Run, hint: str = "") -> list[Line]:
     resume, steps = f"surefoot resume {run.id}{hint}", list[str]()
     match run.status:
         case "paused" | "interrupted" | "ready":
-            steps = [*(step for one in run.waiting for step in _answers(run, one, hint)), resume]
+            steps = [*(step for asked in run.questions for step in _answers(run, asked, hint)), resume]
         case "failed":
             steps = [f"{resume}  (once that is fixed)"]
         case "completed_partial" | "stopped" if run.reason in _LIMITS:
@@ -264,9 +265,13 @@ def closing(run: Run, hint: str = "") -> list[Line]:
     return lines + [Line(text, indent=2) for text in steps]
 
 
-def _answers(run: Run, one: Call, hint: str) -> list[str]:
-    """What can be said about a call, or a plan, that waits. All of the call is shown: its end counts, too."""
+def _answers(run: Run, asked: Sequence[Call], hint: str) -> list[str]:
+    """What can be said about calls, or a plan, that wait. All of a call is shown: its end counts, too."""
+    one = asked[0]
     approve = f"surefoot approve {run.id} {one.id} --by NAME{hint}"
+    if len(asked) > 1:
+        rows = [f"  {at}. {visible(written(call).replace(chr(10), ' '))}" for at, call in enumerate(asked, 1)]
+        return [f"{approve}  (or --refuse): {len(asked)} calls, asked as one question", *rows]
     if one.id == PLAN:
         return [f'{approve}  (or --deny, or --deny --note "what else")']
     call = visible(written(one).replace("\n", " "))
@@ -280,9 +285,10 @@ def _answers(run: Run, one: Call, hint: str) -> list[str]:
 
 
 def ending_lines(state: State) -> list[Line]:
-    """What a run ended with."""
+    """What a run ended with; of one that has not ended, the calls that are allowed and run as soon as it is resumed."""
     if (ending := state.ending) is None:
-        return []
+        calls = [call for _, call in open_calls(state) if call.decision == ALLOWED and not call.attempts]
+        return [Line(f"on resume: {visible(written(call))}", "warn") for call in calls]
     answer: str = getattr(ending, "answer", "")
     head = Line(f"ended: {ending.kind.replace('_', ' ')}", "good" if isinstance(ending, Completed) else "warn")
     return [head, *(Line(visible(row), indent=2) for row in answer.splitlines())]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal, TextIO
+from typing import Annotated, TextIO
 
 import typer
 
@@ -209,8 +209,10 @@ def approve(
 
     No is the default: without a terminal, and with anything but yes, the call is not allowed. A "no" is put on record;
     with no answer it goes on waiting, and the exit code is 6. CALL may be "plan", which signs the plan of a run; that
-    allows none of its calls. With --outcome it settles a call in doubt.
+    allows none of its calls. Calls that wait for one reason are one question, answered by row; name some of them as
+    2.0,2.1 to answer only those. With --outcome it settles a call in doubt.
     """
+    named = [one for one in call.split(",") if one]
     if refuse and yes:
         raise UsageError("--refuse and --yes contradict each other; leave one of them out")
     if reason and not refuse:
@@ -224,30 +226,43 @@ def approve(
         if outcome is not None:
             settled: Outcome = "abandoned" if outcome == "abandon" else "done" if outcome == "done" else "not_done"
             return await agent.settle(found.run_id, call, settled, by=by, result=result)
-        waiting = next((one for one in Run.of(found.state).waiting if one.id == call), None)
-        answer = "no" if refuse else "yes"
-        if waiting is not None:  # else the agent says what is wrong
-            put(stdout(), question_of(found.records, waiting))
-            answer = answer if refuse or yes or call == PLAN else answer_on(sys.stdin)
-        if answer == "yes":
-            return await agent.approve(found.run_id, call, by=by)
-        if answer == "no":
-            return await agent.refuse(found.run_id, call, by=by, reason=reason)
-        put(stdout(), [Line("not allowed: nobody said yes, and the call goes on waiting", "warn")])
+        group = next((one for one in Run.of(found.state).questions if any(call.id in named for call in one)), ())
+        is_asked = not (refuse or yes or call == PLAN)
+        rows = [one for one in group if one.id in named or (is_asked and len(named) == 1)]
+        for number, one in enumerate(rows, 1):  # of what does not wait, the agent says what is wrong
+            put(stdout(), [Line(f"row {number} of {len(rows)}", "dim")] if len(rows) > 1 else [])
+            put(stdout(), question_of(found.records, one))
+        allowed, refused = ([], named) if refuse else (named, [])
+        if rows and is_asked:
+            ids, picked = [one.id for one in rows], answer_on(sys.stdin, len(rows))
+            allowed, refused = [ids[at - 1] for at in picked or ()], ids if picked == [] else []
+        if allowed:
+            return await agent.approve(found.run_id, allowed, by=by)
+        if refused:
+            return await agent.refuse(found.run_id, refused, by=by, reason=reason)
+        put(stdout(), [Line("not allowed: nobody said yes, and what was asked goes on waiting", "warn")])
         return Run.of(found.state)
 
     run = _speak(run_id, journal, spoken)
-    if any(one.id == call for one in run.waiting):  # others may wait still; this one has its answer, or has not
+    if any(one.id in named for one in run.waiting):  # others may wait still; these have their answer, or have not
         raise typer.Exit(CODES["paused"])
 
 
-def answer_on(stream: TextIO) -> Literal["yes", "no", ""]:
-    """What a person types on a terminal; "" for nothing, for anything else, and where there is no terminal."""
+def answer_on(stream: TextIO, rows: int = 1) -> list[int] | None:
+    """The rows of a question that a person allows on a terminal, none of them for a no; None for no answer.
+
+    Anything but "yes", "no" and numbers of rows is no answer, and neither is a closed or missing terminal.
+    """
     if not stream.isatty():
-        return ""
-    print("Allow exactly this? Type yes or no: ", end="", flush=True)
+        return None
+    which = "exactly this? Type yes or no" if rows == 1 else f"these? Type yes for all {rows}, no, or rows such as 1,2"
+    print(f"Allow {which}: ", end="", flush=True)
     said = stream.readline().strip().casefold()
-    return "yes" if said == "yes" else "no" if said in ("no", "n") else ""
+    if said in ("yes", "no", "n"):
+        return list(range(1, rows + 1)) if said == "yes" else []
+    parts = said.replace(",", " ").split() if rows > 1 else []
+    picked = [int(one) for one in parts if one.isdecimal() and 1 <= int(one) <= rows]
+    return picked if picked and len(picked) == len(parts) else None
 
 
 def settle(

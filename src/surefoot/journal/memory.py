@@ -12,12 +12,13 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain, islice
+from pathlib import Path
 
 from surefoot.core.state.summary import summarise
 from surefoot.journal.codec import Tail, check_fork, check_id, digest_of, genesis, rows_of
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import Event, RunEnded
-from surefoot.types.ports import NO_RECORDS, Durability, Recorded, RunSummary, Standing
+from surefoot.types.ports import NO_RECORDS, Durability, JournalStore, Recorded, RunSummary, Standing
 
 
 class MemoryJournal:
@@ -203,3 +204,14 @@ def _blob(blobs: dict[str, bytes], digest: str) -> bytes:
     if digest not in blobs:
         raise JournalError(f"there are no bytes of digest {digest} in this journal")
     return blobs[digest]
+
+
+def store_of(journal: JournalStore | str | Path | None) -> JournalStore:
+    """Where runs are kept: as given, a file of that path, or memory."""
+    if journal is None:
+        return MemoryJournal()
+    if isinstance(journal, str | Path):
+        from surefoot.journal.sqlite import SqliteJournal  # noqa: PLC0415  # sqlite3 loads when it is used
+
+        return SqliteJournal(journal)
+    return journal

@@ -5,6 +5,7 @@ Source: spec/guard.md, sections 3.2 and 4.9.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,12 +14,13 @@ from datetime import datetime
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.origins import endorsed_by
 from surefoot.core.gate.verdict import accepted_by
-from surefoot.core.guard.ledger import EXPIRED, guard_of, words_of
+from surefoot.core.guard.ledger import EXPIRED, guard_of, stricter, words_of
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import Call, State
 from surefoot.runtime.act import call_key
 from surefoot.runtime.ask import stage_templates
+from surefoot.runtime.task_plan import bounded
 from surefoot.tools.call import is_running
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import ConfigError, UsageError
@@ -32,15 +34,34 @@ from surefoot.types.tools import ToolResult
 _TOO_LATE = "the question was not answered in time"
 
 
-def anchor(words: str, config: LoopConfig) -> tuple[Event, ...]:
+MOST_ON_THE_LOOP = 4_096
+"""Characters of the words that are read at once; longer ones are read in a thread, so that other runs go on."""
+
+
+async def anchor(words: str, config: LoopConfig) -> tuple[Event, ...]:
     """What the user's own words ask for, where the gate is on. Attachments are material and are not read."""
+    if len(words) > MOST_ON_THE_LOOP:
+        return await asyncio.to_thread(_anchored, words, config)
+    return _anchored(words, config)
+
+
+def _anchored(words: str, config: LoopConfig) -> tuple[Event, ...]:
     if config.guard is None or config.guard.mode == "off":
         return ()
     today = datetime.now().astimezone().date().isoformat()
     return (IntentAnchored(read_words(words, config.guard.lexicon), today),)
 
 
-def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
+def config_taken(state: State, config: LoopConfig | None, own: LoopConfig) -> LoopConfig | None:
+    """The configuration with which a run is taken up, None where it stays: with the guard of whoever does it, too."""
+    given = config or state.config
+    guard = stricter(given.guard, own.guard)
+    if config is None and guard_of(state, replace(given, guard=guard)) == state.config.guard:
+        return None
+    return bounded(replace(given, guard=guard), state.reasoner, state.planning)
+
+
+async def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
     """The user's words, for a run that is taken up and in which they were not read before.
 
     It was cut off before, or had no guard and is given one with `config`; a guard that it has stays. Raises
@@ -51,7 +72,7 @@ def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
     guard = guard_of(state, config)
     if not stage_templates(guard).keys() <= state.prompts.keys():
         raise ConfigError("guard", guard, "a run begun without it takes no guard that asks a model; begin it anew")
-    return anchor(words_of(state), replace(state.config, guard=guard))
+    return await anchor(words_of(state), replace(state.config, guard=guard))
 
 
 def approval(state: State, call: Call, by: str) -> tuple[Event, ...]:
@@ -76,7 +97,7 @@ def refusal(state: State, call: Call, by: str, reason: str = "") -> tuple[Event,
         version = state.planning.version
         if not reason.strip():
             return (PlanSigned(version, "rejected", by),)
-        again = () if state.task is None else anchor(f"{words_of(state)}\n\n{reason}", state.config)
+        again = () if state.task is None else _anchored(f"{words_of(state)}\n\n{reason}", state.config)
         return (PlanSigned(version, "revise", by, reason), *again)
     why = f"refused by {by}" + (f": {reason}" if reason else "")
     return (CallJudged(call.id, Deny(why), "person", by, grounds=_bound(call)),)

@@ -101,28 +101,31 @@ class RunStarted:
     type: Literal["RunStarted"] = "RunStarted"
 
 
+JournalOrigin = Literal["", "own", "foreign"]
+"""Who has begun a run: this user or program, or nobody who is known here; "" of older records, which do not say."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunResumed:
     """Somebody took the run up again after it had stood still or ended; `None` leaves the configuration as it was.
 
     `speakers` are those that changed. Of another model, what was learnt of the old one no longer counts; the same model
     in another call mode keeps what is known of it. `effects` are those of tools that are stricter now than on record:
-    they count from here on, and a person is asked about each call.
+    they count from here on, and a person is asked about each call. With a `journal`, what was allowed and has not
+    started is judged again; of a "foreign" one a person is asked before the first effect, and no yes in it counts.
     """
 
     by: str
     speakers: Mapping[str, Speaker] = field(default_factory=dict[str, Speaker])
     config: LoopConfig | None = None
     effects: Mapping[str, Effect] = field(default_factory=dict[str, Effect])
+    journal: JournalOrigin = ""
     type: Literal["RunResumed"] = "RunResumed"
 
 
 @dataclass(frozen=True, slots=True)
 class RunForked:
-    """From here on this run goes its own way; all before is shared with `parent` up to its record `at` (exclusive).
-
-    The other fields are those of `RunResumed`.
-    """
+    """From here on this run goes its own way; all before its record `at` is shared with `parent`. See `RunResumed`."""
 
     run_id: str
     parent: str
@@ -130,6 +133,7 @@ class RunForked:
     speakers: Mapping[str, Speaker] = field(default_factory=dict[str, Speaker])
     config: LoopConfig | None = None
     effects: Mapping[str, Effect] = field(default_factory=dict[str, Effect])
+    journal: JournalOrigin = ""
     type: Literal["RunForked"] = "RunForked"
 
 

@@ -45,3 +45,12 @@ def test_many_records_of_one_name_open_nothing() -> None:
 
 def test_a_long_run_of_digits_is_read() -> None:
     assert read_words("1" * 100_000).effects_asked == {"read"}  # quadratic, this would take minutes
+
+
+def test_a_value_that_the_words_say_thousands_of_times_costs_no_verdict_more() -> None:
+    def judge(many: int) -> int:
+        run = Run("Send the report to ann@x.example, " * many)
+        return _lines(lambda: run.verdict(SEND, to=["ann@x.example"], subject="the report", body="the report"))
+
+    judge(10)
+    assert judge(2_000) < 2 * judge(200)

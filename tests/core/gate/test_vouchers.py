@@ -116,7 +116,7 @@ def test_a_page_of_the_web_vouches_for_nothing_but_reads() -> None:
     [
         ("Reply to the mail no. 4711 that I agree.", "sender", "allow"),
         ("Reply to the mail no. 4711 that I agree.", "contact", "ask"),
-        ("Summarise the mail no. 4711.", "sender", "ask"),
+        ("Summarise the mail no. 4711.", "sender", "deny"),
         ("Send the summary of the mail no. 4711 to bob@y.example.", "sender", "ask"),
     ],
 )

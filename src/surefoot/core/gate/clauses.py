@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from surefoot.core.gate.effects import CHINESE_ACTIONS, TRANSACT, of_noun, of_word, phrases_at, speaks_of_money
+from surefoot.core.gate.effects import (
+    CHINESE_ACTIONS,
+    TRANSACT,
+    is_base_form,
+    of_noun,
+    of_word,
+    phrases_at,
+    speaks_of_money,
+)
 from surefoot.core.gate.forbids import SENTENCE_END, WRITE_TO, Span
 from surefoot.core.text.look import normal_text
 from surefoot.core.text.words import late, rows, stem, stems_of, word_set
@@ -106,22 +114,12 @@ def _done_by(text: str, at: int, word: str, before: str, last: str) -> frozenset
         return frozenset(("write", "communicate") if _KEPT_NOUN.match(text, at + len(word)) else (None,))
     if stem(last) in stems_of("light_verbs") and (effects := of_noun(word)):
         return effects
-    if stem(last) in rows("actions") and last in _base_forms() and not is_ing:
+    if stem(last) in rows("actions") and is_base_form(last) and not is_ing:
         return frozenset()
-    return of_word(word) if is_ing or word in _base_forms() else frozenset()
+    return of_word(word) if is_ing or is_base_form(word) else frozenset()
 
 
 _KEPT_NOUN = late(
     r"\s+(?:an?|the|my|me|him|her|them)?\s*(?:\w+\s+)?(?:notes?|messages?|comments?|records?|logs?|reviews?)\b"
 )
 """Behind "leave" or "keep": what is written and not left alone."""
-
-
-def _base_forms() -> frozenset[str]:
-    return (
-        word_set("actions.read")
-        | word_set("actions.delete")
-        | word_set("actions.transact")
-        | word_set("actions.communicate")
-        | word_set("actions.write")
-    )

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Literal, cast
 
 from surefoot.core.gate.roles import role_of_name
 from surefoot.core.text.look import in_full, is_near, skeleton
-from surefoot.core.text.words import late, rows, stem, stems, stems_of, stems_of_name, words_of_name
+from surefoot.core.text.words import late, rows, stem, stems, stems_of, stems_of_name, word_set, words_of_name
 from surefoot.types.dataclass import dataclass
 from surefoot.types.rules import Role
 from surefoot.types.tools import Effect, ToolSpec
@@ -37,6 +37,11 @@ _ENGLISH = late(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 _CJK = late(r"[\u3400-\u9fff]")
 _TOLD_OF = late(r"(?:{cjk_told_of})\Z")
 _SET_PHRASE = late(r"\b(e)-(?=mail)|\bin\s+order\s+(?=to\b|that\b)", re.IGNORECASE)
+_NO_ORDER = late("{no_order}", re.IGNORECASE)
+_NO_CHINESE_ORDER = late(
+    "{cjk_in_progress}(?:" + "|".join(f"{{cjk_actions.{e}|}}" for e in EFFECTS) + ")|{cjk_compounds|}"
+)
+"""What is told and not asked for ("we are planning a trip"), and a noun that is also a verb ("the mail")."""
 _Rows = Mapping[str, tuple[Effect, ...]]
 _NEAR = 4
 """How many words after a light verb its noun is looked for."""
@@ -67,19 +72,25 @@ def speaks_of_money(text: str) -> bool:
     )
 
 
-def effects_in(text: str, extra: Mapping[str, tuple[str, ...]] | None = None) -> frozenset[Effect]:
-    """The effects that a text may ask for: a coarse filter, a word anywhere in it. Light verbs alone ask for nothing.
+def effects_in(
+    text: str, extra: Mapping[str, tuple[str, ...]] | None = None, *, ordered: bool = False
+) -> frozenset[Effect]:
+    """The effects that a text may speak of: a coarse filter, a word anywhere in it. Light verbs alone say nothing.
 
-    `extra` gives more words for an effect; one that is not a single English word is searched for as it stands.
+    `extra` gives more words for an effect; one that is not a single English word is searched for as it stands. With
+    `ordered` a word counts only where it can be an order (section 9, row 9).
     """
-    said = [stem(word) for word in _words(text)]
+    words = [word.lower() for word in _words(text)]
+    said = [stem(word) for word in words]
     actions, nouns = (cast("_Rows", rows(name)) for name in ("actions", "action_nouns"))  # rows are effects
-    found: set[Effect] = {effect for word in said for effect in actions.get(word, ())}
+    verbs = map(stem, _ordered(_words(_NO_ORDER.sub(" ", text.lower())))) if ordered else said
+    found: set[Effect] = {effect for word in verbs for effect in actions.get(word, ())}
     found |= {effect for effect, pattern in _PHRASES.items() if pattern.search(text)}
     if _CJK.search(text):
-        found |= {effect for effect, pattern in _CHINESE.items() if pattern.search(text)}
-    for at, word in enumerate(said):
-        if word in stems_of("light_verbs"):
+        told = _NO_CHINESE_ORDER.sub(" ", text) if ordered else text
+        found |= {effect for effect, pattern in _CHINESE.items() if pattern.search(told)}
+    for at, word in enumerate(words):
+        if (word in word_set("light_verbs") or word.endswith("ing")) and said[at] in stems_of("light_verbs"):
             found.update(effect for near in said[at + 1 : at + 1 + _NEAR] for effect in nouns.get(near, ()))
     for effect in EFFECTS if extra else ():
         for word in (extra or {}).get(effect, ()):
@@ -89,6 +100,21 @@ def effects_in(text: str, extra: Mapping[str, tuple[str, ...]] | None = None) ->
     if found & {"write", "communicate"} and speaks_of_money(text):
         found.add("transact")
     return frozenset(found)
+
+
+def _ordered(words: Sequence[str]) -> Iterator[str]:
+    """The words that can be orders by their form: "send", "sending", and "sent" only where something is to be sent."""
+    last = -_NEAR - 1
+    for at, word in enumerate(words):
+        last = at if word in word_set("passive") else last
+        if is_base_form(word) or word.endswith("ing") or at - last <= _NEAR:
+            yield word
+
+
+@lru_cache(maxsize=4096)
+def is_base_form(word: str) -> bool:
+    """Whether the lexicon lists an action word as it stands here, in lower case."""
+    return any(word in word_set(f"actions.{effect}") for effect in EFFECTS)
 
 
 def phrases_at(text: str, place: int) -> frozenset[Effect]:

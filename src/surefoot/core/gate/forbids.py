@@ -30,7 +30,7 @@ _WRITTEN_TO = frozenset(("email", "phone", "name", "quoted"))
 """What somebody is called to whom one writes, as kinds of what the words name; in quotes may stand a file, too."""
 
 SENTENCE_END = late(
-    r"(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bMs)(?<!\bSt)(?<!\bno)(?<!\bNo)(?<!\b[A-Z])\.(?=\s|\Z)|[!?;。！？；]|(?<![:,])\n"
+    r"\.(?=\s|\Z)(?<!\bMr.)(?<!\bMrs.)(?<!\bDr.)(?<!\bMs.)(?<!\bSt.)(?<!\bno.)(?<!\bNo.)(?<!\b[A-Z].)|[!?;。！？；]|\n(?<![:,]\n)"
 )
 _NEGATION = late("{negations}", re.IGNORECASE)
 _CHINESE_NEGATION = late("{cjk_negations}")

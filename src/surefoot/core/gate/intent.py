@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import cast
 
@@ -112,7 +113,7 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
     )
     asked: set[Effect] = {
         "read",
-        *effects_in(_masked(said, ruled.negated, " "), extra),
+        *effects_in(_masked(said, ruled.negated, " "), extra, ordered=True),
     }  # what is written to a place is no message
     if _asks_to_write_to(_masked(bare, ruled.negated, "|"), things):
         asked.add("communicate")
@@ -286,6 +287,8 @@ def _without_verb(thing: Named) -> Named | Span:
 
 def _files(text: str) -> Iterator[Named]:
     for run in _PATH.finditer(text):
+        if "." not in run[0]:
+            continue
         start = run.start()
         for end in (*(m.end() for m in _FILE_ENDS.finditer(text, *run.span())), run.end()):
             if m := _FILE.match(text, start, end):
@@ -309,6 +312,8 @@ def _names(text: str) -> Iterator[Named]:
     """Runs of capitalised words, without those at their head that are capitalised only for where they stand."""
     run: list[re.Match[str]] = []
     for m in _NAME_WORD.finditer(text):
+        if not run and not m[0][0].isupper():
+            continue
         follows = bool(run) and text[run[-1].end() : m.start()].strip(" \t") == "" and len(run) < MOST_NAME_WORDS
         if not follows or run[-1][0].rstrip(_TAILS).endswith(("'s", "’s")):
             yield from _name(text, run)
@@ -324,8 +329,8 @@ def _names(text: str) -> Iterator[Named]:
 def _name(text: str, run: list[re.Match[str]]) -> Iterator[Named]:
     while run and run[-1][0] in word_set("name_links"):
         run = run[:-1]
-    if run and (_is_head(text, run[0].start()) or all(map(_is_common, run))):
-        while run and _is_common(run[0]):
+    if run and (_is_head(text, run[0].start()) or all(_is_common(word[0]) for word in run)):
+        while run and _is_common(run[0][0]):
             run = run[1:]
     if run:
         start = run[0].start()
@@ -335,9 +340,10 @@ def _name(text: str, run: list[re.Match[str]]) -> Iterator[Named]:
             yield _named(name, "name", start)
 
 
-def _is_common(word: re.Match[str]) -> bool:
+@lru_cache(maxsize=4096)
+def _is_common(word: str) -> bool:
     """Whether a word, or it without what an apostrophe adds, is one that is capitalised by custom, or an action."""
-    said = {stem(word[0]), *stems(word[0].lower().replace("’", "'").split("'")[:1])}
+    said = {stem(word), *stems(word.lower().replace("’", "'").split("'")[:1])}
     return not said.isdisjoint(stems_of("openers", "light_verbs", "money_nouns", "keepers")) or any(
         one in rows("actions") for one in said
     )

@@ -117,7 +117,7 @@ def is_of_user(known: Known, leaf: Leaf) -> bool:
     is_path = slash and len(name) >= LEAST_UNQUOTED and ".." not in text and name not in word_set("openers")
     if not is_path or not holds_token(where, name):
         return False
-    return holds_token(where, base.strip("/.")) if base else "." in name
+    return bool(base) and holds_token(where, base.strip("/."))  # "/notes.txt" is another file than "notes.txt"
 
 
 def _stands_alone(said: str, name: str) -> bool:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from surefoot.core.gate.choices import doubt_of
 from surefoot.core.gate.effects import Guess, bare_name, guess
 from surefoot.core.gate.origins import GOOD, evidence_of, twin_of
 from surefoot.core.gate.roles import Leaf, is_sensitive, leaves_of
 from surefoot.core.gate.slots import Use
 from surefoot.core.gate.sources import Known, Source
 from surefoot.core.text.look import holds, is_chinese, normal_text
-from surefoot.core.text.values import MOST_TOKENS, hard_tokens, has_user_info
+from surefoot.core.text.values import MOST_TOKENS, hard_tokens, has_user_info, norm_of
 from surefoot.core.text.words import late, stem, stems_of, stems_of_name
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.guard import Evidence
@@ -75,6 +76,7 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
     is_touching = False
     leaves = leaves_of(arguments, spec)
     use = use_of(spec, effect, leaves)
+    reaches = use is not None and bool(use.effects & {"communicate", "transact", "delete"})
     for leaf in leaves:
         evidence = evidence_of(known, spec, leaf, use)
         found.append(evidence)
@@ -83,8 +85,8 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
         elif leaf.kind == "url" and has_user_info(str(leaf.value)):
             twins.append(replace(evidence, note="a name before the host makes it look like another's"))
         if effect.effect == "read":
-            if known.config.fetch == "ask" and _leaves_the_house(known, spec, effect, leaf, evidence):
-                odd.append(evidence)
+            why = _leaves_the_house(known, spec, effect, leaf, evidence) if known.config.fetch == "ask" else ""
+            odd += (replace(evidence, note=why),) if why else ()
             continue
         is_touching = is_touching or _touches(known, leaf, evidence)
         is_good = evidence.origin in GOOD
@@ -94,7 +96,9 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
             continue
         if not is_good and is_sensitive(leaf.role, leaf.path, spec):
             bad.append(evidence)
-        odd += _odd(known, spec, effect, leaf, evidence)
+        strange = _odd(known, spec, effect, leaf, evidence)
+        why = "" if strange else doubt_of(known, spec, leaf, leaves, reaches=reaches)
+        odd += (replace(evidence, note=why),) if why else strange
     placed = [
         (leaf, evidence)
         for leaf, evidence in zip(leaves, found, strict=True)
@@ -141,16 +145,64 @@ def _acts_on(effect: Guess, leaf: Leaf) -> bool:
     return not words.isdisjoint(stems_of("names.selecting"))
 
 
-def _leaves_the_house(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evidence) -> bool:
-    """Whether a read carries a value to a place that is not known to be good. A URL makes any read one that does."""
-    if evidence.origin in GOOD or leaf.role == "content":
-        return False
+def _leaves_the_house(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evidence) -> str:
+    """Why a person has to look at a value that a read carries away; "" where it goes to a place known to be good.
+
+    A URL makes any read one that carries away. In one that does by itself, each leaf counts (section 9, row 6).
+    """
+    if evidence.origin in GOOD:
+        return ""
     shown = str(leaf.value)
-    if leaf.kind == "url" or (leaf.role == "destination" and effect.egress) or _HALF_URL.match(shown):
-        return True
-    links = (token for token in hard_tokens(shown) if token.kind == "url") if leaf.kind == "text" else ()
-    alone = (Leaf(leaf.path, link.text, leaf.role, link.kind, link.norm) for link in links)
-    return any(evidence_of(known, spec, link).origin not in GOOD for link in alone)
+    opened = [leaf] if leaf.kind == "url" or _HALF_URL.match(shown) else []
+    is_place = leaf.kind != "email" and _HOST.fullmatch(shown.strip())
+    if leaf.role == "destination" and (effect.egress or is_place):
+        opened.append(leaf)
+    if leaf.kind == "text" and leaf.role != "content":
+        links = [token for token in hard_tokens(shown) if token.kind == "url"]
+        opened += [Leaf(leaf.path, link.text, leaf.role, link.kind, link.norm) for link in links]
+    if effect.egress and leaf.role == "selector":
+        named = (Leaf(leaf.path, m[0], leaf.role, "url", norm_of(m[0], "url")) for m in _HOST.finditer(shown))
+        opened += [one for one in named if _is_read(known, str(one.value))]
+    if any(one is leaf or evidence_of(known, spec, one).origin not in GOOD for one in opened):
+        return "it opens a place that is not from your words"
+    if not effect.egress:
+        return ""
+    if private := _private(known, leaf, evidence):
+        return private[0].note
+    return "it carries away what was read" if _carries(known, shown) else ""
+
+
+_HOST = late(
+    r"(?:[a-z][a-z0-9+.-]*:|//|\\\\)\S+|[^\s@/]+@[\w.-]+\S*|\[[\da-f:.]+\]\S*|0x[\da-f]{8}\b\S*|(?:\d{1,3}\.){3}\d{1,3}\S*"
+    r"|(?:[\w-]{1,63}\.){1,8}(?=[\w-]*[^\W\d_])[\w-]{2,24}(?![\w.-])(?:[:/?#]\S*)?",
+    re.IGNORECASE,
+)
+"""What an opener would take for a place: a scheme, a name before "@", an IP in any form, labels with dots."""
+
+MOST_CARRIED = 64
+"""Characters of a result that a read may take along where the words do not have them."""
+_BLOCK = MOST_CARRIED // 2
+
+
+def _is_read(known: Known, text: str) -> bool:
+    """Whether a result holds a text that is not of the words."""
+    plain = normal_text(text)
+    return not holds(known.words.anchor.text, plain) and any(
+        holds(source.index.text, plain) or norm_of(text) in source.index.atoms for source in known.sources
+    )
+
+
+def _carries(known: Known, shown: str) -> bool:
+    """Whether a text holds more of a result than a person would have typed: a run that the words do not have."""
+    text, words = normal_text(shown), known.words.anchor.text
+    for at in range(0, len(text) - _BLOCK, _BLOCK):  # each longer run holds one of these blocks whole
+        block = text[at : at + _BLOCK]
+        texts = [source.index.text for source in known.sources if block not in words and block in source.index.text]
+        starts = range(max(0, at + _BLOCK - MOST_CARRIED - 1), at + 1) if texts else ()
+        runs = (text[start : start + MOST_CARRIED + 1] for start in starts if start + MOST_CARRIED < len(text))
+        if any(run in one for run in runs for one in texts):
+            return True
+    return False
 
 
 def _odd(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ...]:

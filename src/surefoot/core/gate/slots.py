@@ -8,7 +8,7 @@ is read otherwise: a value that is the only one of its kind needs no slot. Sourc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import Literal
 
 from surefoot.core.gate.roles import Leaf, currencies_in
@@ -104,6 +104,8 @@ _PLACES: tuple[Wanted, ...] = ("to", "target", "thing", "sum")
 LEAST_NAMING = 3
 MOST_SPOTS = 400
 MOST_PAIRED = 60
+MOST_PLACES = 50
+"""Places of one value in the words that are looked at; and in each clause, to tell what stands beside it."""
 _THINGS = frozenset(("file", "id", "quoted", "key"))
 
 
@@ -146,6 +148,8 @@ def amounts_of(clauses: Sequence[Clause]) -> tuple[Amount, ...]:
             if value in exact and (currencies or not is_named):  # a limit is no sum that is to be paid
                 currencies = frozenset[str]() if _LIMIT.search(before) else currencies
                 found.append(Amount(value, currencies, at, m.start()))
+                if len(found) > MOST_SPOTS:  # of more, none is told apart
+                    return tuple(found)
     return tuple(found)
 
 
@@ -190,11 +194,8 @@ class Words:
         """Whether the words give a value to a call that puts it where a leaf stands, or on the `wanted` side."""
         side = wanted or use.side_for(leaf)
         spelled = self.norms.get(leaf.norm) or leaf.norm.partition(":")[2]
-        found = {
-            fit_at(clause, at, use, side, at + len(spelled))
-            for clause in self.anchor.clauses
-            for at in places_in(clause.text, spelled)
-        }
+        places = ((clause, at) for clause in self.anchor.clauses for at in places_in(clause.text, spelled))
+        found = {fit_at(clause, at, use, side, at + len(spelled)) for clause, at in islice(places, MOST_PLACES)}
         best: tuple[Fit, ...] = ("exact", "yes", "no", "elsewhere", "unread")
         fit: Fit = next(fit for fit in best if fit in found or fit == "unread")
         return "yes" if fit == "elsewhere" and self._is_meant_again(leaf.norm, use) else fit
@@ -292,7 +293,7 @@ def _spots_of(
     for one in amounts:
         yield one.place, one.at, "amount", f"number:{one.exact}"
     for (entity, norm), (place, clause) in product(norms.items(), enumerate(clauses)):
-        for at in places_in(clause.text, normal_text(entity.text)):
+        for at in islice(places_in(clause.text, normal_text(entity.text)), MOST_PLACES):
             yield place, at, "thing" if entity.kind in _THINGS else "party", norm
 
 

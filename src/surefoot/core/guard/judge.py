@@ -178,6 +178,13 @@ def stricter_effect(state: State, call: Call) -> Decision:
     return Ask(f"{call.name} was declared as {declared} when the run began, is now {call.spec.effect!r}")
 
 
+def foreign_journal(state: State, call: Call) -> Decision:
+    """Of a run that nobody here has begun, a person is asked before the first effect: its words may be anybody's."""
+    if not state.is_foreign or call.spec is None or call.spec.effect == "read":
+        return ALLOWED
+    return Ask("this run was not begun here, so what it was asked to do may not be yours")
+
+
 def unanchored_step(state: State, _call: Call) -> Decision:
     """A step that goes beyond the user's words, proposed after untrusted text was read, asks first (planning, 13)."""
     step = state.running_step
@@ -194,10 +201,11 @@ POLICIES: tuple[Policy, ...] = (
     failed_before,
     guarded_path,
     stricter_effect,
+    foreign_journal,
     unanchored_step,
 )
 
-_WITHOUT_GUARD = {guarded_path.__name__, stricter_effect.__name__}
+_WITHOUT_GUARD = {guarded_path.__name__, stricter_effect.__name__, foreign_journal.__name__}
 """Policies whose question is asked in every mode of the gate, too: watching alone lifts nothing that holds without."""
 
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}

@@ -23,7 +23,15 @@ from surefoot.core.view.observations import is_ours
 from surefoot.core.view.outcome import calls_of
 from surefoot.core.view.step import choosing_now, place_of
 from surefoot.types.config import LoopConfig
-from surefoot.types.events import CallJudged, IntentAnchored, ModelReplied, ToolsSelected, ValuesEndorsed
+from surefoot.types.events import (
+    CallJudged,
+    IntentAnchored,
+    ModelReplied,
+    RunForked,
+    RunResumed,
+    ToolsSelected,
+    ValuesEndorsed,
+)
 from surefoot.types.guard import BranchStatus, ConstraintSet, GuardConfig, HypothesisBranch, IntentAnchor, Rejection
 from surefoot.types.guard_events import (
     Asking,
@@ -45,26 +53,75 @@ EXPIRED = "expired"
 
 
 def guard_of(state: State, given: LoopConfig | None) -> GuardConfig | None:
-    """The guard of a run that is taken up: its own stays; one that has none, or is off, takes what it is given."""
-    own = state.config.guard
-    return own if own and own.mode != "off" else (given.guard if given else None) or own
+    """The guard of a run that is taken up: the stricter of its own and that which it is given."""
+    return stricter(state.config.guard, given.guard if given else None)
 
 
-def forked(state: State) -> State:
-    """A fork's state: a person's yes was for the run that it was said in, so what was not started is judged anew."""
-    gate, turn = state.gate, state.turn
-    if gate is not None:
+def with_config(state: State, given: LoopConfig | None) -> State:
+    """The state with the configuration that whoever takes it up gives; its guard is the stricter of both."""
+    if given is None:
+        return state
+    guard, gate = guard_of(state, given), state.gate
+    if gate is not None and guard is not None:
+        gate = replace(gate, known=replace(gate.known, config=guard))
+    return changed(state, config=replace(given, guard=guard), gate=gate)
+
+
+_MODES = ("off", "observe", "enforce")
+
+
+def stricter(own: GuardConfig | None, given: GuardConfig | None) -> GuardConfig | None:
+    """A guard that lets pass only what both do. Which stages ask a model is as in `own`, which the run began with.
+
+    Of two Cedar policies the given one holds: it is that of whoever takes the run up.
+    """
+    if own is None or given is None or own.mode == "off" or given == own:
+        return own if given is None or (own is not None and given.mode == "off") else given
+    if given.mode == "off":
+        return own
+    return replace(
+        own,
+        mode=max(own.mode, given.mode, key=_MODES.index),
+        strict=own.strict or given.strict,
+        two_faults="deny" if "deny" in (own.two_faults, given.two_faults) else "ask",
+        content_tokens="ask" if "ask" in (own.content_tokens, given.content_tokens) else "allow",
+        fetch="ask" if "ask" in (own.fetch, given.fetch) else "allow",
+        guess=min(own.guess, given.guess, key=("none", "own", "all").index),
+        pins="strict" if "strict" in (own.pins, given.pins) else "first-use",
+        approvals="deny" if "deny" in (own.approvals, given.approvals) else given.approvals,
+        approval_timeout_s=min(own.approval_timeout_s, given.approval_timeout_s),
+        max_asks=min(own.max_asks, given.max_asks),
+        constraints=tuple(dict.fromkeys((*own.constraints, *given.constraints))),
+        rules=tuple(dict.fromkeys((*own.rules, *given.rules))),
+        standing=tuple(one for one in own.standing if one in given.standing),
+        cedar=given.cedar or own.cedar,
+        user=given.user or own.user,
+    )
+
+
+def judged_again(state: State, event: RunResumed | RunForked) -> State:
+    """The state in which what was allowed and has not started is open to be judged again.
+
+    A person's yes was for the run that it was said in: of a fork, and of a foreign journal, it does not count.
+    """
+    gate, turn, is_foreign = state.gate, state.turn, event.journal == "foreign"
+    is_other = is_foreign or isinstance(event, RunForked)
+    if gate is not None and is_other:
         known = replace(gate.known, endorsed=frozenset(), accepted=frozenset())
         state = changed(state, gate=replace(gate, known=known, shown={}))
+    state = changed(state, is_foreign=True) if is_foreign else state
     if turn is None:
         return state
     calls = tuple(
         changed(call, decision=None, rule="", digest="")
-        if call.is_open and not call.attempts and call.rule == "person" and call.decision == Allow()
+        if call.is_open
+        and not call.attempts
+        and call.decision == Allow()
+        and (is_other if call.rule == "person" else event.journal)
         else call
         for call in turn.calls
     )
-    return changed(state, turn=changed(turn, calls=calls, _memo={}))
+    return changed(state, turn=changed(turn, calls=calls, _memo={})) if calls != turn.calls else state
 
 
 def with_effects(state: State, effects: Mapping[str, Effect]) -> State:

@@ -14,11 +14,11 @@ from typing import assert_never
 
 from surefoot.core.guard.judge import REASONING_STEP
 from surefoot.core.guard.ledger import (
-    forked,
-    guard_of,
     heard,
+    judged_again,
     selected,
     with_answer,
+    with_config,
     with_effects,
     with_stage,
     with_start,
@@ -161,11 +161,10 @@ def _started(state: State, event: RunStarted) -> State:
 
 def _taken_up(state: State, event: RunResumed | RunForked) -> State:
     taken = changed(
-        state,
+        with_config(state, event.config),
         seen=state.seen + 1,
         run_id=event.run_id if isinstance(event, RunForked) else state.run_id,
         speakers={role: goes_on(kept, event.speakers.get(role)) for role, kept in state.speakers.items()},
-        config=replace(event.config, guard=guard_of(state, event.config)) if event.config else state.config,
         failure=None,
         plan=retried(state.plan),
         planning=taken_up(
@@ -176,11 +175,12 @@ def _taken_up(state: State, event: RunResumed | RunForked) -> State:
     turn = taken.turn
     if turn is not None and turn.outcome == "refused":  # whoever takes it up wants it asked again
         taken = changed(taken, turn=changed(turn, outcome="empty", _memo={}))
-    if isinstance(event, RunForked):
-        taken = forked(taken)
+    if event.journal or isinstance(event, RunForked):
+        taken = judged_again(taken, event)
         if taken.planning is not None:
-            own = in_children(taken.planning, lambda child: changed(forked(child), run_id=event.run_id))
-            taken = changed(taken, planning=changed(own, signed=0))  # the signature was for the other run
+            own = in_children(taken.planning, lambda child: changed(judged_again(child, event), run_id=taken.run_id))
+            is_own = event.journal == "own" and isinstance(event, RunResumed)
+            taken = changed(taken, planning=own if is_own else changed(own, signed=0))  # it was signed for another
     if event.effects:
         taken = with_effects(taken, event.effects)
         if taken.planning is not None:
@@ -251,6 +251,7 @@ def _judged(state: State, event: CallJudged) -> State:
             kind = "ReasoningStepViolation" if event.rule == REASONING_STEP else "denied"
             changes["result"] = ToolResult(reason, kind, source="gate", trust="trusted")
         case Allow():
+            state = changed(state, is_foreign=False) if event.by and state.is_foreign else state
             call = next((c for c in state.calls if c.id == event.call_id), None)
             if call and call.spec and call.spec.finish:  # a finish tool does nothing but say that it is over
                 changes["result"] = ToolResult("accepted", source="surefoot", trust="trusted")

@@ -58,6 +58,7 @@ def child_of(state: State, planning: Planning, step: PlanStep, attempt: int, arg
         speakers={role: changed(one, rounds=0) for role, one in state.speakers.items()},
         tools=state.tools,
         redeclared=state.redeclared,
+        is_foreign=state.is_foreign,
         prompts=state.prompts,
         instructions=state.instructions,
         scope=f"{step.step_id}.{attempt}",

@@ -172,6 +172,7 @@ class State:
     tools: Catalogue = Catalogue()
     offered: Catalogue = Catalogue()
     redeclared: Mapping[str, Effect] = field(default_factory=dict[str, Effect])
+    is_foreign: bool = False
     prompts: Mapping[str, str] = field(default_factory=dict[str, str])
     instructions: str = ""
     reasoner: str = "react"

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import cast
 
 from surefoot.core.text.data import table
 from surefoot.core.text.words import late
 
 _CJK = late(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_DOT = late(r"(?<=[A-Za-z0-9-])[。．｡](?=[a-z]{2,24}(?![A-Za-z0-9]))")
+"""A full stop of another script that is read as the dot of a host."""
 _JOINTS = frozenset("-./\\@+%~")
 _SIGNS = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "!": "l", "3": "e", "5": "s", "$": "s"})
 _SEPARATORS = str.maketrans("", "", "_-. \t\n")
@@ -30,6 +32,30 @@ def without_format(text: str) -> str:
     if text.isascii():
         return text
     return "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+
+
+def folded(text: str) -> tuple[str, Sequence[int]]:
+    """A text as what opens or pays reads it, and the place of each character that is left; none if all kept theirs.
+
+    Compatibility forms, dashes and spaces are those of ASCII, and signs that do not show are gone.
+    """
+    signs = {c: _as_ascii(c) for c in set(text) if not c.isascii()}
+    folded = _DOT.sub(".", text.translate({ord(c): sign for c, sign in signs.items() if sign}))
+    hidden = frozenset(c for c, sign in signs.items() if not sign)
+    if not hidden:
+        return folded, ()
+    places = [at for at, c in enumerate(text) if c not in hidden]
+    return "".join(folded[at] for at in places), places
+
+
+def _as_ascii(character: str) -> str:
+    """The sign of ASCII for which a character stands, "" for one that does not show; else the character."""
+    plain, category = unicodedata.normalize("NFKC", character), unicodedata.category(character)
+    if category == "Cf":
+        return ""
+    if category in ("Pd", "Zs") or character in "\u2212\u2043":
+        return " " if category == "Zs" else "-"
+    return plain if len(plain) == 1 and plain.isascii() else character
 
 
 def normal_text(text: str) -> str:
@@ -96,18 +122,36 @@ def _is_edge(outside: str, inside: str) -> bool:
 
 
 @cache
-def _drawn_like() -> Mapping[int, str]:
-    pairs = cast("Mapping[str, str]", table("lookalikes"))
-    return {int(code, 16): letter for letter, codes in pairs.items() for code in codes.split()}
+def _confusables() -> Mapping[int, str]:
+    """What each character is drawn like, by the table of UTS 39; some are of ASCII themselves ("1" like "l")."""
+    lines = (line.partition(":") for line in cast("str", table("lookalikes")["confusables"]).split("\n"))
+    drawn = (("".join(chr(int(code, 16)) for code in to.split("+")), codes) for to, _, codes in lines if to)
+    return {int(code, 16): to for to, codes in drawn for code in codes.split()}
 
 
+@cache
+def _mistaken() -> Mapping[int, str]:
+    """The table without ASCII and with the letters that it keeps apart."""
+    more = cast("Mapping[str, str]", table("lookalikes")["more"])
+    others = {int(code, 16): letter for letter, codes in more.items() for code in codes.split()}
+    return {code: to for code, to in _confusables().items() if code >= _ASCII} | others
+
+
+_ASCII = 128
+
+
+@lru_cache(maxsize=4096)
 def _letters(text: str) -> str:
-    """A text with each letter as it is drawn: without marks and format characters, other scripts as Latin."""
-    plain = text.casefold()
-    if not plain.isascii():
-        split = unicodedata.normalize("NFKD", plain)
-        plain = "".join(c for c in split if unicodedata.category(c) not in ("Cf", "Mn")).translate(_drawn_like())
-    return plain
+    """A text with each letter as it is drawn: without marks and format characters, other scripts as Latin.
+
+    Capitals are looked up before they are made small: a capital may be drawn like another letter than its small one.
+    """
+    plain = text
+    for _ in range(0 if text.isascii() else 2):
+        split = unicodedata.normalize("NFKD", plain).translate(_mistaken())
+        split = unicodedata.normalize("NFKD", split.casefold())
+        plain = "".join(c for c in split if unicodedata.category(c) not in ("Cf", "Mn"))
+    return plain.casefold()
 
 
 def skeleton(text: str) -> str:
@@ -118,11 +162,25 @@ def skeleton(text: str) -> str:
 def is_twin(one: str, other: str) -> bool:
     """Whether two different texts are drawn alike through letters of other scripts or invisible ones.
 
-    Digits for letters and separators are no twins here: accounts and ids differ by just these.
+    What differs within ASCII alone ("1" for "l") and separators are no twins: accounts and ids differ by just these.
     """
-    if one.isascii() and other.isascii():
+    short, long = sorted((len(one), len(other)))
+    if (one.isascii() and other.isascii()) or long > _MOST_WIDER * short:
         return False
-    return one.casefold() != other.casefold() and _letters(one) == _letters(other)
+    if _pairs(one.casefold()) == _pairs(other.casefold()):
+        return False
+    return _pairs(_letters(one)) == _pairs(_letters(other))
+
+
+_MOST_WIDER = 8
+
+
+def _pairs(text: str) -> str:
+    """A small text with one sign for those of ASCII that are drawn alike."""
+    return text.replace("rn", "m").translate(_LIKE_L)
+
+
+_LIKE_L = str.maketrans("1|i0", "lllo")
 
 
 def is_near(one: str, other: str) -> bool:
@@ -168,6 +226,14 @@ def _spelled(character: str, *, in_ascii: bool) -> str:
     category = unicodedata.category(character)
     if category[0] in "CZ" or category == "Mn" or character in _BLANK:
         return f"<U+{ord(character):04X}>"
-    if in_ascii and category[0] == "L" and unicodedata.name(character, "").split(" ")[0] in ("CYRILLIC", "GREEK"):
+    if in_ascii and category[0] in "LN" and _is_like_ascii(character):
         return f"{character}<U+{ord(character):04X}>"
     return character
+
+
+def _is_like_ascii(character: str) -> bool:
+    """Whether a letter may be read as one of ASCII: by the table, or since its script has many such."""
+    drawn = _confusables().get(ord(character), "")
+    is_wide = "\uff00" <= character <= "\uffef"
+    of_likes = unicodedata.name(character, "").split(" ")[0] in ("CYRILLIC", "GREEK")
+    return of_likes or (not is_wide and drawn.isascii() and drawn.isalnum())

@@ -6,15 +6,15 @@ Rewriting, encoding or splitting a value never makes it another's. Source: spec/
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import cache
 
 from surefoot.core.text.data import table
 from surefoot.core.text.dates import dates_in
-from surefoot.core.text.look import normal_text, without_format
+from surefoot.core.text.look import folded, normal_text, without_format
 from surefoot.core.text.words import late
-from surefoot.types.dataclass import dataclass
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.rules import ValueKind
 
 MOST_TOKENS = 5_000
@@ -46,8 +46,12 @@ _SCALES = {
 _SCALE = r"(?:k|thousand|m|million|bn|billion|百万|[百千万亿])"
 _SCALED = late(rf"\d\s?({_SCALE})(?![a-z])", re.IGNORECASE)
 
-_SCHEME = late(r"[A-Za-z][A-Za-z0-9+.-]*")
-_SCHEMED = late(rf"(?:[a-z][a-z0-9+.-]{{1,15}}://|www\.){_REST}{{1,2048}}", re.IGNORECASE)
+_SCHEME = late(r"([A-Za-z][A-Za-z0-9+.-]*)://|((?i:https?|ftp|wss?)):[/\\]{0,3}|[/\\]{2}")
+_SCHEMED = late(
+    rf"(?:[a-z][a-z0-9+.-]{{1,15}}://|(?:https?|ftp|wss?):[/\\]{{0,3}}(?=[\w\[])|[/\\]{{2}}(?=[\w-]+\.[\w.-]*[a-z]|\[[\da-f:]+\])|www\.)"
+    rf"{_REST}{{1,2048}}|(?:data:[\w.+-]*/[\w.+-]*[;,]|javascript:)\S{{1,2048}}",
+    re.IGNORECASE,
+)
 _BARE = late(
     rf"(?<!{_LETTER})(?<![@./%+-])(?:"
     rf"(?:[\w-]{{1,63}}\.){{1,8}}[a-z]{{2,24}}(?!{_LETTER})(?![@-])(?::\d{{1,5}})?(?:/{_REST}{{0,1000}})?"
@@ -60,10 +64,14 @@ _EMAIL = late(
 )
 _IBAN = late(
     r"(?<!\w)[A-Za-z]{2}\d{2}(?:[A-Za-z0-9]{8,30}"
-    r"|[ -][A-Za-z0-9]{4}(?:[ -](?=[A-Za-z]{0,3}\d)[A-Za-z0-9]{1,4}){1,7})(?!\w)",
+    r"|[ .-][A-Za-z0-9]{4}(?:[ .-](?=[A-Za-z]{0,3}\d)[A-Za-z0-9]{1,4}){1,7})(?!\w)",
     re.ASCII,
 )
-_DIGITS = late(r"(?<![\w.,])\+?\(?[0-9](?:[ ()-]{0,2}[0-9]){6,24}(?![\w元块万亿美欧日英])(?!\.\d)", re.ASCII)
+_DIGITS = late(
+    r"(?<![\w.,])\+?\(?(?:[0-9](?:[ ()-]{0,2}[0-9]){6,24}(?!\.\d)"
+    r"|(?!(?:\d{1,3}\.){3}\d{1,3}(?![.\d]))\d{2,4}(?:\.\d{2,4}){2,9}(?!\.?\d))(?![\w元块万亿美欧日英])",
+    re.ASCII,
+)
 _IPV4 = late(r"(?:\d{1,3}\.){3}\d{1,3}[:/]", re.ASCII)
 _KEY = late(r"(?<![\w/.@-])(?=[\w-]*[A-Za-z])(?=(?:[\w-]*?\d){2})[A-Za-z0-9][\w-]{7,127}(?![\w@])", re.ASCII)
 _RUN = late(r"(?<![A-Za-z0-9+/=_%-])(?:[A-Za-z0-9+/_-]{24,2048}={0,2}|(?:%[0-9A-Fa-f]{2}){8,600})(?![A-Za-z0-9+/=_%-])")
@@ -80,9 +88,9 @@ _WHOLE_NUMBER = late(
     re.IGNORECASE,
 )
 _WHOLE_DATE = late(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?")
-_DOT = late(r"(?<=[A-Za-z0-9-])[。．｡](?=[a-z]{2,24}(?![A-Za-z0-9]))")
-"""A full stop of another script that is read as the dot of a host."""
 _RUN_OF_DIGITS = late(r"\d+")
+_NAMED = late(r"[a-z][a-z0-9+.-]*:|www\.|[/\\]{2}", re.IGNORECASE)
+_STARTS = late(r"(?:https?|ftp|wss?|data|javascript):(?!//)|//(?<!://)|\\\\(?<!:\\\\)|www\.", re.IGNORECASE)
 _SCHEME_BEGINS = late(r"[a-z][a-z0-9+.-]*\Z", re.IGNORECASE | re.ASCII)
 _IS_WIDE = late(f"[{_WIDE}]")
 _IS_WORD = late(r"[^\W\d_](?:[^\W\d_]| (?! )|'|, ){0,22}")
@@ -132,7 +140,7 @@ def norm_of(value: object, kind: ValueKind | None = None) -> str:
         case "url":
             return f"url:{_url(text)}"
         case "account" | "phone":
-            return "digits:" + re.sub(r"[\s()-]", "", text).upper()
+            return "digits:" + re.sub(r"[\s().-]", "", folded(text)[0]).upper()
         case "key" | "encoded":
             return f"key:{text}"
         case "number":
@@ -184,11 +192,12 @@ def _url(text: str) -> str:
 
 
 def _split_scheme(bare: str) -> tuple[str, str]:
-    """The scheme of a URL with its "://", "" for http and https, and what follows."""
-    scheme, found, rest = bare.partition("://")
-    if not found or not _SCHEME.fullmatch(scheme):
+    """The scheme of a URL with its "://", "" for http, https and none, and what follows; no slash is needed there."""
+    m = _SCHEME.match(bare)
+    if m is None:
         return "", bare
-    return ("" if scheme.casefold() in ("http", "https") else f"{scheme.casefold()}://"), rest
+    scheme = (m[1] or m[2] or "").casefold()
+    return ("" if scheme in ("", "http", "https") else f"{scheme}://"), bare[m.end() :]
 
 
 def _without_mark(text: str) -> str:
@@ -205,8 +214,8 @@ def host_of(text: str) -> str:
 
 def has_user_info(text: str) -> bool:
     """Whether a URL holds a name before its host, which makes it look like another's."""
-    _, found, rest = text.partition("://")
-    return bool(found) and "@" in re.split(r"[/?#]", rest, maxsplit=1)[0]
+    m = _SCHEME.match(text.strip())
+    return m is not None and "@" in re.split(r"[/?#\\]", text.strip()[m.end() :], maxsplit=1)[0]
 
 
 def _host(text: str) -> str:
@@ -257,8 +266,9 @@ def hard_tokens(text: str, *, is_content: bool = False) -> tuple[Token, ...]:
     """
     if _IS_WORD.fullmatch(text):
         return ()
+    places: Sequence[int] = ()
     if not text.isascii():
-        text = _DOT.sub(".", text)
+        text, places = folded(text)
     found: list[Token] = []
     taken: bytearray | None = None
     for kind, starts, pattern in _KINDS:
@@ -281,6 +291,8 @@ def hard_tokens(text: str, *, is_content: bool = False) -> tuple[Token, ...]:
             if len(found) >= MOST_TOKENS:
                 break
     found.sort(key=lambda token: token.start)
+    if places:
+        return tuple(replace(token, start=places[token.start], end=places[token.end - 1] + 1) for token in found)
     return tuple(found)
 
 
@@ -293,7 +305,7 @@ def _token(kind: ValueKind, text: str, start: int, is_content: bool) -> Token | 
     """The token that a match is, cut to its end; None when on a second look it is none."""
     if kind == "url":
         text = _without_mark(text)
-        is_named = "://" in text or text.casefold().startswith("www.") or (text[0].isdigit() and _IPV4.match(text))
+        is_named = _NAMED.match(text) or (text[0].isdigit() and _IPV4.match(text))
         is_named = is_named or (is_content and "/" in text)
         if host_of(text).rpartition(".")[2] not in _endings():
             rest = text.partition("://")[2] or text
@@ -343,7 +355,7 @@ def _schemes(text: str) -> Iterator[int]:
         if m := _SCHEME_BEGINS.search(text, max(0, at - 16), at):
             yield m.start()
         at = text.find("://", at + 1)
-    yield from _before("www.", "", 0)(text.casefold() if len(text.casefold()) == len(text) else text)
+    yield from (m.start() for m in _STARTS.finditer(text) if not text[m.start() - 1 : m.start()].isalpha())
 
 
 def _words_with_digits(text: str) -> Iterator[int]:

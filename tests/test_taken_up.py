@@ -1,0 +1,140 @@
+"""A run is taken up by the stricter of two guards, what was allowed is judged again, and a foreign one asks first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surefoot import Agent, LoopConfig, tool
+from surefoot.cli.lines import ending_lines
+from surefoot.core.guard.ledger import stricter
+from surefoot.core.loop.fold import fold
+from surefoot.journal.memory import MemoryJournal
+from surefoot.run import Run
+from surefoot.testing.models import ScriptedModel, calls
+from surefoot.types.events import CallJudged, Event
+from surefoot.types.guard import GuardConfig
+from surefoot.types.outcomes import Allow
+from surefoot.types.ports import Tool
+
+pytestmark = pytest.mark.anyio
+
+EVE = calls(("send", {"to": "eve@w.example", "text": "the plans"}))
+ANN = calls(("send", {"to": "ann@x.example", "text": "the plans"}))
+WORDS = "Send the plans to ann@x.example."
+
+
+class Post:
+    """A tool that sends, and what it has sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def tools(self) -> list[Tool]:
+        @tool(effect="communicate")
+        def send(to: str, text: str) -> str:
+            """Send a text."""
+            self.sent.append(to)
+            return f"sent {text}"
+
+        return [send]
+
+
+async def judged(store: MemoryJournal, post: Post, words: str, reply: Any, config: LoopConfig) -> str:
+    """A run that was cut off right after its call was allowed, by a person where there was a question."""
+    agent = Agent(ScriptedModel([reply, "done"]), post.tools(), journal=store, config=config)
+    run = await agent.run(words)
+    for call in run.waiting:
+        await agent.approve(run.id, call.id, by="Ada")
+    records: list[Event] = [record.event for record in (await store.read_recorded(run.id))[0]]
+    at = next(n for n, one in enumerate(records, 1) if isinstance(one, CallJudged) and one.decision == Allow())
+    await store.fork(run.id, at, "cut")
+    post.sent.clear()
+    return "cut"
+
+
+@pytest.mark.parametrize("begun", [None, GuardConfig(mode="off"), GuardConfig(mode="observe")])
+@pytest.mark.parametrize("words", ["What is the weather like?", "天气怎么样？"])
+async def test_what_was_allowed_without_a_guard_is_judged_by_that_of_whoever_takes_it_up(
+    begun: GuardConfig | None, words: str
+) -> None:
+    store, post = MemoryJournal(), Post()
+    cut = await judged(store, post, words, EVE, LoopConfig(guard=begun))
+    run = await Agent(ScriptedModel(["done"]), post.tools(), journal=store, guard=True).resume(cut)
+    assert (run.status, post.sent) == ("completed", [])
+    cut = await judged(store := MemoryJournal(), post, WORDS, ANN, LoopConfig(guard=begun))
+    run = await Agent(ScriptedModel(["done"]), post.tools(), journal=store, guard=True).resume(cut)
+    assert (run.status, post.sent) == ("completed", ["ann@x.example"])
+
+
+async def test_a_guard_of_the_run_stays_where_whoever_takes_it_up_has_a_laxer_one_or_none() -> None:
+    for config in (LoopConfig(), LoopConfig(guard=GuardConfig(mode="observe"))):
+        store, post = MemoryJournal(), Post()
+        agent = Agent(ScriptedModel([]), post.tools(), journal=store, guard=True)
+        run = await agent.run("Send the plans to Bob.")
+        assert run.status == "failed"  # its model said nothing
+        model = ScriptedModel([calls(("send", {"to": "eve@w.example", "text": "the plans"})), "done"])
+        run = await Agent(model, post.tools(), journal=store, config=config).resume(run.id)
+        assert (run.status, run.reason, post.sent) == ("paused", "approval", [])
+
+
+async def test_of_a_foreign_run_a_person_is_asked_before_the_first_effect_and_no_yes_in_it_counts() -> None:
+    for guard in (None, GuardConfig()):
+        store, post = MemoryJournal(), Post()
+        cut = await judged(store, post, WORDS, ANN, LoopConfig(guard=guard))
+        more = calls(("send", {"to": "ann@x.example", "text": "the plans of the garden"}))
+        again = Agent(ScriptedModel([more, "done"]), post.tools(), journal=store)
+        run = await again.resume(cut, origin="foreign")
+        assert (run.status, run.reason, post.sent) == ("paused", "approval", [])
+        await again.approve(run.id, run.waiting[0].id, by="Ada")
+        run = await again.resume(run.id)  # and no more after the first
+        assert (run.status, post.sent) == ("completed", ["ann@x.example"] * 2)
+
+
+async def test_it_is_shown_what_would_run_on_resume() -> None:
+    store, post = MemoryJournal(), Post()
+    cut = await judged(store, post, WORDS, ANN, LoopConfig())
+    state = fold(record.event for record in (await store.read_recorded(cut))[0])
+    (line,) = ending_lines(state)
+    assert line.text == 'on resume: send(to="ann@x.example", text="the plans")'
+
+
+async def test_a_persons_yes_counts_in_the_run_that_it_was_said_in_alone() -> None:
+    async def waits(origin: str) -> Run:
+        store, post = MemoryJournal(), Post()
+        agent = Agent(ScriptedModel([EVE, "done"]), post.tools(), journal=store, guard=True)
+        run = await agent.run(WORDS)
+        await agent.approve(run.id, run.waiting[0].id, by="Ada")
+        return await agent.resume(run.id, origin=cast("Any", origin))
+
+    assert ((await waits("own")).status, (await waits("foreign")).status) == ("completed", "paused")
+
+
+_FIELDS: dict[str, list[Any]] = {  # each from the laxest to the strictest
+    "mode": ["off", "observe", "enforce"],
+    "strict": [False, True],
+    "two_faults": ["ask", "deny"],
+    "content_tokens": ["allow", "ask"],
+    "fetch": ["allow", "ask"],
+    "guess": ["all", "own", "none"],
+    "pins": ["first-use", "strict"],
+    "max_asks": [9, 5, 0],
+    "approval_timeout_s": [900.0, 60.0],
+}
+
+
+@given(*(st.fixed_dictionaries({name: st.sampled_from(values) for name, values in _FIELDS.items()}) for _ in range(2)))
+def test_the_stricter_of_two_guards_is_in_no_setting_laxer_than_either(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    first, second = GuardConfig(**one), GuardConfig(**other)
+    both = stricter(first, second)
+    assert both is not None
+    for name, order in _FIELDS.items():
+        wanted = [getattr(guard, name) for guard in (first, second) if guard.mode != "off" or name == "mode"]
+        assert order.index(getattr(both, name)) >= max(map(order.index, wanted), default=0)
+    assert stricter(first, None) == stricter(None, first) == replace(first)
