@@ -1,11 +1,12 @@
 """The gate in front of tools that somebody else runs: judged call by call, outside a run of surefoot's own.
 
-It is the same gate (`core/gate/verdict.py`) with the same knowledge; a benchmark's loop is in the place of the journal.
+It is the same gate (`core/gate/verdict.py`) with the same knowledge. In the place of the journal is whatever loop makes
+the calls: a benchmark's, or a recorded one (`surefoot check --replay`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from surefoot.core.gate.intent import read_words
@@ -22,10 +23,11 @@ SHIPPED = GuardConfig()
 
 
 class Gatekeeper:
-    """The gate of one task: it knows the user's words, the tools, and what their results held."""
+    """The gate of one task: it knows the user's words, the tools as they are declared, and what their results held."""
 
-    def __init__(self, words: str, tools: Mapping[str, ToolSpec], config: GuardConfig = SHIPPED) -> None:
-        self._tools = tools
+    def __init__(self, words: str, tools: Iterable[ToolSpec], config: GuardConfig = SHIPPED) -> None:
+        declared = config.declared
+        self._tools = {one.name: declared[one.name].of(one) if one.name in declared else one for one in tools}
         self._gate = GateRecord(Known(Words.of(read_words(words, config.lexicon)), config))
 
     def judge(self, name: str, arguments: Mapping[str, object]) -> Decision:
