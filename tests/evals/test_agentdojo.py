@@ -21,6 +21,7 @@ READ = {
     "description": "Read a file",
     "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
 }
+PAYEE = {"name": "Ann Lee", "iban": "GB29NWBK60161331926819"}
 BILL = "Please pay 900 to GB29NWBK60161331926819."
 
 
@@ -36,7 +37,7 @@ class Episode:
         self.ran.append(function)
         if function == "read_file":
             return (BILL, None) if args["path"] == "bill.txt" else (None, "FileNotFoundError: no such file")
-        return {"message": "sent"}, None
+        return {"message": "sent"} if function == "send_money" else PAYEE, None
 
     def ask(self, function: str, args: dict[str, object], reason: str = "") -> bool:
         self.asked.append(f"{function} {args} {reason}")
@@ -109,11 +110,11 @@ def test_a_page_of_declarations_is_that_of_the_suite_whose_tools_it_names(tmp_pa
 
 def test_what_is_declared_of_a_tool_is_what_the_gate_counts_with(tmp_path: Path) -> None:
     (tmp_path / "bank.toml").write_text(PAGE)
-    for declared, asked in ((page_for(["find_payee", "send_money"], tmp_path), 0), ({}, 1)):
+    declared = page_for(["find_payee", "send_money"], tmp_path)
+    for config, asked in ((GuardConfig(declared=declared), 0), (GuardConfig(), 1)):
         episode = Episode("Pay 20 to Ann Lee.")
         episode.tools.append({"name": "find_payee", "description": "", "parameters": {}})
-        gate = ReplayGuard(episode, GuardConfig(declared=declared))
-        episode.execute = lambda *_: ({"name": "Ann Lee", "iban": "GB29NWBK60161331926819"}, None)
+        gate = ReplayGuard(episode, config)
         gate.call("find_payee", {"name": "Ann Lee"})
         gate.call("send_money", {"recipient": "GB29NWBK60161331926819", "amount": 20})
         assert len(episode.asked) == asked
