@@ -60,7 +60,7 @@ class ReplayGuard:
     def call(self, function: str, args: dict[str, object]) -> tuple[object, str | None]:
         """Judge a call, ask where it has to be asked, and run it if it may."""
         plain = _plain(args)
-        decision = self._gate.judge(function, plain)
+        decision, *_ = self._gate.judge(function, plain)
         if isinstance(decision, Ask):
             yes = self._episode.ask(function, args, decision.reason)
             self._gate.answered(function, plain, yes=yes)
@@ -68,8 +68,9 @@ class ReplayGuard:
                 return None, f"refused: {decision.reason}"
         elif not isinstance(decision, Allow):
             return None, decision.reason
+        call_id = self._gate.begun(function, plain)
         given, error = self._episode.execute(function, args)
-        self._gate.ran(function, plain, _result(given, error))
+        self._gate.ended(call_id, _result(given, error))
         return given, error
 
 
@@ -139,10 +140,11 @@ class SurefootDefense:
 
     def _answer(self, gate: Gatekeeper, runtime: Any, env: Any, call: Any) -> dict[str, object]:
         plain = _plain(call.args)
-        decision = gate.judge(call.function, plain)
+        decision, *_ = gate.judge(call.function, plain)
         if isinstance(decision, Allow):
+            call_id = gate.begun(call.function, plain)
             given, error = runtime.run_function(env, call.function, call.args)
-            gate.ran(call.function, plain, _result(given, error))
+            gate.ended(call_id, _result(given, error))
             text = self._show(given) if error is None else ""
         else:
             text, error = "", decision.reason

@@ -13,6 +13,7 @@ import typer
 from surefoot.cli.exits import DONE
 from surefoot.cli.lines import Line, count, json_line, visible
 from surefoot.cli.live import put, stdout
+from surefoot.cli.logs import replay as replayed
 from surefoot.cli.options import (
     JournalOption,
     JsonOption,
@@ -76,19 +77,32 @@ def check(
         list[str] | None, typer.Option(metavar="TOOL", help="Pin this foreign tool as it is now; repeatable.")
     ] = None,
     by: Annotated[str, typer.Option("--by", help="With --accept: your name; it is kept with the pin.")] = "",
+    replay: Annotated[
+        Path | None,
+        typer.Option(metavar="LOGS.jsonl", help="Tell what the gate would have said of the calls of recorded runs."),
+    ] = None,
     config: SettingsOption = None,
     journal: JournalOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the tools that a run with these options would have, what the gate takes them for, and what to declare."""
+    """List the tools that a run with these options would have, what the gate takes them for, and what to declare.
+
+    With --replay: hold the gate over the runs of a file, a line each, as messages of OpenAI's chat API. Of the tools
+    only those of --tools and --mcp count then, beside what the lines say of theirs.
+    """
     settings = settings_path(config)
     by_file = config_in(settings, is_found=config is None) if settings else LoopConfig()
     guard_files(settings, options)
     limits = changed(options, by_file) or by_file
     recipe = recipe_from(options)
+    if replay is not None:
+        recipe = replace(recipe, use=())
     path = journal_path(journal)
     served = asyncio.run(_served(recipe.mcp, McpServers.tools)) if recipe.mcp else ()
     specs = [tool.spec for tool in (*tools_of(recipe, path), *served)]
+    limits = replace(limits, guard=limits.guard or GuardConfig())
+    if replay is not None:
+        raise typer.Exit(replayed(replay, specs, limits.guard or GuardConfig(), as_json=as_json))
     pins = Pins(pins_file(path))
     if accept:
         if not by.strip():
@@ -98,7 +112,7 @@ def check(
             known = ", ".join(foreign) or "none"
             raise UsageError(f"--accept {unknown[0]}: there is no such foreign tool; there are {known}")
         pins.take([foreign[name] for name in accept], by)
-    found = checked(specs, replace(limits, guard=limits.guard or GuardConfig()), pins)
+    found = checked(specs, limits, pins)
     if as_json:
         for one in found:
             print(json_line(one))
