@@ -25,14 +25,16 @@ from surefoot.cli.options import (
     settings_path,
     takes_options,
 )
+from surefoot.cli.page import page_of
 from surefoot.cli.setup import journal_path, recipe_from, tools_of
-from surefoot.core.gate.effects import bare_name, guess
+from surefoot.core.gate.effects import bare_name, guess, is_called_directory
 from surefoot.core.state.pager import pager_spec
 from surefoot.core.text.json import pin_of
 from surefoot.runtime.offers import selection
 from surefoot.runtime.pins import Pins, pins_file
 from surefoot.tools.mcp.servers import McpServers
 from surefoot.types.config import LoopConfig
+from surefoot.types.declaration import as_declared
 from surefoot.types.errors import UsageError
 from surefoot.types.events import ToolsSelected
 from surefoot.types.guard import GuardConfig
@@ -48,6 +50,7 @@ class Checked:
     """One tool as the gate would take it.
 
     `effect` is what the gate counts with (None: unknown), `guess` what the name says to a person who may declare it.
+    `directory`: a record of it may say where something goes to; `identity` are the fields that say whose record it is.
     `pinned` says of a foreign tool how it stands: "new", "same", or how it differs from what is pinned. `notes` are
     what a person should know, `declare` what to write where.
     """
@@ -58,6 +61,8 @@ class Checked:
     declared: bool
     guess: Effect | None
     egress: bool
+    directory: bool
+    identity: tuple[str, ...]
     pin: str
     pinned: str
     notes: tuple[str, ...]
@@ -77,6 +82,9 @@ def check(
         list[str] | None, typer.Option(metavar="TOOL", help="Pin this foreign tool as it is now; repeatable.")
     ] = None,
     by: Annotated[str, typer.Option("--by", help="With --accept: your name; it is kept with the pin.")] = "",
+    suggest: Annotated[
+        bool, typer.Option("--suggest", help="Write a page of declarations for --rules, for a person to read first.")
+    ] = False,
     replay: Annotated[
         Path | None,
         typer.Option(metavar="LOGS.jsonl", help="Tell what the gate would have said of the calls of recorded runs."),
@@ -99,10 +107,13 @@ def check(
         recipe = replace(recipe, use=())
     path = journal_path(journal)
     served = asyncio.run(_served(recipe.mcp, McpServers.tools)) if recipe.mcp else ()
-    specs = [tool.spec for tool in (*tools_of(recipe, path), *served)]
-    limits = replace(limits, guard=limits.guard or GuardConfig())
+    guard = limits.guard or GuardConfig()
+    specs = [as_declared(tool.spec, guard.declared) for tool in (*tools_of(recipe, path), *served)]
     if replay is not None:
-        raise typer.Exit(replayed(replay, specs, limits.guard or GuardConfig(), as_json=as_json))
+        raise typer.Exit(replayed(replay, specs, guard, as_json=as_json))
+    if suggest:
+        print(page_of(specs), end="")
+        raise typer.Exit(DONE)
     pins = Pins(pins_file(path))
     if accept:
         if not by.strip():
@@ -112,7 +123,7 @@ def check(
             known = ", ".join(foreign) or "none"
             raise UsageError(f"--accept {unknown[0]}: there is no such foreign tool; there are {known}")
         pins.take([foreign[name] for name in accept], by)
-    found = checked(specs, limits, pins)
+    found = checked(specs, replace(limits, guard=guard), pins)
     if as_json:
         for one in found:
             print(json_line(one))
@@ -149,6 +160,8 @@ def checked(specs: Sequence[ToolSpec], config: LoopConfig, pins: Pins) -> list[C
                 spec.declared,
                 said.effect,
                 taken.egress,
+                spec.directory or (not spec.is_foreign and is_called_directory(spec)),
+                spec.identity,
                 pin_of(spec),
                 state,
                 tuple(notes),
@@ -164,7 +177,8 @@ def lines_of(found: Sequence[Checked]) -> list[Line]:
     lines: list[Line] = []
     for one in found:
         whose = "declared" if one.declared else f"undeclared, its name says {one.guess or 'nothing'}"
-        effect = f"{one.effect or 'unknown'}{' +egress' if one.egress else ''}"
+        effect = f"{one.effect or 'unknown'}{' +egress' if one.egress else ''}{' +directory' if one.directory else ''}"
+        whose += f", a record is named by {', '.join(one.identity)}" if one.identity else ""
         pin = f"  pin {one.pin[:_PIN_CHARS]} ({'changed' if one.is_changed else one.pinned})" if one.pinned else ""
         lines.append(Line(f"{visible(one.name):<{width}}  {effect:<20}  {whose}{pin}", "" if one.declared else "warn"))
         lines += [Line(visible(f"! {note}"), "bad", 2) for note in one.notes]

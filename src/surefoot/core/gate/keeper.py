@@ -16,6 +16,7 @@ from surefoot.core.gate.slots import Words
 from surefoot.core.gate.sources import Known
 from surefoot.core.gate.verdict import digest_of, verdict_on
 from surefoot.types.dataclass import dataclass
+from surefoot.types.declaration import as_declared
 from surefoot.types.guard import NO_GROUNDS, Grounds, GuardConfig
 from surefoot.types.messages import ModelMessage
 from surefoot.types.outcomes import Ask, Decision, Deny
@@ -28,8 +29,7 @@ class Gatekeeper:
     """The gate of one task: it knows the user's words, the tools as they are declared, and what their results held."""
 
     def __init__(self, words: str, tools: Iterable[ToolSpec], config: GuardConfig = SHIPPED, today: str = "") -> None:
-        declared = config.declared
-        self._tools = {one.name: declared[one.name].of(one) if one.name in declared else one for one in tools}
+        self._tools = {one.name: as_declared(one, config.declared) for one in tools}
         self._open: dict[str, tuple[ToolSpec, Mapping[str, object]]] = {}
         self._gate = GateRecord(Known(Words.of(read_words(words, config.lexicon)), config, today=today))
 
