@@ -25,8 +25,8 @@ from surefoot.cli.options import (
     settings_path,
     takes_options,
 )
-from surefoot.cli.page import page_of
 from surefoot.cli.setup import journal_path, recipe_from, tools_of
+from surefoot.cli.suggest import suggest
 from surefoot.core.gate.effects import bare_name, guess, is_called_directory
 from surefoot.core.state.pager import pager_spec
 from surefoot.core.text.json import pin_of
@@ -82,7 +82,7 @@ def check(
         list[str] | None, typer.Option(metavar="TOOL", help="Pin this foreign tool as it is now; repeatable.")
     ] = None,
     by: Annotated[str, typer.Option("--by", help="With --accept: your name; it is kept with the pin.")] = "",
-    suggest: Annotated[
+    is_suggesting: Annotated[
         bool, typer.Option("--suggest", help="Write a page of declarations for --rules, for a person to read first.")
     ] = False,
     replay: Annotated[
@@ -111,8 +111,8 @@ def check(
     specs = [as_declared(tool.spec, guard.declared) for tool in (*tools_of(recipe, path), *served)]
     if replay is not None:
         raise typer.Exit(replayed(replay, specs, guard, as_json=as_json))
-    if suggest:
-        print(page_of(specs), end="")
+    if is_suggesting:
+        print(suggest(specs), end="")
         raise typer.Exit(DONE)
     pins = Pins(pins_file(path))
     if accept:

@@ -11,7 +11,7 @@ from cli_world import Command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from surefoot.cli.page import page_of
+from surefoot.cli.suggest import suggest
 from surefoot.core.gate.keeper import Gatekeeper
 from surefoot.models.json_edge import items, mapping
 from surefoot.runtime.rules import declared_of
@@ -31,7 +31,7 @@ def tool(name: str, /, *parameters: str, **more: object) -> ToolSpec:
 
 def loaded(folder: Path, *specs: ToolSpec) -> dict[str, Declared]:
     page = folder / "page.toml"
-    page.write_text(page_of(specs), encoding="utf-8")
+    page.write_text(suggest(specs), encoding="utf-8")
     return declared_of(page)
 
 
@@ -66,11 +66,11 @@ PEOPLE = {"type": "object", "properties": {"result": {"items": {"properties": {"
     ],
 )
 def test_a_guess_says_why_and_what_is_declared_is_plain(spec: ToolSpec, line: str) -> None:
-    assert any(one.startswith(line) for one in page_of([spec]).splitlines()), page_of([spec])
+    assert any(one.startswith(line) for one in suggest([spec]).splitlines()), suggest([spec])
 
 
 def test_messages_are_no_directory() -> None:
-    assert "directory" not in "".join(page_of([tool("list_contact_messages")]).splitlines()[4:])
+    assert "directory" not in "".join(suggest([tool("list_contact_messages")]).splitlines()[4:])
 
 
 NAMES = st.sampled_from(
@@ -186,7 +186,7 @@ def test_no_call_is_let_through_for_a_page_that_nobody_has_read(
         keeper.ended(keeper.begun("find_contact", {"name": "Ann Lee"}), RESULT)
     for arguments in ({k: v for k, v in one.items() if _fits(v, properties.get(k))} for one in calls):
         without, page = (keeper.judge(spec.name, arguments)[0].kind for keeper in keepers)
-        assert STRICT[page] >= STRICT[without], (page, without, arguments, page_of([spec]))
+        assert STRICT[page] >= STRICT[without], (page, without, arguments, suggest([spec]))
         for keeper in keepers:
             keeper.ended(keeper.begun(spec.name, arguments), RESULT)
 

@@ -31,7 +31,7 @@ _LONGEST = 100
 _SAMPLES: Mapping[str, object] = {"integer": 1, "number": 1, "boolean": True}
 
 
-def page_of(specs: Iterable[ToolSpec]) -> str:
+def suggest(specs: Iterable[ToolSpec]) -> str:
     """The page for some tools, as TOML that `declared_of` reads."""
     return "\n".join([HEAD, *("\n".join([*_table(spec), ""]) for spec in specs if clean(spec.name) == spec.name)])
 
