@@ -147,8 +147,11 @@ CALL = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "re
     ("line", "why"),
     [
         ('{"messages": [{"role": "us', "not valid JSON (unexpected end of data"),
-        ("7", 'neither an object with a list "messages" nor a list of messages'),
-        ('{"prompt": "hello"}', 'neither an object with a list "messages" nor a list of messages'),
+        ("7", '"messages" is not a list'),
+        ('{"messages": {"role": "user"}}', '"messages" is not a list'),
+        ('{"prompt": "hello"}', 'an object without "messages"'),
+        ([{"role": "assistant", "tool_calls": {"id": "1"}}], '"tool_calls" is not a list'),
+        ({"messages": [], "tools": "all"}, '"tools" is not a list'),
         ([{"role": "robot", "content": ""}], "message 0 has no role of"),
         (["hello"], "message 0 has no role of"),
         ([{"role": "user", "content": 7}], "message 0: its content is neither text nor a list of parts"),

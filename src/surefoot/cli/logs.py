@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast, get_args
@@ -51,16 +51,23 @@ class Recorded:
         except ValueError as error:
             raise UsageError(f"not valid JSON ({error})") from error
         run = mapping(told) or {"messages": told}
-        if not isinstance(run.get("messages"), list):
-            raise UsageError('neither an object with a list "messages" nor a list of messages')
-        messages = tuple(_message(at, mapping(one)) for at, one in enumerate(items(run["messages"])))
+        if "messages" not in run:
+            raise UsageError('an object without "messages"')
+        messages = tuple(_message(at, mapping(one)) for at, one in enumerate(_listed(run, "messages")))
         properties: dict[str, dict[str, object]] = {}
         for call in (call for message in messages for call in message.calls):
             names = () if isinstance(call.arguments, str) else call.arguments
             properties.setdefault(call.name, {}).update((name, True) for name in names)
         by_name = {name: ToolSpec(name, "", {"type": "object", "properties": p}) for name, p in properties.items()}
-        listed = {spec.name: spec for spec in map(_tool, items(run.get("tools")))}
+        listed = {spec.name: spec for spec in map(_tool, _listed(run, "tools"))}
         return cls(messages, tuple({**by_name, **listed, **given}.values()), text(run.get("date")))
+
+
+def _listed(told: Json, key: str) -> list[object]:
+    """A list that may be missing; what stands in its place is told, so that no call is passed over."""
+    if (found := told.get(key)) is not None and not isinstance(found, list):
+        raise UsageError(f'"{key}" is not a list')
+    return items(told.get(key))
 
 
 def _message(at: int, told: Json) -> ModelMessage:
@@ -72,7 +79,7 @@ def _message(at: int, told: Json) -> ModelMessage:
     call_id = text(told.get("tool_call_id"))
     if role == "tool" and not call_id:
         raise UsageError(f'message {at} is a result without "tool_call_id"')
-    calls = tuple(_call(at, mapping(one)) for one in items(told.get("tool_calls")))
+    calls = tuple(_call(at, mapping(one)) for one in _listed(told, "tool_calls"))
     return ModelMessage(role, _content(at, told.get("content")), calls, call_id)
 
 
@@ -120,7 +127,7 @@ class Counts:
         if not isinstance(one.decision, Allow):
             self.rules[one.rule, one.decision.kind] += 1
             odd = f" ({e.path}: {e.value[:60]})" if (e := next(iter(one.grounds.evidence), None)) else ""
-            self.first.setdefault(one.rule, f"line {number}: {one.name}: {_why(one)}{odd}")
+            self.first.setdefault(one.rule, one_line(f"line {number}: {one.name}: {_why(one)}{odd}"))
 
     @property
     def total(self) -> Mapping[str, int]:
@@ -129,22 +136,25 @@ class Counts:
 
     def lines(self) -> list[Line]:
         """Two tables and a sum."""
-        names = sorted({name for name, _ in self.tools})
-        rows: list[tuple[str, ...]] = [("tool", "calls", "allowed", "asked", "refused")]
-        for name in names:
-            found = [self.tools[name, kind] for kind in _KINDS]
-            rows.append((one_line(name), *(str(n) for n in (sum(found), *found))))
-        told = [Line(row, "head" if not at else "") for at, row in enumerate(in_columns(rows, _WIDTH))]
+        tools = {name: [self.tools[name, kind] for kind in _KINDS] for name in sorted({n for n, _ in self.tools})}
+        told = _table(
+            ("tool", "calls", "allowed", "asked", "refused"),
+            ((one_line(name), *map(str, (sum(row), *row))) for name, row in tools.items()),
+        )
         if self.rules:
-            by_rule: list[tuple[str, ...]] = [("rule", "asked", "refused", "first")]
-            for rule, first in self.first.items():
-                by_rule.append((rule, *(str(self.rules[rule, kind]) for kind in _KINDS[1:]), one_line(first)))
-            told.append(Line(""))
-            told += [Line(row, "head" if not at else "") for at, row in enumerate(in_columns(by_rule, _WIDTH))]
+            rows = (
+                (rule, *(str(self.rules[rule, k]) for k in _KINDS[1:]), first) for rule, first in self.first.items()
+            )
+            told += _table(("rule", "asked", "refused", "first"), rows)
         allowed, asked, refused = self.total.values()
         total = f"{count(allowed + asked + refused, 'call')} in {count(self.runs, 'run')}: {allowed:,} allowed"
         skipped = f"; {count(len(self.wrong), 'line')} left out" if self.wrong else ""
-        return [*told, Line(""), Line(f"{total}, {asked:,} asked, {refused:,} refused{skipped}", "head")]
+        return [*told, Line(f"{total}, {asked:,} asked, {refused:,} refused{skipped}", "head")]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[Line]:
+    first, *others = in_columns([head, *rows], _WIDTH)
+    return [Line(first, "head"), *map(Line, others), Line("")]
 
 
 def replay(path: Path, given: Sequence[ToolSpec], config: GuardConfig, *, as_json: bool) -> int:
