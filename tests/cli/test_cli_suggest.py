@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -199,6 +200,14 @@ def _fits(value: object, schema: object) -> bool:
     kinds: dict[str, type] = {"string": str, "number": int, "boolean": bool, "array": list, "object": dict}
     kind = kinds.get(str(held.get("type")))
     return (kind is None or isinstance(value, kind)) and value in (items(held.get("enum")) or [value])
+
+
+def test_the_example_of_the_page_is_what_is_written() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "guard.md").read_text(encoding="utf-8")
+    find = tool("find_contact", "name", effect="read", declared=True)
+    find = replace(find, description="Find people of the address book.")
+    send = replace(tool("send_note", "to", "body"), description="Send a note.")
+    assert suggest([find, send]).partition("\n\n")[2].strip() in text
 
 
 def test_from_the_shell_a_page_is_written_read_and_used(surefoot: Command, tmp_path: Path) -> None:
