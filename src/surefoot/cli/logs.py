@@ -175,7 +175,11 @@ def replay(path: Path, given: Sequence[ToolSpec], config: GuardConfig, *, as_jso
         for at, one in enumerate(held(run.messages, run.tools, config, run.date)):
             counts.add(number, one)
             if as_json:
-                print(json_line({"line": number, "call": at, **_plain(one)}))
+                told: dict[str, object] = {"line": number, "call": at, "tool": one.name, "decision": one.decision.kind}
+                if not isinstance(one.decision, Allow):
+                    values = [{"path": e.path, "value": e.value, "origin": e.origin} for e in one.grounds.evidence]
+                    told |= {"rule": one.rule, "also": one.grounds.also, "reason": _why(one), "values": values}
+                print(json_line(told))
     if not counts.runs:
         raise UsageError(f"{path}: no line of it is a recorded run")
     if as_json:
@@ -194,14 +198,6 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
     except OSError as error:
         raise UsageError(f"{path}: the file cannot be read: {error.strerror}; name another one") from error
-
-
-def _plain(one: Held) -> Mapping[str, object]:
-    told: dict[str, object] = {"tool": one.name, "decision": one.decision.kind}
-    if not isinstance(one.decision, Allow):
-        values = [{"path": e.path, "value": e.value, "origin": e.origin} for e in one.grounds.evidence]
-        told |= {"rule": one.rule, "also": one.grounds.also, "reason": _why(one), "values": values}
-    return told
 
 
 def _why(one: Held) -> str:

@@ -17,7 +17,7 @@ from surefoot.core.gate.effects import bare_name, guess, is_called_directory, ma
 from surefoot.core.gate.roles import is_id, role_of, role_of_name
 from surefoot.core.text.json import clean
 from surefoot.core.text.words import stems_of, stems_of_name, words_of_name
-from surefoot.types.tools import Effect, ToolSpec
+from surefoot.types.tools import ToolSpec
 
 HEAD = """\
 # What these tools are to the gate: for `--rules FILE`, or `rules_file`. Written from their names and schemas: read it
@@ -61,7 +61,10 @@ def _effect(spec: ToolSpec) -> str:
     taken, said = guess(spec), guess(spec, "all")
     if said.effect is None:
         return '# effect = "EFFECT"  # its name says nothing: read, write, communicate, transact or delete'
-    why = f"a guess: {_why(spec, said.effect)}"
+    named = (word for word in words_of_name(bare_name(spec)) if guess(ToolSpec(word, "", {}), "all").own == said.effect)
+    why = (
+        f"a guess: {_quoted(word)} in its name" if (word := next(named, "")) else "a guess: its name and its parameters"
+    )
     if spec.is_foreign:
         return f'# effect = "{said.effect}"  # {why}; its server may do anything, and with this line nobody is asked'
     if said.effect == "read":
@@ -69,11 +72,6 @@ def _effect(spec: ToolSpec) -> str:
     if taken.effect != taken.own or may_only_read(spec, taken):
         return f'# effect = "{said.effect}"  # {why}; in doubt, which without this line is a question'
     return f'effect = "{said.effect}"  # {why}'
-
-
-def _why(spec: ToolSpec, effect: Effect) -> str:
-    said = (word for word in words_of_name(bare_name(spec)) if guess(ToolSpec(word, "", {}), "all").own == effect)
-    return f"{_quoted(word)} in its name" if (word := next(said, "")) else "its name and its parameters"
 
 
 def _believed(spec: ToolSpec) -> Iterator[str]:
