@@ -1,28 +1,36 @@
 """AgentDojo with surefoot's gate in front of its tools.
 
 `guard` is a factory for a replay harness: made anew for each episode, from the prompt and the tools' schemas; each call
-of the agent goes through `call`. `SurefootDefense` stands in AgentDojo's own pipeline in place of its tools executor,
-and `python -m evals.agentdojo --defense surefoot …` is AgentDojo's own benchmark command with it. Both see
-what a runtime sees, and nothing of the task behind it.
+of the agent goes through `call`. `declared_guard` is the same with a page of declarations for the suite.
+`SurefootDefense` stands in AgentDojo's own pipeline in place of its tools executor, and
+`python -m evals.agentdojo --defense surefoot …` is AgentDojo's own benchmark command with it. All of them see what a
+runtime sees, and nothing of the task behind it.
 Source: spec/guard.md, sections 7.1 and 7.3; AgentDojo: Debenedetti et al. 2024, arXiv 2406.13352.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 import orjson
 
+from surefoot.core.gate.keeper import SHIPPED, Gatekeeper
+from surefoot.runtime.rules import declared_of
 from surefoot.tools.results import text_of
+from surefoot.types.declaration import Declared
+from surefoot.types.errors import UsageError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.outcomes import Allow, Ask
 from surefoot.types.tools import ToolResult, ToolSpec
 
-from .gatekeeper import SHIPPED, Gatekeeper
-
 DEFENSE = "surefoot"
+PAGES = Path(__file__).with_name("declarations")
+"""A page of declarations for each suite, written from the documentation of its tools alone."""
+
 NOBODY_THERE = GuardConfig(approvals="deny")
 
 
@@ -47,12 +55,12 @@ class ReplayGuard:
     def __init__(self, episode: Episode, config: GuardConfig = SHIPPED) -> None:
         self._episode = episode
         tools = (_spec(str(t["name"]), str(t.get("description", "")), t.get("parameters")) for t in episode.tools)
-        self._gate = Gatekeeper(episode.prompt, {tool.name: tool for tool in tools}, config)
+        self._gate = Gatekeeper(episode.prompt, tools, config)
 
     def call(self, function: str, args: dict[str, object]) -> tuple[object, str | None]:
         """Judge a call, ask where it has to be asked, and run it if it may."""
         plain = _plain(args)
-        decision = self._gate.judge(function, plain)
+        decision, *_ = self._gate.judge(function, plain)
         if isinstance(decision, Ask):
             yes = self._episode.ask(function, args, decision.reason)
             self._gate.answered(function, plain, yes=yes)
@@ -60,14 +68,38 @@ class ReplayGuard:
                 return None, f"refused: {decision.reason}"
         elif not isinstance(decision, Allow):
             return None, decision.reason
+        call_id = self._gate.begun(function, plain)
         given, error = self._episode.execute(function, args)
-        self._gate.ran(function, plain, _result(given, error))
+        self._gate.ended(call_id, _result(given, error))
         return given, error
 
 
 def guard(episode: Episode) -> ReplayGuard:
     """A fresh gate as it ships, without a declaration for any tool."""
     return ReplayGuard(episode)
+
+
+@cache
+def _pages(folder: Path) -> tuple[Mapping[str, Declared], ...]:
+    return tuple(declared_of(page) for page in sorted(folder.glob("*.toml")))
+
+
+def page_for(tools: Collection[str], folder: Path = PAGES) -> Mapping[str, Declared]:
+    """The page of declarations of a folder that speaks of these tools alone: a harness names no suite to a guard.
+
+    Raises `UsageError` where there is none or several: what is measured must not depend on a page that is missing.
+    """
+    found = [page for page in _pages(folder) if page and page.keys() <= set(tools)]
+    if len(found) != 1:
+        raise UsageError(
+            f"{folder}: {len(found)} pages of declarations speak of these tools alone; there has to be one"
+        )
+    return found[0]
+
+
+def declared_guard(episode: Episode) -> ReplayGuard:
+    """A fresh gate as it ships, with the page of declarations for the suite whose tools these are."""
+    return ReplayGuard(episode, GuardConfig(declared=page_for([str(tool["name"]) for tool in episode.tools])))
 
 
 def strict_guard(episode: Episode) -> ReplayGuard:
@@ -103,17 +135,16 @@ class SurefootDefense:
         return query, runtime, env, [*messages, *answers], extra
 
     def _gate(self, query: str, runtime: Any) -> Gatekeeper:
-        tools = {
-            f.name: _spec(f.name, f.description, f.parameters.model_json_schema()) for f in runtime.functions.values()
-        }
+        tools = (_spec(f.name, f.description, f.parameters.model_json_schema()) for f in runtime.functions.values())
         return Gatekeeper(query, tools, self._config)
 
     def _answer(self, gate: Gatekeeper, runtime: Any, env: Any, call: Any) -> dict[str, object]:
         plain = _plain(call.args)
-        decision = gate.judge(call.function, plain)
+        decision, *_ = gate.judge(call.function, plain)
         if isinstance(decision, Allow):
+            call_id = gate.begun(call.function, plain)
             given, error = runtime.run_function(env, call.function, call.args)
-            gate.ran(call.function, plain, _result(given, error))
+            gate.ended(call_id, _result(given, error))
             text = self._show(given) if error is None else ""
         else:
             text, error = "", decision.reason

@@ -1,4 +1,4 @@
-"""`python -m evals.siren [--asks perfect|refuse|accept|all] [--json]`: the suite, played and told."""
+"""`python -m evals.siren [--asks perfect|refuse|accept|all] [--json]`: the suite, without and with declarations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 from dataclasses import asdict
+from itertools import product
 from typing import get_args
 
 import orjson
@@ -15,13 +16,14 @@ from evals.siren.table import lines, measured
 
 
 def main() -> int:
-    """Print a table for each kind of answers, or all that was played as JSON."""
+    """Print two tables for each kind of answers, or all that was played as JSON, a line for each table."""
     parser = argparse.ArgumentParser(prog="python -m evals.siren", description=__doc__)
     parser.add_argument("--asks", choices=[*get_args(Asks), "all"], default="perfect", help="who answers questions")
     parser.add_argument("--json", action="store_true", help="every case, and not the table")
     chosen = parser.parse_args()
-    for asks in get_args(Asks) if chosen.asks == "all" else (chosen.asks,):
-        found = asyncio.run(measured(asks))
+    answers = get_args(Asks) if chosen.asks == "all" else (chosen.asks,)
+    for asks, is_declared in product(answers, (False, True)):
+        found = asyncio.run(measured(asks, is_declared=is_declared))
         told = orjson.dumps(asdict(found)).decode() if chosen.json else "\n".join([*lines(found), ""])
         sys.stdout.write(f"{told}\n")
     return 0

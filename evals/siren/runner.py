@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from evals.siren.agenda import Agenda
@@ -12,6 +13,7 @@ from evals.siren.ledger import Ledger
 from evals.siren.shop import Shop
 from evals.siren.world import Placed, World, foreign
 from surefoot.agent import Agent
+from surefoot.runtime.rules import declared_of
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.types.config import LoopConfig
 from surefoot.types.events import CallJudged, Event
@@ -25,6 +27,9 @@ Asks = Literal["perfect", "refuse", "accept"]
 PERSON = "the user"
 SHIPPED = GuardConfig()
 """The gate as it ships."""
+
+DECLARED = GuardConfig(declared=declared_of(Path(__file__).with_name("declarations.toml")))
+"""The same with the page of declarations: what an operator says of the tools who has read their documentation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,13 @@
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from evals.agentdojo import ReplayGuard, SurefootDefense, guard, strict_guard
+import pytest
+
+from evals.agentdojo import ReplayGuard, SurefootDefense, guard, page_for, strict_guard
+from surefoot.types.errors import UsageError
+from surefoot.types.guard import GuardConfig
 
 PAY = {
     "name": "send_money",
@@ -16,6 +21,7 @@ READ = {
     "description": "Read a file",
     "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
 }
+PAYEE = {"name": "Ann Lee", "iban": "GB29NWBK60161331926819"}
 BILL = "Please pay 900 to GB29NWBK60161331926819."
 
 
@@ -31,7 +37,7 @@ class Episode:
         self.ran.append(function)
         if function == "read_file":
             return (BILL, None) if args["path"] == "bill.txt" else (None, "FileNotFoundError: no such file")
-        return {"message": "sent"}, None
+        return {"message": "sent"} if function == "send_money" else PAYEE, None
 
     def ask(self, function: str, args: dict[str, object], reason: str = "") -> bool:
         self.asked.append(f"{function} {args} {reason}")
@@ -80,6 +86,38 @@ def test_an_unknown_tool_and_an_error_of_a_tool_are_told() -> None:
     gate = ReplayGuard(Episode("Read x.txt"))
     assert gate.call("nope", {}) == (None, "there is no tool 'nope'")
     assert gate.call("read_file", {"path": "x.txt"}) == (None, "FileNotFoundError: no such file")
+
+
+PAGE = """
+[tools.find_payee]
+effect = "read"
+trusted_fields = ["iban"]
+[tools.send_money]
+effect = "transact"
+roles = {recipient = "destination"}
+"""
+
+
+def test_a_page_of_declarations_is_that_of_the_suite_whose_tools_it_names(tmp_path: Path) -> None:
+    (tmp_path / "bank.toml").write_text(PAGE)
+    (tmp_path / "chat.toml").write_text('[tools.post]\neffect = "communicate"\n')
+    assert list(page_for(["find_payee", "send_money", "more"], tmp_path)) == ["find_payee", "send_money"]
+    assert list(page_for(["post"], tmp_path)) == ["post"]
+    for tools in (["send_money"], ["find_payee", "send_money", "post"]):
+        with pytest.raises(UsageError, match=r"\d pages of declarations"):
+            page_for(tools, tmp_path)
+
+
+def test_what_is_declared_of_a_tool_is_what_the_gate_counts_with(tmp_path: Path) -> None:
+    (tmp_path / "bank.toml").write_text(PAGE)
+    declared = page_for(["find_payee", "send_money"], tmp_path)
+    for config, asked in ((GuardConfig(declared=declared), 0), (GuardConfig(), 1)):
+        episode = Episode("Pay 20 to Ann Lee.")
+        episode.tools.append({"name": "find_payee", "description": "", "parameters": {}})
+        gate = ReplayGuard(episode, config)
+        gate.call("find_payee", {"name": "Ann Lee"})
+        gate.call("send_money", {"recipient": "GB29NWBK60161331926819", "amount": 20})
+        assert len(episode.asked) == asked
 
 
 @dataclass

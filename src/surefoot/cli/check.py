@@ -13,6 +13,7 @@ import typer
 from surefoot.cli.exits import DONE
 from surefoot.cli.lines import Line, count, json_line, visible
 from surefoot.cli.live import put, stdout
+from surefoot.cli.logs import replay as replayed
 from surefoot.cli.options import (
     JournalOption,
     JsonOption,
@@ -25,13 +26,15 @@ from surefoot.cli.options import (
     takes_options,
 )
 from surefoot.cli.setup import journal_path, recipe_from, tools_of
-from surefoot.core.gate.effects import bare_name, guess
+from surefoot.cli.suggest import suggest
+from surefoot.core.gate.effects import bare_name, guess, is_called_directory
 from surefoot.core.state.pager import pager_spec
 from surefoot.core.text.json import pin_of
 from surefoot.runtime.offers import selection
 from surefoot.runtime.pins import Pins, pins_file
 from surefoot.tools.mcp.servers import McpServers
 from surefoot.types.config import LoopConfig
+from surefoot.types.declaration import as_declared
 from surefoot.types.errors import UsageError
 from surefoot.types.events import ToolsSelected
 from surefoot.types.guard import GuardConfig
@@ -47,6 +50,7 @@ class Checked:
     """One tool as the gate would take it.
 
     `effect` is what the gate counts with (None: unknown), `guess` what the name says to a person who may declare it.
+    `directory`: a record of it may say where something goes to; `identity` are the fields that say whose record it is.
     `pinned` says of a foreign tool how it stands: "new", "same", or how it differs from what is pinned. `notes` are
     what a person should know, `declare` what to write where.
     """
@@ -57,6 +61,8 @@ class Checked:
     declared: bool
     guess: Effect | None
     egress: bool
+    directory: bool
+    identity: tuple[str, ...]
     pin: str
     pinned: str
     notes: tuple[str, ...]
@@ -76,19 +82,38 @@ def check(
         list[str] | None, typer.Option(metavar="TOOL", help="Pin this foreign tool as it is now; repeatable.")
     ] = None,
     by: Annotated[str, typer.Option("--by", help="With --accept: your name; it is kept with the pin.")] = "",
+    is_suggesting: Annotated[
+        bool, typer.Option("--suggest", help="Write a page of declarations for --rules, for a person to read first.")
+    ] = False,
+    replay: Annotated[
+        Path | None,
+        typer.Option(metavar="LOGS.jsonl", help="Tell what the gate would have said of the calls of recorded runs."),
+    ] = None,
     config: SettingsOption = None,
     journal: JournalOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the tools that a run with these options would have, what the gate takes them for, and what to declare."""
+    """List the tools that a run with these options would have, what the gate takes them for, and what to declare.
+
+    With --replay: hold the gate over the runs of a file, a line each, as messages of OpenAI's chat API. Of the tools
+    only those of --tools and --mcp count then, beside what the lines say of theirs.
+    """
     settings = settings_path(config)
     by_file = config_in(settings, is_found=config is None) if settings else LoopConfig()
     guard_files(settings, options)
     limits = changed(options, by_file) or by_file
     recipe = recipe_from(options)
+    if replay is not None:
+        recipe = replace(recipe, use=())
     path = journal_path(journal)
     served = asyncio.run(_served(recipe.mcp, McpServers.tools)) if recipe.mcp else ()
-    specs = [tool.spec for tool in (*tools_of(recipe, path), *served)]
+    guard = limits.guard or GuardConfig()
+    specs = [as_declared(tool.spec, guard.declared) for tool in (*tools_of(recipe, path), *served)]
+    if replay is not None:
+        raise typer.Exit(replayed(replay, specs, guard, as_json=as_json))
+    if is_suggesting:
+        print(suggest(specs), end="")
+        raise typer.Exit(DONE)
     pins = Pins(pins_file(path))
     if accept:
         if not by.strip():
@@ -98,7 +123,7 @@ def check(
             known = ", ".join(foreign) or "none"
             raise UsageError(f"--accept {unknown[0]}: there is no such foreign tool; there are {known}")
         pins.take([foreign[name] for name in accept], by)
-    found = checked(specs, replace(limits, guard=limits.guard or GuardConfig()), pins)
+    found = checked(specs, replace(limits, guard=guard), pins)
     if as_json:
         for one in found:
             print(json_line(one))
@@ -135,6 +160,8 @@ def checked(specs: Sequence[ToolSpec], config: LoopConfig, pins: Pins) -> list[C
                 spec.declared,
                 said.effect,
                 taken.egress,
+                spec.directory or (not spec.is_foreign and is_called_directory(spec)),
+                spec.identity,
                 pin_of(spec),
                 state,
                 tuple(notes),
@@ -150,7 +177,8 @@ def lines_of(found: Sequence[Checked]) -> list[Line]:
     lines: list[Line] = []
     for one in found:
         whose = "declared" if one.declared else f"undeclared, its name says {one.guess or 'nothing'}"
-        effect = f"{one.effect or 'unknown'}{' +egress' if one.egress else ''}"
+        effect = f"{one.effect or 'unknown'}{' +egress' if one.egress else ''}{' +directory' if one.directory else ''}"
+        whose += f", a record is named by {', '.join(one.identity)}" if one.identity else ""
         pin = f"  pin {one.pin[:_PIN_CHARS]} ({'changed' if one.is_changed else one.pinned})" if one.pinned else ""
         lines.append(Line(f"{visible(one.name):<{width}}  {effect:<20}  {whose}{pin}", "" if one.declared else "warn"))
         lines += [Line(visible(f"! {note}"), "bad", 2) for note in one.notes]

@@ -17,7 +17,7 @@ from surefoot.runtime.pins import NOTHING_PINNED, Pinned, Pins
 from surefoot.tools.function import FunctionTool
 from surefoot.tools.function import tool as as_tool
 from surefoot.types.config import LoopConfig
-from surefoot.types.declaration import Declared
+from surefoot.types.declaration import Declared, as_declared
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ToolsSelected
 from surefoot.types.plan import check_tool_name
@@ -60,8 +60,7 @@ def catalogue_of(tools: Mapping[str, Tool], declared: Mapping[str, Declared] = _
     What a configuration says of a tool counts before what its code does.
     """
     named = (s if (s := one.spec).name == name else replace(s, name=name) for name, one in tools.items())
-    specs = (declared[s.name].of(s) if s.name in declared else s for s in named)
-    return Catalogue((*specs, pager_spec()) if tools else ())
+    return Catalogue((*(as_declared(s, declared) for s in named), pager_spec()) if tools else ())
 
 
 def resolvers_of(config: LoopConfig, catalogue: Catalogue) -> frozenset[str]:

@@ -66,6 +66,11 @@ class Declared(Settings):
         return replace(spec, **{**more, **said}, declared=spec.declared or self.effect is not None)
 
 
+def as_declared(spec: ToolSpec, declared: Mapping[str, Declared]) -> ToolSpec:
+    """The tool with what is declared of its name, if anything is."""
+    return declared[spec.name].of(spec) if spec.name in declared else spec
+
+
 _FIELDS = tuple(Declared.__dataclass_fields__)
 
 

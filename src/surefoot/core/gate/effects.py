@@ -249,6 +249,12 @@ def _raised(own: Effect | None, spec: ToolSpec) -> Effect | None:
     return own
 
 
+def is_called_directory(spec: ToolSpec) -> bool:
+    """Whether a tool is called like one that looks people or accounts up, and not like one that gives texts."""
+    said = stems_of_name(bare_name(spec))
+    return not said.isdisjoint(stems_of("names.directory")) and said.isdisjoint(stems_of("names.written"))
+
+
 def _parameters(spec: ToolSpec) -> tuple[str, ...]:
     properties = spec.parameters.get("properties")
     return tuple(cast("Mapping[str, object]", properties)) if isinstance(properties, Mapping) else ()  # JSON: text keys

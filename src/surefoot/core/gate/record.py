@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from surefoot.core.gate.effects import guess
-from surefoot.core.gate.origins import Shown, set_of
+from surefoot.core.gate.origins import Shown, having_read, set_of
 from surefoot.core.gate.question import refused_before
 from surefoot.core.gate.roles import Sum, leaves_of, sums_of
 from surefoot.core.gate.sources import Known
@@ -18,7 +18,7 @@ from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.guard import CommitmentDecision, Grounds, HypothesisBranch, HypothesisTree, Rejection
 from surefoot.types.guard_events import JudgementMade
 from surefoot.types.rules import Role
-from surefoot.types.tools import Effect, ToolSpec
+from surefoot.types.tools import Effect, ToolResult, ToolSpec
 
 BY_MODEL = "model-"
 """How the ids of constraints begin that a model has read in the words."""
@@ -139,6 +139,12 @@ class GateRecord:
         to_somebody = any(one.role == "destination" for one in values)
         effects = guess(spec, self.known.config.guess).classes(to_somebody=to_somebody)
         return Started(call_id, spec.name, effects, digest, amounts, is_open=True, moved=moved_by(spec, arguments))
+
+    def ended(self, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], result: ToolResult) -> GateRecord:
+        """The record once a call has given its result: its values are known, and where they come from."""
+        last = 1 + max((one.ended for one in self.started), default=0)
+        ended = (replace(one, is_open=False, ended=last) if one.call_id == call_id else one for one in self.started)
+        return replace(self, started=tuple(ended), known=having_read(self.known, call_id, spec, arguments, result))
 
     def with_no(self, spec: ToolSpec, arguments: Mapping[str, object]) -> GateRecord:
         """The record once a person has said no to a call: its destinations and objects are nobody's yes any more."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from surefoot.core.gate.effects import guess
+from surefoot.core.gate.effects import guess, is_called_directory
 from surefoot.core.gate.roles import Leaf, is_id, role_of_name
 from surefoot.core.gate.slots import LEAST_NAMING, Use, Words
 from surefoot.core.text.dates import Day, dates_of
@@ -63,8 +63,7 @@ class Source:
         spec = self.spec
         if spec is None or spec.directory or spec.is_foreign:
             return spec is not None and spec.directory
-        said = stems_of_name(spec.name)
-        if said.isdisjoint(stems_of("names.directory")) or not said.isdisjoint(stems_of("names.written")):
+        if not is_called_directory(spec):
             return False
         fields = {last_field(atom.field) for record in self.index.records for atom in record.atoms}
         return stems_of("names.message_fields").isdisjoint(stem for name in fields for stem in stems_of_name(name))

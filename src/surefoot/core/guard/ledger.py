@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from surefoot.core.gate.origins import having_read
 from surefoot.core.gate.record import BY_MODEL, CALL_FAILED, Choosing, GateRecord, key_of_branch
 from surefoot.core.gate.sinks import aimed
 from surefoot.core.gate.slots import Words
@@ -307,13 +306,11 @@ def with_answer(state: State, call_id: str) -> State:
     gate, call = state.gate, state.call(call_id)
     if gate is None or call is None or call.spec is None or call.result is None:
         return state
-    ended = 1 + max((one.ended for one in gate.started), default=0)
-    started = tuple(replace(one, is_open=False, ended=ended) if one.call_id == call_id else one for one in gate.started)
-    known = having_read(gate.known, call_id, call.spec, call.arguments, call.result)
+    gate = gate.ended(call_id, call.spec, call.arguments, call.result)
     hidden = gate.hidden
     if not is_ours(call.result) and (number := hidden_in(call.result.content)):
         hidden = (*hidden, (call_id, number))
-    return changed(state, gate=replace(gate, started=started, known=known, hidden=hidden))
+    return changed(state, gate=replace(gate, hidden=hidden))
 
 
 def with_tree(state: State, event: SpeculationEvent) -> State:

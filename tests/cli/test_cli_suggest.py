@@ -1,0 +1,235 @@
+"""`surefoot check --suggest`: the page of declarations that it writes opens nothing as long as nobody has read it."""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from cli_world import Command
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from surefoot.cli.suggest import suggest
+from surefoot.core.gate.keeper import Gatekeeper
+from surefoot.models.json_edge import items, mapping
+from surefoot.runtime.rules import declared_of
+from surefoot.types.declaration import Declared
+from surefoot.types.guard import GuardConfig
+from surefoot.types.rules import Role
+from surefoot.types.tools import Effect, ToolResult, ToolSpec
+
+TEXT: Mapping[str, object] = {"type": "string"}
+HOSTILE = Path(__file__).parents[1] / "tools" / "mcp_hostile.py"
+
+
+def tool(name: str, /, *parameters: str, **more: object) -> ToolSpec:
+    schema = {"type": "object", "properties": dict.fromkeys(parameters, TEXT)}
+    return ToolSpec(name, "", schema, **more)  # pyright: ignore[reportArgumentType]  # fields of a spec
+
+
+def loaded(folder: Path, *specs: ToolSpec) -> dict[str, Declared]:
+    page = folder / "page.toml"
+    page.write_text(suggest(specs), encoding="utf-8")
+    return declared_of(page)
+
+
+PEOPLE = {"type": "object", "properties": {"result": {"items": {"properties": {"id": TEXT, "full_name": TEXT}}}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "line"),
+    [
+        (tool("send_email", "to"), 'effect = "communicate"  # a guess: "send" in its name'),
+        (tool("send_email", "to"), '# to = "destination"  # a guess: its name'),
+        (tool("pay_bill", "account", "amount"), 'effect = "transact"  # a guess: "pay" in its name'),
+        (tool("delete_file", "path"), 'effect = "delete"  # a guess: "delete" in its name'),
+        (tool("发送邮件", "to"), 'effect = "communicate"  # a guess: "发送邮件" in its name'),
+        (tool("付款", "account", "amount"), 'effect = "transact"  # a guess: "付款" in its name'),
+        (tool("删除文件", "path"), 'effect = "delete"  # a guess: "删除文件" in its name'),
+        (tool("read_file", "path"), '# effect = "read"  # a guess: "read" in its name; only if it changes nothing'),
+        (tool("读取文件", "path"), '# effect = "read"  # a guess: "读取文件" in its name; only if it changes nothing'),
+        (tool("order_status", "order_id"), '# effect = "transact"  # a guess: "order" in its name; in doubt'),
+        (tool("frobnicate", "x"), '# effect = "EFFECT"  # its name says nothing'),
+        (tool("send_email", "to", server="far"), '# effect = "communicate"  # a guess: "send" in its name; its server'),
+        (tool("update_invoice", "id"), '# effect = "transact"  # a guess: its name and its parameters; in doubt'),
+        (tool("get_page", "url"), "egress = true  # a guess: a parameter is called like a link"),
+        (tool("find_contact", "name"), "# directory = true  # a guess: its name"),
+        (tool("find_contact", "name"), '# identity = ["name"]  # a guess: as usual'),
+        (tool("find_contact", "name", output=PEOPLE), '# identity = ["full_name"]  # a guess: its schema'),
+        (tool("find_contact", "name", output=PEOPLE), '# trusted_fields = ["result.*.id"]  # a guess: ids'),
+        (tool("log_in", "password"), '# password = "secret"  # a guess: its name'),
+        (tool("x", effect="read", declared=True, directory=True, identity=("name",)), 'effect = "read"'),
+        (tool("x", effect="read", declared=True, directory=True, identity=("name",)), "directory = true"),
+        (tool("x", effect="read", declared=True, directory=True, identity=("name",)), 'identity = ["name"]'),
+    ],
+)
+def test_a_guess_says_why_and_what_is_declared_is_plain(spec: ToolSpec, line: str) -> None:
+    assert any(one.startswith(line) for one in suggest([spec]).splitlines()), suggest([spec])
+
+
+def test_messages_are_no_directory() -> None:
+    assert "directory" not in "".join(suggest([tool("list_contact_messages")]).splitlines()[4:])
+
+
+NAMES = st.sampled_from(
+    (
+        *("send_email", "pay", "get_contact", "delete_note", "update_payee", "read_file", "list_users", "order_status"),
+        *("post_message", "frob", "set_role", "add_user", "fetch_url", "share_file", "book_room", "edit_file"),
+        *("发送邮件", "付款", "查询联系人", "删除文件"),
+    )
+)
+ODD = st.text(st.characters(), min_size=1, max_size=12)
+PARAMETERS = st.sampled_from(
+    (
+        *("to", "recipient", "account", "amount", "url", "path", "file_id", "body", "query", "date", "password"),
+        *("name", "owner", "kind", "from", "limit", "old_text", "new_text"),
+    )
+)
+SCHEMAS = st.sampled_from(
+    (
+        TEXT,
+        {"type": "number"},
+        {"type": "boolean"},
+        {"type": "array", "items": TEXT},
+        {"anyOf": [TEXT, {"type": "null"}]},
+        {"enum": ["bob@example.org", "eve@evil.example"]},
+        {"type": "object", "properties": {"email": TEXT}},
+        {},
+    )
+)
+
+
+@st.composite
+def specs(
+    draw: st.DrawFn, names: st.SearchStrategy[str] = NAMES, keys: st.SearchStrategy[str] = PARAMETERS
+) -> ToolSpec:
+    properties = draw(st.dictionaries(keys, SCHEMAS, max_size=4))
+    declared = draw(st.booleans())
+    server = draw(st.sampled_from(("", "", "far")))
+    roles = draw(st.dictionaries(keys, st.sampled_from(get_args(Role)), max_size=2)) if declared else {}
+    effect = draw(st.sampled_from(get_args(Effect))) if declared else "write"
+    trusted = draw(st.sampled_from(((), ("id",))))
+    return ToolSpec(
+        draw(names),
+        draw(st.one_of(st.just(""), ODD)),
+        {"type": "object", "properties": properties},
+        effect,
+        idempotent=effect == "read",
+        declared=declared,
+        server=server,
+        roles=roles,
+        private=draw(st.booleans()),
+        trusted_fields=trusted,
+        output=draw(st.sampled_from((None, PEOPLE))),
+    )
+
+
+QUICK = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@given(st.lists(specs(ODD, ODD), max_size=3, unique_by=lambda spec: spec.name))
+@QUICK
+def test_whatever_tools_are_called_the_page_says_what_is_declared_and_believes_nothing_else(
+    tmp_path: Path, given: list[ToolSpec]
+) -> None:
+    written = [spec for spec in given if spec.name.encode("utf-8", "replace").decode() == spec.name]
+    page = loaded(tmp_path, *given)
+    assert list(page) == [spec.name for spec in written]
+    for spec in written:
+        then = page[spec.name].of(spec)
+        assert (then.directory, then.identity, then.trusted_fields) == (
+            (),
+            (),
+            spec.trusted_fields,
+        ) or not then.directory
+        assert then.trusted_fields == spec.trusted_fields
+        assert then.private == spec.private
+        assert then.roles == spec.roles
+        if spec.declared:
+            assert (then.effect, then.idempotent, then.declared) == (spec.effect, spec.idempotent, True)
+        else:
+            assert then.effect != "read"
+            assert not (then.declared and spec.is_foreign)
+
+
+WORDS = st.sampled_from(
+    (
+        "Send 'hello' to bob@example.org.",
+        "Pay 50 EUR to GB29NWBK60161331926819, at most 60 in all.",
+        "Read a.txt and don't send anything to anybody.",
+        "Delete a.txt, then mail Ann Lee on 2026-05-04.",
+        "给bob@example.org发邮件,不要付款",
+    )
+)
+VALUES = st.sampled_from(
+    (
+        *("bob@example.org", "eve@evil.example", "GB29NWBK60161331926819", "a.txt", "hello", "Ann Lee", "2026-05-04"),
+        *(50, 70, True, "https://evil.example/x", "EUR", {"email": "eve@evil.example"}, ["eve@evil.example", "a.txt"]),
+    )
+)
+RESULT = ToolResult(json.dumps([{"name": "Ann Lee", "email": "ann@example.org", "id": "7"}]), structured=True)
+STRICT = {"allow": 0, "ask": 1, "deny": 2}
+
+
+@given(specs(), WORDS, st.lists(st.dictionaries(PARAMETERS, VALUES, max_size=4), min_size=1, max_size=3))
+@settings(QUICK, max_examples=250)
+def test_no_call_is_let_through_for_a_page_that_nobody_has_read(
+    tmp_path: Path, spec: ToolSpec, words: str, calls: list[dict[str, object]]
+) -> None:
+    with_page = GuardConfig(declared=loaded(tmp_path, spec))
+    properties = mapping(spec.parameters["properties"])
+    lookup = tool("find_contact", "name")
+    keepers = [Gatekeeper(words, (spec, lookup), config) for config in (GuardConfig(), with_page)]
+    for keeper in keepers:
+        keeper.ended(keeper.begun("find_contact", {"name": "Ann Lee"}), RESULT)
+    for arguments in ({k: v for k, v in one.items() if _fits(v, properties.get(k))} for one in calls):
+        without, page = (keeper.judge(spec.name, arguments)[0].kind for keeper in keepers)
+        assert STRICT[page] >= STRICT[without], (page, without, arguments, suggest([spec]))
+        for keeper in keepers:
+            keeper.ended(keeper.begun(spec.name, arguments), RESULT)
+
+
+def _fits(value: object, schema: object) -> bool:
+    """Whether a run would take the value: what does not fit the schema is refused before the gate is asked."""
+    held = mapping(schema)
+    if schema is None or (isinstance(value, bool) and held.get("type") == "number"):
+        return False
+    kinds: dict[str, type] = {"string": str, "number": int, "boolean": bool, "array": list, "object": dict}
+    kind = kinds.get(str(held.get("type")))
+    return (kind is None or isinstance(value, kind)) and value in (items(held.get("enum")) or [value])
+
+
+def test_the_example_of_the_page_is_what_is_written() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "guard.md").read_text(encoding="utf-8")
+    find = tool("find_contact", "name", effect="read", declared=True)
+    find = replace(find, description="Find people of the address book.")
+    send = replace(tool("send_note", "to", "body"), description="Send a note.")
+    assert suggest([find, send]).partition("\n\n")[2].strip() in text
+
+
+def test_from_the_shell_a_page_is_written_read_and_used(surefoot: Command, tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(
+        'import surefoot\n\n@surefoot.tool(effect="read")\ndef find_contact(name: str) -> list[dict]:\n    "Find."\n'
+    )
+    server = {"command": sys.executable, "args": [str(HOSTILE), str(tmp_path / "log")], "include": ["wipe", "surf"]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"far": server}}))
+    options = ("--tools", "tools.py", "--mcp", "mcp.json", "--use", "file_read")
+    page = surefoot("check", *options, "--suggest")
+    assert page.code == 0, page.err
+    file = tmp_path / "page.toml"
+    file.write_text(page.out)
+    assert list(declared_of(file)) == ["file_read", "find_contact", "far__wipe", "far__surf"]
+    assert "egress = true" in page.out[page.out.index("far__surf") :]
+    before = surefoot("check", *options, "--json").json_lines
+    assert [row["declared"] for row in before] == [True, True, False, False]
+    assert surefoot("check", *options, "--rules", str(file), "--json").json_lines == before
+    file.write_text(page.out.replace("# identity", "identity").replace('# effect = "delete"', 'effect = "delete"'))
+    then = {row["name"]: row for row in surefoot("check", *options, "--rules", str(file), "--json").json_lines}
+    assert then["find_contact"]["identity"] == ["name"]
+    assert (then["far__wipe"]["effect"], then["far__wipe"]["declared"]) == ("delete", True)
+    shown = surefoot("check", *options, "--rules", str(file)).out
+    assert "read +directory" in shown
+    assert "a record is named by name" in shown
