@@ -15,17 +15,7 @@ from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed
 from surefoot.types.dataclass import dataclass, replace
-from surefoot.types.plan import (
-    Add,
-    Mark,
-    Operation,
-    Plan,
-    Reopen,
-    SetDependencies,
-    SetParameters,
-    Skip,
-    Supersede,
-)
+from surefoot.types.plan import Add, Mark, Operation, Plan, Reopen, SetDependencies, SetParameters, Skip, Supersede
 from surefoot.types.reflection import (
     AddRemediationSteps,
     AdjustDependencies,
