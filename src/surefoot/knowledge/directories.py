@@ -20,8 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 
+from surefoot.core.parse.frames import quoted
 from surefoot.core.text import decoded
-from surefoot.knowledge.frame import framed
 from surefoot.types.errors import ConfigError
 from surefoot.types.knowledge import ROOT, ConventionFile, ConventionsConfig
 
@@ -206,7 +206,7 @@ def files_message(files: Iterable[ConventionFile], mark: str) -> str:
 
     `mark` is a word that no file can know, so that a file's text cannot end its own block.
     """
-    blocks = [framed(_heading(file), file.text, mark) for file in files]
+    blocks = [quoted(_heading(file), file.text, mark) for file in files]
     return "\n\n".join((f"{HEADING}\n{_PREAMBLE}", *blocks)) if blocks else ""
 
 

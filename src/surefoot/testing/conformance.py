@@ -21,8 +21,7 @@ from surefoot.core.select.profile import apply, canonical
 from surefoot.core.text.similar import similarity
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.prefetch.extract import Extraction, references_in
-from surefoot.knowledge.prefetch.hydrate import hydrated
-from surefoot.knowledge.prefetch.resolvers import lookups, planned
+from surefoot.knowledge.prefetch.hydrate import hydrated, lookups, planned
 from surefoot.knowledge.tools import knowledge_tools
 from surefoot.progress import ProgressTracker
 from surefoot.testing.world import orchestrator_scenarios
