@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from surefoot.types.knowledge import KnowledgeError
@@ -48,12 +48,13 @@ CREATE INDEX entry_lookup ON entry (language, scope, verified, confidence DESC, 
 CREATE VIRTUAL TABLE entry_text USING fts5(content, place, content='', tokenize='{TOKENIZER}');
 """
 
+_ANY_TABLE = "SELECT 1 FROM sqlite_master"
+
+_LOCKED = "another process keeps it locked; try again when that one is done"
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space",
-    sqlite3.SQLITE_BUSY: "another process keeps it locked; try again when that one is done",
-    sqlite3.SQLITE_LOCKED: "another process keeps it locked; try again when that one is done",
-    sqlite3.SQLITE_READONLY: "make the file and its folder writable",
-    sqlite3.SQLITE_PERM: "make the file and its folder writable",
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _LOCKED),
+    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM), "make the file and its folder writable"),
     sqlite3.SQLITE_CANTOPEN: "its folder must exist and be writable",
     sqlite3.SQLITE_NOTADB: "not an SQLite file; name another path, or move this file away",
     sqlite3.SQLITE_CORRUPT: "the file is damaged; keep a copy, and try SQLite's `.recover` on it",
@@ -77,11 +78,27 @@ def connect(path: Path) -> sqlite3.Connection:
     with reported(path):
         # any thread, one at a time: whoever closes it need not be the one who worked with it
         db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
-        try:
-            _prepare(db, path)
-        except BaseException:
-            db.close()
-            raise
+        with ExitStack() as closing_it:
+            closing_it.callback(db.close)
+            db.execute("PRAGMA trusted_schema=OFF")  # a file may come from anywhere
+            if db.execute(_ANY_TABLE).fetchone() is None:
+                db.execute("PRAGMA journal_mode=WAL")  # cannot be done inside a transaction
+                with transaction(db, path):
+                    if db.execute(_ANY_TABLE).fetchone() is None:  # still: another process may have been first
+                        for statement in _TABLES.split(";\n"):
+                            db.execute(statement)
+                        db.execute(f"PRAGMA application_id={_APPLICATION}")
+                        db.execute(f"PRAGMA user_version={FORM}")
+            (application,), (form,) = (db.execute(f"PRAGMA {n}").fetchone() for n in ("application_id", "user_version"))
+            if application != _APPLICATION:
+                told = "this SQLite file belongs to another program; name another path"
+                raise KnowledgeError(f"knowledge store {path}: {told}")
+            if form != FORM:
+                told = f"its tables have form {form}, this surefoot knows {FORM}: use the one that made it"
+                raise KnowledgeError(f"knowledge store {path}: {told}")
+            db.execute("PRAGMA synchronous=NORMAL")
+            db.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+            closing_it.pop_all()
     return db
 
 
@@ -96,26 +113,3 @@ def transaction(db: sqlite3.Connection, path: Path) -> Generator[None]:
         finally:
             if db.in_transaction:
                 db.execute("ROLLBACK")
-
-
-def _prepare(db: sqlite3.Connection, path: Path) -> None:
-    def is_empty() -> bool:
-        return db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
-
-    db.execute("PRAGMA trusted_schema=OFF")  # a file may come from anywhere
-    if is_empty():
-        db.execute("PRAGMA journal_mode=WAL")  # cannot be done inside a transaction
-        with transaction(db, path):
-            if is_empty():  # still: another process may have been first
-                for statement in _TABLES.split(";\n"):
-                    db.execute(statement)
-                db.execute(f"PRAGMA application_id={_APPLICATION}")
-                db.execute(f"PRAGMA user_version={FORM}")
-    (application,), (form,) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
-    if application != _APPLICATION:
-        raise KnowledgeError(f"knowledge store {path}: this SQLite file belongs to another program; name another path")
-    if form != FORM:
-        known = f"its tables have form {form}, this surefoot knows {FORM}: use the one that made it"
-        raise KnowledgeError(f"knowledge store {path}: {known}")
-    db.execute("PRAGMA synchronous=NORMAL")
-    db.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")

@@ -115,9 +115,9 @@ class KnowledgeStore:
         found: dict[int, Knowledge] = {}
         if not numbers:
             return found
-        statement = f"SELECT {_COLUMNS} FROM entry WHERE id IN ({', '.join('?' * len(numbers))})"  # noqa: S608  # our own names
+        marks = ", ".join("?" * len(numbers))
         with reported(self._path):
-            for row in self._db().execute(statement, tuple(numbers)):
+            for row in self._db().execute(f"SELECT {_COLUMNS} FROM entry WHERE id IN ({marks})", tuple(numbers)):  # noqa: S608  # our own names
                 values: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))  # of the types that the table declares
                 values["id"] = str(values["id"])
                 try:
@@ -131,8 +131,20 @@ class KnowledgeStore:
         """Entries that hold a word of the query, best first by `bm25`, ties by id; verified or not."""
         if not (words := asked(query)):
             return ()
+        everything, left = _content(words), self._most_ranked
+        telling: list[str] = []  # the rarest words, as many as can be ranked; the others stand in too many entries
         with reported(self._path):
-            numbers = self._found(words, limit)
+            if self._count(everything) <= left:
+                numbers = self._numbers(_RANKED, everything, limit)
+            else:
+                for count, word in sorted((self._count(_content([word])), word) for word in words):
+                    left -= count
+                    if left < 0:
+                        break
+                    telling += [word] if count else []
+                first = (_RANKED, _content(telling)) if telling else (_FIRST, _content(words, "AND"))
+                rest = self._numbers(_FIRST, everything, limit)
+                numbers = list(dict.fromkeys((*self._numbers(*first, limit), *rest)))[:limit]
         found = self.load(numbers)
         return tuple(found[number] for number in numbers if number in found)
 
@@ -203,23 +215,6 @@ class KnowledgeStore:
         db.execute(_WORDS, _words(number, row))
         return number
 
-    def _found(self, words: Sequence[str], limit: int) -> list[int]:
-        everything = _content(words)
-        if self._count(everything) <= self._most_ranked:
-            return self._numbers(_RANKED, everything, limit)
-        left = self._most_ranked
-        telling: list[str] = []  # the rarest words, as many as can be ranked; the others stand in too many entries
-        for count, word in sorted((self._count(_content([word])), word) for word in words):
-            left -= count
-            if left < 0:
-                break
-            telling += [word] if count else []
-        if telling:
-            first = self._numbers(_RANKED, _content(telling), limit)
-        else:
-            first = self._numbers(_FIRST, _content(words, "AND"), limit)
-        return list(dict.fromkeys((*first, *self._numbers(_FIRST, everything, limit))))[:limit]
-
     def _count(self, expression: str) -> int:
         """How many entries match, counted up to one more than can be ranked."""
         return self._db().execute(_COUNTED, (expression, self._most_ranked + 1)).fetchone()[0]
@@ -239,10 +234,8 @@ class KnowledgeStore:
                 keys.add(row[-1])
                 if part is _TOPIC and len(keys) >= MOST_MATCHES and rows[-MOST_MATCHES][0] == row[0]:
                     break  # `sqlite3` steps one row ahead: that is of this level still, so the next is not begun
-        return [
-            Match(level, number, key)
-            for level, _, number, key in sorted(rows, key=lambda row: (row[0], -row[1], row[2]))
-        ]
+        rows.sort(key=lambda row: (row[0], -row[1], row[2]))
+        return [Match(level, number, key) for level, _, number, key in rows]
 
 
 def indexed(text: str) -> str:
