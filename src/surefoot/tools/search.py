@@ -15,12 +15,13 @@ import math
 import re
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from surefoot.tools.call import ToolFailed
-from surefoot.tools.workspace import DEEPEST_PATH, HISTORY_NAMES, Folder, Place, Workspace, read_in
+from surefoot.tools.workspace import HISTORY_NAMES, Place, Workspace, read_in
 
 MAX_FILES = 5_000
 MAX_BYTES = 64 * 1024 * 1024
@@ -71,8 +72,7 @@ _ENDINGS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """Lines as `file:line: text`, the block with the best hit first; `note` says what was not searched, or is empty."""
 
     lines: tuple[str, ...]
@@ -213,22 +213,12 @@ def _texts(workspace: Workspace, place: Place) -> Generator[tuple[str, bytes]]:
                 yield place.shown, read_in(parent, place.parts[-1])[0]
                 return
     with workspace.folder(place, place.parts) as folder:
-        above = "" if place.shown == "." else f"{place.shown}/"
-        yield from _texts_below(workspace, folder, above)
-
-
-def _texts_below(workspace: Workspace, folder: Folder, above: str) -> Generator[tuple[str, bytes]]:
-    for entry in folder.entries():
-        if entry.name.casefold() in _SKIPPED or workspace.is_secret(entry.name):
-            continue
-        try:
+        for inner, shown, entry in workspace.walk(
+            folder, "" if place.shown == "." else f"{place.shown}/", but=_SKIPPED
+        ):
             if entry.kind == "file":
-                yield f"{above}{entry.name}", read_in(folder, entry.name)[0]
-            elif entry.kind == "folder" and above.count("/") < DEEPEST_PATH:
-                with folder.below(entry.name) as below:
-                    yield from _texts_below(workspace, below, f"{above}{entry.name}/")
-        except OSError:  # removed, replaced or closed to us meanwhile: not a reason to find nothing elsewhere
-            continue
+                with suppress(OSError):  # removed, replaced or closed to us meanwhile: no reason to find nothing else
+                    yield shown, read_in(inner, entry.name)[0]
 
 
 def _add(corpus: _Corpus, query: Query, shown: str, text: str) -> None:
