@@ -217,10 +217,6 @@ def _lcm(left: Number, right: Number) -> Number:
     return _bounded(Fraction(math.lcm(_whole(left), _whole(right))))
 
 
-def _lcm(left: Number, right: Number) -> Number:
-    return _bounded(Fraction(math.lcm(_whole(left), _whole(right))))
-
-
 def _bounded(value: Number) -> Number:
     if isinstance(value, Fraction) and max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
         raise _Wrong("a number in it becomes too large")

@@ -162,8 +162,8 @@ def failure(error: Exception) -> ToolResult:
     leaves = _leaves(error)
     text = "; ".join(_described(leaf) for leaf in leaves[:10])[:LONGEST_ERROR]
     named = _class_and_code(leaves[0]) if leaves else ""
-    if not all(_is_infrastructure(leaf) for leaf in leaves):
-        return ToolResult(text, kind="error", error=named)
+    if not all(any(_is_of_network(one) or _status(one) in _OVERLOADED for one in _causes(leaf)) for leaf in leaves):
+        return ToolResult(text, kind="error", error=named)  # of the call, not of connections, time and load
     waits = [wait_s for leaf in leaves if (wait_s := _retry_after_s(leaf)) is not None]
     return ToolResult(text, "error", infrastructure=True, error=named, retry_after_s=max(waits, default=None))
 
@@ -215,8 +215,7 @@ def code_of(status: int) -> str:
 def _class_and_code(error: BaseException) -> str:
     """Class and code of an error, as far as it tells of itself. Source: spec/planning.md, section 2."""
     for cause in _causes(error):
-        status = _status(cause)
-        if isinstance(status, int) and 400 <= status < 600:  # noqa: PLR2004  # HTTP statuses of failures
+        if 400 <= (status := _status(cause) or 0) < 600:  # noqa: PLR2004  # HTTP statuses of failures
             return code_of(status)
         if isinstance(cause, TimeoutError):
             return "timeout:timeout"
@@ -247,11 +246,6 @@ def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def _is_infrastructure(error: BaseException) -> bool:
-    """Whether the error, or what caused it, is a matter of connections, time and load rather than of the call."""
-    return any(_is_of_network(cause) or _status(cause) in _OVERLOADED for cause in _causes(error))
-
-
 def _is_of_network(error: BaseException) -> bool:
     if isinstance(error, (ConnectionError, TimeoutError)):
         return True
@@ -268,14 +262,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__ or _attribute(cause, "reason")
 
 
-def _status(error: BaseException) -> object:
+def _status(error: BaseException) -> int | None:
     """The HTTP status that an error tells of, as the usual clients do."""
-    found = (
-        _attribute(error, "status_code"),
-        _attribute(error, "code"),
-        _attribute(_attribute(error, "response"), "status_code"),
-    )
-    return next((status for status in found if isinstance(status, int)), None)
+    response = _attribute(error, "response")
+    places = ((error, "status_code"), (error, "code"), (response, "status_code"))
+    return next((status for place in places if isinstance(status := _attribute(*place), int)), None)
 
 
 def _retry_after_s(error: BaseException) -> float | None:
