@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
@@ -68,11 +68,7 @@ class Watched:
 
     async def receive(self) -> SessionMessage | Exception:
         """The next message. Raises what the stream raises at its end."""
-        try:
-            return await self._inner.receive()
-        except BaseException:
-            self._on_end()
-            raise
+        return await self._until_end(self._inner.receive())
 
     async def aclose(self) -> None:
         """Close it."""
@@ -83,8 +79,11 @@ class Watched:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
+        return await self._until_end(self._inner.__anext__())
+
+    async def _until_end(self, message: Awaitable[SessionMessage | Exception]) -> SessionMessage | Exception:
         try:
-            return await self._inner.__anext__()
+            return await message
         except BaseException:  # also a cancellation: this stream is read until the link ends, and no longer
             self._on_end()
             raise
