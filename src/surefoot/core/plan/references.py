@@ -13,8 +13,9 @@ from typing import cast
 
 import orjson
 
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.parse.validate import Checked, Validator
-from surefoot.core.plan.forms import list_of, object_of
+from surefoot.core.plan.forms import list_of
 from surefoot.core.state.repeats import call_fingerprint, fingerprint
 from surefoot.core.state.state import Planning
 from surefoot.core.text import json_text
@@ -47,15 +48,11 @@ def references_in(value: object) -> tuple[Reference, ...]:
 
     def found(part: object) -> Iterator[Reference]:
         if isinstance(part, str):
-            if "{{" in part:
-                yield from (_of(match) for match in _REFERENCE.finditer(part))
-        elif isinstance(part, Mapping):
-            members = cast("Mapping[str, object]", part)  # JSON
-            for key in sorted(members):
-                yield from found(members[key])
-        elif isinstance(part, Sequence):
-            for item in cast("Sequence[object]", part):  # the same
-                yield from found(item)
+            yield from (_of(match) for match in (_REFERENCE.finditer(part) if "{{" in part else ()))
+        for _, member in sorted((as_object(part) or {}).items()):
+            yield from found(member)
+        for item in list_of(part):
+            yield from found(item)
 
     return tuple(found(value))
 
@@ -90,7 +87,7 @@ def _looked_up(reference: Reference, planning: Planning) -> object:
     record = planning.steps.get(reference.step_id)
     value = record.value if record is not None and record.status == "succeeded" else None
     for at, field in enumerate(reference.path):
-        members, items = object_of(value), list_of(value)
+        members, items = as_object(value), list_of(value)
         inner = members.get(field) if members is not None else None
         if field.isdecimal() and len(field) <= 9 and int(field) < len(items):  # noqa: PLR2004  # more are no index
             inner = items[int(field)]
@@ -132,7 +129,7 @@ def checked(tools: Catalogue, tool_id: str, arguments: Mapping[str, object]) -> 
 
 def arguments_of(tools: Catalogue, planning: Planning, tool_id: str, parameters: Mapping[str, object]) -> Checked:
     """The arguments that a call has now. Raises `UnresolvedError`."""
-    return checked(tools, tool_id, object_of(resolved(parameters, planning)) or {})
+    return checked(tools, tool_id, as_object(resolved(parameters, planning)) or {})
 
 
 def fingerprint_of(step: PlanStep, parameters: Mapping[str, object], spec: ToolSpec | None) -> str:
