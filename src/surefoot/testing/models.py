@@ -82,8 +82,9 @@ class ScriptedModel(FunctionModel):
         left = list(script)
 
         async def reply(_request: ModelRequest) -> Scripted:
-            over = ModelError("the script of the test model is at its end", kind="bad_request")
-            return left.pop(0) if left else over
+            if not left:
+                return ModelError("the script of the test model is at its end", kind="bad_request")
+            return left.pop(0)
 
         super().__init__(reply, name=name, modes=modes, traits=traits)
 

@@ -15,11 +15,12 @@ from typing import Any
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, next_moves, standing
 from surefoot.core.loop.phase import status_of
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.child import give_up
 from surefoot.core.plan.choose import short
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.state import EMPTY, Call, Planning, State
-from surefoot.core.text import as_object, json_text
+from surefoot.core.text import json_text
 from surefoot.types.config import LoopConfig
 from surefoot.types.events import (
     CallEnded,

@@ -19,7 +19,7 @@ from surefoot.core.parse.calls import (
     faulty_body,
     values_at,
 )
-from surefoot.core.parse.json_strict import NotJsonError
+from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.objects import WRAPPERS_OF_CALLS, read
 from surefoot.core.parse.scan import (
     FENCES,
@@ -32,7 +32,6 @@ from surefoot.core.parse.scan import (
     skip_blanks,
 )
 from surefoot.core.parse.schema import properties_of
-from surefoot.core.text import as_list, as_object
 from surefoot.types.reply import Fault, ReplyWarning
 
 MISTRAL = "[TOOL_CALLS]"

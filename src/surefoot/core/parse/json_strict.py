@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import cast
-
-from surefoot.core.text import as_list, as_object
 
 MOST_NESTED = 200
 """Levels of nesting. What is nested deeper is refused everywhere, since encoders and journals give up soon after."""
@@ -120,6 +119,16 @@ def same_json(one: object, other: object) -> bool:
     if first is not None and second is not None:
         return first.keys() == second.keys() and all(same_json(value, second[key]) for key, value in first.items())
     return one == other
+
+
+def as_object(value: object) -> Mapping[str, object] | None:
+    """The value as a JSON object, if it is one."""
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else None  # JSON has text keys only
+
+
+def as_list(value: object) -> list[object] | None:
+    """The value as a JSON list, if it is one."""
+    return cast("list[object]", value) if isinstance(value, list) else None  # whatever its members are
 
 
 def nested_deeper_than(value: object, most: int) -> bool:

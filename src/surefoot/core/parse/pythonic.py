@@ -10,12 +10,11 @@ import re
 
 from surefoot.core.parse.calls import Draft, Found, Reading
 from surefoot.core.parse.json_calls import read_python_tag
-from surefoot.core.parse.json_strict import NotJsonError
+from surefoot.core.parse.json_strict import NotJsonError, as_list
 from surefoot.core.parse.objects import read
 from surefoot.core.parse.python_literals import LiteralReader, NotLiteralError, skim
 from surefoot.core.parse.scan import MOST_CALLS, skip_blanks
 from surefoot.core.parse.toolset import without_escapes
-from surefoot.core.text import as_list
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, ReplyWarning
 

@@ -21,13 +21,12 @@ from surefoot.core.parse.calls import (
     fault_of,
     typed,
 )
-from surefoot.core.parse.json_strict import NotJsonError
+from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.marks import is_answer_name
 from surefoot.core.parse.objects import read
 from surefoot.core.parse.scan import Fence, fence_at, first_bracket, skip_blanks
 from surefoot.core.parse.schema import is_open, properties_of
 from surefoot.core.parse.toolset import sole_parameter, takes_nothing, unwrapped
-from surefoot.core.text import as_list, as_object
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.reply import Fault, ReplyWarning
 from surefoot.types.tools import ToolSpec

@@ -12,9 +12,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar, cast, get_args
 
-from surefoot.core.parse.json_strict import NotJsonError
+from surefoot.core.parse.json_strict import NotJsonError, as_object
 from surefoot.core.parse.objects import read
-from surefoot.core.text import as_object
 from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import UsageError
 from surefoot.types.plan import RESERVED, PlanStep, ProposalKind, StepKind

@@ -15,11 +15,12 @@ from hashlib import sha256
 from typing import get_args
 
 from surefoot.core.parse.frames import Frame, key_of, nonce_of
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.limits import turns_so_far
 from surefoot.core.plan.words import guidance_text, named, strategy_words
 from surefoot.core.state.plans import StepRecord, Tries
 from surefoot.core.state.state import Planning, State
-from surefoot.core.text import as_object, json_text
+from surefoot.core.text import json_text
 from surefoot.core.view.observations import attribute, plain
 from surefoot.types.plan import Plan, StepExecutionResult, StepStatus
 from surefoot.types.reflection import ExecutionContext, OverallReflectionGuidance

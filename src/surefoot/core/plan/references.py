@@ -13,11 +13,12 @@ from typing import cast
 
 import orjson
 
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.parse.validate import Checked, Validator
 from surefoot.core.plan.forms import list_of
 from surefoot.core.state.repeats import call_fingerprint, fingerprint
 from surefoot.core.state.state import Planning
-from surefoot.core.text import as_object, json_text
+from surefoot.core.text import json_text
 from surefoot.types.dataclass import dataclass
 from surefoot.types.plan import PlanStep
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec

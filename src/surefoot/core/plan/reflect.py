@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.accept import (
     LONGEST_FAULT,
     draft_faults,
@@ -39,7 +40,7 @@ from surefoot.core.plan.references import references_in
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.repeats import fingerprint
 from surefoot.core.state.state import Planning, State
-from surefoot.core.text import as_object, json_text
+from surefoot.core.text import json_text
 from surefoot.types.events import Event
 from surefoot.types.outcomes import Failed
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected, StepReflected

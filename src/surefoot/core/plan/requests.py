@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never, get_args
 
 from surefoot.core.parse.frames import attribute, plain
-from surefoot.core.parse.schema import properties_of
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.choose import listed_names, previous_tools
 from surefoot.core.plan.edits import superseded_by
 from surefoot.core.plan.history import clipped, current_round, fields_of, framed, history, title_of
@@ -131,7 +131,7 @@ def _listed(state: State, planning: Planning) -> str:
 
     def tell(tool: ToolSpec) -> Mapping[str, object]:
         category = {"category": tool.category} if tool.category else {}
-        names = list(properties_of(tool.parameters))
+        names = list(as_object(tool.parameters.get("properties")) or ())
         return {"tool_id": tool.name, **category, "does": tool.description, "parameters": names}
 
     return _of_tools(state, listed_names(state, planning), "Tools to choose from", tell)
@@ -141,7 +141,7 @@ def _declared(state: State, planning: Planning) -> str:
     """The selected tools with the schemas of their parameters, and the fields of their results where declared."""
 
     def tell(tool: ToolSpec) -> Mapping[str, object]:
-        given = list(properties_of(tool.output or {}))
+        given = list(as_object((tool.output or {}).get("properties")) or ())
         result = {"result": given} if given else {}
         return {"tool_id": tool.name, "does": tool.description, "parameters": tool.parameters, **result}
 

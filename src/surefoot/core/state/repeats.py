@@ -12,11 +12,12 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import takewhile
 
+from surefoot.core.parse.json_strict import as_list, as_object
 from surefoot.core.parse.schema import Schema, resolve
 from surefoot.core.state.lookup import Lookup
 from surefoot.core.state.state import Call, Known, State
 from surefoot.core.state.turn import changed
-from surefoot.core.text import as_list, as_object, json_text
+from surefoot.core.text import json_text
 from surefoot.types.tools import ToolResult, ToolSpec
 
 _EXACT = 2**53

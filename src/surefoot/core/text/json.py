@@ -31,20 +31,10 @@ def json_text(value: object, *, sort_keys: bool = False) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
 
 
-def as_object(value: object) -> Mapping[str, object] | None:
-    """The value as a JSON object, if it is one."""
-    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else None  # JSON has text keys only
-
-
-def as_list(value: object) -> list[object] | None:
-    """The value as a JSON list, if it is one."""
-    return cast("list[object]", value) if isinstance(value, list) else None  # whatever its members are
-
-
 def at(value: object, *keys: str) -> object:
     """What stands at a path of keys in JSON of an unknown shape; None where there is nothing."""
     for key in keys:
-        value = (as_object(value) or {}).get(key)
+        value = cast("Mapping[str, object]", value).get(key) if isinstance(value, Mapping) else None
     return value
 
 
