@@ -6,7 +6,7 @@ Source: spec/primitives.md, 4.1; seed 001, tool call.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
@@ -26,8 +26,6 @@ from surefoot.types.knowledge import (
 )
 from surefoot.types.ports import Tool, ToolCallContext
 from surefoot.types.tools import ToolResult, ToolSpec
-
-Call = Callable[[KnowledgeBridge, Mapping[str, object], ToolCallContext], Awaitable[ToolResult]]
 
 _DIRECTORY = {"type": "string", "description": "Directory of the workspace that it is about."}
 _SCOPE = {"type": "string", "enum": ["conventions"]}
@@ -85,8 +83,7 @@ class KnowledgeTool:
     """A `Tool` that asks a bridge. A failure is a result for the model to read."""
 
     spec: ToolSpec
-    _bridge: KnowledgeBridge
-    _call: Call
+    bridge: KnowledgeBridge
 
     @cached_property
     def validator(self) -> Validator:
@@ -99,7 +96,12 @@ class KnowledgeTool:
             why = "; ".join(f"{error.path}: {error.message}" for error in checked.errors)
             return ToolResult(f"Invalid arguments: {why}", "error")
         try:
-            return await self._call(self._bridge, checked.value, context)
+            if self.spec is RECALL:
+                return await recalled(self.bridge, checked.value)
+            source = {"source": "model", "run_id": context.run_id, "call_id": context.call_id}
+            entry = replace(entry_from(checked.value), **source)
+            (stored,) = await self.bridge.add([entry], by="")
+            return ToolResult(f"Stored fact: {entry.content} (id: {stored.id})")
         except ConfigError as error:
             return ToolResult(f"Invalid arguments: {error}", "error")
         except KnowledgeError as error:
@@ -113,8 +115,8 @@ class KnowledgeTool:
 
 def knowledge_tools(bridge: KnowledgeBridge) -> tuple[Tool, ...]:
     """The tools of a bridge; without a store there is nothing to store in."""
-    recall = KnowledgeTool(RECALL, bridge, _recall)
-    return (recall, KnowledgeTool(STORE, bridge, _store)) if bridge.store is not None else (recall,)
+    recall = KnowledgeTool(RECALL, bridge)
+    return (recall, KnowledgeTool(STORE, bridge)) if bridge.store is not None else (recall,)
 
 
 def entry_from(arguments: Mapping[str, object]) -> Knowledge:
@@ -137,7 +139,8 @@ def entry_from(arguments: Mapping[str, object]) -> Knowledge:
     )
 
 
-async def _recall(bridge: KnowledgeBridge, arguments: Mapping[str, object], _context: ToolCallContext) -> ToolResult:
+async def recalled(bridge: KnowledgeBridge, arguments: Mapping[str, object]) -> ToolResult:
+    """What is known, as a model reads it. `arguments` fit the schema of `RECALL`. Raises `KnowledgeError`."""
     query, limit = str(arguments["query"]), cast("int", arguments.get("limit", 5))  # by the schema
     directory, notes = arguments.get("directory"), list[str]()
     if "scope" in arguments:
@@ -157,12 +160,6 @@ async def _recall(bridge: KnowledgeBridge, arguments: Mapping[str, object], _con
     is_trusted = bool(entries) and all(entry.verified for entry in entries)
     told = "\n".join((*(lines or [f"No relevant {what} found."]), *notes))
     return ToolResult(told, trust="trusted" if is_trusted else "untrusted")
-
-
-async def _store(bridge: KnowledgeBridge, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
-    entry = replace(entry_from(arguments), source="model", run_id=context.run_id, call_id=context.call_id)
-    (stored,) = await bridge.add([entry], by="")
-    return ToolResult(f"Stored fact: {entry.content} (id: {stored.id})")
 
 
 def _line(entry: Knowledge, mark: str) -> str:

@@ -164,7 +164,14 @@ def failure(error: Exception) -> ToolResult:
     named = _class_and_code(leaves[0]) if leaves else ""
     if not all(any(_is_of_network(one) or _status(one) in _OVERLOADED for one in _causes(leaf)) for leaf in leaves):
         return ToolResult(text, kind="error", error=named)  # of the call, not of connections, time and load
-    waits = [wait_s for leaf in leaves if (wait_s := _retry_after_s(leaf)) is not None]
+    waits: list[float] = []  # the seconds that a server asks to wait, in the headers of an error; no date is read
+    for leaf in leaves:
+        for cause in _causes(leaf):
+            headers = _attribute(cause, "headers") or _attribute(_attribute(cause, "response"), "headers")
+            asked: object = headers.get("Retry-After") if isinstance(headers, Mapping | Message) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # of anybody's
+            if isinstance(asked, str) and asked.strip().isdecimal():
+                waits.append(float(asked))
+                break
     return ToolResult(text, "error", infrastructure=True, error=named, retry_after_s=max(waits, default=None))
 
 
@@ -269,16 +276,6 @@ def _status(error: BaseException) -> int | None:
     return next((status for place in places if isinstance(status := _attribute(*place), int)), None)
 
 
-def _retry_after_s(error: BaseException) -> float | None:
-    """The seconds that a server asks to wait, in the headers of an error; a date there is not read."""
-    for cause in _causes(error):
-        headers = _attribute(cause, "headers") or _attribute(_attribute(cause, "response"), "headers")
-        asked: object = headers.get("Retry-After") if isinstance(headers, Mapping | Message) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # of anybody's
-        if isinstance(asked, str) and asked.strip().isdecimal():
-            return float(asked)
-    return None
-
-
 def _attribute(thing: object, name: str) -> object:
     """What an attribute holds; None where there is none, or where foreign code raises."""
     try:
@@ -363,7 +360,7 @@ class Attempts:
 
     def running(self, key: str) -> Future[object] | None:
         """The attempt at the call of that key that has not ended yet."""
-        return _RUNNING.get((os.getpid(), self._function, key))
+        return _running(self._function, key)
 
     async def made(self, key: str, fn: Callable[..., object], keywords: Mapping[str, object]) -> object:
         """What `fn(**keywords)` gives, run in a thread under that key; raises what it raises.

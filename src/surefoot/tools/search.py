@@ -94,16 +94,17 @@ class Query:
             is_short = len(word) < _SHORTEST or not word.isalpha()
             pieces |= {stem} if is_short else {stem[:_SHORTEST], stem[-_SHORTEST:]}
         self.pattern = re.compile("|".join(map(re.escape, sorted(pieces, key=len, reverse=True))) or "(?!)")
-        # Texts say the same words again and again.
-        self.match = lru_cache(maxsize=20_000)(self._match)
 
-    def _match(self, word: str) -> tuple[str, float] | None:
-        """Which word of the query a word of a text stands for, and how well, 1.0 being the same; None for none."""
-        folded = fold(word)
-        if folded in self.weights:
-            return folded, 1.0
-        found = max(((relation(asked, folded), asked) for asked in self.words), default=(0.0, ""))
-        return (found[1], found[0]) if found[0] else None
+        @lru_cache(maxsize=20_000)  # texts say the same words again and again
+        def match(word: str) -> tuple[str, float] | None:
+            """Which word of the query a word of a text stands for, and how well, 1.0 being the same; None for none."""
+            folded = fold(word)
+            if folded in self.weights:
+                return folded, 1.0
+            found = max(((relation(asked, folded), asked) for asked in self.words), default=(0.0, ""))
+            return (found[1], found[0]) if found[0] else None
+
+        self.match = match
 
 
 @dataclass(slots=True)
@@ -138,10 +139,10 @@ def best_lines(workspace: Workspace, place: Place, query: Query, limit: int) -> 
     """
     corpus = _Corpus()
     until = time.monotonic() + MAX_SECONDS
-    files = read = 0
+    read = 0
     with closing(_texts(workspace, place)) as texts:
-        for shown, data in texts:
-            files, read = files + 1, read + len(data)
+        for files, (shown, data) in enumerate(texts, 1):
+            read += len(data)
             full = files > MAX_FILES or read > MAX_BYTES or len(corpus.hits) > MAX_HITS
             if full or time.monotonic() > until:
                 corpus.skipped = "\n(there are more files than one search can read; give a path to search less)"

@@ -98,23 +98,20 @@ def read_signature(fn: Callable[..., object], tool_name: str, *, needs_types: bo
     for name, parameter in signature.parameters.items():
         if name in filled:
             continue
-        if fault := _fault(parameter, needs_types=needs_types):
+        fault = ""
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            fault = "a model cannot fill *args or **kwargs; name each parameter"
+        elif parameter.kind is parameter.POSITIONAL_ONLY:
+            fault = "it is positional-only, but arguments come by name; remove the `/`"
+        elif needs_types and parameter.annotation is parameter.empty:
+            bound = " (for a method, decorate the bound one: tool(instance.method))" if name == "self" else ""
+            fault = f"it has no type; annotate it{bound}"
+        elif type(parameter.default).__module__ == "pydantic.fields":
+            fault = "write Field(...) inside Annotated[...], and the default after `=`"
+        if fault:
             raise UsageError(f"tool {tool_name!r}, parameter {name!r}: {fault}")
         found.append(Parameter(name, parameter.annotation, parameter.default))
     return Written(tuple(found), signature.return_annotation)
-
-
-def _fault(parameter: inspect.Parameter, *, needs_types: bool) -> str:
-    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-        return "a model cannot fill *args or **kwargs; name each parameter"
-    if parameter.kind is parameter.POSITIONAL_ONLY:
-        return "it is positional-only, but arguments come by name; remove the `/`"
-    if needs_types and parameter.annotation is parameter.empty:
-        bound = " (for a method, decorate the bound one: tool(instance.method))" if parameter.name == "self" else ""
-        return f"it has no type; annotate it{bound}"
-    if type(parameter.default).__module__ == "pydantic.fields":
-        return "write Field(...) inside Annotated[...], and the default after `=`"
-    return ""
 
 
 def resolve(

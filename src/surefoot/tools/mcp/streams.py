@@ -39,15 +39,16 @@ class LastWords:
     def pipe(self) -> Generator[TextIO]:
         """What the process is to get as its standard error. Our own end is closed with the context."""
         reading, writing = os.pipe()
-        self._reader = threading.Thread(target=self._read, args=(reading,), daemon=True, name="mcp stderr")
+
+        def read() -> None:
+            with os.fdopen(reading, "rb", buffering=0) as pipe:
+                while piece := pipe.read(_KEPT_BYTES):
+                    self._kept = (self._kept + piece)[-_KEPT_BYTES:]
+
+        self._reader = threading.Thread(target=read, daemon=True, name="mcp stderr")
         self._reader.start()
         with os.fdopen(writing, "w") as end:
             yield end
-
-    def _read(self, reading: int) -> None:
-        with os.fdopen(reading, "rb", buffering=0) as pipe:
-            while piece := pipe.read(_KEPT_BYTES):
-                self._kept = (self._kept + piece)[-_KEPT_BYTES:]
 
 
 class Watched:
