@@ -94,22 +94,10 @@ class TestReading:
 
 
 ESCAPES = [
-    "../outside/secret.txt",
-    "src/../../outside/secret.txt",
-    "leak.txt",
-    "leaks/secret.txt",
-    "inner/../leaks/secret.txt",
-    "leaks/../outside/secret.txt",
-    "/etc/passwd",
-    "/dev/zero",
-    "/proc/self/environ",
-    "~/.profile",
-    "~root/x",
-    "..",
-    "leaks",
-    "dangling",
-    "../work-evil/x",
-]
+    "../outside/secret.txt", "src/../../outside/secret.txt", "leak.txt", "leaks/secret.txt",
+    "inner/../leaks/secret.txt", "leaks/../outside/secret.txt", "/etc/passwd", "/dev/zero", "/proc/self/environ",
+    "~/.profile", "~root/x", "..", "leaks", "dangling", "../work-evil/x",
+]  # fmt: skip
 
 
 class TestEscapes:

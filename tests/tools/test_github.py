@@ -28,14 +28,9 @@ def comment(text: str) -> dict[str, object]:
 
 
 ISSUE: dict[str, object] = {
-    "number": 3,
-    "title": "The log is\nempty",
-    "state": "open",
-    "user": {"login": "ann"},
-    "labels": [{"name": "bug"}, "urgent"],
-    "body": "It holds nothing.\r\nSee the file.",
-    "comments": 2,
-}
+    "number": 3, "title": "The log is\nempty", "state": "open", "user": {"login": "ann"},
+    "labels": [{"name": "bug"}, "urgent"], "body": "It holds nothing.\r\nSee the file.", "comments": 2,
+}  # fmt: skip
 PULL: dict[str, object] = {**ISSUE, "number": 4, "title": "Fill the log", "state": "closed", "merged": True}
 PULL["comments"], PULL["labels"], PULL["body"], PULL["user"] = 0, [], None, None
 

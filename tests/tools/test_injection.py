@@ -103,31 +103,16 @@ DB, FAKE, CACHE = Db(), FakeDb("fake"), Cache()
 
 
 class TestForms:
-    @pytest.mark.parametrize(
-        "annotation",
-        [
-            Db,
-            "Db",
-            Optional[Db],  # noqa: UP045  # the case
-            "Optional[Db]",
-            Db | None,
-            "Db | None",
-            Union[Db, None],  # noqa: UP007  # the case
-            Db | str,
-            "Union[str, Db, None]",
-            Annotated[Db, "the graph"],
-            "Annotated[Db, 'the graph']",
-            Annotated[Db | None, "the graph"],
-            Optional[Annotated[Db, "the graph"]],  # noqa: UP045  # pyright knows no other way
-            ReadDb,
-            Reader,
-            ReadDb | None,
-            Store,
-            "Store",
-            MaybeStore,
-            Annotated[Store, "the graph"],
-        ],
-    )
+    @pytest.mark.parametrize("annotation", [
+        Db, "Db",
+        Optional[Db],  # noqa: UP045  # the case
+        "Optional[Db]", Db | None, "Db | None",
+        Union[Db, None],  # noqa: UP007  # the case
+        Db | str, "Union[str, Db, None]", Annotated[Db, "the graph"], "Annotated[Db, 'the graph']",
+        Annotated[Db | None, "the graph"],
+        Optional[Annotated[Db, "the graph"]],  # noqa: UP045  # pyright knows no other way
+        ReadDb, Reader, ReadDb | None, Store, "Store", MaybeStore, Annotated[Store, "the graph"],
+    ])  # fmt: skip
     async def test_each_form_asks_for_the_service_and_hides_it(self, annotation: object, given: Provide) -> None:
         made = asking(annotation).bound({Db})
         assert names(made) == ["label"]
