@@ -15,10 +15,10 @@ from typing import Literal, TypeVar
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.parse.json_strict import as_object
+from surefoot.core.plan.child import UnresolvedError, arguments_of, checked, references_in
 from surefoot.core.plan.edits import applied, laid_out, remedied, superseded_by
 from surefoot.core.plan.forms import PLAN as PLAN_FORM
 from surefoot.core.plan.forms import DraftStep, Object, draft_of, list_of, read_form, remediation_of, text_of
-from surefoot.core.plan.references import UnresolvedError, arguments_of, checked, references_in
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.repeats import call_fingerprint
 from surefoot.core.state.state import Call, Planning, State

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
-from surefoot.core.plan.references import references_in
+from surefoot.core.plan.child import references_in
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed

@@ -23,6 +23,7 @@ from surefoot.core.plan.accept import (
     marked,
     plan_given,
 )
+from surefoot.core.plan.child import references_in
 from surefoot.core.plan.choose import fallback, selection_given
 from surefoot.core.plan.edits import Edit, edit_of, needs_planning
 from surefoot.core.plan.forms import (
@@ -36,7 +37,6 @@ from surefoot.core.plan.forms import (
     suggested_steps,
     text_of,
 )
-from surefoot.core.plan.references import references_in
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.repeats import fingerprint
 from surefoot.core.state.state import Planning, State

@@ -11,10 +11,10 @@ from typing import assert_never, get_args
 
 from surefoot.core.parse.frames import attribute, plain
 from surefoot.core.parse.json_strict import as_object
+from surefoot.core.plan.child import UnresolvedError, resolved
 from surefoot.core.plan.choose import listed_names, previous_tools
 from surefoot.core.plan.edits import superseded_by
 from surefoot.core.plan.history import clipped, current_round, fields_of, framed, history, title_of
-from surefoot.core.plan.references import UnresolvedError, resolved
 from surefoot.core.plan.schemas import is_small, schema_for
 from surefoot.core.plan.words import cause_words, guidance_text, named, refusal_words, suggestion_words
 from surefoot.core.state.plans import BLOCKED
