@@ -190,7 +190,27 @@ class PlayedRun(AroundRun):
 
     async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
         for ahead, event in enumerate(events):
-            await self._check(event, ahead)
+            if self._tape is None and isinstance(event, RunStarted):
+                self._tape = self.store.take(self.run_id, event)
+            if self._tape is None and isinstance(event, RunForked):
+                self._tape = self.store.take_fork(self.run_id, event)
+            tape = self.tape
+            at = tape.at + ahead
+            was = tape.events[at] if at < len(tape.events) else None
+            if isinstance(was, IntentAnchored) and isinstance(event, IntentAnchored):
+                was = replace(was, today=event.today)  # played on another day, from which a date may be counted
+            if was == event:
+                continue
+            is_taken_up = isinstance(event, RunStarted | RunResumed | RunForked)
+            if is_taken_up and isinstance(was, RunStarted | RunResumed | RunForked) and type(event) is type(was):
+                before, now = _models_after(tape.state, was), _models_after(tape.state, event)
+                if before == now:
+                    continue  # of how a run is taken up, counts who plays in it, and what the model is shown of it
+                raise self.store.miss(f"record {at} of {_named(tape)} was with {before}, is with {now}")
+            if tape.get(at) is None and not isinstance(event, RunResumed | RunForked) and not _is_cancelled(event):
+                raise await self.broken_off()
+            told = differing(encoded(was) if was else "nothing", encoded(event))
+            raise self.store.miss(f"record {at} of {_named(tape)} {told}")
         await self._journal.append(events, durability)
         self.tape.advance(len(events))
 
@@ -212,29 +232,6 @@ class PlayedRun(AroundRun):
             tape = self.tape
             what = f"{_named(tape)} went on with a {tape.events[tape.at].type} at record {tape.at}, which does not come"
             raise self.store.miss(what) from None
-
-    async def _check(self, event: Event, ahead: int) -> None:
-        if self._tape is None and isinstance(event, RunStarted):
-            self._tape = self.store.take(self.run_id, event)
-        if self._tape is None and isinstance(event, RunForked):
-            self._tape = self.store.take_fork(self.run_id, event)
-        tape = self.tape
-        at = tape.at + ahead
-        was = tape.events[at] if at < len(tape.events) else None
-        if isinstance(was, IntentAnchored) and isinstance(event, IntentAnchored):
-            was = replace(was, today=event.today)  # played on another day, from which a date may be counted
-        if was == event:
-            return
-        is_taken_up = isinstance(event, RunStarted | RunResumed | RunForked)
-        if is_taken_up and isinstance(was, RunStarted | RunResumed | RunForked) and type(event) is type(was):
-            before, now = _models_after(tape.state, was), _models_after(tape.state, event)
-            if before == now:
-                return  # of how a run is taken up, counts who plays in it, and what the model is shown of it
-            raise self.store.miss(f"record {at} of {_named(tape)} was with {before}, is with {now}")
-        if tape.get(at) is None and not isinstance(event, RunResumed | RunForked) and not _is_cancelled(event):
-            raise await self.broken_off()
-        told = differing(encoded(was) if was else "nothing", encoded(event))
-        raise self.store.miss(f"record {at} of {_named(tape)} {told}")
 
 
 class PlayedHands(LiveHands):

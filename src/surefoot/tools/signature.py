@@ -266,7 +266,11 @@ def mentioned_in(annotation: object, known: Set[ServiceKey]) -> ServiceKey | Non
     waiting, seen = [annotation], list[object]()
     while waiting:
         for part, _ in _parts(waiting.pop()):
-            inner = [each for each in _arguments(part) if each not in seen]  # a named type may hold itself
+            origin: object = typing.get_origin(part)  # what stands in its brackets, also in inner ones
+            found: list[object] = [origin] if _is_named(origin) else []
+            for each in () if origin is typing.Literal else typing.get_args(part):
+                found += cast("list[object]", each) if isinstance(each, list) else [each]  # as in Callable[[Db], int]
+            inner = [each for each in found if each not in seen]  # a named type may hold itself
             seen += inner
             for each in inner:
                 if (key := service_for(each, known)) is not None:
@@ -296,15 +300,6 @@ def is_class(annotation: object) -> typing.TypeGuard[type[object]]:
 def key_text(key: ServiceKey) -> str:
     """A key as a developer writes it: `Db`, or `(Db, 'archive')`."""
     return f"({key[0].__name__}, {key[1]!r})" if isinstance(key, tuple) else key.__name__
-
-
-def _arguments(part: object) -> list[object]:
-    """What stands in the brackets of a type, also in inner ones, as those of `Callable[[Db], int]`."""
-    origin: object = typing.get_origin(part)
-    found: list[object] = [origin] if _is_named(origin) else []
-    for each in () if origin is typing.Literal else typing.get_args(part):
-        found += cast("list[object]", each) if isinstance(each, list) else [each]
-    return found
 
 
 def _is_named(annotation: object) -> bool:

@@ -152,7 +152,15 @@ class Link:
                     await self._wake.wait()
         except Exception as error:  # noqa: BLE001  # the client raises whatever its transports do, in groups
             _LOG.debug("the connection to the MCP server %s", self.server.name, exc_info=error)
-            self.failure = await self._reason(error)
+            told: BaseException = error
+            while isinstance(told, BaseExceptionGroup):
+                told = cast("BaseExceptionGroup[BaseException]", told).exceptions[0]
+            parts = [f"{type(told).__name__}: {told}" if str(told) else type(told).__name__]
+            if self._status >= 400:  # noqa: PLR2004  # refusals of HTTP begin there
+                parts.append(f"HTTP status {self._status}")
+            if words := await self._words.text():
+                parts.append(f"its last words: {' '.join(words.split())[-300:]}")
+            self.failure = self.server.without_secrets("; ".join(parts))  # in one line
         finally:
             self._lost()
             self._settled.set()
@@ -255,17 +263,6 @@ class Link:
     def _lost(self) -> None:
         self.is_lost = True
         self._wake.set()
-
-    async def _reason(self, error: BaseException) -> str:
-        """Why it failed, in one line, without secrets: what was raised, the HTTP status, the process's last words."""
-        while isinstance(error, BaseExceptionGroup):
-            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-        parts = [f"{type(error).__name__}: {error}" if str(error) else type(error).__name__]
-        if self._status >= 400:  # noqa: PLR2004  # refusals of HTTP begin there
-            parts.append(f"HTTP status {self._status}")
-        if words := await self._words.text():
-            parts.append(f"its last words: {' '.join(words.split())[-300:]}")
-        return self.server.without_secrets("; ".join(parts))
 
 
 class Connection:
