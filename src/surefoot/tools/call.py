@@ -360,7 +360,7 @@ class Attempts:
 
     def running(self, key: str) -> Future[object] | None:
         """The attempt at the call of that key that has not ended yet."""
-        return _running(self._function, key)
+        return _RUNNING.get((os.getpid(), self._function, key))
 
     async def made(self, key: str, fn: Callable[..., object], keywords: Mapping[str, object]) -> object:
         """What `fn(**keywords)` gives, run in a thread under that key; raises what it raises.
