@@ -22,8 +22,7 @@ from itertools import chain
 from pathlib import Path
 
 from surefoot.core.select.profile import apply
-from surefoot.knowledge.bridge import Sources, retrieve
-from surefoot.knowledge.directories import Directories
+from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.prefetch.extract import extract
 from surefoot.knowledge.store import KnowledgeStore
 from surefoot.progress import ProgressTracker
@@ -122,9 +121,10 @@ def filled(folder: str) -> KnowledgeStore:
 
 def knowledge(folder: str, store: KnowledgeStore) -> Iterator[Row]:
     """Lookups five levels deep, and searches, for words that are rare, frequent and unknown."""
-    sources = Sources(ConventionsConfig(folder), Directories(folder), store)
+    bridge = KnowledgeBridge(ConventionsConfig(folder))
+    bridge.store = store
     for query in QUERIES:
-        yield Row(f"conventions, {query!r}", 5, lambda query=query: partial(retrieve, sources, HERE, query, 5))
+        yield Row(f"conventions, {query!r}", 5, lambda query=query: partial(bridge.retrieve, HERE, query, 5))
         yield Row(f"recall, {query!r}", 20, lambda query=query: partial(store.search, query, 5))
 
 

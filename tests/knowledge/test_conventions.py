@@ -48,23 +48,38 @@ async def texts(bridge: KnowledgeBridge, directory: str, query: str, limit: int 
     return [item.content for item in result.items]
 
 
-async def test_the_nearest_level_comes_first_and_the_language_last(bridge: KnowledgeBridge) -> None:
-    await bridge.add([
+FOUND: dict[str, tuple[list[Knowledge], str, str, list[str]]] = {
+    "the nearest level comes first and the language last": ([
         rule("rustfmt", "", "rust", 1.0), rule("root", ".", "", 0.9), rule("src", "src", "rust"),
-        rule("api", "src/api"),
-        rule("sibling", "src/api-v2"), rule("below", "src/api/x"), rule("plain"), rule("python", "src/api", "python"),
-    ])  # fmt: skip
-    assert await texts(bridge, "src/api", "rust") == ["api", "src", "root", "rustfmt"]
+        rule("api", "src/api"), rule("sibling", "src/api-v2"), rule("below", "src/api/x"), rule("plain"),
+        rule("python", "src/api", "python"),
+    ], "src/api", "rust", ["api", "src", "root", "rustfmt"]),
+    "a path is no search word": (
+        [rule("src/api conventions: use Decimal", "src/billing"), rule("rust conventions for src/api")],
+        "src/api", "rust", [],
+    ),
+    "inside a level by confidence, then id": (
+        [rule("a", "src", "", 0.5), rule("b", "src", "go", 0.9), rule("c", "src", "", 0.9)],
+        "src", "go", ["b", "c", "a"],
+    ),
+    "a language that only the store knows is one": (
+        [rule("indent by two", "src", "Quux"), rule("unrelated", "src")], "src", "quux", ["indent by two", "unrelated"],
+    ),
+    "a topic must stand in the text on every level": ([
+        rule("Tests use asserts", "src", "python"), rule("Money is Decimal", "src"), rule("no test sleeps", "."),
+        rule("a test of plain knowledge"), rule("test with race", "", "go"), rule("test elsewhere", "lib"),
+    ], "src", "tests", ["Tests use asserts", "no test sleeps", "test with race"]),
+    **dict.fromkeys(("python", "Python", "py", ".py", "*.py", "python conventions", "python 规范", "Python 代码风格"), (
+        [rule("type it", "", "py"), rule("vet it", "", "go"), rule("any", ".")], ".", "", ["any", "type it"],
+    )),
+}  # fmt: skip
 
 
-async def test_a_path_is_no_search_word(bridge: KnowledgeBridge) -> None:
-    await bridge.add([rule("src/api conventions: use Decimal", "src/billing"), rule("rust conventions for src/api")])
-    assert await texts(bridge, "src/api", "rust") == []
-
-
-async def test_inside_a_level_by_confidence_then_id(bridge: KnowledgeBridge) -> None:
-    await bridge.add([rule("a", "src", "", 0.5), rule("b", "src", "go", 0.9), rule("c", "src", "", 0.9)])
-    assert await texts(bridge, "src", "go") == ["b", "c", "a"]
+@pytest.mark.parametrize("name", FOUND)
+async def test_what_holds_where_and_in_which_order(bridge: KnowledgeBridge, name: str) -> None:
+    rules, directory, query, expected = FOUND[name]
+    await bridge.add(rules)
+    assert await texts(bridge, directory, query or name) == expected
 
 
 async def test_of_two_that_say_the_same_the_nearer_counts(bridge: KnowledgeBridge) -> None:
@@ -100,27 +115,6 @@ async def test_behind_a_level_with_more_than_can_be_asked_for_none_is_counted(
     result = await bridge.retrieve_scoped_conventions("lib/x", query, 1)
     assert ([item.content for item in result.items], result.more) == (["r near"], 99)
     assert "r far" in await texts(bridge, "other", query)
-
-
-@pytest.mark.parametrize(
-    "query", ["python", "Python", "py", ".py", "*.py", "python conventions", "python 规范", "Python 代码风格"]
-)
-async def test_a_language_goes_by_its_names(bridge: KnowledgeBridge, query: str) -> None:
-    await bridge.add([rule("type it", "", "py"), rule("vet it", "", "go"), rule("any", ".")])
-    assert await texts(bridge, ".", query) == ["any", "type it"]
-
-
-async def test_a_language_that_only_the_store_knows_is_one(bridge: KnowledgeBridge) -> None:
-    await bridge.add([rule("indent by two", "src", "Quux"), rule("unrelated", "src")])
-    assert await texts(bridge, "src", "quux") == ["indent by two", "unrelated"]
-
-
-async def test_a_topic_must_stand_in_the_text_on_every_level(bridge: KnowledgeBridge) -> None:
-    await bridge.add([
-        rule("Tests use asserts", "src", "python"), rule("Money is Decimal", "src"), rule("no test sleeps", "."),
-        rule("a test of plain knowledge"), rule("test with race", "", "go"), rule("test elsewhere", "lib"),
-    ])  # fmt: skip
-    assert await texts(bridge, "src", "tests") == ["Tests use asserts", "no test sleeps", "test with race"]
 
 
 async def test_what_a_model_stored_is_no_convention_until_a_person_verifies_it(

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surefoot.core.parse.frames import plain
-from surefoot.knowledge.frame import mark_for
+from surefoot.core.parse.frames import mark_for, plain
 from surefoot.knowledge.prefetch.extract import Extraction
-from surefoot.knowledge.prefetch.hydrate import LONGEST_LINE, Outcome, hydrated, items_of, shares
-from surefoot.knowledge.prefetch.resolvers import Lookup
+from surefoot.knowledge.prefetch.hydrate import LONGEST_LINE, Lookup, Outcome, hydrated, items_of, shares
 from surefoot.knowledge.prefetch.urls import redacted, without_secrets
 from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.prehydration import HydratedContext, PreHydrationConfig, Reference

@@ -25,23 +25,10 @@ def test_a_pattern_that_cannot_be_meant_is_refused_with_its_place(pattern: str, 
     assert refused.value.field == "pattern"
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        r"(\d{1,3}\.){3}\d{1,3}",
-        "(?:a+)?",
-        "[(a+)+]",
-        r"\(a+\)+",
-        r"\141",
-        r"[\1]",
-        "x{}",
-        "(?=a+)b",
-        "(a+)b*",
-        "(a|b){1,9}",
-        "(ab{2})+",
-        "(?:foo|bar)?-[0-9]+",
-    ],
-)
+@pytest.mark.parametrize("pattern", [
+    r"(\d{1,3}\.){3}\d{1,3}", "(?:a+)?", "[(a+)+]", r"\(a+\)+", r"\141", r"[\1]", "x{}", "(?=a+)b", "(a+)b*",
+    "(a|b){1,9}", "(ab{2})+", "(?:foo|bar)?-[0-9]+",
+])  # fmt: skip
 def test_other_patterns_are_taken(pattern: str) -> None:
     assert ReferencePattern("x", pattern).pattern == pattern
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from surefoot.knowledge.prefetch.resolvers import NO_TOOL, Lookup, lookups, planned, refusal
+from surefoot.knowledge.prefetch.hydrate import NO_TOOL, Lookup, lookups, planned, refusal
 from surefoot.tools.builtin import builtin_tools
 from surefoot.types.errors import ConfigError
 from surefoot.types.prehydration import PreHydrationConfig, Reference, Resolver

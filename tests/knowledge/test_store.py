@@ -23,6 +23,9 @@ def fact(text: str, **more: str) -> Knowledge:
     return Knowledge(text, scope=more.get("scope", ""), language=more.get("language", ""))
 
 
+CROWD = ["rule a", "rule b", "rule c", "rule d", "odd rule e", "d"]
+
+
 def found(store: KnowledgeStore, query: str, limit: int = 50) -> list[str]:
     return [entry.content for entry in store.search(query, limit)]
 
@@ -52,14 +55,11 @@ def test_a_query_is_words_and_never_syntax(store: KnowledgeStore, query: str) ->
     assert found(store, query) == []
 
 
-def test_one_word_is_enough_and_more_of_them_rank_higher(store: KnowledgeStore) -> None:
-    store.add(map(fact, ["deploy on Friday", "never deploy to production on Friday", "lunch"]), by="x")
+def test_one_word_is_enough_more_of_them_rank_higher_and_equal_ranks_come_by_id(store: KnowledgeStore) -> None:
+    tools = ["use tool b", "use tool a", "use tool c"]
+    store.add(map(fact, ["deploy on Friday", "never deploy to production on Friday", "lunch", *tools]), by="x")
     assert found(store, "production deploy") == ["never deploy to production on Friday", "deploy on Friday"]
-
-
-def test_equal_ranks_come_by_id(store: KnowledgeStore) -> None:
-    store.add(map(fact, ["use tool b", "use tool a", "use tool c"]), by="x")
-    assert found(store, "tool") == ["use tool b", "use tool a", "use tool c"]
+    assert found(store, "tool") == tools
 
 
 @pytest.mark.parametrize(("text", "query"), [
@@ -165,19 +165,18 @@ def test_many_entries_are_added_and_given_back_in_order(store: KnowledgeStore) -
     assert [entry.content for entry in kept] == [f"rule {at}" for at in range(1_200)]
 
 
-def test_rare_words_rank_first_where_too_many_entries_match(tmp_path: Path) -> None:
-    store = KnowledgeStore(tmp_path / "crowded.db", most_ranked=3)
-    store.add(map(fact, ["rule a", "rule b", "rule c", "rule d", "odd rule e", "d"]), by="x")
-    assert found(store, "odd rule", 2) == ["odd rule e", "rule a"]
-    assert found(store, "rule odd d", 3) == ["odd rule e", "d", "rule d"]
-    assert found(store, "rule", 2) == ["rule a", "rule b"]
-    store.close()
-
-
-def test_where_no_word_is_rare_what_holds_them_all_comes_first(tmp_path: Path) -> None:
-    store = KnowledgeStore(tmp_path / "crowded.db", most_ranked=1)
-    store.add(map(fact, ["rule one", "use rule", "use it", "use it as a rule"]), by="x")
-    assert found(store, "use rule", 3) == ["use rule", "use it as a rule", "rule one"]
+@pytest.mark.parametrize(("most_ranked", "facts", "query", "expected"), [
+    (3, CROWD, "odd rule", ["odd rule e", "rule a"]),  # rare words rank first where too many entries match
+    (3, CROWD, "rule odd d", ["odd rule e", "d", "rule d"]), (3, CROWD, "rule", ["rule a", "rule b"]),
+    # where no word is rare, what holds them all comes first
+    (1, ["rule one", "use rule", "use it", "use it as rule"], "use rule", ["use rule", "use it as rule", "rule one"]),
+])  # fmt: skip
+def test_what_comes_first_where_too_many_entries_match(
+    tmp_path: Path, most_ranked: int, facts: list[str], query: str, expected: list[str]
+) -> None:
+    store = KnowledgeStore(tmp_path / "crowded.db", most_ranked=most_ranked)
+    store.add(map(fact, facts), by="x")
+    assert found(store, query, len(expected)) == expected
     store.close()
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
 
@@ -72,18 +73,18 @@ async def opened_later(till: Till, asking: Coroutine[object, object, ToolResult 
     return await question
 
 
-async def test_a_probe_waits_for_the_thread_and_gives_its_result(till: Till, context: ToolCallContext) -> None:
+@pytest.mark.parametrize("who", ["its probe", "a tool without probe", "a rerun"])
+async def test_who_asks_waits_for_the_thread_and_gets_its_result(
+    till: Till, context: ToolCallContext, who: str
+) -> None:
+    if who == "a tool without probe":
+        till.pay = tool(till.pay, name="pay")
+    assert till.pay.spec.has_probe == (who != "a tool without probe")
     await till.interrupted(context)
-    found = await opened_later(till, till.pay.probe({"amount": 5}, context))
-    assert found == ToolResult("receipt 1")
+    again = replace(context, attempt=2)
+    asking = till.pay.call({"amount": 5}, again) if who == "a rerun" else till.pay.probe({"amount": 5}, context)
+    assert await opened_later(till, asking) == ToolResult("receipt 1")
     assert (till.paid, till.asked) == ([5], 0)
-
-
-async def test_a_rerun_waits_for_the_thread_and_pays_once(till: Till, context: ToolCallContext) -> None:
-    await till.interrupted(context)
-    again = ToolCallContext(context.run_id, context.call_id, context.idempotency_key, attempt=2)
-    assert await opened_later(till, till.pay.call({"amount": 5}, again)) == ToolResult("receipt 1")
-    assert till.paid == [5]
 
 
 async def test_what_the_thread_raised_is_told(till: Till, context: ToolCallContext) -> None:
@@ -92,13 +93,6 @@ async def test_what_the_thread_raised_is_told(till: Till, context: ToolCallConte
     found = await opened_later(till, till.pay.probe({"amount": 5}, context))
     assert found == ToolResult("The card was refused.", kind="error", error="tool:failed")
     assert till.asked == 0
-
-
-async def test_a_tool_without_probe_also_tells_of_its_running_thread(till: Till, context: ToolCallContext) -> None:
-    till.pay = tool(till.pay, name="pay")
-    assert not till.pay.spec.has_probe
-    await till.interrupted(context)
-    assert await opened_later(till, till.pay.probe({"amount": 5}, context)) == ToolResult("receipt 1")
 
 
 async def test_the_wait_of_a_probe_can_be_limited_and_the_thread_still_counts(

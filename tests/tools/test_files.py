@@ -13,7 +13,6 @@ from surefoot.tools.builtin import file_tools
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.workspace import MAX_READ_BYTES, Workspace, opened
 from surefoot.types.errors import ConfigError
-from surefoot.types.ports import Tool
 from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -65,12 +64,10 @@ class TestReading:
         )
         assert (await files("file_read", path="readme.md", start_line=-1)).is_error
 
-    @pytest.mark.parametrize("path", ["./readme.md", "src/../readme.md", "inner/../readme.md", "inner.md"])
-    async def test_every_way_to_it_inside(self, files: Files, path: str) -> None:
+    @pytest.mark.parametrize("path", ["./readme.md", "src/../readme.md", "inner/../readme.md", "inner.md", "absolute"])
+    async def test_every_way_to_it_inside(self, files: Files, root: Path, path: str) -> None:
+        path = str(root / "readme.md") if path == "absolute" else path
         assert (await files("file_read", path=path)).content.startswith("# Title")
-
-    async def test_absolute_paths_inside_pass(self, files: Files, root: Path) -> None:
-        assert not (await files("file_read", path=str(root / "readme.md"))).is_error
 
     async def test_a_wrong_name_gets_the_names_nearby(self, files: Files) -> None:
         result = await files("file_read", path="redme.md")
@@ -97,22 +94,10 @@ class TestReading:
 
 
 ESCAPES = [
-    "../outside/secret.txt",
-    "src/../../outside/secret.txt",
-    "leak.txt",
-    "leaks/secret.txt",
-    "inner/../leaks/secret.txt",
-    "leaks/../outside/secret.txt",
-    "/etc/passwd",
-    "/dev/zero",
-    "/proc/self/environ",
-    "~/.profile",
-    "~root/x",
-    "..",
-    "leaks",
-    "dangling",
-    "../work-evil/x",
-]
+    "../outside/secret.txt", "src/../../outside/secret.txt", "leak.txt", "leaks/secret.txt",
+    "inner/../leaks/secret.txt", "leaks/../outside/secret.txt", "/etc/passwd", "/dev/zero", "/proc/self/environ",
+    "~/.profile", "~root/x", "..", "leaks", "dangling", "../work-evil/x",
+]  # fmt: skip
 
 
 class TestEscapes:
@@ -145,24 +130,19 @@ class TestEscapes:
             assert "not a regular file" in (await files(name, path="pipe", **more)).content
         assert not (await files("file_search", query="word")).is_error
 
-    def test_a_folder_swapped_for_a_link_after_the_check_is_not_entered(self, root: Path) -> None:
-        workspace = Workspace(root)
-        place = workspace.place("src/main.py")
-        (root / "src").rename(root / "gone")
-        (root / "src").symlink_to(root.parent / "outside")
-        (root.parent / "outside" / "main.py").write_text(SECRET)
+    def test_what_was_swapped_for_a_link_after_the_check_is_not_entered(self, root: Path) -> None:
+        workspace, outside = Workspace(root), root.parent / "outside"
+        folder, file = workspace.place("src/main.py"), workspace.place("readme.md")
+        (outside / "main.py").write_text(SECRET)
+        for name, target in (("src", outside), ("readme.md", outside / "secret.txt")):
+            (root / name).rename(root / f"{name}.gone")
+            (root / name).symlink_to(target)
         with pytest.raises(ToolFailed, match="link"):
-            workspace.read(place)
+            workspace.read(folder)
         with pytest.raises(ToolFailed, match="link"):
-            workspace.write(place, b"x")
-
-    def test_a_file_swapped_for_a_link_after_the_check_is_not_read(self, root: Path) -> None:
-        workspace = Workspace(root)
-        place = workspace.place("readme.md")
-        (root / "readme.md").unlink()
-        (root / "readme.md").symlink_to(root.parent / "outside" / "secret.txt")
+            workspace.write(folder, b"x")
         with pytest.raises(ToolFailed, match="not a regular file"):
-            workspace.read(place)
+            workspace.read(file)
 
     async def test_a_hard_link_is_not_read(self, files: Files, root: Path) -> None:
         (root / "hard.txt").hardlink_to(root.parent / "outside" / "secret.txt")
@@ -216,14 +196,11 @@ class TestEscapes:
     async def test_names_that_hold_secrets_are_refused(self, files: Files, root: Path, path: str) -> None:
         (root / path).parent.mkdir(exist_ok=True)
         (root / path).write_text("password swordfish")
-        assert "usually holds secrets" in (await files("file_read", path=path)).content
+        (root / "plain.txt").symlink_to(path)
+        for name in (path, "plain.txt"):
+            assert "usually holds secrets" in (await files("file_read", path=name)).content
         assert (await files("file_write", path=path, text="x")).is_error
         assert "swordfish" not in (await files("file_search", query="password swordfish")).content
-
-    async def test_a_link_with_a_plain_name_opens_no_secret(self, files: Files, root: Path) -> None:
-        (root / ".env").write_text("password")
-        (root / "plain.txt").symlink_to(".env")
-        assert (await files("file_read", path="plain.txt")).is_error
 
     async def test_listed_secrets_are_open(self, root: Path, call: Call) -> None:
         (root / ".env.example").write_text("A=")
@@ -303,41 +280,19 @@ class TestListing:
         assert (await files("file_list", path="readme.md")).is_error
 
 
-def test_what_each_tool_promises(root: Path) -> None:
+def test_what_each_tool_promises_and_asks_for(root: Path) -> None:
     specs = [tool.spec for tool in file_tools(Workspace(root))]
-    assert [(spec.name, spec.effect, spec.idempotent) for spec in specs] == [
-        ("file_list", "read", True),
-        ("file_read", "read", True),
-        ("file_search", "read", True),
-        ("file_write", "write", True),
+    properties = [cast("dict[str, dict[str, str]]", spec.parameters["properties"]) for spec in specs]
+    assert [
+        (spec.name, spec.effect, spec.idempotent, spec.parameters.get("required", []), own["path"].get("default"))
+        for spec, own in zip(specs, properties, strict=True)
+    ] == [
+        ("file_list", "read", True, [], "."),
+        ("file_read", "read", True, ["path"], None),
+        ("file_search", "read", True, ["query"], "."),
+        ("file_write", "write", True, ["path", "text"], None),
     ]
-
-
-def no_digits(tool: Tool) -> bool:
-    properties = cast("dict[str, dict[str, str]]", tool.spec.parameters["properties"])
-    said = [tool.spec.description, *(each.get("description", "") for each in properties.values())]
-    return not any(letter.isdigit() for letter in "".join(said))
-
-
-def test_only_what_cannot_be_guessed_must_be_given(root: Path) -> None:
-    specs = [tool.spec for tool in file_tools(Workspace(root))]
-    assert {spec.name: spec.parameters.get("required", []) for spec in specs} == {
-        "file_list": [],
-        "file_read": ["path"],
-        "file_search": ["query"],
-        "file_write": ["path", "text"],
-    }
-    for spec in (specs[0], specs[2]):
-        properties = cast("dict[str, dict[str, object]]", spec.parameters["properties"])
-        assert properties["path"]["default"] == "."
-
-
-def test_descriptions_are_short(root: Path) -> None:
-    for tool in file_tools(Workspace(root)):
-        properties = cast("dict[str, dict[str, str]]", tool.spec.parameters["properties"])
-        assert len(tool.spec.description) <= 110, tool.spec.name
-        assert all(0 < len(each["description"]) <= 70 for each in properties.values()), tool.spec.name
-
-
-def test_descriptions_hold_no_numbers_to_copy(root: Path) -> None:
-    assert all(no_digits(tool) for tool in file_tools(Workspace(root)))
+    assert all(len(spec.description) <= 110 for spec in specs)
+    texts = [each["description"] for own in properties for each in own.values()]
+    assert all(0 < len(text) <= 70 for text in texts)
+    assert not any(map(str.isdigit, "".join([*texts, *(spec.description for spec in specs)])))  # models copy numbers

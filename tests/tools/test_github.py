@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from aiohttp import web
+from served import never, serving
 
 from surefoot import Agent, LoopConfig, MemoryJournal
 from surefoot.testing.models import ScriptedModel
@@ -21,6 +22,7 @@ from surefoot.types.tools import ToolResult
 pytestmark = pytest.mark.anyio
 Call = Callable[..., Awaitable[ToolResult]]
 TOKEN = "ghp_0123456789abcdef"
+LIMIT = "The rate limit of 127.0.0.1 is reached"
 
 
 def comment(text: str) -> dict[str, object]:
@@ -28,14 +30,9 @@ def comment(text: str) -> dict[str, object]:
 
 
 ISSUE: dict[str, object] = {
-    "number": 3,
-    "title": "The log is\nempty",
-    "state": "open",
-    "user": {"login": "ann"},
-    "labels": [{"name": "bug"}, "urgent"],
-    "body": "It holds nothing.\r\nSee the file.",
-    "comments": 2,
-}
+    "number": 3, "title": "The log is\nempty", "state": "open", "user": {"login": "ann"},
+    "labels": [{"name": "bug"}, "urgent"], "body": "It holds nothing.\r\nSee the file.", "comments": 2,
+}  # fmt: skip
 PULL: dict[str, object] = {**ISSUE, "number": 4, "title": "Fill the log", "state": "closed", "merged": True}
 PULL["comments"], PULL["labels"], PULL["body"], PULL["user"] = 0, [], None, None
 
@@ -72,14 +69,6 @@ class Hub:
         return [request.path for request in self.asked]
 
 
-async def started(hub: Hub) -> web.ServerRunner:
-    runner = web.ServerRunner(web.Server(hub.answer), shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    hub.port = int(runner.addresses[0][1])
-    return runner
-
-
 @pytest.fixture
 async def hub() -> AsyncIterator[Hub]:
     hub = Hub()
@@ -88,13 +77,8 @@ async def hub() -> AsyncIterator[Hub]:
         "/repos/acme/logs/issues/3/comments": [comment("Same here."), comment("Fixed by #4?")],
         "/repos/acme/logs/pulls/4": PULL,
     }
-    runner = await started(hub)
-    yield hub
-    await runner.cleanup()
-
-
-async def never(host: str, port: int) -> Sequence[str]:
-    raise AssertionError(f"{host}:{port} was looked up")
+    async with serving(hub.answer) as hub.port:
+        yield hub
 
 
 def tools(hub: Hub, *, token: str = "", timeout_s: float = 5) -> tuple[Tool, Tool]:
@@ -197,37 +181,25 @@ class TestFailures:
         told = "There is no pull request other/repo#9, or it may not be read without a token."
         assert result == ToolResult(told, kind="error", error="parameter:404")
 
-    @pytest.mark.parametrize("status", [403, 429])
-    async def test_a_spent_rate_limit_says_when_it_resets(self, hub: Hub, call: Call, status: int) -> None:
-        headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1714557600"}
-        told, infrastructure = await self.failed(hub, call, web.Response(status=status, headers=headers))
-        assert "it resets at 2024-05-01 10:00:00 UTC" in told
-        assert infrastructure
-
-    async def test_a_secondary_limit_says_how_long_to_wait(self, hub: Hub, call: Call) -> None:
-        waiting = web.Response(status=403, headers={"Retry-After": "60"})
-        assert await self.failed(hub, call, waiting, TOKEN) == (
-            "The rate limit of 127.0.0.1 is reached with this token: ask again in 60 s.",
-            True,
-        )
-        said = web.json_response({"message": "You have exceeded a secondary rate limit."}, status=403)
-        assert "ask again in a minute" in (await self.failed(hub, call, said))[0]
-
-    @pytest.mark.parametrize(("status", "token", "told"), [
-        (401, TOKEN, "127.0.0.1 does not accept the token for issue acme/logs#3."),
-        (401, "", "The issue acme/logs#3 may not be read without a token."),
-        (403, TOKEN, "The issue acme/logs#3 may not be read with this token."),
-        (410, TOKEN, "There is no issue acme/logs#3, or it may not be read with this token."),
+    @pytest.mark.parametrize(("status", "left", "token", "told"), [
+        (401, "41", TOKEN, "127.0.0.1 does not accept the token for issue acme/logs#3."),
+        (401, "41", "", "The issue acme/logs#3 may not be read without a token."),
+        (403, "41", TOKEN, "The issue acme/logs#3 may not be read with this token."),
+        (410, "41", TOKEN, "There is no issue acme/logs#3, or it may not be read with this token."),
+        (503, "41", "", "127.0.0.1 answered 503 for issue acme/logs#3."),
+        (403, "0", "", f"{LIMIT} without a token: it resets at 2024-05-01 10:00:00 UTC."),
+        (429, "0", "", f"{LIMIT} without a token: it resets at 2024-05-01 10:00:00 UTC."),
+        (403, "0 and wait", TOKEN, f"{LIMIT} with this token: ask again in 60 s."),
+        (403, "more", "", f"{LIMIT} without a token: ask again in a minute."),
     ])  # fmt: skip
-    async def test_a_refusal_is_no_rate_limit(self, hub: Hub, call: Call, status: int, token: str, told: str) -> None:
-        headers = {"X-RateLimit-Remaining": "41", "X-RateLimit-Reset": "1714557600"}
-        assert await self.failed(hub, call, web.Response(status=status, headers=headers), token) == (told, False)
-
-    async def test_a_server_in_trouble_may_work_later(self, hub: Hub, call: Call) -> None:
-        assert await self.failed(hub, call, web.Response(status=503)) == (
-            "127.0.0.1 answered 503 for issue acme/logs#3.",
-            True,
-        )
+    async def test_a_refusal_says_what_it_is_and_when_to_ask_again(
+        self, hub: Hub, call: Call, *, status: int, left: str, token: str, told: str
+    ) -> None:
+        headers = {"X-RateLimit-Remaining": left[:2].strip(), "X-RateLimit-Reset": "1714557600"}
+        headers |= {"Retry-After": "60"} if left.endswith("wait") else {}
+        text = "You have exceeded a secondary rate limit." if left == "more" else ""
+        response = web.Response(status=status, headers=headers, text=text)
+        assert await self.failed(hub, call, response, token) == (told, LIMIT in told or status == 503)
 
     @pytest.mark.parametrize("text", ["<p>Sign in", "", "[" * 100_000, '{"title": "x"', "\xff"])
     async def test_what_is_no_json_is_told(self, hub: Hub, call: Call, text: str) -> None:
@@ -239,15 +211,12 @@ class TestFailures:
     async def test_json_of_another_shape_is_told(self, hub: Hub, call: Call, value: object) -> None:
         assert "did not answer with JSON of GitHub" in (await self.failed(hub, call, web.json_response(value)))[0]
 
-    async def test_no_answer_ends_with_the_time(self, hub: Hub, call: Call) -> None:
+    async def test_no_answer_in_time_and_nobody_there(self, hub: Hub, call: Call) -> None:
         hub.answers["/repos/acme/logs/issues/3"] = "never"
-        result = await call(tools(hub, timeout_s=0.2)[0], number="3")
-        assert (result.kind, result.infrastructure) == ("timeout", True)
-
-    async def test_nobody_there(self, call: Call) -> None:
-        issue, _ = github_tools("acme/logs", base_url="http://127.0.0.1:1", token=TOKEN)
-        result = await call(issue, number="3")
-        assert (result.kind, result.infrastructure) == ("error", True)
+        nobody = github_tools("acme/logs", base_url="http://127.0.0.1:1", token=TOKEN)
+        for (issue, _), kind in ((tools(hub, timeout_s=0.2), "timeout"), (nobody, "error")):
+            result = await call(issue, number="3")
+            assert (result.kind, result.infrastructure) == (kind, True)
 
 
 class TestTheToken:
@@ -261,8 +230,7 @@ class TestTheToken:
 
     async def test_follows_no_redirect_to_another_server(self, hub: Hub, call: Call) -> None:
         other = Hub()
-        runner = await started(other)
-        try:
+        async with serving(other.answer) as other.port:
             for location in (f"{other.url}/repos", f"//127.0.0.1:{other.port}/", "https://example.org/"):
                 hub.answers["/repos/acme/logs/issues/3"] = web.Response(status=302, headers={"Location": location})
                 result = await call(tools(hub, token=TOKEN)[0], number="3")
@@ -270,8 +238,6 @@ class TestTheToken:
                 assert "leads to another server" in result.content
             assert other.asked == []
             assert len(hub.asked) == 3
-        finally:
-            await runner.cleanup()
 
     async def test_a_circle_of_redirects_ends(self, hub: Hub, call: Call) -> None:
         hub.answers["/repos/acme/logs/issues/3"] = "around"

@@ -103,31 +103,16 @@ DB, FAKE, CACHE = Db(), FakeDb("fake"), Cache()
 
 
 class TestForms:
-    @pytest.mark.parametrize(
-        "annotation",
-        [
-            Db,
-            "Db",
-            Optional[Db],  # noqa: UP045  # the case
-            "Optional[Db]",
-            Db | None,
-            "Db | None",
-            Union[Db, None],  # noqa: UP007  # the case
-            Db | str,
-            "Union[str, Db, None]",
-            Annotated[Db, "the graph"],
-            "Annotated[Db, 'the graph']",
-            Annotated[Db | None, "the graph"],
-            Optional[Annotated[Db, "the graph"]],  # noqa: UP045  # pyright knows no other way
-            ReadDb,
-            Reader,
-            ReadDb | None,
-            Store,
-            "Store",
-            MaybeStore,
-            Annotated[Store, "the graph"],
-        ],
-    )
+    @pytest.mark.parametrize("annotation", [
+        Db, "Db",
+        Optional[Db],  # noqa: UP045  # the case
+        "Optional[Db]", Db | None, "Db | None",
+        Union[Db, None],  # noqa: UP007  # the case
+        Db | str, "Union[str, Db, None]", Annotated[Db, "the graph"], "Annotated[Db, 'the graph']",
+        Annotated[Db | None, "the graph"],
+        Optional[Annotated[Db, "the graph"]],  # noqa: UP045  # pyright knows no other way
+        ReadDb, Reader, ReadDb | None, Store, "Store", MaybeStore, Annotated[Store, "the graph"],
+    ])  # fmt: skip
     async def test_each_form_asks_for_the_service_and_hides_it(self, annotation: object, given: Provide) -> None:
         made = asking(annotation).bound({Db})
         assert names(made) == ["label"]
@@ -144,23 +129,18 @@ class TestForms:
         made = asking(annotation).bound(services.keys())
         assert (await made.call({"label": 1}, given(services))).content == "1 archive"
 
-    async def test_a_name_also_chooses_a_plain_value(self, given: Provide) -> None:
-        made = asking(Annotated[str, Inject("key")]).bound({(str, "key")})
+    @pytest.mark.parametrize(("annotation", "services", "text"), [
+        (Annotated[str, Inject("key")], {(str, "key"): "sesame"}, "1 sesame"),  # a name also chooses a plain value
+        (Cache | Db, {FakeDb: FAKE, OtherDb: DB, Cache: CACHE}, "1 cache"),  # exact, before a subclass of another
+        (Db, {FakeDb: FAKE, Db: DB}, "1 db"),
+        *((one, {FakeDb: FAKE, Cache: CACHE}, "1 fake") for one in (Db, FakeDb | Db, Db | None)),  # the only subclass
+    ])  # fmt: skip
+    async def test_which_service_is_meant(
+        self, annotation: object, services: Mapping[ServiceKey, object], text: str, given: Provide
+    ) -> None:
+        made = asking(annotation).bound(services.keys())
         assert names(made) == ["label"]
-        assert (await made.call({"label": 1}, given({(str, "key"): "sesame"}))).content == "1 sesame"
-
-    async def test_an_exact_member_of_a_union_wins_over_a_subclass_of_another(self, given: Provide) -> None:
-        made = asking(Cache | Db).bound({FakeDb, OtherDb, Cache})
-        assert (await made.call({"label": 1}, given({FakeDb: FAKE, Cache: CACHE}))).content == "1 cache"
-
-    async def test_an_exact_type_wins_over_a_subclass(self, given: Provide) -> None:
-        made = asking(Db).bound({FakeDb, Db})
-        assert (await made.call({"label": 1}, given({FakeDb: FAKE, Db: DB}))).content == "1 db"
-
-    @pytest.mark.parametrize("annotation", [Db, FakeDb | Db, Db | None])
-    async def test_the_only_registered_subclass_will_do(self, annotation: object, given: Provide) -> None:
-        made = asking(annotation).bound({FakeDb, Cache})
-        assert (await made.call({"label": 1}, given({FakeDb: FAKE}))).content == "1 fake"
+        assert (await made.call({"label": 1}, given(services))).content == text
 
     async def test_methods_partials_and_callable_objects_ask_too(self, given: Provide) -> None:
         class Shop:
@@ -242,23 +222,16 @@ class TestBinding:
         with pytest.raises(UsageError, match=f"tool 'count', parameter 'db'.*{why}"):
             asking(annotation).bound(known)
 
-    def test_an_optional_one_may_not_be_unclear_either(self) -> None:
-        with pytest.raises(UsageError, match="parameter 'db'"):
-            asking(Db | None, default=None).bound({FakeDb, OtherDb})
-
-    def test_what_is_no_class_is_not_hidden_for_having_no_schema(self) -> None:
-        with pytest.raises(UsageError, match="parameter 'db'"):
-            asking(list[Db] | None, default=None).bound({Cache})
+    def test_an_optional_one_may_not_be_unclear_either_nor_what_is_no_class_be_hidden(self) -> None:
+        for annotation, known in ((Db | None, {FakeDb, OtherDb}), (list[Db] | None, {Cache})):
+            with pytest.raises(UsageError, match="parameter 'db'"):
+                asking(annotation, default=None).bound(known)
 
     def test_binding_leaves_the_tool_as_it_was(self) -> None:
-        made = asking(Settings)
-        assert names(made) == ["label", "db"]
-        assert names(made.bound({Settings})) == ["label"]
-        assert names(made) == ["label", "db"]
-
-    def test_a_tool_that_asks_for_none_is_bound_to_itself(self) -> None:
-        made = asking(int)
-        assert made.bound({Db}) is made
+        made, plain = asking(Settings), asking(int)
+        for bound, shown in ((made, ["label", "db"]), (made.bound({Settings}), ["label"]), (made, ["label", "db"])):
+            assert names(bound) == shown
+        assert plain.bound({Db}) is plain
 
     def test_an_inject_without_name_is_refused(self) -> None:
         with pytest.raises(UsageError, match="name"):

@@ -54,6 +54,13 @@ async def tools_of(servers: McpServers) -> Tools:
     return {tool.spec.name: tool for tool in await servers.tools()}
 
 
+@pytest.fixture
+async def tools(server: McpServer) -> AsyncGenerator[Tools]:
+    """The tools of the server as it starts."""
+    async with started(server) as servers:
+        yield await tools_of(servers)
+
+
 def lines_of(log: Path) -> list[str]:
     return log.read_text(encoding="utf-8").splitlines()
 
@@ -115,22 +122,20 @@ async def test_only_what_is_let_in_is_offered_and_a_declaration_for_nothing_is_t
         assert ("eco", "declared, but the server does not list it") in listing.dropped
 
 
-async def test_results_are_untrusted_text(server: McpServer) -> None:
-    async with started(server) as servers:
-        tools = await tools_of(servers)
-        told = await tools["h__echo"].call({"text": "你好"}, CONTEXT)
-        assert (told.content, told.kind, told.trust, told.source) == ("你好", "ok", "untrusted", "mcp:h")
-        assert (await tools["h__parts"].call({}, CONTEXT)).content.splitlines() == [
-            "one",
-            "[image, image/png, 5 bytes]",
-            "[audio, audio/wav, 2 bytes]",
-            "[link to a resource: file:///a.txt, text/plain, 7 bytes]",
-            "[resource mem://b, text/plain, 6 characters]",
-            "inside",
-            "[resource mem://c, unknown type, 5 bytes]",
-        ]
-        assert (await tools["h__nothing"].call({}, CONTEXT)).content == "(the tool gave no content)"
-        assert (await tools["h__garbage"].call({}, CONTEXT)).content == "garbage"  # after lines that are no JSON
+async def test_results_are_untrusted_text(tools: Tools) -> None:
+    told = await tools["h__echo"].call({"text": "你好"}, CONTEXT)
+    assert (told.content, told.kind, told.trust, told.source) == ("你好", "ok", "untrusted", "mcp:h")
+    assert (await tools["h__parts"].call({}, CONTEXT)).content.splitlines() == [
+        "one",
+        "[image, image/png, 5 bytes]",
+        "[audio, audio/wav, 2 bytes]",
+        "[link to a resource: file:///a.txt, text/plain, 7 bytes]",
+        "[resource mem://b, text/plain, 6 characters]",
+        "inside",
+        "[resource mem://c, unknown type, 5 bytes]",
+    ]
+    assert (await tools["h__nothing"].call({}, CONTEXT)).content == "(the tool gave no content)"
+    assert (await tools["h__garbage"].call({}, CONTEXT)).content == "garbage"  # after lines that are no JSON
 
 
 @pytest.mark.parametrize(("structured", "text", "named"), [
@@ -160,17 +165,15 @@ async def test_a_structured_result_is_json_and_fits_its_schema(server: McpServer
         assert (none.content, none.structured) == ("as text", False)
 
 
-async def test_errors_of_the_server_are_results(server: McpServer) -> None:
-    async with started(server) as servers:
-        tools = await tools_of(servers)
-        for name, text in (
-            ("boom", "it went wrong"),
-            ("refuse", "no, I will not"),
-            ("invalid", "The call was made, but its answer is not one that MCP allows."),
-        ):
-            told = await tools[f"h__{name}"].call({}, CONTEXT)
-            assert (told.content, told.kind, told.infrastructure, told.trust) == (text, "error", False, "untrusted")
-        assert (await tools["h__echo"].call({"text": "still there"}, CONTEXT)).content == "still there"
+async def test_errors_of_the_server_are_results(tools: Tools) -> None:
+    for name, text in (
+        ("boom", "it went wrong"),
+        ("refuse", "no, I will not"),
+        ("invalid", "The call was made, but its answer is not one that MCP allows."),
+    ):
+        told = await tools[f"h__{name}"].call({}, CONTEXT)
+        assert (told.content, told.kind, told.infrastructure, told.trust) == (text, "error", False, "untrusted")
+    assert (await tools["h__echo"].call({"text": "still there"}, CONTEXT)).content == "still there"
 
 
 async def test_a_huge_result_is_cut(server: McpServer) -> None:
@@ -197,29 +200,25 @@ class _Line:
         raise LookupError(key)
 
 
-async def test_cancelling_a_call_tells_the_server_and_harms_no_other(server: McpServer, log: Path) -> None:
+async def test_cancelling_a_call_tells_the_server_and_harms_no_other(tools: Tools, log: Path) -> None:
     line = _Line()
-    async with started(server) as servers:
-        tools = await tools_of(servers)
-        hanging = asyncio.ensure_future(tools["h__hang"].call({}, replace(CONTEXT, _line=line)))
-        async with asyncio.timeout(20):
-            await line.begun.wait()
-        assert line.told == [ToolProgress("call", "begun", 1, 2)]
-        hanging.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await hanging
-        assert (await tools["h__echo"].call({"text": "on"}, CONTEXT)).content == "on"
+    hanging = asyncio.ensure_future(tools["h__hang"].call({}, replace(CONTEXT, _line=line)))
+    async with asyncio.timeout(20):
+        await line.begun.wait()
+    assert line.told == [ToolProgress("call", "begun", 1, 2)]
+    hanging.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await hanging
+    assert (await tools["h__echo"].call({"text": "on"}, CONTEXT)).content == "on"
     assert any(line.startswith("notifications/cancelled") for line in lines_of(log))
 
 
-async def test_a_call_whose_server_dies_is_not_sent_again(server: McpServer, log: Path) -> None:
-    async with started(server) as servers:
-        tools = await tools_of(servers)
-        told = await tools["h__die"].call({}, CONTEXT)
-        assert (told.kind, told.infrastructure) == ("error", True)
-        assert "was lost. Whether it took effect is not known" in told.content
-        assert calls_in(log, "die") == 1
-        assert (await tools["h__echo"].call({"text": "back"}, CONTEXT)).content == "back"  # on a new process
+async def test_a_call_whose_server_dies_is_not_sent_again(tools: Tools, log: Path) -> None:
+    told = await tools["h__die"].call({}, CONTEXT)
+    assert (told.kind, told.infrastructure) == ("error", True)
+    assert "was lost. Whether it took effect is not known" in told.content
+    assert calls_in(log, "die") == 1
+    assert (await tools["h__echo"].call({"text": "back"}, CONTEXT)).content == "back"  # on a new process
 
 
 async def test_a_call_that_may_be_repeated_is_sent_once_more(server: McpServer, log: Path) -> None:
@@ -229,28 +228,24 @@ async def test_a_call_that_may_be_repeated_is_sent_once_more(server: McpServer, 
         assert calls_in(log, "die") == 2
 
 
-async def test_all_calls_in_flight_fail_when_the_server_dies(server: McpServer) -> None:
+async def test_all_calls_in_flight_fail_when_the_server_dies(tools: Tools) -> None:
     line = _Line()
-    async with started(server) as servers:
-        tools = await tools_of(servers)
-        hanging = asyncio.ensure_future(tools["h__hang"].call({}, replace(CONTEXT, _line=line)))
-        async with asyncio.timeout(20):
-            await line.begun.wait()
-            await tools["h__die"].call({}, CONTEXT)
-            assert (await hanging).infrastructure
+    hanging = asyncio.ensure_future(tools["h__hang"].call({}, replace(CONTEXT, _line=line)))
+    async with asyncio.timeout(20):
+        await line.begun.wait()
+        await tools["h__die"].call({}, CONTEXT)
+        assert (await hanging).infrastructure
 
 
-async def test_a_server_that_died_while_idle_is_started_again(server: McpServer) -> None:
-    async with started(server) as servers:
-        tools = await tools_of(servers)
-        pid = int((await tools["h__pid"].call({}, CONTEXT)).content)
-        os.kill(pid, 9)
-        link = await tools["h__echo"].connection.ready()
-        async with asyncio.timeout(20):
-            while not link.is_lost:  # until its end was seen
-                await asyncio.to_thread(os.getpid)
-        told = await tools["h__echo"].call({"text": "back"}, CONTEXT)
-        assert (told.content, told.kind) == ("back", "ok")
+async def test_a_server_that_died_while_idle_is_started_again(tools: Tools) -> None:
+    pid = int((await tools["h__pid"].call({}, CONTEXT)).content)
+    os.kill(pid, 9)
+    link = await tools["h__echo"].connection.ready()
+    async with asyncio.timeout(20):
+        while not link.is_lost:  # until its end was seen
+            await asyncio.to_thread(os.getpid)
+    told = await tools["h__echo"].call({"text": "back"}, CONTEXT)
+    assert (told.content, told.kind) == ("back", "ok")
 
 
 async def test_concurrent_runs_share_one_process(server: McpServer, log: Path) -> None:

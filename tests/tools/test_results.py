@@ -221,74 +221,26 @@ def test_a_closed_type_has_a_schema_that_its_rendered_values_fit(annotation: obj
         assert validate({"it": intruder}, around).errors
 
 
-@pytest.mark.parametrize(
-    "annotation",
-    [
-        str,
-        object,
-        Any,
-        bytes,
-        list,
-        dict,
-        tuple,
-        list[str],
-        int | str,
-        list[int | None] | str,
-        dict[str, int],
-        dict[int, str],
-        dict[float, int],
-        tuple[int, str],
-        Annotated[str, "a name"],
-        Annotated[str, Field(max_length=10)],
-        Annotated[str, Field(pattern="^.*$")],
-        Annotated[str, Field(pattern="^(?=a)[a-z]+$")],  # cannot be checked in linear time
-        Bits,
-        Odd,
-        Tree,
-        Private,
-        Told,
-        Open,
-        Computed,
-        ToolResult,
-        "int",
-        7,
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("annotation", [
+    str, object, Any, bytes, list, dict, tuple, list[str], int | str, list[int | None] | str, dict[str, int],
+    dict[int, str], dict[float, int], tuple[int, str], Annotated[str, "a name"], Annotated[str, Field(max_length=10)],
+    Annotated[str, Field(pattern="^.*$")],
+    Annotated[str, Field(pattern="^(?=a)[a-z]+$")],  # cannot be checked in linear time
+    Bits, Odd, Tree, Private, Told, Open, Computed, ToolResult, "int", 7,
+], ids=str)  # fmt: skip
 def test_a_type_that_may_hold_free_text_has_none(annotation: object) -> None:
     assert returns_schema(annotation) is None
 
 
-@pytest.mark.parametrize(
-    ("pattern", "is_one"),
-    [
-        ("^[a-z]+$", True),
-        (r"^\d{4}-\d{2}$", True),
-        (r"^(?:usr|grp)_[A-Za-z0-9]{8,}$", True),
-        (r"^v\d+(\.\d+)*$", True),
-        (r"^[0-9a-f\-]{36}$", True),
-        ("^https://example/[a-z]+$", True),
-        ("[a-z]+", False),
-        ("^[a-z]+", False),
-        ("[a-z]+$", False),
-        ("^a|.*$", False),
-        ("^[a-z]+|[0-9]+$", False),
-        ("^.+$", False),
-        (r"^\w+$", False),  # letters of any script: a whole sentence where words have no blanks
-        (r"^\S+$", False),
-        (r"^[\s\S]+$", False),
-        ("^[^x]+$", False),
-        ("^[a-z ]+$", False),
-        ("^(?=.*)[a-z]+$", False),
-        ("^(?i:a)$", False),
-        ("^(?=a)a$", False),
-        (r"^a\$", False),
-        ("^(a$", False),
-        ("^$", False),
-        ("^", False),
-        ("", False),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "is_one"), [
+    ("^[a-z]+$", True), (r"^\d{4}-\d{2}$", True), (r"^(?:usr|grp)_[A-Za-z0-9]{8,}$", True), (r"^v\d+(\.\d+)*$", True),
+    (r"^[0-9a-f\-]{36}$", True), ("^https://example/[a-z]+$", True), ("[a-z]+", False), ("^[a-z]+", False),
+    ("[a-z]+$", False), ("^a|.*$", False), ("^[a-z]+|[0-9]+$", False), ("^.+$", False),
+    (r"^\w+$", False),  # letters of any script: a whole sentence where words have no blanks
+    (r"^\S+$", False), (r"^[\s\S]+$", False), ("^[^x]+$", False), ("^[a-z ]+$", False), ("^(?=.*)[a-z]+$", False),
+    ("^(?i:a)$", False), ("^(?=a)a$", False), (r"^a\$", False), ("^(a$", False), ("^$", False), ("^", False),
+    ("", False),
+])  # fmt: skip
 def test_only_identifiers_are_no_free_text(pattern: str, is_one: bool) -> None:
     assert is_identifier_pattern(pattern) is is_one
 

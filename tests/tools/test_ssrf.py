@@ -5,16 +5,16 @@ from the interpreter itself (its audit events), so that a refusal that comes too
 """
 
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pytest
 from aiohttp import web
+from served import answering, never, serving
 from yarl import URL
 
 from surefoot.tools.call import ToolFailed
-from surefoot.tools.web import MAX_HOPS, Resolve, checked_hop, web_fetch_tool
+from surefoot.tools.web import MAX_HOPS, checked_hop, web_fetch_tool
 from surefoot.types.tools import ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -117,44 +117,20 @@ class Site:
                 return web.Response(text=f"the secret of {self.port}")
 
 
-@asynccontextmanager
-async def listening() -> AsyncGenerator[Site]:
-    site = Site()
-    runner = web.ServerRunner(web.Server(site.answer), shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    site.port = int(runner.addresses[0][1])
-    yield site
-    await runner.cleanup()
-
-
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     """What may be fetched from."""
-    async with listening() as site:
+    site = Site()
+    async with serving(site.answer) as site.port:
         yield site
 
 
 @pytest.fixture
 async def inside() -> AsyncIterator[Site]:
     """What may not."""
-    async with listening() as site:
+    site = Site()
+    async with serving(site.answer) as site.port:
         yield site
-
-
-async def never(host: str, port: int) -> Sequence[str]:
-    raise AssertionError(f"{host}:{port} was looked up")
-
-
-def answering(*answers: Sequence[str]) -> tuple[Resolve, list[str]]:
-    """A resolver that gives one answer after the other, and what it was asked."""
-    asked: list[str] = []
-
-    async def resolve(host: str, port: int) -> Sequence[str]:
-        asked.append(f"{host}:{port}")
-        return answers[len(asked) - 1]
-
-    return resolve, asked
 
 
 def leading_to(site: Site, target: str) -> str:

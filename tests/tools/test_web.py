@@ -8,9 +8,9 @@ from ipaddress import ip_address
 
 import pytest
 from aiohttp import web
+from served import answering, never, serving
 
 from surefoot.tools.web import (
-    Resolve,
     host_refusal,
     is_metadata,
     is_this_machine,
@@ -72,27 +72,8 @@ class Site:
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     site = Site()
-    runner = web.ServerRunner(web.Server(site.answer), shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    site.port = int(runner.addresses[0][1])
-    yield site
-    await runner.cleanup()
-
-
-async def never(host: str, port: int) -> Sequence[str]:
-    raise AssertionError(f"{host}:{port} was looked up")
-
-
-def answering(*addresses: str) -> tuple[Resolve, list[str]]:
-    asked: list[str] = []
-
-    async def resolve(host: str, port: int) -> Sequence[str]:
-        del port
-        asked.append(host)
-        return addresses
-
-    return resolve, asked
+    async with serving(site.answer) as site.port:
+        yield site
 
 
 class TestFetching:
@@ -127,20 +108,15 @@ class TestFetching:
             "The server answered 404 Not Found.", kind="error", error="parameter:404"
         )
         assert (await fetch("/busy")).infrastructure
-        assert (
-            await fetch("/png")
-        ).content == "The answer is image/png, not text. Only text, such as HTML, JSON or XML, can be fetched."
+        told = "The answer is image/png, not text. Only text, such as HTML, JSON or XML, can be fetched."
+        assert (await fetch("/png")).content == told
         assert (await fetch("/huge-header")).is_error
 
-    async def test_a_slow_drip_ends_with_the_time(self, site: Site, call: Call) -> None:
-        made = web_fetch_tool(allow_hosts=(f"127.0.0.1:{site.port}",), timeout_s=0.2)
-        result = await call(made, url=f"http://127.0.0.1:{site.port}/slow")
-        assert (result.kind, result.infrastructure) == ("timeout", True)
-
-    async def test_nobody_there(self, call: Call) -> None:
-        made = web_fetch_tool(allow_hosts=("127.0.0.1:1",))
-        result = await call(made, url="http://127.0.0.1:1/")
-        assert (result.kind, result.infrastructure) == ("error", True)
+    async def test_a_slow_drip_ends_with_the_time_and_nobody_may_be_there(self, site: Site, call: Call) -> None:
+        for port, kind in ((site.port, "timeout"), (1, "error")):
+            made = web_fetch_tool(allow_hosts=(f"127.0.0.1:{port}",), timeout_s=0.2)
+            result = await call(made, url=f"http://127.0.0.1:{port}/slow")
+            assert (result.kind, result.infrastructure) == (kind, True)
 
     async def test_proxies_of_the_environment_are_not_used(self, fetch: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
@@ -151,31 +127,24 @@ class TestFetching:
 class TestNames:
     async def test_a_name_is_resolved_once_and_pinned(self, site: Site, call: Call) -> None:
         """A name that answers differently the second time is never asked a second time."""
-        asked: list[str] = []
-
-        async def changing(host: str, port: int) -> Sequence[str]:
-            del port
-            asked.append(host)
-            return ["127.0.0.1"] if len(asked) == 1 else ["127.0.0.99"]
-
-        made = web_fetch_tool(allow_hosts=(f"site.test:{site.port}",), resolve=changing)
+        resolve, asked = answering(["127.0.0.1"], ["127.0.0.99"])
+        made = web_fetch_tool(allow_hosts=(f"site.test:{site.port}",), resolve=resolve)
         result = await call(made, url=f"http://SITE.test:{site.port}/page")
-        assert result.content == "Hello there"
-        assert asked == ["site.test"]
+        assert (result.content, asked) == ("Hello there", [f"site.test:{site.port}"])
         assert site.asked[0].headers["Host"] == f"site.test:{site.port}"
 
     async def test_each_redirect_is_resolved_anew(self, site: Site, call: Call) -> None:
-        resolve, asked = answering("127.0.0.1")
-        made = web_fetch_tool(allow_hosts=(f"a.test:{site.port}", f"b.test:{site.port}"), resolve=resolve)
-        target = f"http://b.test:{site.port}/page"
-        assert (await call(made, url=f"http://a.test:{site.port}/to?where={target}")).source == target
-        assert asked == ["a.test", "b.test"]
+        resolve, asked = answering(["127.0.0.1"])
+        hosts = [f"a.test:{site.port}", f"b.test:{site.port}"]
+        made, target = web_fetch_tool(allow_hosts=hosts, resolve=resolve), f"http://{hosts[1]}/page"
+        assert (await call(made, url=f"http://{hosts[0]}/to?where={target}")).source == target
+        assert asked == hosts
 
     async def test_international_names_are_encoded_before_they_are_compared(self, site: Site, call: Call) -> None:
-        resolve, asked = answering("127.0.0.1")
+        resolve, asked = answering(["127.0.0.1"])
         made = web_fetch_tool(allow_hosts=(f"bücher.test:{site.port}",), resolve=resolve)
         assert not (await call(made, url=f"http://xn--bcher-kva.test:{site.port}/page")).is_error
-        assert asked == ["xn--bcher-kva.test"]
+        assert asked == [f"xn--bcher-kva.test:{site.port}"]
 
     async def test_a_name_that_is_not_found(self, call: Call) -> None:
         async def unknown(host: str, port: int) -> Sequence[str]:

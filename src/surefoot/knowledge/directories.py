@@ -20,8 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 
+from surefoot.core.parse.frames import quoted
 from surefoot.core.text import decoded
-from surefoot.knowledge.frame import framed
 from surefoot.types.errors import ConfigError
 from surefoot.types.knowledge import ROOT, ConventionFile, ConventionsConfig
 
@@ -74,7 +74,7 @@ class Directories:
         if not os.path.isdir(self.root):
             raise ConfigError("root", root, "must be a directory that exists")
         self._ignore_case = _ignores_case(self.root) if ignore_case is None else ignore_case
-        self._bases = tuple(dict.fromkeys((_parts(given), _parts(self.root))))
+        self._bases = dict.fromkeys((_parts(given), _parts(self.root)))
 
     def scope_of(self, directory: str) -> str:
         """The scope that a directory stands for, `ROOT` for the root itself. A file means the directory it is in."""
@@ -141,8 +141,8 @@ def _ignores_case(root: str) -> bool:
     """Whether the root's file system does: asked with a name in it, else with the root's own."""
     names: list[str] = []
     with suppress(OSError):
-        names = [os.path.join(root, name) for name in os.listdir(root)[:100]]
-    for path in (*names, root):
+        names = os.listdir(root)[:100]
+    for path in (*(os.path.join(root, name) for name in names), root):
         folder, name = os.path.split(path)
         if name.swapcase() != name:
             with suppress(OSError):
@@ -187,17 +187,15 @@ def read_files(directories: Directories, config: ConventionsConfig, scope: str) 
             path = name if level == ROOT else f"{level}/{name}"
             try:
                 read = _read(directories, path, config.max_bytes)
-            except (OSError, _NotUsable) as error:
-                reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-                errors.append(f"{path}: {reason}")
+            except OSError as error:
+                errors.append(f"{path}: {error.strerror or error}")
                 continue
-            if read is None:
-                continue
-            data, size = read
-            text = decoded(data[:left], is_cut=True) or ""
-            found.append(ConventionFile(path, level, text, size, sha256(data).hexdigest()))
-            left -= found[-1].kept
-            break
+            if read is not None:
+                data, size = read
+                text = decoded(data[:left], is_cut=True) or ""
+                found.append(ConventionFile(path, level, text, size, sha256(data).hexdigest()))
+                left -= found[-1].kept
+                break
     return FilesRead(tuple(reversed(found)), tuple(errors), scope)
 
 
@@ -206,15 +204,13 @@ def files_message(files: Iterable[ConventionFile], mark: str) -> str:
 
     `mark` is a word that no file can know, so that a file's text cannot end its own block.
     """
-    blocks = [framed(_heading(file), file.text, mark) for file in files]
+    blocks = [quoted(_heading(file), file.text, mark) for file in files]
     return "\n\n".join((f"{HEADING}\n{_PREAMBLE}", *blocks)) if blocks else ""
 
 
 def shown_text(file: ConventionFile) -> str:
     """The text of a file, with a line that says so when it is not the whole."""
-    if not file.is_cut:
-        return file.text
-    return f"{file.text}\n({_heading(file)})" if file.text else f"({_heading(file)})"
+    return f"{file.text}\n({_heading(file)})".lstrip("\n") if file.is_cut else file.text
 
 
 def _heading(file: ConventionFile) -> str:
@@ -222,12 +218,8 @@ def _heading(file: ConventionFile) -> str:
     return f"{file.path}{cut}"
 
 
-class _NotUsable(Exception):
-    """There is something of that name, but it is no file that can be believed to hold conventions."""
-
-
 def _read(directories: Directories, path: str, most: int) -> tuple[bytes, int] | None:
-    """The first bytes of a file, and its size; None when it is not there or empty. Raises `OSError`, `_NotUsable`.
+    """The first bytes of a file, and its size; None when it is not there or empty. Raises `OSError`.
 
     A link may lead to another file of the workspace, but only to one of the same kind: not to one that holds keys.
     """
@@ -237,20 +229,20 @@ def _read(directories: Directories, path: str, most: int) -> tuple[bytes, int] |
         return None
     real = directories.inside(path)
     if real is None:
-        raise _NotUsable("leads outside the workspace and is not read")
+        raise OSError("leads outside the workspace and is not read")
     if os.path.splitext(real)[1].casefold() != os.path.splitext(written)[1].casefold():  # noqa: PTH122  # as above
-        raise _NotUsable("leads to a file of another kind and is not read")
+        raise OSError("leads to a file of another kind and is not read")
     if not stat.S_ISREG(os.stat(real, follow_symlinks=False).st_mode):  # asked first: opening may do something
-        raise _NotUsable("is not a regular file and is not read")
+        raise OSError("is not a regular file and is not read")
     with os.fdopen(os.open(real, _OPEN), "rb") as file:
         info = os.fstat(file.fileno())
         is_same = os.path.samestat(os.stat(real, follow_symlinks=False), info)
         if not stat.S_ISREG(info.st_mode) or directories.inside(path) != real or not is_same:
-            raise _NotUsable("changed while it was opened and is not read")
+            raise OSError("changed while it was opened and is not read")
         data = file.read(most)
         is_empty = not (data or file.read(1024)).strip()
     if is_empty:
         return None
     if data and not decoded(data, is_cut=True):
-        raise _NotUsable("is not text and is not read")
+        raise OSError("is not text and is not read")
     return data, info.st_size

@@ -5,6 +5,10 @@ processes may use one file. The index breaks text at white space and punctuation
 Japanese and Korean have no white space, so a run of theirs is written as overlapping pairs, with its last character
 once more: then a single character is found as the beginning of a pair. Source: spec/primitives.md, 4.3 and 4.4.
 
+A convention is found through `entry_lookup`: for one scope and one language it lists the verified entries in the order
+in which they are shown, so a lookup reads no more than it needs. `entry_text` holds words only, no text; `place` is one
+word that stands for the scope of a verified entry, so that the index finds these words, at these levels, by itself.
+
 Ranking costs about half a microsecond an entry, and more for each word. So when more than `most_ranked` entries match,
 the rarer words of the query are ranked; what holds none of them follows if there is room. When no word is rare, entries
 that hold all of them come first. Words that stand everywhere weigh next to nothing in `bm25`, so this changes little
@@ -18,17 +22,114 @@ import re
 import sqlite3
 import time
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from surefoot.core.text import clean
-from surefoot.knowledge.database import TOKENIZER, connect, reported, transaction
+from surefoot.core.text import clean, json_text
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.knowledge import Knowledge, KnowledgeError
+
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+FORM = 1
+"""The form of the tables."""
+_APPLICATION = 0x53554B4E
+"""Tells a knowledge store from other SQLite files ("SUKN")."""
+
+_BUSY_TIMEOUT_S = 5.0
+_CACHE_KIB = 16_384
+
+_TABLES = f"""
+CREATE TABLE entry (
+    id INTEGER PRIMARY KEY,
+    type TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    predicate TEXT NOT NULL,
+    object TEXT NOT NULL,
+    content TEXT NOT NULL,
+    scope TEXT NOT NULL,       -- '' none, '.' the root, else a directory below it
+    language TEXT NOT NULL,    -- '' any
+    confidence REAL NOT NULL,
+    verified INTEGER NOT NULL,
+    verified_by TEXT NOT NULL,
+    source TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    call_id TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    key BLOB NOT NULL,         -- the same for contents that say the same
+    UNIQUE (scope, language, key)
+);
+CREATE INDEX entry_lookup ON entry (language, scope, verified, confidence DESC, id, key);
+CREATE VIRTUAL TABLE entry_text USING fts5(content, place, content='', tokenize='{TOKENIZER}');
+"""
+
+_ANY_TABLE = "SELECT 1 FROM sqlite_master"
+_LOCKED = "another process keeps it locked; try again when that one is done"
+_REMEDIES = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some space",
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _LOCKED),
+    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM), "make the file and its folder writable"),
+    sqlite3.SQLITE_CANTOPEN: "its folder must exist and be writable",
+    sqlite3.SQLITE_NOTADB: "not an SQLite file; name another path, or move this file away",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; keep a copy, and try SQLite's `.recover` on it",
+    sqlite3.SQLITE_IOERR: "the disk reports an error; check it before going on",
+}
+
+
+@contextmanager
+def reported(path: Path) -> Generator[None]:
+    """Whatever SQLite raises, as a `KnowledgeError` that names the file and the remedy."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeError) as error:  # the second when SQLite's message quotes damaged text
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        remedy = _REMEDIES.get(code, "not a knowledge store that surefoot can use; name another path")
+        raise KnowledgeError(f"knowledge store {path}: {error}; {remedy}") from error
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """The store of that path, made if there is none; its folder must exist. Raises `KnowledgeError`."""
+    with reported(path):
+        # any thread, one at a time: whoever closes it need not be the one who worked with it
+        db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
+        with ExitStack() as closing_it:
+            closing_it.callback(db.close)
+            db.execute("PRAGMA trusted_schema=OFF")  # a file may come from anywhere
+            if db.execute(_ANY_TABLE).fetchone() is None:
+                db.execute("PRAGMA journal_mode=WAL")  # cannot be done inside a transaction
+                with transaction(db, path):
+                    if db.execute(_ANY_TABLE).fetchone() is None:  # still: another process may have been first
+                        for statement in _TABLES.split(";\n"):
+                            db.execute(statement)
+                        db.execute(f"PRAGMA application_id={_APPLICATION}")
+                        db.execute(f"PRAGMA user_version={FORM}")
+            (application,), (form,) = (db.execute(f"PRAGMA {n}").fetchone() for n in ("application_id", "user_version"))
+            told = "this SQLite file belongs to another program; name another path"
+            if application == _APPLICATION:
+                told = f"its tables have form {form}, this surefoot knows {FORM}: use the one that made it"
+            if application != _APPLICATION or form != FORM:
+                raise KnowledgeError(f"knowledge store {path}: {told}")
+            db.execute("PRAGMA synchronous=NORMAL")
+            db.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+            closing_it.pop_all()
+    return db
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection, path: Path) -> Generator[None]:
+    """All or nothing. Raises `KnowledgeError`."""
+    with reported(path):
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+
 
 LONGEST_PART = 2_000
 """Characters of a subject, a predicate or an object."""
@@ -36,10 +137,7 @@ LONGEST_LANGUAGE = 64
 MOST_RANKED = 5_000
 """Entries that are ranked for one query."""
 MOST_MATCHES = 100
-"""Conventions of one level that are given, and in all after which no further level is read.
-
-It is more than can be asked for: those that are left are counted up to about here.
-"""
+"""Conventions of one level that are given, and in all after which no further level is read: more than can be asked."""
 MOST_ON_TOPIC = 1_000
 """Conventions of one level on a topic that are compared by confidence, the oldest."""
 
@@ -48,15 +146,12 @@ MAX_WORDS = 32
 
 _RUN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff]+")
 
-_MOST_MARKS = 500
-"""Entries that one statement loads; SQLite's own limit is somewhat higher."""
-
 _FIELDS = (
     *("id", "type", "subject", "predicate", "object", "scope", "language", "confidence", "verified_by", "source"),
     *("run_id", "call_id", "created_at"),
 )
 _INSERTED = (*_FIELDS[1:], "content", "verified", "key")
-_COLUMNS = ", ".join(_FIELDS)
+_LOAD = f"SELECT {', '.join(_FIELDS)} FROM entry WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608  # our own names
 _INSERT = f"INSERT INTO entry ({', '.join(_INSERTED)}) VALUES (:{', :'.join(_INSERTED)})"  # noqa: S608  # our own names
 _TOLD = (*_FIELDS[1:5], *_FIELDS[7:12], "content")  # all that a person sees of it or that says where it is from
 _VOUCH = f"UPDATE entry SET verified=1, {', '.join(f'{name}=:{name}' for name in _TOLD)} WHERE id=:id"  # noqa: S608  # our own names
@@ -105,19 +200,14 @@ class KnowledgeStore:
         db = self._db()
         with transaction(db, self._path):
             numbers = [self._kept(db, row) for row in rows]
-        found: dict[int, Knowledge] = {}
-        for at in range(0, len(numbers), _MOST_MARKS):
-            found |= self.load(numbers[at : at + _MOST_MARKS])
+        found = self.load(numbers)
         return tuple(found[number] for number in numbers)
 
     def load(self, numbers: Collection[int]) -> dict[int, Knowledge]:
         """The entries of those numbers that there are."""
         found: dict[int, Knowledge] = {}
-        if not numbers:
-            return found
-        statement = f"SELECT {_COLUMNS} FROM entry WHERE id IN ({', '.join('?' * len(numbers))})"  # noqa: S608  # our own names
         with reported(self._path):
-            for row in self._db().execute(statement, tuple(numbers)):
+            for row in self._db().execute(_LOAD, (json_text(list(numbers)),)) if numbers else ():
                 values: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))  # of the types that the table declares
                 values["id"] = str(values["id"])
                 try:
@@ -131,8 +221,20 @@ class KnowledgeStore:
         """Entries that hold a word of the query, best first by `bm25`, ties by id; verified or not."""
         if not (words := asked(query)):
             return ()
+        everything, left = _content(words), self._most_ranked
+        telling: list[str] = []  # the rarest words, as many as can be ranked; the others stand in too many entries
         with reported(self._path):
-            numbers = self._found(words, limit)
+            if self._count(everything) <= left:
+                numbers = self._numbers(_RANKED, everything, limit)
+            else:
+                for count, word in sorted((self._count(_content([word])), word) for word in words):
+                    left -= count
+                    if left < 0:
+                        break
+                    telling += [word] if count else []
+                first = (_RANKED, _content(telling)) if telling else (_FIRST, _content(words, "AND"))
+                rest = self._numbers(_FIRST, everything, limit)
+                numbers = list(dict.fromkeys((*self._numbers(*first, limit), *rest)))[:limit]
         found = self.load(numbers)
         return tuple(found[number] for number in numbers if number in found)
 
@@ -203,23 +305,6 @@ class KnowledgeStore:
         db.execute(_WORDS, _words(number, row))
         return number
 
-    def _found(self, words: Sequence[str], limit: int) -> list[int]:
-        everything = _content(words)
-        if self._count(everything) <= self._most_ranked:
-            return self._numbers(_RANKED, everything, limit)
-        left = self._most_ranked
-        telling: list[str] = []  # the rarest words, as many as can be ranked; the others stand in too many entries
-        for count, word in sorted((self._count(_content([word])), word) for word in words):
-            left -= count
-            if left < 0:
-                break
-            telling += [word] if count else []
-        if telling:
-            first = self._numbers(_RANKED, _content(telling), limit)
-        else:
-            first = self._numbers(_FIRST, _content(words, "AND"), limit)
-        return list(dict.fromkeys((*first, *self._numbers(_FIRST, everything, limit))))[:limit]
-
     def _count(self, expression: str) -> int:
         """How many entries match, counted up to one more than can be ranked."""
         return self._db().execute(_COUNTED, (expression, self._most_ranked + 1)).fetchone()[0]
@@ -239,10 +324,8 @@ class KnowledgeStore:
                 keys.add(row[-1])
                 if part is _TOPIC and len(keys) >= MOST_MATCHES and rows[-MOST_MATCHES][0] == row[0]:
                     break  # `sqlite3` steps one row ahead: that is of this level still, so the next is not begun
-        return [
-            Match(level, number, key)
-            for level, _, number, key in sorted(rows, key=lambda row: (row[0], -row[1], row[2]))
-        ]
+        rows.sort(key=lambda row: (row[0], -row[1], row[2]))
+        return [Match(level, number, key) for level, _, number, key in rows]
 
 
 def indexed(text: str) -> str:

@@ -6,12 +6,12 @@ Source: spec/primitives.md, 4.1; seed 001, tool call.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
-from surefoot.core.parse.validate import Validator
+from surefoot.core.parse.validate import Validator, validate
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.store import LONGEST_LANGUAGE, LONGEST_PART
 from surefoot.types.errors import ConfigError
@@ -26,8 +26,6 @@ from surefoot.types.knowledge import (
 )
 from surefoot.types.ports import Tool, ToolCallContext
 from surefoot.types.tools import ToolResult, ToolSpec
-
-Call = Callable[[KnowledgeBridge, Mapping[str, object], ToolCallContext], Awaitable[ToolResult]]
 
 _DIRECTORY = {"type": "string", "description": "Directory of the workspace that it is about."}
 _SCOPE = {"type": "string", "enum": ["conventions"]}
@@ -85,33 +83,40 @@ class KnowledgeTool:
     """A `Tool` that asks a bridge. A failure is a result for the model to read."""
 
     spec: ToolSpec
-    _bridge: KnowledgeBridge
-    _call: Call
+    bridge: KnowledgeBridge
+
+    @cached_property
+    def validator(self) -> Validator:
+        return Validator(self.spec.parameters)
 
     async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
         """Run once; arguments are checked again, since anybody may call."""
-        checked = self._validator.check(arguments)
+        checked = self.validator.check(arguments)
         if checked.errors:
             why = "; ".join(f"{error.path}: {error.message}" for error in checked.errors)
             return ToolResult(f"Invalid arguments: {why}", "error")
         try:
-            return await self._call(self._bridge, checked.value, context)
+            if self.spec is RECALL:
+                return await recalled(self.bridge, checked.value)
+            source = {"source": "model", "run_id": context.run_id, "call_id": context.call_id}
+            entry = replace(entry_from(checked.value), **source)
+            (stored,) = await self.bridge.add([entry], by="")
+            return ToolResult(f"Stored fact: {entry.content} (id: {stored.id})")
         except ConfigError as error:
             return ToolResult(f"Invalid arguments: {error}", "error")
+        except KnowledgeError as error:
+            failed = "Knowledge search failed" if self.spec is RECALL else "Knowledge could not be stored"
+            return ToolResult(f"{failed}: {error}", "error")
 
     async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:  # noqa: ARG002  # as `Tool` has it
         """Not asked: both tools may be called again."""
         return None
 
-    @cached_property
-    def _validator(self) -> Validator:
-        return Validator(self.spec.parameters)
-
 
 def knowledge_tools(bridge: KnowledgeBridge) -> tuple[Tool, ...]:
     """The tools of a bridge; without a store there is nothing to store in."""
-    recall = KnowledgeTool(RECALL, bridge, _recall)
-    return (recall, KnowledgeTool(STORE, bridge, _store)) if bridge.has_store else (recall,)
+    recall = KnowledgeTool(RECALL, bridge)
+    return (recall, KnowledgeTool(STORE, bridge)) if bridge.store is not None else (recall,)
 
 
 def entry_from(arguments: Mapping[str, object]) -> Knowledge:
@@ -119,7 +124,7 @@ def entry_from(arguments: Mapping[str, object]) -> Knowledge:
 
     A directory makes it a convention of that directory; the scope "conventions" without one, of the whole workspace.
     """
-    checked = Validator(STORE.parameters).check(arguments)
+    checked = validate(arguments, STORE.parameters)
     for error in checked.errors:
         raise ConfigError(error.path, arguments.get(error.path), error.message)
     given = cast("Mapping[str, str]", checked.value)  # by the schema all are text but one, which is read below
@@ -134,52 +139,30 @@ def entry_from(arguments: Mapping[str, object]) -> Knowledge:
     )
 
 
-async def _recall(bridge: KnowledgeBridge, arguments: Mapping[str, object], _context: ToolCallContext) -> ToolResult:
+async def recalled(bridge: KnowledgeBridge, arguments: Mapping[str, object]) -> ToolResult:
+    """What is known, as a model reads it. `arguments` fit the schema of `RECALL`. Raises `KnowledgeError`."""
     query, limit = str(arguments["query"]), cast("int", arguments.get("limit", 5))  # by the schema
-    directory = arguments.get("directory")
-    try:
-        if "scope" in arguments:
-            return await _conventions(bridge, str(directory or ROOT), query, limit)
-        found = await bridge.recall(query, limit)
-    except KnowledgeError as error:
-        return ToolResult(f"Knowledge search failed: {error}", "error")
-    lines = [_line(entry, "" if entry.verified else "unverified") for entry in found]
-    if not found:
-        lines.append("No relevant knowledge found.")
-    if directory is not None:
-        lines.append('(directory was not used: it goes with the scope "conventions")')
-    return _result(found, lines)
-
-
-async def _conventions(bridge: KnowledgeBridge, directory: str, query: str, limit: int) -> ToolResult:
-    result = await bridge.retrieve_scoped_conventions(directory, query, limit)
-    if result.errors and not result.items:
-        return ToolResult(f"Knowledge search failed: {'; '.join(result.errors)}", "error")
-    lines = [_line(entry, f"from {entry.origin}") for entry in result.items]
-    if not result.items:
-        lines.append("No relevant conventions found.")
-    if result.more:
-        lines.append(f"({result.more} more not shown)")
-    lines += [f"(incomplete, there may be others: {error})" for error in result.errors]
-    return _result(result.items, lines)
-
-
-async def _store(bridge: KnowledgeBridge, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
-    entry = replace(entry_from(arguments), source="model", run_id=context.run_id, call_id=context.call_id)
-    try:
-        (stored,) = await bridge.add([entry], by="")
-    except KnowledgeError as error:
-        return ToolResult(f"Knowledge could not be stored: {error}", "error")
-    return ToolResult(f"Stored fact: {entry.content} (id: {stored.id})")
+    directory, notes = arguments.get("directory"), list[str]()
+    if "scope" in arguments:
+        found = await bridge.retrieve_scoped_conventions(str(directory or ROOT), query, limit)
+        if found.errors and not found.items:
+            return ToolResult(f"Knowledge search failed: {'; '.join(found.errors)}", "error")
+        entries, what = found.items, "conventions"
+        lines = [_line(entry, f"from {entry.origin}") for entry in entries]
+        notes += [f"({found.more} more not shown)"] if found.more else []
+        notes += [f"(incomplete, there may be others: {error})" for error in found.errors]
+    else:
+        entries, what = await bridge.recall(query, limit), "knowledge"
+        lines = [_line(entry, "" if entry.verified else "unverified") for entry in entries]
+        unused = '(directory was not used: it goes with the scope "conventions")'
+        notes += [unused] if directory is not None else []
+    # They can be trusted only if a person vouches for every entry; files vouch for nothing.
+    is_trusted = bool(entries) and all(entry.verified for entry in entries)
+    told = "\n".join((*(lines or [f"No relevant {what} found."]), *notes))
+    return ToolResult(told, trust="trusted" if is_trusted else "untrusted")
 
 
 def _line(entry: Knowledge, mark: str) -> str:
     """An entry as a model reads it. Further lines of its text are indented, so that none passes for an entry."""
     marks = [entry.type, f"confidence={entry.confidence:.2f}", *([mark] if mark else [])]
     return f"- [{', '.join(marks)}] " + "\n  ".join(entry.content.splitlines())
-
-
-def _result(entries: Sequence[Knowledge], lines: Sequence[str]) -> ToolResult:
-    """Lines for the model. They can be trusted only if a person vouches for every entry; files vouch for nothing."""
-    is_trusted = bool(entries) and all(entry.verified for entry in entries)
-    return ToolResult("\n".join(lines), trust="trusted" if is_trusted else "untrusted")

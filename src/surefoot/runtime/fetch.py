@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from surefoot.core.parse.frames import Frame
+from surefoot.core.parse.frames import Frame, mark_for
 from surefoot.core.state.places import ROOT
 from surefoot.core.state.state import Call, State
 from surefoot.core.text import clean
 from surefoot.core.view.observations import frame_of
 from surefoot.knowledge.directories import HEADING, files_message
-from surefoot.knowledge.frame import mark_for
 from surefoot.knowledge.prefetch.extract import Extraction, references_in
-from surefoot.knowledge.prefetch.hydrate import hydrated, items_of
-from surefoot.knowledge.prefetch.resolvers import Lookup, examined, lookups, planned
+from surefoot.knowledge.prefetch.hydrate import Lookup, examined, hydrated, items_of, lookups, planned
 from surefoot.types.errors import ConfigError
 from surefoot.types.events import ConventionsRead, Event, PreHydrationComplete, ReferencesFound
 from surefoot.types.knowledge import ConventionFile, KnowledgeError

@@ -67,7 +67,7 @@ def resolvers_of(config: LoopConfig, catalogue: Catalogue) -> frozenset[str]:
     """The tools that pre-hydration calls. Raises `ConfigError` for one that cannot resolve."""
     if config.pre_hydration is None:
         return frozenset()
-    from surefoot.knowledge.prefetch.resolvers import lookups  # noqa: PLC0415  # its patterns take 40 ms to compile
+    from surefoot.knowledge.prefetch.hydrate import lookups  # noqa: PLC0415  # its patterns take 40 ms to compile
 
     return frozenset(one.tool for one in lookups(config.pre_hydration, catalogue).values())
 

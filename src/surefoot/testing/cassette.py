@@ -115,8 +115,14 @@ class Cassette:
             with ThreadPoolExecutor(1) as thread:  # a loop may be running in this one
                 thread.submit(asyncio.run, self._recording.aclose()).result()
             copy = Path(self._folder.name) / _FILE
-            if keep and copy.exists():
-                self._replace(copy)
+            if keep and copy.exists():  # in one step: whoever reads it meanwhile, or is killed, has the old or the new
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                beside = self.path.with_name(f".{uuid4().hex}.part")
+                try:
+                    shutil.copyfile(copy, beside)
+                    beside.replace(self.path)
+                finally:
+                    beside.unlink(missing_ok=True)
         self._folder.cleanup()
 
     def __enter__(self) -> Cassette:
@@ -131,16 +137,6 @@ class Cassette:
                 self.check()
         finally:
             self.close(keep=kind is None)
-
-    def _replace(self, recorded: Path) -> None:
-        """In one step: whoever reads it meanwhile, or is killed, has the old one or the new one."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_name(f".{uuid4().hex}.part")
-        try:
-            shutil.copyfile(recorded, beside)
-            beside.replace(self.path)
-        finally:
-            beside.unlink(missing_ok=True)
 
     def _model(self, given: str | Model, role: str, recipe: Mapping[str, Any]) -> Model:
         name = without_user(given) if isinstance(given, str) else given.name

@@ -21,8 +21,7 @@ from surefoot.core.select.profile import apply, canonical
 from surefoot.core.text.similar import similarity
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.prefetch.extract import Extraction, references_in
-from surefoot.knowledge.prefetch.hydrate import hydrated
-from surefoot.knowledge.prefetch.resolvers import lookups, planned
+from surefoot.knowledge.prefetch.hydrate import hydrated, lookups, planned
 from surefoot.knowledge.tools import knowledge_tools
 from surefoot.progress import ProgressTracker
 from surefoot.testing.world import orchestrator_scenarios
@@ -215,28 +214,26 @@ def symbiont_prehydrate(data: Case) -> Results:
             continue
         found = asyncio.run(references_in([case["input"]], config))
         results[case["id"]] = [[ref.type, ref.value] for ref in found.references]
-    return results | {case["id"]: _hydrate(case) for case in data["hydration"]}
-
-
-def _hydrate(case: Case) -> Results:
-    config = PreHydrationConfig.from_json(case["config"])
-    names = {resolver.tool for kind in config.resolution_tools if (resolver := config.resolver(kind))}
-    made = lookups(config, Catalogue(tuple(ToolSpec(name, "", _INPUT, effect="read") for name in sorted(names))))
-    references = tuple(Reference(*ref) for ref in case["references"])
-    results = [ToolResult(row["content"], kind="error" if row.get("is_error") else "ok") for row in case["results"]]
-    outcomes = {call.call_id: result for call, result in zip(planned(references, made), results, strict=False)}
-    if case.get("reverse"):
-        outcomes = dict(reversed(outcomes.items()))
-    context = hydrated(Extraction(references), made, outcomes, config, run_id="conformance")
-    return {
-        "resolved": [
-            {"ref": [each.ref.type, each.ref.value], "content": each.content, "tokens": each.tokens}
-            for each in context.resolved
-        ],
-        "failed": [{"ref": [each.ref.type, each.ref.value], "error": each.error} for each in context.failed],
-        "total_tokens": context.total_tokens,
-        "message": context.message,
-    }
+    for case in data["hydration"]:
+        config = PreHydrationConfig.from_json(case["config"])
+        names = {resolver.tool for kind in config.resolution_tools if (resolver := config.resolver(kind))}
+        made = lookups(config, Catalogue(tuple(ToolSpec(name, "", _INPUT, effect="read") for name in sorted(names))))
+        references = tuple(Reference(*ref) for ref in case["references"])
+        given = [ToolResult(row["content"], kind="error" if row.get("is_error") else "ok") for row in case["results"]]
+        outcomes = {call.call_id: result for call, result in zip(planned(references, made), given, strict=False)}
+        if case.get("reverse"):
+            outcomes = dict(reversed(outcomes.items()))
+        context = hydrated(Extraction(references), made, outcomes, config, run_id="conformance")
+        results[case["id"]] = {
+            "resolved": [
+                {"ref": [each.ref.type, each.ref.value], "content": each.content, "tokens": each.tokens}
+                for each in context.resolved
+            ],
+            "failed": [{"ref": [each.ref.type, each.ref.value], "error": each.error} for each in context.failed],
+            "total_tokens": context.total_tokens,
+            "message": context.message,
+        }
+    return results
 
 
 def symbiont_conventions(data: Case) -> Results:

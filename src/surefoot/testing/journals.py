@@ -29,32 +29,26 @@ class _AroundStore:
         """Give the store behind what it needs to know."""
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
-        """As the store behind it."""
         await self.settle()
         await self._store.fork(parent, at, run_id)
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
-        """As the store behind it."""
         await self.settle()
         return await self._store.runs(limit)
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
-        """As the store behind it."""
         await self.settle()
         return await self._store.beginning(prefix, limit)
 
     async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
-        """As the store behind it."""
         await self.settle()
         return await self._store.read_recorded(run_id, since)
 
     async def get_blob(self, digest: str) -> bytes:
-        """As the store behind it."""
         await self.settle()
         return await self._store.get_blob(digest)
 
     async def aclose(self) -> None:
-        """As the store behind it."""
         await self.settle()
         await self._store.aclose()
 
@@ -191,6 +185,7 @@ class _CrashingRun:
 
     def __init__(self, journal: RunJournal, store: CrashingStore) -> None:
         self.run_id = journal.run_id
+        self.vanish = journal.release  # it holds the run no more
         self._journal = journal
         self._store = store
         self._waiting: list[tuple[tuple[Event, ...], tuple[bytes, ...]]] = []  # appends, with the bytes of each
@@ -211,8 +206,13 @@ class _CrashingRun:
         if durability != "soon":
             await self.pass_on(durability)
         elif not self._is_due:
+
+            def turn() -> None:
+                self._is_due = False
+                self._written = len(self._waiting)
+
             self._is_due = True
-            asyncio.get_running_loop().call_soon(self._turn)
+            asyncio.get_running_loop().call_soon(turn)
         await self._store.end("append")
 
     async def put_blob(self, data: bytes) -> str:
@@ -250,11 +250,3 @@ class _CrashingRun:
         """Forget what would not be in a file by now."""
         del self._waiting[self._written :]
         self._blobs.clear()
-
-    async def vanish(self) -> None:
-        """Hold the run no more."""
-        await self._journal.release()
-
-    def _turn(self) -> None:
-        self._is_due = False
-        self._written = len(self._waiting)

@@ -79,13 +79,14 @@ class ScriptedModel(FunctionModel):
         modes: tuple[CallMode, ...] = NATIVE_FIRST,
         traits: Mapping[str, str] | None = None,
     ) -> None:
-        self._script = list(script)
-        super().__init__(self._next, name=name, modes=modes, traits=traits)
+        left = list(script)
 
-    async def _next(self, _request: ModelRequest) -> Scripted:
-        if not self._script:
-            return ModelError("the script of the test model is at its end", kind="bad_request")
-        return self._script.pop(0)
+        async def reply(_request: ModelRequest) -> Scripted:
+            if not left:
+                return ModelError("the script of the test model is at its end", kind="bad_request")
+            return left.pop(0)
+
+        super().__init__(reply, name=name, modes=modes, traits=traits)
 
 
 class EchoModel(FunctionModel):
@@ -131,19 +132,14 @@ class ChaosModel:
             case "delay":
                 raise ModelTimeout("no reply in time")
             case "cut":
-                return self._cut(message)
+                given = [(one, one.arguments) for one in message.calls]
+                texts = ((one, text if isinstance(text, str) else json_text(text)) for one, text in given)
+                short = tuple(replace(one, arguments=text[: len(text) // 2]) for one, text in texts)
+                half = message.content[: len(message.content) // 2]
+                return replace(message, content=half, calls=short, finish_reason="length")
             case "garble":
-                return self._garbled(message)
+                letters = list(message.content or '{"action": ')
+                self._random.shuffle(letters)
+                return replace(message, content="".join(letters), calls=())
             case _:
                 assert_never(accident)
-
-    def _cut(self, message: ModelMessage) -> ModelMessage:
-        texts = [one.arguments if isinstance(one.arguments, str) else json_text(one.arguments) for one in message.calls]
-        short = (replace(one, arguments=text[: len(text) // 2]) for one, text in zip(message.calls, texts, strict=True))
-        half = message.content[: len(message.content) // 2]
-        return replace(message, content=half, calls=tuple(short), finish_reason="length")
-
-    def _garbled(self, message: ModelMessage) -> ModelMessage:
-        letters = list(message.content or '{"action": ')
-        self._random.shuffle(letters)
-        return replace(message, content="".join(letters), calls=())

@@ -16,7 +16,7 @@ from surefoot.core.loop.replay import came_of
 from surefoot.core.loop.table import REASONERS
 from surefoot.core.state.state import EMPTY, State
 from surefoot.core.state.turn import changed
-from surefoot.core.text import json_text
+from surefoot.core.text import json_text, shortened
 from surefoot.journal.codec import encode
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite_file import connect
@@ -101,10 +101,18 @@ class PlayedStore(CheckedJournal):
         self.patience_s = patience_s
         self.blobs: dict[str, bytes] = {}
         self._playing: dict[str, Tape] = {}
+        self._tapes: list[Tape] = []
         with closing(connect(path, make=False)) as db:
             reader = Reader(db, path)
-            infos = reader.listed(_MOST_RUNS, lambda _: False)[::-1]
-            self._tapes = [Tape(info.run_id, info.parent, self._load(reader, info.run_id)) for info in infos]
+            for info in reader.listed(_MOST_RUNS, lambda _: False)[::-1]:
+                records, wrong = reader.load(info.run_id, 0)
+                if wrong is not None:
+                    raise wrong
+                events = [record.event for record in records]
+                self._tapes.append(Tape(info.run_id, info.parent, events))
+                results = (one.result for one in events if isinstance(one, CallEnded | DoubtSettled))
+                blobs = (result.blob for result in results if result is not None and result.blob is not None)
+                self.blobs |= {blob: reader.blob(blob) for blob in blobs}
 
     async def open(self, run_id: str, *, create: bool = False) -> RunJournal:
         """Open a run that is played."""
@@ -151,13 +159,9 @@ class PlayedStore(CheckedJournal):
 
     def speaker(self, name: str, call_mode: str) -> Speaker:
         """How the model of that name was spoken to: in that call mode, or in the best one for "auto"."""
-        all_ = [
-            speaker
-            for tape in self._tapes
-            for event in tape.events
-            if isinstance(event, RunStarted | RunResumed | RunForked)
-            for speaker in event.speakers.values()
-        ]
+        events = (event for tape in self._tapes for event in tape.events)
+        taken_up = (event for event in events if isinstance(event, RunStarted | RunResumed | RunForked))
+        all_ = [speaker for event in taken_up for speaker in event.speakers.values()]
         found = [s for s in all_ if s.model == name and call_mode in ("auto", s.call_mode)]
         if not found:
             held = ", ".join(sorted({f"{s.model} (call mode {s.call_mode})" for s in all_}))
@@ -168,17 +172,6 @@ class PlayedStore(CheckedJournal):
     def _play(self, run_id: str, tape: Tape) -> None:
         tape.is_taken = True
         self._playing[run_id] = tape
-
-    def _load(self, reader: Reader, run_id: str) -> Sequence[Event]:
-        records, wrong = reader.load(run_id, 0)
-        if wrong is not None:
-            raise wrong
-        events = [record.event for record in records]
-        for event in events:
-            result = event.result if isinstance(event, CallEnded | DoubtSettled) else None
-            if result is not None and result.blob is not None:
-                self.blobs[result.blob] = reader.blob(result.blob)
-        return events
 
 
 class PlayedRun(AroundRun):
@@ -197,7 +190,27 @@ class PlayedRun(AroundRun):
 
     async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
         for ahead, event in enumerate(events):
-            await self._check(event, ahead)
+            if self._tape is None and isinstance(event, RunStarted):
+                self._tape = self.store.take(self.run_id, event)
+            if self._tape is None and isinstance(event, RunForked):
+                self._tape = self.store.take_fork(self.run_id, event)
+            tape = self.tape
+            at = tape.at + ahead
+            was = tape.events[at] if at < len(tape.events) else None
+            if isinstance(was, IntentAnchored) and isinstance(event, IntentAnchored):
+                was = replace(was, today=event.today)  # played on another day, from which a date may be counted
+            if was == event:
+                continue
+            is_taken_up = isinstance(event, RunStarted | RunResumed | RunForked)
+            if is_taken_up and isinstance(was, RunStarted | RunResumed | RunForked) and type(event) is type(was):
+                before, now = _models_after(tape.state, was), _models_after(tape.state, event)
+                if before == now:
+                    continue  # of how a run is taken up, counts who plays in it, and what the model is shown of it
+                raise self.store.miss(f"record {at} of {_named(tape)} was with {before}, is with {now}")
+            if tape.get(at) is None and not isinstance(event, RunResumed | RunForked) and not _is_cancelled(event):
+                raise await self.broken_off()
+            told = differing(encoded(was) if was else "nothing", encoded(event))
+            raise self.store.miss(f"record {at} of {_named(tape)} {told}")
         await self._journal.append(events, durability)
         self.tape.advance(len(events))
 
@@ -219,29 +232,6 @@ class PlayedRun(AroundRun):
             tape = self.tape
             what = f"{_named(tape)} went on with a {tape.events[tape.at].type} at record {tape.at}, which does not come"
             raise self.store.miss(what) from None
-
-    async def _check(self, event: Event, ahead: int) -> None:
-        if self._tape is None and isinstance(event, RunStarted):
-            self._tape = self.store.take(self.run_id, event)
-        if self._tape is None and isinstance(event, RunForked):
-            self._tape = self.store.take_fork(self.run_id, event)
-        tape = self.tape
-        at = tape.at + ahead
-        was = tape.events[at] if at < len(tape.events) else None
-        if isinstance(was, IntentAnchored) and isinstance(event, IntentAnchored):
-            was = replace(was, today=event.today)  # played on another day, from which a date may be counted
-        if was == event:
-            return
-        is_taken_up = isinstance(event, RunStarted | RunResumed | RunForked)
-        if is_taken_up and isinstance(was, RunStarted | RunResumed | RunForked) and type(event) is type(was):
-            before, now = _models_after(tape.state, was), _models_after(tape.state, event)
-            if before == now:
-                return  # of how a run is taken up, counts who plays in it, and what the model is shown of it
-            raise self.store.miss(f"record {at} of {_named(tape)} was with {before}, is with {now}")
-        if tape.get(at) is None and not isinstance(event, RunResumed | RunForked) and not _is_cancelled(event):
-            raise await self.broken_off()
-        told = differing(encoded(was) if was else "nothing", encoded(event))
-        raise self.store.miss(f"record {at} of {_named(tape)} {told}")
 
 
 class PlayedHands(LiveHands):
@@ -328,8 +318,7 @@ def _named(tape: Tape) -> str:
 
 
 def _short(task: Task) -> str:
-    text = " ".join(task.text.split())
-    return f"“{text if len(text) <= _EXCERPT else text[:_EXCERPT] + '…'}”"
+    return f"“{shortened(' '.join(task.text.split()), _EXCERPT)}”"
 
 
 def first_difference(was: ModelRequest, now: ModelRequest) -> str:

@@ -10,11 +10,12 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf
-from typing import Any, cast
+from typing import Any
 
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, next_moves, standing
 from surefoot.core.loop.phase import status_of
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.child import give_up
 from surefoot.core.plan.choose import short
 from surefoot.core.state.plans import StepRecord
@@ -149,7 +150,7 @@ class World:
     def begin(self) -> None:
         """Record what a run begins with; after a crash also what the run before it has recorded."""
         case = self.case
-        tools = Catalogue(tuple(_tool(one) for one in case["tools"]))
+        tools = Catalogue(tuple(map(_tool, case["tools"])))
         fields = dict(_PLAN_CONFIG)
         for name, value in case.get("config", {}).items():
             if not name.endswith("_ms"):
@@ -219,9 +220,8 @@ class World:
         """What the scenario has come to, in the form of the case files."""
         state, planning = self.state, self.planning
         ending, before, selection = state.ending, asdict(self._before), planning.selection
-        reason = (
-            "all_steps_done" if isinstance(ending, Completed) else getattr(ending, "reason", getattr(ending, "by", ""))
-        )
+        reason = getattr(ending, "reason", getattr(ending, "by", ""))
+        reason = "all_steps_done" if isinstance(ending, Completed) else reason
         changes = selection.changes_from_previous if selection is not None else None
         live = (planning.steps[name].step for name in planning.live)
         succeeded = (one for one in planning.steps.values() if one.status == "succeeded")
@@ -232,7 +232,10 @@ class World:
             "max_concurrent": self._most_at_once,
             "steps": {name: status_of(state, name) for name in planning.order},
             "dependencies": {step.step_id: list(step.dependencies) for step in live},
-            "results": {one.step.step_id: _as_object(one.value) for one in succeeded},
+            "results": {
+                one.step.step_id: {"output": one.value} if (fields := as_object(one.value)) is None else fields
+                for one in succeeded
+            },
             "llm_calls": self.asked,
             "refusals": [{"what": one.what, "detail": one.detail} for one in planning.refusals],
             "selected_tools": list(planning.selected or ()),
@@ -354,10 +357,6 @@ def _error(given: Case, call: Call | None) -> ToolResult:
     kind = "error" if is_safe else "in_doubt"
     named = f"{given['cls']}:{given.get('code', '')}"
     return ToolResult(given.get("message", ""), kind, source="scenario", trust="trusted", error=named)
-
-
-def _as_object(value: object) -> Case:
-    return cast("Case", value) if isinstance(value, Mapping) else {"output": value}  # a JSON object
 
 
 def _or_never(value: object) -> float:

@@ -81,7 +81,13 @@ def calculate(expression: str) -> str:
 def _value(node: ast.expr, text: str) -> Number:
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            return _bounded(Fraction(value) if isinstance(value, int) else _decimal(node, text))
+            if isinstance(value, int):
+                return _bounded(Fraction(value))
+            written = text[node.col_offset : node.end_col_offset].replace("_", "")  # a float would lose exact tenths
+            exponent = re.search(r"[eE]([+-]?\d+)$", written)
+            if exponent and abs(int(exponent[1])) > MAX_CHARS:
+                raise _Wrong("a number in it is too large or too small")
+            return _bounded(Fraction(written))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_value(operand, text)
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
@@ -100,15 +106,6 @@ def _value(node: ast.expr, text: str) -> Number:
             return _applied(name.lower(), [_value(each, text) for each in arguments])
         case _:
             raise _Wrong("only numbers, signs, brackets and functions can stand in it")
-
-
-def _decimal(node: ast.expr, text: str) -> Fraction:
-    """A number as written: a float in between would lose the exact tenths."""
-    written = text[node.col_offset : node.end_col_offset].replace("_", "")
-    exponent = re.search(r"[eE]([+-]?\d+)$", written)
-    if exponent and abs(int(exponent[1])) > MAX_CHARS:
-        raise _Wrong("a number in it is too large or too small")
-    return Fraction(written)
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -176,10 +173,6 @@ def _factorial(values: Sequence[Number]) -> Number:
     return Fraction(math.factorial(_whole(values[0])))
 
 
-def _logarithm(values: Sequence[Number]) -> Number:
-    return _real(lambda: math.log(*(float(each) for each in values)))
-
-
 _OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Add: lambda left, right: left + right,
     ast.Sub: lambda left, right: left - right,
@@ -204,7 +197,7 @@ _FUNCTIONS: Mapping[str, tuple[int, int, _Function]] = {  # the fewest and the m
     "factorial": (1, 1, _factorial),
     "gcd": (1, _MANY, lambda values: Fraction(math.gcd(*map(_whole, values)))),
     "lcm": (1, _MANY, lambda values: reduce(_lcm, values, Fraction(1))),
-    "log": (1, 2, _logarithm),
+    "log": (1, 2, lambda values: _real(lambda: math.log(*map(float, values)))),
     "ln": _floating(math.log),
     "log2": _floating(math.log2),
     "log10": _floating(math.log10),

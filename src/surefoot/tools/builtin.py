@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -15,16 +16,7 @@ from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import tool
 from surefoot.tools.search import Query, best_lines
 from surefoot.tools.web import web_fetch_tool
-from surefoot.tools.workspace import (
-    DEEPEST_PATH,
-    HISTORY_NAMES,
-    MAX_READ_BYTES,
-    Entry,
-    Folder,
-    NotThere,
-    Place,
-    Workspace,
-)
+from surefoot.tools.workspace import MAX_READ_BYTES, NotThere, Place, Workspace
 from surefoot.types.ports import Tool
 from surefoot.types.tools import ToolResult
 
@@ -34,23 +26,27 @@ MAX_LISTED = 300
 
 def file_tools(workspace: Workspace, *, write: bool = True) -> tuple[Tool, ...]:
     """`file_list`, `file_read`, `file_search`, and `file_write` unless `write` is false."""
-    reading = (_file_list(workspace), _file_read(workspace), _file_search(workspace))
-    return (*reading, _file_write(workspace)) if write else reading
+    files = _Files(workspace)
+    listing, reading = tool(files.file_list, effect="read"), tool(files.file_read, effect="read")
+    writing = (tool(files.file_write, effect="write", idempotent=True),) if write else ()
+    return (listing, reading, tool(files.file_search, effect="read"), *writing)
 
 
-def _file_list(workspace: Workspace) -> Tool:
-    @tool(effect="read", name="file_list")
-    def file_list(path: str = ".", deep: bool = False) -> str:
+@dataclass(frozen=True, slots=True)
+class _Files:
+    workspace: Workspace
+
+    def file_list(self, path: str = ".", deep: bool = False) -> str:
         """List the files and folders in a folder.
 
         Args:
             path: The folder. Leave it out for the whole workspace.
             deep: Also list what is in the folders below.
         """
-        place = workspace.place(path)
+        place = self.workspace.place(path)
         lines: list[str] = []
-        with _explained(workspace, place), workspace.folder(place, place.parts) as folder:
-            for shown, entry in _walk(workspace, folder, "", deep=deep):
+        with _explained(self.workspace, place), self.workspace.folder(place, place.parts) as folder:
+            for _, shown, entry in self.workspace.walk(folder, "", deep=deep):
                 if len(lines) == MAX_LISTED:
                     lines.append("(there is more; list one of the folders)")
                     break
@@ -58,12 +54,7 @@ def _file_list(workspace: Workspace) -> Tool:
                 lines.append(f"{shown}/" if entry.kind == "folder" else f"{shown} ({size})")
         return "\n".join(lines) or "(the folder is empty)"
 
-    return file_list
-
-
-def _file_read(workspace: Workspace) -> Tool:
-    @tool(effect="read", name="file_read")
-    def file_read(path: str, start_line: int | None = None, lines: int | None = None) -> ToolResult:
+    def file_read(self, path: str, start_line: int | None = None, lines: int | None = None) -> ToolResult:
         """Read a text file. Give only its path to read all of it.
 
         Args:
@@ -71,9 +62,9 @@ def _file_read(workspace: Workspace) -> Tool:
             start_line: First line to read. Leave it out to read from the beginning.
             lines: How many lines to read. Leave it out to read to the end.
         """
-        place = workspace.place(path)
-        with _explained(workspace, place):
-            data, size = workspace.read(place)
+        place = self.workspace.place(path)
+        with _explained(self.workspace, place):
+            data, size = self.workspace.read(place)
         text = decoded(data, is_cut=size > len(data))
         if text is None:
             raise ToolFailed(f"{place.shown} is not text.")
@@ -89,12 +80,7 @@ def _file_read(workspace: Workspace) -> Tool:
             text += f"\n(only the first {MAX_READ_BYTES} of {size} bytes of the file can be read)"
         return ToolResult(text, source=place.shown)
 
-    return file_read
-
-
-def _file_write(workspace: Workspace) -> Tool:
-    @tool(effect="write", idempotent=True, name="file_write")
-    def file_write(path: str, text: str) -> str:
+    def file_write(self, path: str, text: str) -> str:
         """Write a text file: make it, or replace all that was in it.
 
         Args:
@@ -104,16 +90,11 @@ def _file_write(workspace: Workspace) -> Tool:
         data = text.encode("utf-8", "replace")
         if len(data) > MAX_READ_BYTES:
             raise ToolFailed("The text is too large for one file. Write it in several files.")
-        place = workspace.place(path)
-        replaced = workspace.write(place, data)
+        place = self.workspace.place(path)
+        replaced = self.workspace.write(place, data)
         return f"{'Replaced' if replaced else 'Created'} {place.shown} ({len(text)} characters)."
 
-    return file_write
-
-
-def _file_search(workspace: Workspace) -> Tool:
-    @tool(effect="read", name="file_search")
-    def file_search(query: str, path: str = ".", limit: int = 10) -> str:
+    def file_search(self, query: str, path: str = ".", limit: int = 10) -> str:
         """Search all text files for words. Gives the lines that fit best and the lines beside them.
 
         Args:
@@ -121,30 +102,12 @@ def _file_search(workspace: Workspace) -> Tool:
             path: Folder or file to search. Leave it out to search all files.
             limit: How many lines to show at most.
         """
-        place = workspace.place(path)
+        place = self.workspace.place(path)
         if not (asked := Query(query)).words:
             raise ToolFailed("The query holds no word to look for. Give words that the text may hold.")
-        with _explained(workspace, place):
-            found = best_lines(workspace, place, asked, max(1, min(limit, 100)))
-        if not found.lines:
-            return f"No line holds any of these words.{found.note}"
-        return "\n".join(found.lines) + found.note
-
-    return file_search
-
-
-def _walk(workspace: Workspace, folder: Folder, above: str, *, deep: bool) -> Iterator[tuple[str, Entry]]:
-    for entry in folder.entries():
-        if workspace.is_secret(entry.name):
-            continue
-        yield f"{above}{entry.name}", entry
-        enters = deep and entry.name.casefold() not in HISTORY_NAMES and above.count("/") < DEEPEST_PATH
-        if enters and entry.kind == "folder":
-            try:
-                with folder.below(entry.name) as below:
-                    yield from _walk(workspace, below, f"{above}{entry.name}/", deep=True)
-            except OSError:  # removed or closed to us meanwhile; its name is listed
-                continue
+        with _explained(self.workspace, place):
+            lines, note = best_lines(self.workspace, place, asked, max(1, min(limit, 100)))
+        return ("\n".join(lines) or "No line holds any of these words.") + note
 
 
 @contextmanager
@@ -202,18 +165,15 @@ def date_time_tool(now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> T
         Args:
             timezone: IANA name of a time zone.
         """
-        here = now().astimezone(_zone(timezone.strip()))
-        return f"{here.isoformat(timespec='seconds')}, {WEEKDAYS[here.weekday()]} ({timezone.strip() or 'UTC'})"
+        name = timezone.strip() or "UTC"
+        try:
+            here = now().astimezone(ZoneInfo(name))
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: the name of a directory of zones
+            cities = {zone.rpartition("/")[2].casefold(): zone for zone in sorted(available_timezones())}
+            wanted = name.rpartition("/")[2].replace(" ", "_").casefold()
+            alike = [cities[city] for city in difflib.get_close_matches(wanted[:100], cities, n=3)]
+            hint = f"Perhaps {', '.join(alike)}." if alike else "Give an IANA name, or leave it out for UTC."
+            raise ToolFailed(f"There is no time zone {name[:100]!r}. {hint}") from error
+        return f"{here.isoformat(timespec='seconds')}, {WEEKDAYS[here.weekday()]} ({name})"
 
     return date_time
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name or "UTC")
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: the name of a directory of zones
-        cities = {zone.rpartition("/")[2].casefold(): zone for zone in sorted(available_timezones())}
-        wanted = name.rpartition("/")[2].replace(" ", "_").casefold()
-        alike = [cities[city] for city in difflib.get_close_matches(wanted[:100], cities, n=3)]
-        hint = f"Perhaps {', '.join(alike)}." if alike else "Give an IANA name, or leave it out for UTC."
-        raise ToolFailed(f"There is no time zone {name[:100]!r}. {hint}") from error

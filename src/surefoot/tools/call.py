@@ -162,9 +162,16 @@ def failure(error: Exception) -> ToolResult:
     leaves = _leaves(error)
     text = "; ".join(_described(leaf) for leaf in leaves[:10])[:LONGEST_ERROR]
     named = _class_and_code(leaves[0]) if leaves else ""
-    if not all(_is_infrastructure(leaf) for leaf in leaves):
-        return ToolResult(text, kind="error", error=named)
-    waits = [wait_s for leaf in leaves if (wait_s := _retry_after_s(leaf)) is not None]
+    if not all(any(_is_of_network(one) or _status(one) in _OVERLOADED for one in _causes(leaf)) for leaf in leaves):
+        return ToolResult(text, kind="error", error=named)  # of the call, not of connections, time and load
+    waits: list[float] = []  # the seconds that a server asks to wait, in the headers of an error; no date is read
+    for leaf in leaves:
+        for cause in _causes(leaf):
+            headers = _attribute(cause, "headers") or _attribute(_attribute(cause, "response"), "headers")
+            asked: object = headers.get("Retry-After") if isinstance(headers, Mapping | Message) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # of anybody's
+            if isinstance(asked, str) and asked.strip().isdecimal():
+                waits.append(float(asked))
+                break
     return ToolResult(text, "error", infrastructure=True, error=named, retry_after_s=max(waits, default=None))
 
 
@@ -215,8 +222,7 @@ def code_of(status: int) -> str:
 def _class_and_code(error: BaseException) -> str:
     """Class and code of an error, as far as it tells of itself. Source: spec/planning.md, section 2."""
     for cause in _causes(error):
-        status = _status(cause)
-        if isinstance(status, int) and 400 <= status < 600:  # noqa: PLR2004  # HTTP statuses of failures
+        if 400 <= (status := _status(cause) or 0) < 600:  # noqa: PLR2004  # HTTP statuses of failures
             return code_of(status)
         if isinstance(cause, TimeoutError):
             return "timeout:timeout"
@@ -247,11 +253,6 @@ def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def _is_infrastructure(error: BaseException) -> bool:
-    """Whether the error, or what caused it, is a matter of connections, time and load rather than of the call."""
-    return any(_is_of_network(cause) or _status(cause) in _OVERLOADED for cause in _causes(error))
-
-
 def _is_of_network(error: BaseException) -> bool:
     if isinstance(error, (ConnectionError, TimeoutError)):
         return True
@@ -268,24 +269,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__ or _attribute(cause, "reason")
 
 
-def _status(error: BaseException) -> object:
+def _status(error: BaseException) -> int | None:
     """The HTTP status that an error tells of, as the usual clients do."""
-    found = (
-        _attribute(error, "status_code"),
-        _attribute(error, "code"),
-        _attribute(_attribute(error, "response"), "status_code"),
-    )
-    return next((status for status in found if isinstance(status, int)), None)
-
-
-def _retry_after_s(error: BaseException) -> float | None:
-    """The seconds that a server asks to wait, in the headers of an error; a date there is not read."""
-    for cause in _causes(error):
-        headers = _attribute(cause, "headers") or _attribute(_attribute(cause, "response"), "headers")
-        asked: object = headers.get("Retry-After") if isinstance(headers, Mapping | Message) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # of anybody's
-        if isinstance(asked, str) and asked.strip().isdecimal():
-            return float(asked)
-    return None
+    response = _attribute(error, "response")
+    places = ((error, "status_code"), (error, "code"), (response, "status_code"))
+    return next((status for place in places if isinstance(status := _attribute(*place), int)), None)
 
 
 def _attribute(thing: object, name: str) -> object:

@@ -11,17 +11,17 @@ import functools
 import inspect
 import math
 import types
-import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Generic, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from surefoot.tools.call import PROBE_OF, Attempts, NotBegun, awaited, called, called_within, failure, is_async
 from surefoot.tools.results import returns_schema, text_of
 from surefoot.tools.schema import Convert, arguments_of
 from surefoot.tools.signature import REQUIRED, Parameters, is_text, read_docstring, read_signature, resolve, returned
-from surefoot.types.errors import ConfigError, UsageError
+from surefoot.types.declaration import Declared
+from surefoot.types.errors import UsageError
 from surefoot.types.guard import Role
 from surefoot.types.ports import ServiceKey, ToolCallContext, service_of
 from surefoot.types.tools import Effect, ToolResult, ToolSpec
@@ -251,28 +251,7 @@ def tool(fn: Callable[P, R], /, **options: Unpack[_Options]) -> FunctionTool[P, 
 @overload
 def tool(**options: Unpack[_Options]) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
-    fn: Callable[P, R] | None = None,
-    /,
-    *,
-    effect: Effect | None = None,
-    idempotent: bool = False,
-    polling: bool = False,
-    finish: bool = False,
-    verified: bool = False,
-    egress: bool = False,
-    private: bool = False,
-    category: str = "",
-    exclusive: bool = False,
-    empty_ok: bool = False,
-    roles: Mapping[str, Role] = types.MappingProxyType({}),
-    sensitive: Sequence[str] = (),
-    trusted_fields: Sequence[str] = (),
-    directory: bool = False,
-    identity: Sequence[str] = (),
-    timeout_s: float | None = None,
-    name: str = "",
-    description: str = "",
-    probe: Callable[..., object] | None = None,
+    fn: Callable[P, R] | None = None, /, **options: Unpack[_Options]
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a function, method, partial or callable object a tool: `@tool`, `@tool(effect="read")`, `tool(fn)`.
 
@@ -287,37 +266,15 @@ def tool(
     so, None if not; it raises when it could not tell, and a person is asked then. Raises `UsageError` for a name or
     signature that no model can use, `ConfigError` for a value out of range.
     """
-    _check_promises(effect, roles, timeout_s)
-    declared = ToolSpec(
-        *(name, description, dict[str, object](), effect or "write", idempotent or effect == "read", polling, finish),
-        verified=verified,
-        timeout_s=timeout_s,
-        declared=effect is not None,
-        egress=egress,
-        private=private,
-        roles=dict(roles),
-        sensitive=tuple(sensitive),
-        trusted_fields=tuple(trusted_fields),
-        directory=directory,
-        identity=tuple(identity),
-        category=category,
-        exclusive=exclusive,
-        empty_ok=empty_ok,
-    )
+    probe, said = options.pop("probe", None), dict[str, Any](options)  # Any: each option has a type of its own
+    own = {name: said.pop(name) for name in ("finish", "category", "exclusive", "empty_ok") if name in said}
+    spec = ToolSpec(said.pop("name", ""), said.pop("description", ""), dict[str, object](), **own)
+    declared = Declared(**said).of(spec)
     caller = frame.f_back if (frame := inspect.currentframe()) else None
     local_names = caller.f_locals if caller and caller.f_code.co_name != "<module>" else {}
     if fn is not None:
         return FunctionTool(fn, declared, probe, local_names)
     return lambda decorated: FunctionTool(decorated, declared, probe, local_names)
-
-
-def _check_promises(effect: Effect | None, roles: Mapping[str, Role], timeout_s: float | None) -> None:
-    if effect is not None and effect not in typing.get_args(Effect):
-        raise ConfigError("effect", effect, f"must be one of {', '.join(typing.get_args(Effect))}")
-    if unknown := sorted(set(roles.values()) - set(typing.get_args(Role))):
-        raise ConfigError("roles", unknown, f"must be of {', '.join(typing.get_args(Role))}")
-    if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s > 0):
-        raise ConfigError("timeout_s", timeout_s, "must be a finite number of seconds above zero")
 
 
 def _keywords(arguments: Mapping[str, object], contract: _Contract) -> dict[str, object]:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-from surefoot.core.text import at, clean
+from surefoot.core.text import at, clean, shortened
 from surefoot.tools.call import ToolFailed, called, code_of, failure
 from surefoot.tools.function import tool
 from surefoot.tools.page import MAX_WIRE_BYTES
@@ -41,6 +40,7 @@ MOST_CHARS = 20_000
 MOST_COMMENTS = 10
 """Comments of a result: the first ones."""
 _MOST_OF_TEXT, _MOST_OF_COMMENT, _MOST_OF_LINE = 12_000, 2_000, 500
+_CUT = " [cut: {} characters in all]"
 
 _OWNER, _NAME = r"[A-Za-z0-9][A-Za-z0-9_\-]{0,99}", r"(?!\.{1,2}(?:#|\Z))[A-Za-z0-9_.\-]{1,100}"
 _REPOSITORY = re.compile(rf"{_OWNER}/{_NAME}")
@@ -72,7 +72,13 @@ def github_tools(
         raise ConfigError("repository", repository, "give owner/name")
     if token and not _TOKEN.fullmatch(token):
         raise ConfigError("token", "(not shown)", "a token has no white space and nothing but ASCII")
-    base = _base(base_url)
+    try:
+        base = parsed_url(base_url, None)
+    except ToolFailed:
+        base = None
+    if base is None or not base.path or base.query_string or base.fragment:
+        shown, wanted = "(not shown)" if "@" in base_url else base_url, "without user, password, query, fragment"
+        raise ConfigError("base_url", shown, f"give http:// or https:// and a host, {wanted}")
     if token and base.scheme != "https" and not is_this_machine(plain_host(base.raw_host or "")):
         raise ConfigError("base_url", base_url, "a token goes over https only, or to this machine; write https://")
     allowed = frozenset({allowed_host(base.raw_authority)} if base.explicit_port else ())
@@ -109,17 +115,6 @@ def github_tools(
     return github_issue, github_pull_request
 
 
-def _base(text: str) -> URL:
-    try:
-        url = parsed_url(text, None)
-        if url.path and not url.query_string and not url.fragment:
-            return url
-    except ToolFailed:
-        pass
-    shown = "(not shown)" if "@" in text else text
-    raise ConfigError("base_url", shown, "give http:// or https:// and a host, without user, password, query, fragment")
-
-
 @dataclass(frozen=True, slots=True)
 class _Api:
     """One server and what is asked of it."""
@@ -135,7 +130,7 @@ class _Api:
         """The text of an issue or pull request, or what went wrong; the token in neither."""
         try:
             async with asyncio.timeout(self.timeout_s):
-                text, source = await self._text(kind, reference)
+                text, source = await self._told(kind, reference)
         except TimeoutError:
             return ToolResult(f"No complete answer within {self.timeout_s:g} s.", kind="timeout", infrastructure=True)
         except ToolFailed as error:
@@ -143,26 +138,29 @@ class _Api:
             return failure(ToolFailed(told, infrastructure=error.infrastructure, code=error.code))
         return ToolResult(text, source=self._without_token(source))
 
-    async def _text(self, kind: str, reference: str) -> tuple[str, str]:
+    async def _told(self, kind: str, reference: str) -> tuple[str, str]:
         if (found := _REFERENCE.fullmatch(reference.strip())) is None:
             raise ToolFailed(f"{reference[:100]!r} is not the number of a GitHub {kind}. Give the number alone.")
         repository, number = found["repository"] or self.repository, int(found["number"])
         what = f"{kind} {repository}#{number}"
         item, source = await self._read(f"repos/{repository}/{_PATHS[kind]}/{number}", what)
         if not isinstance(at(item, "title"), str):
-            raise ToolFailed(
-                f"{self.base.host} did not answer with JSON of GitHub for {what}. Is base_url a GitHub API?"
-            )
-        count, comments, trouble = at(item, "comments"), list[object](), ""
-        if count != 0:
-            try:
-                path = f"repos/{repository}/issues/{number}/comments"
-                answer, _ = await self._read(path, f"comments of {what}", per_page=MOST_COMMENTS)
-                comments = _many(answer)
-            except ToolFailed as error:  # the text is worth having without them
-                trouble = f"(its comments could not be read: {self._without_token(str(error))})"
-        parts = [*_head(what, item), *_comments(comments[:MOST_COMMENTS], count), trouble]
-        return _cut("\n\n".join(filter(None, parts)), MOST_CHARS), source
+            why = f"{self.base.host} did not answer with JSON of GitHub for {what}. Is base_url a GitHub API?"
+            raise ToolFailed(why)
+        parts, count = _head(what, item), at(item, "comments")
+        try:
+            path, own = f"repos/{repository}/issues/{number}/comments", f"comments of {what}"
+            comments = await self._read(path, own, per_page=MOST_COMMENTS) if count != 0 else (None, "")
+            rows = [cast("object", one) for one in _many(comments[0])[:MOST_COMMENTS] if isinstance(one, dict)]
+            is_part = isinstance(count, int) and count > len(rows)
+            told = f"Comments: the first {len(rows)} of {count}" if is_part else f"Comments: {len(rows)}"
+            parts += [told] if rows else []
+            for row in rows:
+                by, when = _line(at(row, "user", "login")) or "unknown", _line(at(row, "created_at"))
+                parts.append(f"Comment by {by}, {when or 'at an unknown time'}:\n{_text(row, _MOST_OF_COMMENT)}")
+        except ToolFailed as error:  # the text is worth having without them
+            parts.append(f"(its comments could not be read: {self._without_token(str(error))})")
+        return shortened("\n\n".join(parts), MOST_CHARS, _CUT), source
 
     async def _read(self, path: str, what: str, **query: int) -> tuple[object, str]:
         """The JSON under a path, and the address it came from. Raises `ToolFailed`."""
@@ -188,10 +186,18 @@ class _Api:
 def _refused(answer: Answer, what: str, *, has_token: bool) -> ToolFailed:
     """What an answer without success means, by GitHub's own account of its statuses."""
     seen = "with this token" if has_token else "without a token"
+    after, reset = answer.headers.get("Retry-After", ""), answer.headers.get("X-RateLimit-Reset", "")
+    limit = ""  # when to ask again, if the refusal has to do with a rate limit
+    if _SECONDS.fullmatch(after):
+        limit = f"ask again in {int(after)} s"
+    elif answer.headers.get("X-RateLimit-Remaining") == "0" and _SECONDS.fullmatch(reset):
+        limit = f"it resets at {datetime.fromtimestamp(int(reset), UTC):%Y-%m-%d %H:%M:%S} UTC"
+    elif answer.status == 429 or b"rate limit" in answer.body.data.lower():  # noqa: PLR2004  # Too Many Requests
+        limit = "ask again in a minute"
     match answer.status:
-        case 403 | 429 if told := _limit(answer):
-            limit = f"The rate limit of {answer.url.host} is reached {seen}: {told}."
-            return ToolFailed(limit, infrastructure=True, code="transient:429")
+        case 403 | 429 if limit:
+            told = f"The rate limit of {answer.url.host} is reached {seen}: {limit}."
+            return ToolFailed(told, infrastructure=True, code="transient:429")
         case 401 if has_token:
             return ToolFailed(f"{answer.url.host} does not accept the token for {what}.")
         case 401 | 403:
@@ -202,17 +208,6 @@ def _refused(answer: Answer, what: str, *, has_token: bool) -> ToolFailed:
             overloaded = status >= 500 or status == 408  # noqa: PLR2004
             told = f"{answer.url.host} answered {status} for {what}."
             return ToolFailed(told, infrastructure=overloaded, code=code_of(status))
-
-
-def _limit(answer: Answer) -> str:
-    """When to ask again; "" when the refusal has nothing to do with a rate limit."""
-    after, reset = answer.headers.get("Retry-After", ""), answer.headers.get("X-RateLimit-Reset", "")
-    if _SECONDS.fullmatch(after):
-        return f"ask again in {int(after)} s"
-    if answer.headers.get("X-RateLimit-Remaining") == "0" and _SECONDS.fullmatch(reset):
-        return f"it resets at {datetime.fromtimestamp(int(reset), UTC):%Y-%m-%d %H:%M:%S} UTC"
-    is_limit = answer.status == 429 or b"rate limit" in answer.body.data.lower()  # noqa: PLR2004  # Too Many Requests
-    return "ask again in a minute" if is_limit else ""
 
 
 def _head(what: str, item: object) -> list[str]:
@@ -230,23 +225,7 @@ def _head(what: str, item: object) -> list[str]:
         f"Author: {_line(at(item, 'user', 'login')) or 'unknown'}",
         f"Labels: {_line(', '.join(filter(None, names))) or 'none'}",
     ]
-    return ["\n".join(lines), _cut(_plain(at(item, "body")).strip(), _MOST_OF_TEXT) or "(no text)"]
-
-
-def _comments(comments: Sequence[object], count: object) -> list[str]:
-    rows = [cast("object", each) for each in comments if isinstance(each, dict)]
-    if not rows:
-        return []
-    is_part = isinstance(count, int) and count > len(rows)
-    return [
-        f"Comments: the first {len(rows)} of {count}" if is_part else f"Comments: {len(rows)}",
-        *(
-            f"Comment by {_line(at(row, 'user', 'login')) or 'unknown'}, "
-            f"{_line(at(row, 'created_at')) or 'at an unknown time'}:\n"
-            f"{_cut(_plain(at(row, 'body')).strip(), _MOST_OF_COMMENT)}"
-            for row in rows
-        ),
-    ]
+    return ["\n".join(lines), _text(item, _MOST_OF_TEXT) or "(no text)"]
 
 
 def _many(value: object) -> list[object]:
@@ -255,7 +234,11 @@ def _many(value: object) -> list[object]:
 
 def _line(value: object) -> str:
     """On one line, so that no title or name can pass for a line of ours."""
-    return _cut(" ".join(_plain(value).split()), _MOST_OF_LINE)
+    return shortened(" ".join(_plain(value).split()), _MOST_OF_LINE, _CUT)
+
+
+def _text(item: object, most: int) -> str:
+    return shortened(_plain(at(item, "body")).strip(), most, _CUT)
 
 
 def _plain(value: object) -> str:
@@ -263,11 +246,3 @@ def _plain(value: object) -> str:
     if not isinstance(value, str):
         return ""
     return clean(value.replace("\r\n", "\n").replace("\0", ""))
-
-
-def _cut(text: str, most: int) -> str:
-    """At most `most` characters, and said so when that is less than all."""
-    if len(text) <= most:
-        return text
-    note = f" [cut: {len(text)} characters in all]"
-    return f"{text[: most - len(note)]}{note}"

@@ -129,18 +129,10 @@ def text_of_body(body: Body, content_type: str) -> str:
     kind = content_type.split(";", 1)[0].strip().lower()
     if not _TEXT.match(kind):
         raise ToolFailed(f"The answer is {kind[:80]}, not text. Only text, such as HTML, JSON or XML, can be fetched.")
-    text = _decoded(body, content_type, is_html=kind in _HTML)
-    if kind in _HTML or (not kind and text.lstrip()[:9].lower().startswith(("<!doctype", "<html"))):
-        text = text_of_page(text)
-    return f"{text}\n(only the first {MAX_WIRE_BYTES} bytes were read)" if body.is_cut else text
-
-
-def _decoded(body: Body, content_type: str, *, is_html: bool) -> str:
     declared = _CHARSET.search(content_type)
-    name = declared[1] if declared else ""
-    if not name and is_html and (inner := _CHARSET.search(body.data[:1024].decode("latin-1"))):
-        name = inner[1]
-    name = next((codec for mark, codec in _MARKS if body.data.startswith(mark)), name) or "utf-8"
+    if declared is None and kind in _HTML:
+        declared = _CHARSET.search(body.data[:1024].decode("latin-1"))
+    name = next((codec for mark, codec in _MARKS if body.data.startswith(mark)), declared[1] if declared else "utf-8")
     try:
         codec = codecs.lookup(name).name
         if not _CHARSETS.match(codec):
@@ -153,7 +145,9 @@ def _decoded(body: Body, content_type: str, *, is_html: bool) -> str:
         raise ToolFailed(f"The answer is not text: it does not fit its charset {name[:40]}.") from error
     if "\0" in text:
         raise ToolFailed("The answer is not text: it holds NUL bytes.")
-    return text
+    if kind in _HTML or (not kind and text.lstrip()[:9].lower().startswith(("<!doctype", "<html"))):
+        text = text_of_page(text)
+    return f"{text}\n(only the first {MAX_WIRE_BYTES} bytes were read)" if body.is_cut else text
 
 
 def text_of_page(html: str) -> str:

@@ -79,7 +79,19 @@ def text_of(value: object) -> str:
         case bytes() | bytearray() | memoryview():
             return _described(cast("bytes", value))  # all three have a size in bytes
         case _:
-            return _json_or_name(value)
+            pass
+    try:
+        text = orjson.dumps(value, default=_known, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+        if "null" in text and _has_word(plain := _plain(value, ())):  # which `null` was written for
+            return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError, AttributeError):  # what orjson raises for what it cannot write
+        try:
+            plain = _plain(value, ())
+        except _HoldsItself:
+            return "(the call was made, but what it returned holds itself and cannot be written as JSON)"
+        return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    # A lone word was put in quotes only because `_known` made text of an object, an enum or a date.
+    return cast("str", orjson.loads(text)) if text.startswith('"') else text
 
 
 def returns_schema(annotation: object) -> Schema | None:
@@ -108,23 +120,6 @@ def is_identifier_pattern(pattern: str) -> bool:
         depth += bool(piece["open"]) - bool(piece["close"])
         at = piece.end()
     return depth == 0 and at > 1
-
-
-def _json_or_name(value: object) -> str:
-    try:
-        text = orjson.dumps(value, default=_known, option=orjson.OPT_SERIALIZE_NUMPY).decode()
-        if "null" in text and _has_word(plain := _plain(value, ())):  # which `null` was written for
-            return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError, AttributeError):  # what orjson raises for what it cannot write
-        try:
-            plain = _plain(value, ())
-        except _HoldsItself:
-            return "(the call was made, but what it returned holds itself and cannot be written as JSON)"
-        if isinstance(plain, str):
-            return plain
-        return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
-    # A lone word was put in quotes only because `_known` made text of an object, an enum or a date.
-    return cast("str", orjson.loads(text)) if text.startswith('"') else text
 
 
 class _Word(str):
@@ -205,7 +200,12 @@ def _plain(value: object, above: tuple[int, ...]) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [field.name for field in dataclasses.fields(value) if not field.name.startswith("_")]
         return {name: _plain(getattr(value, name, None), below) for name in fields}
-    nearer = value if type(value) in (list, tuple, dict) else _known_or_name(value)
+    nearer: object = value
+    if type(value) not in (list, tuple, dict):
+        try:
+            nearer = _known(value)
+        except Exception:  # noqa: BLE001  # foreign `model_dump`, `keys` and `__iter__` run here
+            nearer = _storable(_name(value))
     if isinstance(nearer, dict):
         return {_key(key): _plain(item, below) for key, item in cast("dict[object, object]", nearer).items()}
     if isinstance(nearer, (list, tuple)):
@@ -213,25 +213,10 @@ def _plain(value: object, above: tuple[int, ...]) -> object:
     return _plain(nearer, below)
 
 
-def _known_or_name(value: object) -> object:
-    try:
-        return _known(value)
-    except Exception:  # noqa: BLE001  # foreign `model_dump`, `keys` and `__iter__` run here
-        return _storable(_name(value))
-
-
 def _key(key: object) -> str:
-    match key:
-        case str():
-            return _storable(key)
-        case bool():
-            return "true" if key else "false"
-        case None:
-            return "null"
-        case Enum():
-            return _storable(_name(key.value))
-        case _:
-            return _storable(_name(key))
+    if key is None or isinstance(key, bool):
+        return json.dumps(key)
+    return _storable(key if isinstance(key, str) else _name(key.value if isinstance(key, Enum) else key))
 
 
 def _closed(annotation: object, above: tuple[object, ...]) -> Schema | None:
@@ -243,8 +228,15 @@ def _closed(annotation: object, above: tuple[object, ...]) -> Schema | None:
         return _class(annotation, above)
     if origin is Literal:
         return one_of([part.value if isinstance(part, Enum) else part for part in parts])
-    if origin is Annotated:
-        return _text(parts[1:]) if parts[0] is str else _closed(parts[0], above)
+    if origin is Annotated and parts[0] is not str:
+        return _closed(parts[0], above)
+    if origin is Annotated:  # text with a pattern that can be checked; `Field(pattern=…)` keeps it one level deeper
+        marks = (each for mark in parts[1:] for each in (mark, *(getattr(mark, "metadata", None) or ())))
+        given: list[object] = [getattr(each, "pattern", None) for each in marks]
+        for pattern in (getattr(each, "pattern", each) for each in given):  # it may be compiled
+            if isinstance(pattern, str) and is_identifier_pattern(pattern) and is_runnable(pattern):
+                return {"type": "string", "pattern": pattern}
+        return None
     if origin in _BY_KEY:
         return _dict(parts[0], parts[1], above)
     is_union = origin is Union or origin is types.UnionType
@@ -259,17 +251,6 @@ def _closed(annotation: object, above: tuple[object, ...]) -> Schema | None:
     size = len(found)
     whole: Schema = {"type": "array"}
     return whole | ({"items": found[0]} if is_many else {"prefixItems": found, "minItems": size, "maxItems": size})
-
-
-def _text(marks: tuple[object, ...]) -> Schema | None:
-    """Text that was declared with a pattern which can be checked; `Field(pattern=…)` keeps it one level deeper."""
-    for mark in marks:
-        for each in (mark, *(getattr(mark, "metadata", None) or ())):
-            pattern: object = getattr(each, "pattern", None)
-            pattern = getattr(pattern, "pattern", pattern)  # it may be compiled
-            if isinstance(pattern, str) and is_identifier_pattern(pattern) and is_runnable(pattern):
-                return {"type": "string", "pattern": pattern}
-    return None
 
 
 def _dict(key: object, value: object, above: tuple[object, ...]) -> Schema | None:
@@ -297,26 +278,21 @@ def _class(annotation: object, above: tuple[object, ...]) -> Schema | None:
         return None
     if issubclass(annotation, Enum):
         return None if issubclass(annotation, Flag) else one_of([member.value for member in annotation])
-    record = _record(annotation)
-    if record is None:
+    fields, required = _record(annotation) or (None, [])
+    if fields is None:
         return None
-    found = {name: _closed(each, (*above, annotation)) for name, each in record.types.items()}
+    found = {name: _closed(each, (*above, annotation)) for name, each in fields.items()}
     if None in found.values():
         return None
     schema: Schema = {"type": "object", "properties": found, "additionalProperties": False}
-    return {**schema, "required": record.required} if record.required else schema
+    return {**schema, "required": required} if required else schema
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Record:
-    """The types of the fields of a record, and the names of those that are always there."""
+def _record(kind: type[object]) -> tuple[dict[str, object], list[str]] | None:
+    """The types of the fields of a record, and the names of those that are always there.
 
-    types: dict[str, object]
-    required: list[str]
-
-
-def _record(kind: type[object]) -> _Record | None:
-    """None for a class that is no record, and for a model that shows more than its fields, or in another way."""
+    None for a class that is no record, and for a model that shows more than its fields, or in another way.
+    """
     if (decorators := getattr(kind, "__pydantic_decorators__", None)) is not None:
         return _fields_of_model(kind, decorators)
     if dataclasses.is_dataclass(kind):
@@ -334,12 +310,12 @@ def _record(kind: type[object]) -> _Record | None:
     if any(name.startswith("_") for name in names):  # shown by some who write JSON, and left out by others
         return None
     if not hasattr(kind, "__required_keys__"):
-        return _Record({name: known.get(name, object) for name in names}, names)
+        return {name: known.get(name, object) for name in names}, names
     left_out = {name for name, each in known.items() if typing.get_origin(each) is typing.NotRequired}  # also in text
-    return _Record(typing.get_type_hints(kind), [name for name in names if name not in left_out])
+    return typing.get_type_hints(kind), [name for name in names if name not in left_out]
 
 
-def _fields_of_model(kind: type[object], decorators: object) -> _Record | None:
+def _fields_of_model(kind: type[object], decorators: object) -> tuple[dict[str, object], list[str]] | None:
     """Of a pydantic model or dataclass."""
     if any(getattr(decorators, way, None) for way in ("computed_fields", "field_serializers", "model_serializers")):
         return None
@@ -351,4 +327,4 @@ def _fields_of_model(kind: type[object], decorators: object) -> _Record | None:
     for name, field in cast("dict[str, Any]", known).items():  # Any: a `FieldInfo`, not imported for its type alone
         marks = tuple(field.metadata)
         found[name] = Annotated[(field.annotation, *marks)] if marks else field.annotation
-    return _Record(found, [*found])
+    return found, [*found]

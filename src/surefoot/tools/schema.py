@@ -83,7 +83,17 @@ def arguments_of(tool_name: str, parameters: tuple[Parameter, ...], descriptions
     definitions = _fill(tool_name, adapters, properties)
     shown = [parameter for parameter in parameters if parameter.name in properties]
     for parameter in shown:
-        _annotate(properties[parameter.name], parameter, descriptions.get(parameter.name, ""), adapters)
+        schema = properties[parameter.name]
+        if (told := descriptions.get(parameter.name)) and "description" not in schema:  # what its type says goes first
+            schema["description"] = told
+        default = parameter.default
+        if default is not REQUIRED and (adapter := adapters.get(parameter.name)):
+            try:
+                default = cast("object", adapter.dump_python(default, mode="json", warnings=False))
+            except Exception:  # noqa: BLE001  # a default may be any object; one that is no JSON is not shown
+                default = REQUIRED
+        if _is_json(default := default.value if isinstance(default, Enum) else default):
+            schema["default"] = default
     whole: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
     if required := [parameter.name for parameter in shown if parameter.default is REQUIRED]:
         whole["required"] = required
@@ -153,24 +163,6 @@ def _converter(annotation: object) -> Convert | None:
     if enum := _enum_of(annotation):
         return lambda value: value if value is None else enum(value)
     return None
-
-
-def _annotate(
-    schema: Schema, parameter: Parameter, description: str, adapters: Mapping[str, TypeAdapter[object]]
-) -> None:
-    """Add description and default to the schema of a parameter; what its type says of itself goes first."""
-    if description and "description" not in schema:
-        schema["description"] = description
-    if parameter.default is REQUIRED:
-        return
-    default = parameter.default
-    if adapter := adapters.get(parameter.name):
-        try:
-            default = cast("object", adapter.dump_python(default, mode="json", warnings=False))
-        except Exception:  # noqa: BLE001  # a default may be any object; one that is no JSON is not shown
-            return
-    if _is_json(default := default.value if isinstance(default, Enum) else default):
-        schema["default"] = default
 
 
 def _is_json(value: object) -> bool:

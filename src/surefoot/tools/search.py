@@ -15,12 +15,13 @@ import math
 import re
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from surefoot.tools.call import ToolFailed
-from surefoot.tools.workspace import DEEPEST_PATH, HISTORY_NAMES, Folder, Place, Workspace, read_in
+from surefoot.tools.workspace import HISTORY_NAMES, Place, Workspace, read_in
 
 MAX_FILES = 5_000
 MAX_BYTES = 64 * 1024 * 1024
@@ -71,8 +72,7 @@ _ENDINGS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """Lines as `file:line: text`, the block with the best hit first; `note` says what was not searched, or is empty."""
 
     lines: tuple[str, ...]
@@ -94,16 +94,17 @@ class Query:
             is_short = len(word) < _SHORTEST or not word.isalpha()
             pieces |= {stem} if is_short else {stem[:_SHORTEST], stem[-_SHORTEST:]}
         self.pattern = re.compile("|".join(map(re.escape, sorted(pieces, key=len, reverse=True))) or "(?!)")
-        # Texts say the same words again and again.
-        self.match = lru_cache(maxsize=20_000)(self._match)
 
-    def _match(self, word: str) -> tuple[str, float] | None:
-        """Which word of the query a word of a text stands for, and how well, 1.0 being the same; None for none."""
-        folded = fold(word)
-        if folded in self.weights:
-            return folded, 1.0
-        found = max(((relation(asked, folded), asked) for asked in self.words), default=(0.0, ""))
-        return (found[1], found[0]) if found[0] else None
+        @lru_cache(maxsize=20_000)  # texts say the same words again and again
+        def match(word: str) -> tuple[str, float] | None:
+            """Which word of the query a word of a text stands for, and how well, 1.0 being the same; None for none."""
+            folded = fold(word)
+            if folded in self.weights:
+                return folded, 1.0
+            found = max(((relation(asked, folded), asked) for asked in self.words), default=(0.0, ""))
+            return (found[1], found[0]) if found[0] else None
+
+        self.match = match
 
 
 @dataclass(slots=True)
@@ -138,10 +139,10 @@ def best_lines(workspace: Workspace, place: Place, query: Query, limit: int) -> 
     """
     corpus = _Corpus()
     until = time.monotonic() + MAX_SECONDS
-    files = read = 0
+    read = 0
     with closing(_texts(workspace, place)) as texts:
-        for shown, data in texts:
-            files, read = files + 1, read + len(data)
+        for files, (shown, data) in enumerate(texts, 1):
+            read += len(data)
             full = files > MAX_FILES or read > MAX_BYTES or len(corpus.hits) > MAX_HITS
             if full or time.monotonic() > until:
                 corpus.skipped = "\n(there are more files than one search can read; give a path to search less)"
@@ -213,22 +214,12 @@ def _texts(workspace: Workspace, place: Place) -> Generator[tuple[str, bytes]]:
                 yield place.shown, read_in(parent, place.parts[-1])[0]
                 return
     with workspace.folder(place, place.parts) as folder:
-        above = "" if place.shown == "." else f"{place.shown}/"
-        yield from _texts_below(workspace, folder, above)
-
-
-def _texts_below(workspace: Workspace, folder: Folder, above: str) -> Generator[tuple[str, bytes]]:
-    for entry in folder.entries():
-        if entry.name.casefold() in _SKIPPED or workspace.is_secret(entry.name):
-            continue
-        try:
+        for inner, shown, entry in workspace.walk(
+            folder, "" if place.shown == "." else f"{place.shown}/", but=_SKIPPED
+        ):
             if entry.kind == "file":
-                yield f"{above}{entry.name}", read_in(folder, entry.name)[0]
-            elif entry.kind == "folder" and above.count("/") < DEEPEST_PATH:
-                with folder.below(entry.name) as below:
-                    yield from _texts_below(workspace, below, f"{above}{entry.name}/")
-        except OSError:  # removed, replaced or closed to us meanwhile: not a reason to find nothing elsewhere
-            continue
+                with suppress(OSError):  # removed, replaced or closed to us meanwhile: no reason to find nothing else
+                    yield shown, read_in(inner, entry.name)[0]
 
 
 def _add(corpus: _Corpus, query: Query, shown: str, text: str) -> None:

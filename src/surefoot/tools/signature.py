@@ -98,23 +98,20 @@ def read_signature(fn: Callable[..., object], tool_name: str, *, needs_types: bo
     for name, parameter in signature.parameters.items():
         if name in filled:
             continue
-        if fault := _fault(parameter, needs_types=needs_types):
+        fault = ""
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            fault = "a model cannot fill *args or **kwargs; name each parameter"
+        elif parameter.kind is parameter.POSITIONAL_ONLY:
+            fault = "it is positional-only, but arguments come by name; remove the `/`"
+        elif needs_types and parameter.annotation is parameter.empty:
+            bound = " (for a method, decorate the bound one: tool(instance.method))" if name == "self" else ""
+            fault = f"it has no type; annotate it{bound}"
+        elif type(parameter.default).__module__ == "pydantic.fields":
+            fault = "write Field(...) inside Annotated[...], and the default after `=`"
+        if fault:
             raise UsageError(f"tool {tool_name!r}, parameter {name!r}: {fault}")
         found.append(Parameter(name, parameter.annotation, parameter.default))
     return Written(tuple(found), signature.return_annotation)
-
-
-def _fault(parameter: inspect.Parameter, *, needs_types: bool) -> str:
-    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-        return "a model cannot fill *args or **kwargs; name each parameter"
-    if parameter.kind is parameter.POSITIONAL_ONLY:
-        return "it is positional-only, but arguments come by name; remove the `/`"
-    if needs_types and parameter.annotation is parameter.empty:
-        bound = " (for a method, decorate the bound one: tool(instance.method))" if parameter.name == "self" else ""
-        return f"it has no type; annotate it{bound}"
-    if type(parameter.default).__module__ == "pydantic.fields":
-        return "write Field(...) inside Annotated[...], and the default after `=`"
-    return ""
 
 
 def resolve(
@@ -269,7 +266,11 @@ def mentioned_in(annotation: object, known: Set[ServiceKey]) -> ServiceKey | Non
     waiting, seen = [annotation], list[object]()
     while waiting:
         for part, _ in _parts(waiting.pop()):
-            inner = [each for each in _arguments(part) if each not in seen]  # a named type may hold itself
+            origin: object = typing.get_origin(part)  # what stands in its brackets, also in inner ones
+            found: list[object] = [origin] if _is_named(origin) else []
+            for each in () if origin is typing.Literal else typing.get_args(part):
+                found += cast("list[object]", each) if isinstance(each, list) else [each]  # as in Callable[[Db], int]
+            inner = [each for each in found if each not in seen]  # a named type may hold itself
             seen += inner
             for each in inner:
                 if (key := service_for(each, known)) is not None:
@@ -299,15 +300,6 @@ def is_class(annotation: object) -> typing.TypeGuard[type[object]]:
 def key_text(key: ServiceKey) -> str:
     """A key as a developer writes it: `Db`, or `(Db, 'archive')`."""
     return f"({key[0].__name__}, {key[1]!r})" if isinstance(key, tuple) else key.__name__
-
-
-def _arguments(part: object) -> list[object]:
-    """What stands in the brackets of a type, also in inner ones, as those of `Callable[[Db], int]`."""
-    origin: object = typing.get_origin(part)
-    found: list[object] = [origin] if _is_named(origin) else []
-    for each in () if origin is typing.Literal else typing.get_args(part):
-        found += cast("list[object]", each) if isinstance(each, list) else [each]
-    return found
 
 
 def _is_named(annotation: object) -> bool:

@@ -293,7 +293,14 @@ async def checked_hop(url: URL, allowed: frozenset[tuple[str, int]], resolve: Re
     why = "" if is_allowed else host_refusal(host)
     if why:
         raise ToolFailed(f"{host} may not be fetched from: {why}.")
-    addresses = (literal,) if literal else await _resolved(host, port, resolve)
+    addresses = (literal,) if literal else ()
+    if literal is None:
+        try:
+            addresses = tuple(ip_address(text) for text in await resolve(host, port))
+        except (OSError, ValueError) as error:
+            raise ToolFailed(f"The host {host} cannot be found.", infrastructure=True) from error
+        if not addresses:
+            raise ToolFailed(f"The host {host} has no address.", infrastructure=True)
     for address in addresses:
         # An allowed name opens metadata only when it is a name of metadata itself.
         is_open = is_allowed and (not is_metadata(address) or literal is not None or host in METADATA_NAMES)
@@ -301,16 +308,6 @@ async def checked_hop(url: URL, allowed: frozenset[tuple[str, int]], resolve: Re
         if why:
             raise ToolFailed(f"{host} may not be fetched from: {why}.")
     return Hop(url.with_host(str(literal)) if literal else url, addresses)
-
-
-async def _resolved(host: str, port: int, resolve: Resolve) -> tuple[Address, ...]:
-    try:
-        addresses = tuple(ip_address(text) for text in await resolve(host, port))
-    except (OSError, ValueError) as error:
-        raise ToolFailed(f"The host {host} cannot be found.", infrastructure=True) from error
-    if not addresses:
-        raise ToolFailed(f"The host {host} has no address.", infrastructure=True)
-    return addresses
 
 
 def session_for(hop: Hop) -> ClientSession:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -252,6 +252,22 @@ class Workspace:
             for name in parts:
                 folder = stack.enter_context(folder.below(name, create=create))
             yield folder
+
+    def walk(
+        self, folder: Folder, above: str, *, deep: bool = True, but: Collection[str] = ()
+    ) -> Generator[tuple[Folder, str, Entry]]:
+        """What is in a folder, and with `deep` below it: the folder it is in, its path behind `above`, and the entry.
+
+        Without secrets, without what is named as in `but`, and without what is in folders of version control.
+        """
+        for entry in folder.entries():
+            if entry.name.casefold() in but or self.is_secret(entry.name):
+                continue
+            yield folder, f"{above}{entry.name}", entry
+            enters = deep and entry.name.casefold() not in HISTORY_NAMES and above.count("/") < DEEPEST_PATH
+            if enters and entry.kind == "folder":
+                with suppress(OSError), folder.below(entry.name) as below:  # removed or closed to us meanwhile
+                    yield from self.walk(below, f"{above}{entry.name}/", but=but)
 
     def read(self, place: Place) -> tuple[bytes, int]:
         """The first `MAX_READ_BYTES` of a regular file, and its size in bytes."""

@@ -59,8 +59,7 @@ class Declared(Settings):
 
     def of(self, spec: ToolSpec) -> ToolSpec:
         """The tool as it is declared. What is left out stays as the tool's own code has it."""
-        usual = Declared()
-        said = {name: value for name in _FIELDS if (value := getattr(self, name)) != getattr(usual, name)}
+        said = {name: value for name, usual in _USUAL.items() if (value := getattr(self, name)) != usual}
         is_read = said.get("effect") == "read"
         more = {"idempotent": True} if is_read else {}
         return replace(spec, **{**more, **said}, declared=spec.declared or self.effect is not None)
@@ -71,7 +70,7 @@ def as_declared(spec: ToolSpec, declared: Mapping[str, Declared]) -> ToolSpec:
     return declared[spec.name].of(spec) if spec.name in declared else spec
 
 
-_FIELDS = tuple(Declared.__dataclass_fields__)
+_USUAL = {name: getattr(Declared(), name) for name in Declared.__dataclass_fields__}
 
 
 def declarations(table: object) -> dict[str, Declared]:

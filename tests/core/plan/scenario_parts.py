@@ -15,13 +15,10 @@ from typing import Any, cast
 Json = dict[str, Any]  # Any: JSON
 
 TOOLS: list[Json] = [
-    {"id": "fetch", "category": "web", "idempotent": True},
-    {"id": "parse", "category": "text", "idempotent": True},
-    {"id": "save", "category": "db", "idempotent": False},
-    {"id": "fetch2", "category": "web", "idempotent": True},
-    {"id": "parse2", "category": "text", "idempotent": True},
-    {"id": "check", "category": "text", "idempotent": True},
-]
+    {"id": "fetch", "category": "web", "idempotent": True}, {"id": "parse", "category": "text", "idempotent": True},
+    {"id": "save", "category": "db", "idempotent": False}, {"id": "fetch2", "category": "web", "idempotent": True},
+    {"id": "parse2", "category": "text", "idempotent": True}, {"id": "check", "category": "text", "idempotent": True},
+]  # fmt: skip
 LINE = [
     ["a", "fetch", {"url": "u"}],
     ["b", "parse", {"doc": "{{a.output}}"}, ["a"]],

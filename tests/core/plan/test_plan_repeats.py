@@ -30,10 +30,11 @@ from plan_kit import (
     suggested,
     thinking,
 )
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.accept import MOST_FAULTS, draft_faults, listed, plan_given
 from surefoot.core.plan.choose import selection_given
 from surefoot.core.plan.edits import edit_of
-from surefoot.core.plan.forms import DECIDING, LONGEST_ID, decision_in, draft_of, object_of
+from surefoot.core.plan.forms import DECIDING, LONGEST_ID, decision_in, draft_of
 from surefoot.core.plan.reflect import run_reflected
 from surefoot.core.plan.requests import prompt_for
 from surefoot.core.plan.schemas import schema_for
@@ -374,7 +375,7 @@ def test_an_object_that_is_the_whole_reply_is_read_whatever_it_lacks(text: str) 
 def test_the_fields_that_decide_are_those_that_are_asked_for(kind: ProposalKind) -> None:
     planning = {"decompose": decomposing(), "overall_reflection": escalated()}.get(kind, replanning())
     schema = schema_for(state_of(), planning, kind, "m" if kind == "step_reflection" else "")
-    fields = object_of(schema["properties"])
+    fields = as_object(schema["properties"])
     assert fields is not None
     assert set(fields) >= DECIDING[kind]
 

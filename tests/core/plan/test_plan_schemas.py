@@ -119,17 +119,10 @@ def test_plans_of_the_spec_fit() -> None:
     assert fits(plan(thinking), schema("decompose", is_small=True))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"tool_id": "no_tool"},
-        {"parameters": {"values": "r.t"}},
-        {"parameters": {"other": "{{r.t}}"}},
-        {"kind": "dream"},
-        {"step_id": "not an id"},
-        {"mood": "good"},
-    ],
-)
+@pytest.mark.parametrize("wrong", [
+    {"tool_id": "no_tool"}, {"parameters": {"values": "r.t"}}, {"parameters": {"other": "{{r.t}}"}},
+    {"kind": "dream"}, {"step_id": "not an id"}, {"mood": "good"},
+])  # fmt: skip
 def test_other_plans_do_not(wrong: Json) -> None:
     assert not fits(plan(step(**wrong)), schema("decompose", is_small=True))
     assert not fits(plan(), schema("decompose", is_small=True))
@@ -153,17 +146,13 @@ def test_reflections_of_the_spec_fit() -> None:
         assert fits({**OVERALL, "replanning_strategy": strategy}, schema("overall_reflection")), strategy
 
 
-@pytest.mark.parametrize(
-    "strategy",
-    [
-        {"type": "skip_steps", "step_ids": ["p"], "reason": "it must succeed"},
-        {"type": "skip_steps", "step_ids": ["r"], "reason": "it is done"},
-        {"type": "skip_steps", "step_ids": [], "reason": "none"},
-        {"type": "replan_from_step", "step_id": "r", "reason": "it is done"},
-        {"type": "adjust_dependencies", "adjustments": []},
-        {"type": "start_over"},
-    ],
-)
+@pytest.mark.parametrize("strategy", [
+    {"type": "skip_steps", "step_ids": ["p"], "reason": "it must succeed"},
+    {"type": "skip_steps", "step_ids": ["r"], "reason": "it is done"},
+    {"type": "skip_steps", "step_ids": [], "reason": "none"},
+    {"type": "replan_from_step", "step_id": "r", "reason": "it is done"},
+    {"type": "adjust_dependencies", "adjustments": []}, {"type": "start_over"},
+])  # fmt: skip
 def test_strategies_that_the_engine_would_refuse_do_not(strategy: Json) -> None:
     assert not fits({**OVERALL, "replanning_strategy": strategy}, schema("overall_reflection"))
 

@@ -9,8 +9,9 @@ by a zero-width space. Source: spec/guard.md, section 3.3; spec/react.md, sectio
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from itertools import count
 
 from surefoot.core.parse.marks import DEFAULT_LABELS, label_pattern
 from surefoot.core.parse.stream import REASONING_TAGS
@@ -163,6 +164,21 @@ def in_one_line(text: str, most: int) -> str:
     """
     line = unended(plain(defused(" ".join(stripped(text).split()))))
     return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def mark_for(message: str, texts: Iterable[str]) -> str:
+    """The mark of a message of quoted material: the same on replay, and in none of the texts that it is to hold.
+
+    `message` names it by what writers of pages do not know: the run's id, with the prefix of the message's calls.
+    """
+    texts = tuple(texts)
+    marks = (sha256(f"{message}{number}".encode()).hexdigest()[:12] for number in count())
+    return next(mark for mark in marks if not any(mark in text for text in texts))
+
+
+def quoted(heading: str, text: str, mark: str) -> str:
+    """A text as it stands, between a line with its heading and the mark, and one that ends it."""
+    return f"--- {heading} {mark} ---\n{text}\n--- end {mark} ---"
 
 
 def attribute(text: str) -> str:

@@ -14,10 +14,11 @@ from itertools import cycle, product
 from typing import Literal, TypeVar
 
 from surefoot.core.gate.effects import guess
+from surefoot.core.parse.json_strict import as_object
+from surefoot.core.plan.child import UnresolvedError, arguments_of, checked, references_in
 from surefoot.core.plan.edits import applied, laid_out, remedied, superseded_by
 from surefoot.core.plan.forms import PLAN as PLAN_FORM
-from surefoot.core.plan.forms import DraftStep, Object, draft_of, list_of, object_of, read_form, remediation_of, text_of
-from surefoot.core.plan.references import UnresolvedError, arguments_of, checked, references_in
+from surefoot.core.plan.forms import DraftStep, Object, draft_of, list_of, read_form, remediation_of, text_of
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.repeats import call_fingerprint
 from surefoot.core.state.state import Call, Planning, State
@@ -64,7 +65,7 @@ def plan_given(state: State, planning: Planning, given: Object, *, by: str) -> P
     faults = draft_faults(before, draft, state.tools)
     operations: tuple[Operation, ...] = ()
     if isinstance(strategy, AddRemediationSteps):
-        drafted = [remediation_of(object_of(one)) for one in list_of(given.get("steps"))]
+        drafted = [remediation_of(as_object(one)) for one in list_of(given.get("steps"))]
         edit = remedied(planning, [*put_in, *(one for one in drafted if isinstance(one, RemediationStep))])
         operations = edit.operations
         faults += [one for one in edit.faults if one not in faults]
@@ -249,7 +250,15 @@ def _faults_of(planning: Planning, state: State, unreadable: frozenset[str]) -> 
     """
     tools, forbids = state.tools, _forbids(state)
     live = {name: planning.steps[name].step for name in planning.live}
-    bit, above = _above(live)
+    bit = {name: 1 << at for at, name in enumerate(live)}
+    above = dict.fromkeys(live, 0)  # the bits of all that a step depends on, directly or not; its own in a circle
+    for names in cycle((tuple(live), tuple(live)[::-1])):  # in plan order one pass nearly always does
+        before = dict(above)
+        for name in names:
+            for needed in filter(bit.__contains__, live[name].dependencies):
+                above[name] |= bit[needed] | above[needed]
+        if above == before:
+            break
     selected = frozenset(planning.selected) if planning.selected is not None else frozenset(tools.names)
     found: list[str] = []
     for name, step in live.items():
@@ -277,21 +286,6 @@ def _faults_of(planning: Planning, state: State, unreadable: frozenset[str]) -> 
             below = tuple(f"{key}{sign}" for key in later for sign in ".[")
             found += [f"bad_parameters:{name}:{path or '/'}" for path in known if not path.startswith(below)]
     return found
-
-
-def _above(live: Mapping[str, PlanStep]) -> tuple[dict[str, int], dict[str, int]]:
-    """The bit of each step, and those of all that it depends on, directly or not; in a circle it depends on itself."""
-    bit = {name: 1 << at for at, name in enumerate(live)}
-    masks = dict.fromkeys(live, 0)
-    for names in cycle((tuple(live), tuple(live)[::-1])):  # in plan order one pass nearly always does
-        before = dict(masks)
-        for name in names:
-            for needed in live[name].dependencies:
-                if needed in bit:
-                    masks[name] |= bit[needed] | masks[needed]
-        if masks == before:
-            break
-    return bit, masks
 
 
 def _forbids(state: State) -> Callable[[ToolSpec], bool]:

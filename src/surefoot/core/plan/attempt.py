@@ -11,8 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeGuard
 
-from surefoot.core.plan.child import child_of, outcome_of, step_value, with_whole
-from surefoot.core.plan.references import UnresolvedError, arguments_of, fingerprint_of
+from surefoot.core.plan.child import (
+    UnresolvedError,
+    arguments_of,
+    child_of,
+    fingerprint_of,
+    outcome_of,
+    step_value,
+    with_whole,
+)
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.repeats import NOTHING_KNOWN, call_fingerprint
 from surefoot.core.state.state import Call, Planning, State

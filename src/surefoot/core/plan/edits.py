@@ -10,22 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
-from surefoot.core.plan.references import references_in
+from surefoot.core.plan.child import references_in
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed
 from surefoot.types.dataclass import dataclass, replace
-from surefoot.types.plan import (
-    Add,
-    Mark,
-    Operation,
-    Plan,
-    Reopen,
-    SetDependencies,
-    SetParameters,
-    Skip,
-    Supersede,
-)
+from surefoot.types.plan import Add, Mark, Operation, Plan, Reopen, SetDependencies, SetParameters, Skip, Supersede
 from surefoot.types.reflection import (
     AddRemediationSteps,
     AdjustDependencies,
@@ -160,8 +150,15 @@ def remedied(planning: Planning, suggestions: Sequence[RemediationStep]) -> Edit
     for one in suggestions:
         before, target, name = one.insert_before, one.insert_before or one.insert_after, one.step.step_id
         record = planning.steps.get(target)
-        if fault := _misplaced(one, record, needs, used):
-            faults.append(fault)
+        if target and target not in needs:
+            faults.append(f"unknown_step:{target}")
+            continue
+        if before and record is not None and (record.is_done or not record.is_open):
+            # where it is not done, its call stands, and may wait for a person
+            faults.append(f"{'already_succeeded' if record.is_done else 'bad_adjustment'}:{target}")
+            continue
+        if name in used:
+            faults.append(f"duplicate_step_id:{name}")
             continue
         used.add(name)
         own = one.step.dependencies or (needs[target] if before else (target,) if target else ())
@@ -178,20 +175,6 @@ def remedied(planning: Planning, suggestions: Sequence[RemediationStep]) -> Edit
     if faults:
         return Edit(faults=tuple(faults))
     return Edit((*made, *(SetDependencies(name, some) for name, some in edited.items()), *_reopened(planning)))
-
-
-def _misplaced(
-    one: RemediationStep, record: StepRecord | None, needs: Mapping[str, object], used: Iterable[str]
-) -> str:
-    """Why a step cannot be put in where it is wanted."""
-    target = one.insert_before or one.insert_after
-    if target and target not in needs:
-        return f"unknown_step:{target}"
-    if one.insert_before and record is not None and record.is_done:
-        return f"already_succeeded:{target}"
-    if one.insert_before and record is not None and not record.is_open:
-        return f"bad_adjustment:{target}"  # its call stands, and may wait for a person
-    return f"duplicate_step_id:{one.step.step_id}" if one.step.step_id in used else ""
 
 
 def applied(planning: Planning, operations: Iterable[Operation], seen: int, origin: str) -> Planning:

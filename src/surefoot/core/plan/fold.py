@@ -20,13 +20,7 @@ from surefoot.core.state.roles import goes_on
 from surefoot.core.state.state import Planning, State
 from surefoot.core.state.turn import changed
 from surefoot.types.config import LoopConfig
-from surefoot.types.events import (
-    InStep,
-    Speaker,
-    Task,
-    ToolsSelected,
-    ToolsShortlisted,
-)
+from surefoot.types.events import InStep, Speaker, Task, ToolsSelected, ToolsShortlisted
 from surefoot.types.plan import PlanConfig, StepExecutionResult
 from surefoot.types.plan_events import (
     Escalated,

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar, cast, get_args
 
-from surefoot.core.parse.json_strict import NotJsonError
+from surefoot.core.parse.json_strict import NotJsonError, as_object
 from surefoot.core.parse.objects import read
 from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import UsageError
@@ -101,7 +101,7 @@ def _objects(text: str) -> Iterator[tuple[Object, int, int] | None]:
         except NotJsonError:
             end = _closed_at(text, at)
         else:
-            end, value = made.end, object_of(made.value)
+            end, value = made.end, as_object(made.value)
             if value is not None:
                 yield value, at, end
         if end < 0:
@@ -147,11 +147,6 @@ def names_of(value: object) -> tuple[str, ...]:
 def list_of(value: object) -> Sequence[object]:
     """A list; an empty one for anything else."""
     return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()  # decoded JSON
-
-
-def object_of(value: object) -> Object | None:
-    """An object; None for anything else."""
-    return cast("Object", value) if isinstance(value, Mapping) else None  # decoded JSON
 
 
 def percent_of(value: object) -> int:
@@ -203,11 +198,11 @@ def _word(words: tuple[str, ...], other: str | None = None) -> Field:
 
 
 def _list(make: Callable[..., object], form: Form) -> Field:
-    return Field(lambda value: tuple(read_form(make, form, object_of(one) or {}) for one in list_of(value)))
+    return Field(lambda value: tuple(read_form(make, form, as_object(one) or {}) for one in list_of(value)))
 
 
 CHAPTER, TEXTS = Field(text_of, "chapter"), Field(texts_of, "texts")
-NAME, NAMES, OBJECT = Field(text_of), Field(names_of), Field(object_of)
+NAME, NAMES, OBJECT = Field(text_of), Field(names_of), Field(as_object)
 LABEL = Field(lambda value: text_of(value) or "general", {"type": "string", "maxLength": 40})
 PERCENT = Field(percent_of, {"type": "integer", "minimum": 0, "maximum": 100})
 FLAG = Field(is_true, {"type": "boolean"})
@@ -262,7 +257,7 @@ class DraftStep:
 
 def draft_of(given: object) -> tuple[DraftStep, ...]:
     """The steps of a proposed plan in their order."""
-    steps = [object_of(one) or {} for one in list_of(given)]
+    steps = [as_object(one) or {} for one in list_of(given)]
     return tuple(DraftStep(text_of(one.get("step_id")) or f"#{at + 1}", step_of(one)) for at, one in enumerate(steps))
 
 
@@ -280,7 +275,7 @@ def step_of(given: Object) -> PlanStep | None:
     is_tool = kind == "tool"
     after = given.get("postcondition")
     timeout_s = given.get("timeout", given.get("timeout_s"))
-    most = (object_of(given.get("limits")) or {}).get("max_steps", given.get("max_steps"))
+    most = (as_object(given.get("limits")) or {}).get("max_steps", given.get("max_steps"))
     words = (text_of(given.get(name)).strip() for name in ("instruction", "description", "step_name"))
     try:
         return PlanStep(
@@ -290,11 +285,11 @@ def step_of(given: Object) -> PlanStep | None:
             tool_id,
             "" if is_tool else next((one for one in words if one), ""),
             texts_of(given.get("allowed_tools")),
-            (object_of(given.get("parameters")) or {}) if is_tool else {},
+            (as_object(given.get("parameters")) or {}) if is_tool else {},
             names_of(given.get("dependencies")),
             required=given.get("required") is not False,
             expected_output=text_of(given.get("expected_output")),
-            postcondition="non_empty" if after == "non_empty" else object_of(after) or None,
+            postcondition="non_empty" if after == "non_empty" else as_object(after) or None,
             must_succeed=is_true(given.get("must_succeed")),
             timeout_s=float(timeout_s) if is_number(timeout_s) and 0 < timeout_s < 10**9 else None,
             max_steps=most if kind == "agent" and isinstance(most, int) and most is not True and most >= 1 else None,
@@ -305,7 +300,7 @@ def step_of(given: Object) -> PlanStep | None:
 
 def remediation_of(given: object) -> RemediationStep | str | None:
     """A step that is put in beside others, or what it is to do in words; None where it is neither."""
-    members = object_of(given)
+    members = as_object(given)
     if members is None:
         return text_of(given) or None
     step = step_of(members)
@@ -317,10 +312,10 @@ def remediation_of(given: object) -> RemediationStep | str | None:
 def suggested_steps(strategy: object) -> tuple[DraftStep, ...]:
     """The steps that `add_remediation_steps` suggests as such, also those that cannot be read; words are none."""
     made: list[DraftStep] = []
-    for at, one in enumerate(list_of((object_of(strategy) or {}).get("suggestions"))):
+    for at, one in enumerate(list_of((as_object(strategy) or {}).get("suggestions"))):
         suggested = remediation_of(one)
         if not isinstance(suggested, str) and one not in (None, ""):
-            step_id = text_of((object_of(one) or {}).get("step_id")) or f"#{at + 1}"
+            step_id = text_of((as_object(one) or {}).get("step_id")) or f"#{at + 1}"
             made.append(DraftStep(step_id, suggested.step if suggested is not None else None))
     return tuple(made)
 
@@ -344,17 +339,17 @@ def strategy_of(given: object) -> ReplanningStrategy | Literal["unknown"] | None
     """A strategy as a model writes it: None for none, "unknown" for one of another name or no object at all."""
     if given is None:
         return None
-    members: Object = {"type": given} if isinstance(given, str) else object_of(given) or {}
+    members: Object = {"type": given} if isinstance(given, str) else as_object(given) or {}
     name = text_of(members.get("type"))
     return read_form(*STRATEGIES[name], members) if name in STRATEGIES else "unknown"
 
 
 def claimed_changes(given: object) -> ChangesFromPrevious | None:
     """What a model says has changed; None where it says nothing."""
-    members = object_of(given)
+    members = as_object(given)
 
     def changes(value: object) -> tuple[ToolChange, ...]:
-        named = [{"tool_id": one} if isinstance(one, str) else object_of(one) for one in list_of(value)]
+        named = [{"tool_id": one} if isinstance(one, str) else as_object(one) for one in list_of(value)]
         return tuple(read_form(ToolChange, CHANGE, one) for one in named if one is not None)
 
     tools = Field(changes)

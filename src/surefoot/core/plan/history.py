@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import get_args
 
 from surefoot.core.parse.frames import Frame, key_of, nonce_of
-from surefoot.core.plan.forms import object_of
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.limits import turns_so_far
 from surefoot.core.plan.words import guidance_text, named, strategy_words
 from surefoot.core.state.plans import StepRecord, Tries
@@ -103,7 +103,7 @@ def title_of(record: StepRecord) -> str:
 
 def fields_of(record: StepRecord) -> str:
     """The fields that references can name in a step's value; "" where it has none."""
-    names = [one for one in object_of(record.value) or {} if _FIELD.fullmatch(one)]
+    names = [one for one in as_object(record.value) or {} if _FIELD.fullmatch(one)]
     return f"; fields {', '.join(names[:_MOST_FIELDS])}" if names else ""
 
 

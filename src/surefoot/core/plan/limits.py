@@ -34,6 +34,7 @@ from surefoot.core.state.roles import turns_unasked
 from surefoot.core.state.state import DueLimit, Planning, State
 from surefoot.core.state.stuck import count, record_and_check, reset
 from surefoot.core.state.turn import changed
+from surefoot.core.text import shortened
 from surefoot.types.events import Event, InStep, RunEnded, StepLimitReached
 from surefoot.types.guard_events import BranchCommitted
 from surefoot.types.moves import Act, Ask, Move, Record, Think, Within
@@ -226,8 +227,11 @@ def concluded(state: State, planning: Planning, ending: Ending, *, may_write: bo
         detail = "no reply could be read as a plan" if is_unread else ending.detail
         parts = (detail, answer_without(planning, ""))
         return (Record((RunEnded(replace(ending, detail="\n".join(one for one in parts if one))),)),)
-    if (said := _response(planning)) and ending == done(planning):
-        return (Record((RunEnded(replace(ending, answer=said)),)),)
+    responses = [planning.steps[name] for name in planning.live if planning.steps[name].step.kind == "response"]
+    responses = [one for one in responses if one.status == "succeeded" and not planning.is_outdated(one)]
+    said = responses[-1].result if responses else None  # what the last one has written, unless more was done since
+    if said is not None and said.output and ending == done(planning):
+        return (Record((RunEnded(replace(ending, answer=said.output)),)),)
     has_results = any(record.status == "succeeded" for record in planning.steps.values())
     is_asked = may_write and planning.answer is None and planning.config.answer != "off"
     is_asked = is_asked and (has_results or isinstance(ending, Completed))
@@ -238,16 +242,6 @@ def concluded(state: State, planning: Planning, ending: Ending, *, may_write: bo
     if isinstance(ending, Completed | CompletedPartial | Stopped):
         ending = replace(ending, answer=told)
     return (Record((RunEnded(ending),)),)
-
-
-def _response(planning: Planning) -> str:
-    """What the last response step of the plan has written, unless a repair has had more done since; "" for nothing."""
-    for name in reversed(planning.live):
-        record = planning.steps[name]
-        is_said = record.step.kind == "response" and record.status == "succeeded"
-        if is_said and record.result is not None and not planning.is_outdated(record):
-            return record.result.output
-    return ""
 
 
 def answer_without(planning: Planning, reason: str) -> str:
@@ -264,8 +258,7 @@ def answer_without(planning: Planning, reason: str) -> str:
         lines = lines or ["Done:"]
         if not planning.is_outdated(one):
             output = " ".join(one.result.output.split())
-            cut = f"{output[:_LONGEST_RESULT]}…" if len(output) > _LONGEST_RESULT else output
-            lines.append(f"- {one.step.title}: {cut}")
+            lines.append(f"- {one.step.title}: {shortened(output, _LONGEST_RESULT + 1)}")
     if not lines:
         return ""
     if left := [one for one in records if one.status not in ("succeeded", "skipped", "superseded")]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan.accept import (
     LONGEST_FAULT,
     draft_faults,
@@ -22,6 +23,7 @@ from surefoot.core.plan.accept import (
     marked,
     plan_given,
 )
+from surefoot.core.plan.child import references_in
 from surefoot.core.plan.choose import fallback, selection_given
 from surefoot.core.plan.edits import Edit, edit_of, needs_planning
 from surefoot.core.plan.forms import (
@@ -30,13 +32,11 @@ from surefoot.core.plan.forms import (
     STEP_REFLECTION,
     Object,
     decision_in,
-    object_of,
     read_form,
     strategy_of,
     suggested_steps,
     text_of,
 )
-from surefoot.core.plan.references import references_in
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.repeats import fingerprint
 from surefoot.core.state.state import Planning, State
@@ -113,9 +113,9 @@ def step_reflected(
     What was made before is refused, too (section 8, a).
     """
     record, step = planning.steps[step_id], planning.steps[step_id].step
-    suggested = object_of(given.get("suggested_action")) or {}
+    suggested = as_object(given.get("suggested_action")) or {}
     name, data = text_of(suggested.get("type")), suggested.get("data")
-    new = object_of(data) or {}
+    new = as_object(data) or {}
 
     def refused(what: str, detail: str) -> tuple[ProposalRefused]:
         return (ProposalRefused("step_reflection", what, detail[:LONGEST_FAULT], step_id),)
@@ -141,7 +141,7 @@ def step_reflected(
             action, tool_id = RetryWithAdjustedParams(new), step.tool_id
         case "retry_with_tool" if step.kind == "tool":
             new = new or {"tool_id": data}
-            tool_id, parameters = text_of(new.get("tool_id")), object_of(new.get("parameters"))
+            tool_id, parameters = text_of(new.get("tool_id")), as_object(new.get("parameters"))
             if state.tools.get(tool_id) is None:
                 return refused("unknown_tool", tool_id)
             if planning.selected is not None and tool_id not in planning.selected:
@@ -208,7 +208,7 @@ def run_reflected(
         ending = "completed_partial" if reason in ("evaluation", "completion_threshold") else "stopped"
         return (*refused, RunReflected("stop", cause, reflection, ending, reason, None, percent, is_disputed))
     if read == "unknown":
-        members = object_of(proposed)
+        members = as_object(proposed)
         name = text_of(proposed if members is None else members.get("type"))
         return (*refused, _invalid([f"unknown_strategy:{name}"]))
     strategy = read if read is not None else FullReplan()

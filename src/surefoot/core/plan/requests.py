@@ -7,13 +7,14 @@ Source: seed 004; spec/planning.md, sections 2 and 9.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import assert_never, cast, get_args
+from typing import assert_never, get_args
 
 from surefoot.core.parse.frames import attribute, plain
+from surefoot.core.parse.json_strict import as_object
+from surefoot.core.plan.child import UnresolvedError, resolved
 from surefoot.core.plan.choose import listed_names, previous_tools
 from surefoot.core.plan.edits import superseded_by
 from surefoot.core.plan.history import clipped, current_round, fields_of, framed, history, title_of
-from surefoot.core.plan.references import UnresolvedError, resolved
 from surefoot.core.plan.schemas import is_small, schema_for
 from surefoot.core.plan.words import cause_words, guidance_text, named, refusal_words, suggestion_words
 from surefoot.core.state.plans import BLOCKED
@@ -60,7 +61,13 @@ def prompt_for(state: State, planning: Planning, kind: ProposalKind, about: str)
     is_again = kind == "decompose" and planning.phase == "redecomposing"
     match kind:
         case "select_initial":
-            own = [*_intent(state), _listed(state, planning)]
+            anchor = state.gate.known.words.anchor if state.gate is not None else None
+            sketch = anchor.sketch.steps if anchor is not None and anchor.sketch is not None else ()
+            steps = _lines(plain(attribute(one.description or one.step_type)) for one in sketch)
+            effects = ", ".join(sorted(anchor.effects_asked)) if anchor is not None else ""
+            own = [f"Effects that the words ask for: {effects}"] if effects else []
+            own += [f"Sketch of the steps:\n{steps}"] if steps else []
+            own.append(_listed(state, planning))
         case "decompose" if is_again:
             own = _again(state, planning)
         case "decompose":
@@ -111,19 +118,6 @@ def _of_task(state: State, planning: Planning) -> list[str]:
     ]
 
 
-def _intent(state: State) -> list[str]:
-    """What the gate has read in the user's words: effects, and a sketch of steps without tools."""
-    if state.gate is None:
-        return []
-    anchor = state.gate.known.words.anchor
-    steps = [step.description or step.step_type for step in anchor.sketch.steps] if anchor.sketch is not None else []
-    effects = ", ".join(sorted(anchor.effects_asked))
-    return [
-        *([f"Effects that the words ask for: {effects}"] if effects else []),
-        *([f"Sketch of the steps:\n{_lines(plain(attribute(one)) for one in steps)}"] if steps else []),
-    ]
-
-
 def _noted(planning: Planning) -> list[str]:
     """What a person has said about a plan: words of the user."""
     return [f"The user has rejected the last plan and says:\n{_lines(planning.noted)}"] if planning.noted else []
@@ -137,7 +131,7 @@ def _listed(state: State, planning: Planning) -> str:
 
     def tell(tool: ToolSpec) -> Mapping[str, object]:
         category = {"category": tool.category} if tool.category else {}
-        names = list(_properties(tool.parameters))
+        names = list(as_object(tool.parameters.get("properties")) or ())
         return {"tool_id": tool.name, **category, "does": tool.description, "parameters": names}
 
     return _of_tools(state, listed_names(state, planning), "Tools to choose from", tell)
@@ -147,7 +141,7 @@ def _declared(state: State, planning: Planning) -> str:
     """The selected tools with the schemas of their parameters, and the fields of their results where declared."""
 
     def tell(tool: ToolSpec) -> Mapping[str, object]:
-        given = list(_properties(tool.output or {}))
+        given = list(as_object((tool.output or {}).get("properties")) or ())
         result = {"result": given} if given else {}
         return {"tool_id": tool.name, "does": tool.description, "parameters": tool.parameters, **result}
 
@@ -169,11 +163,6 @@ def _of_tools(state: State, names: Sequence[str], title: str, tell: Callable[[To
         for server, some in lines.items()
     ]
     return "\n".join((f"{title}:", *(shown or ["none"])))
-
-
-def _properties(schema: Mapping[str, object]) -> Iterable[str]:
-    properties = schema.get("properties")
-    return cast("Mapping[str, object]", properties) if isinstance(properties, Mapping) else ()  # JSON
 
 
 # ------------------------------------------------------------------ reflections

@@ -10,11 +10,12 @@ small model is driven off its path. Source: spec/planning.md, section 9.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast, get_args
+from typing import get_args
 
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.plan import forms
 from surefoot.core.plan.choose import listed_names, offered_names
-from surefoot.core.plan.forms import Form, Schema
+from surefoot.core.plan.forms import Form, Schema, list_of
 from surefoot.core.state.roles import PLANNER, SOLO
 from surefoot.core.state.state import Planning, State
 from surefoot.core.text import json_text
@@ -167,18 +168,17 @@ def _parameters(tool: ToolSpec, maker: _Maker) -> Schema:
     schema = tool.parameters
     if len(json_text(schema)) > _LONGEST_PARAMETERS:
         return _ANY_OBJECT
-    if not _mapping(schema.get("properties")):
+    if not as_object(schema.get("properties")):
         return _object() if schema.get("additionalProperties") in (None, False) else _ANY_OBJECT
     return _closed(schema, 0, maker, frozenset(tool.injected))
 
 
 def _closed(schema: Schema, depth: int, maker: _Maker, but: frozenset[str] = frozenset()) -> Schema:
     """An object with its properties and no others; what may be left out may be null, or is not shown."""
-    listed = schema.get("required")
-    required = cast("Sequence[str]", listed) if isinstance(listed, list | tuple) else ()  # names in every schema
+    required = list_of(schema.get("required"))
     fields: dict[str, Schema] = {}
-    for name, node in _mapping(schema.get("properties")).items():
-        value = _referable(_mapping(node), depth, maker)
+    for name, node in (as_object(schema.get("properties")) or {}).items():
+        value = _referable(as_object(node) or {}, depth, maker)
         if name not in but and (name in required or not maker.is_small):
             fields[name] = value if name in required else _or_null(value)
     return {**_object(**fields), **{key: schema[key] for key in ("$defs", "definitions") if key in schema}}
@@ -191,13 +191,12 @@ def _referable(node: Schema, depth: int, maker: _Maker) -> Schema:
         return node
     inner: Schema = node
     if kind == "array" and depth < _DEEP:
-        items = {"items": _referable(_mapping(node["items"]), depth + 1, maker)} if "items" in node else {}
+        items = {"items": _referable(as_object(node["items"]) or {}, depth + 1, maker)} if "items" in node else {}
         inner = {"maxItems": MOST_IDS, **node, **items}
     elif kind == "object" and node.get("properties") and depth < _DEEP:
         inner = _closed(node, depth + 1, maker)
-    options = node.get("anyOf")
-    if isinstance(options, list | tuple) and not kind:
-        return {**node, "anyOf": [*cast("Sequence[object]", options), _REFERENCE]}  # any item will do
+    if isinstance(node.get("anyOf"), list | tuple) and not kind:
+        return {**node, "anyOf": [*list_of(node["anyOf"]), _REFERENCE]}  # any item will do
     return {"anyOf": [inner, _REFERENCE]}
 
 
@@ -271,7 +270,3 @@ def _one_of(names: Sequence[str]) -> Schema:
 
 def _or_null(schema: Schema) -> Schema:
     return {"anyOf": [schema, _NULL]}
-
-
-def _mapping(node: object) -> Schema:
-    return cast("Schema", node) if isinstance(node, Mapping) else {}  # JSON: keys are strings

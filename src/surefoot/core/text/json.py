@@ -50,9 +50,12 @@ def decoded(data: bytes, *, is_cut: bool = False) -> str | None:
     return None
 
 
-def shortened(text: str, most: int) -> str:
-    """At most `most` characters, the last one an ellipsis where something is missing."""
-    return text if len(text) <= most else text[: max(0, most - 1)] + "…"[:most]
+def shortened(text: str, most: int, mark: str = "…") -> str:
+    """At most `most` characters, the last of them `mark` where something is missing; `{}` in it is the whole length."""
+    if len(text) <= most:
+        return text
+    mark = mark.format(len(text))
+    return text[: max(0, most - len(mark))] + mark[:most]
 
 
 def pin_of(spec: ToolSpec) -> str:

@@ -46,10 +46,7 @@ _PULL = re.compile(
 )
 _COLOUR = 6
 """So many digits are a colour, unless a word says that they are an issue."""
-_SAYS_ISSUE = (
-    *("issue", "issues", "fix", "fixes", "fixed", "fixing", "close", "closes", "closed", "closing"),
-    *("resolve", "resolves", "resolved", "resolving"),
-)
+_SAYS_ISSUE = re.compile(r"(?<![^\W\d_])(?:issues?|fix(?:es|ed|ing)?|(?:clos|resolv)(?:e|es|ed|ing))\Z")
 _LONGEST_WORD = 24
 
 
@@ -105,21 +102,19 @@ def extract(
     """
     if config.max_references == 0:
         return Extraction()
-    parts, truncated = _read_part(texts, config.max_input_chars)
+    parts, truncated = _beginning(texts, config.max_input_chars)
     custom = custom_matches(config.custom_patterns, parts, clock)
     unique: dict[tuple[str, object], Span] = {}
-    for index, text in enumerate(parts):
-        spans, cut = _spans(text, config, custom.by_text[index], exists)
+    for text, own in zip(parts, custom.by_text, strict=True):
+        spans, cut = _spans(text, config, own, exists)
         truncated = truncated or cut
         for span in spans:
             unique.setdefault((span.type, span.key), span)
     kept, counts = list[Span](), Counter[str]()
     for span in unique.values():
-        if config.max_per_type is not None and counts[span.type] >= config.max_per_type:
-            continue
-        counts[span.type] += 1
-        if len(kept) < config.max_references:
-            kept.append(span)
+        if config.max_per_type is None or counts[span.type] < config.max_per_type:
+            counts[span.type] += 1
+            kept += [span] if len(kept) < config.max_references else []
     why = f"Custom patterns took longer than {LIMIT_S * 1000:.0f} ms"
     late = tuple(Reference(pattern.ref_type, pattern.pattern, refusal=why) for pattern in custom.late)
     found = tuple(Reference(span.type, span.value, span.lines, span.column) for span in kept)
@@ -156,7 +151,7 @@ def custom_matches(
     return matches
 
 
-def _read_part(texts: Sequence[str], most: int) -> tuple[list[str], bool]:
+def _beginning(texts: Sequence[str], most: int) -> tuple[list[str], bool]:
     """The first `most` characters of the texts, and whether that is less than all. No word is cut in two."""
     parts: list[str] = []
     for text in texts:
@@ -179,7 +174,12 @@ def _spans(
     code = code_parts(text)
     text = text[: code.limit]
     found = (urls(text), files(text, config.path_style, code.parts), issues(text), pulls(text))
-    spans = list(_outside_code(sorted((span for each in found for span in each.spans), key=_place), code.parts))
+    starts = [part.start for part in code.parts]
+    spans: list[Span] = []
+    for span in (span for each in found for span in each.spans):
+        before = bisect_right(starts, span.start) - 1 if span.type in (ISSUE, PR) else -1
+        if before < 0 or span.start >= code.parts[before].end:  # of what stands in code, issues and pulls do not count
+            spans.append(span)
     for span in custom:
         if span.end <= code.limit:  # a value of a built-in type is the same as the built-in one
             key = span.key
@@ -201,29 +201,15 @@ def _spans(
     return claimed, cut
 
 
-def _place(span: Span) -> tuple[int, int, int]:
-    return span.start, -span.end, span.rank
-
-
 def _claimed(spans: Sequence[Span]) -> list[Span]:
+    """The spans that lie over no other, the leftmost first, then the longest, then by rank."""
     kept: list[Span] = []
     end = 0
-    for span in sorted(spans, key=_place):
+    for span in sorted(spans, key=lambda span: (span.start, -span.end, span.rank)):
         if span.start >= end:
             kept.append(span)
             end = span.end
     return kept
-
-
-def _outside_code(spans: Sequence[Span], code: Sequence[Code]) -> Iterator[Span]:
-    """All but the issues and pull requests that stand in code. Both are in order."""
-    starts = [part.start for part in code]
-    for span in spans:
-        if span.type in (ISSUE, PR):
-            before = bisect_right(starts, span.start) - 1
-            if before >= 0 and span.start < code[before].end:
-                continue
-        yield span
 
 
 def issues(text: str) -> Found:
@@ -238,8 +224,10 @@ def issues(text: str) -> Found:
                 continue
             start -= len(owner[0])
             repository = f"{owner[0]}/{match[1]}".casefold()
-        elif match.re is _BARE and len(match[1]) == _COLOUR and not _is_called_issue(text, start):
-            continue
+        elif match.re is _BARE and len(match[1]) == _COLOUR:
+            before = text[max(0, start - _LONGEST_WORD) : start].rstrip(" \t\r\n:([")
+            if not before[-1:].isalpha() or not _SAYS_ISSUE.search(before.lower()):  # a text may be all colours
+                continue
         if len(spans) == MOST_SPANS:
             return Found(spans, cut=True)
         spans.append(Span(start, end, ISSUE, text[start:end], (repository, int(match[match.re.groups]))))
@@ -254,14 +242,6 @@ def pulls(text: str) -> Found:
     return Found(found[:MOST_SPANS], cut=len(found) > MOST_SPANS)
 
 
-def _is_called_issue(text: str, at: int) -> bool:
-    before = text[max(0, at - _LONGEST_WORD) : at].rstrip(" \t\r\n:([")
-    if not before[-1:].isalpha() or not (before := before.lower()).endswith(_SAYS_ISSUE):  # a text may be all colours
-        return False
-    word = max((word for word in _SAYS_ISSUE if before.endswith(word)), key=len)
-    return not before[: -len(word)][-1:].isalpha()
-
-
 def code_parts(text: str) -> CodeParts:
     """Blocks between fences, and spans between two equal runs of back-ticks in one paragraph.
 
@@ -274,21 +254,17 @@ def code_parts(text: str) -> CodeParts:
         if len(marks) == MOST_MARKS:
             return CodeParts(tuple(_paired(marks)), marks[-1][2], cut=True)
         kind, start, at = str(mark.lastgroup), mark.start(), mark.end()
-        if kind in ("fence", "tildes"):
-            run = mark["tildes"] or text[start:at]
-            kind, at = "block", _past_block(text, run, at)
+        if kind in ("fence", "tildes"):  # the text goes on behind the block that it opens
+            kind, run = "block", mark["tildes"] or text[start:at]
+            while (closing := _CLOSING.search(text, at)) is not None:
+                at = closing.end()
+                if closing["run"].startswith(run):
+                    break
+            else:
+                at = len(text)
         marks.append((kind, start, at))
         mark = _MARK.search(text, at)
     return CodeParts(tuple(_paired(marks)), len(text), cut=False)
-
-
-def _past_block(text: str, run: str, at: int) -> int:
-    """Where the text goes on behind a block whose opening run ends at `at`."""
-    while (closing := _CLOSING.search(text, at)) is not None:
-        at = closing.end()
-        if closing["run"].startswith(run):
-            return at
-    return len(text)
 
 
 def _paired(marks: list[tuple[str, int, int]]) -> Iterator[Code]:

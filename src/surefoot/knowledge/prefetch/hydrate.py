@@ -1,22 +1,31 @@
-"""From references and the results of their calls to the context that a model reads. Pure: the same, the same again.
+"""From references to what a model reads: which tool resolves each, what is refused, and what came of it. Pure.
 
 How much of each content fits is a fair share of a budget of tokens. Contents stand as they are in the message; all else
-is escaped, shortened and without credentials. Source: spec/primitives.md, 3.8 and 3.9.
+is escaped, shortened and without credentials. Source: spec/primitives.md, 3.1, 3.5, 3.8 and 3.9.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from surefoot.core.parse.frames import plain
+from surefoot.core.parse.frames import mark_for, plain, quoted
+from surefoot.core.parse.schema import is_open, properties_of, required_of, types_of
+from surefoot.core.parse.validate import validate
 from surefoot.core.text import clean, shortened
-from surefoot.knowledge.frame import framed, mark_for
 from surefoot.knowledge.prefetch.extract import Extraction
-from surefoot.knowledge.prefetch.resolvers import Lookups, planned, refusal
-from surefoot.knowledge.prefetch.urls import redacted, without_secrets
+from surefoot.knowledge.prefetch.urls import (
+    LONGEST_REFERENCE,
+    has_user_info,
+    redacted,
+    without_secrets,
+)
+from surefoot.types.errors import ConfigError
 from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.prehydration import (
+    BUILT_IN_RESOLVERS,
     NEEDS_APPROVAL,
     TIMED_OUT,
     FailedReference,
@@ -25,8 +34,124 @@ from surefoot.types.prehydration import (
     PreHydrationItem,
     Reference,
     ResolvedReference,
+    Resolver,
 )
-from surefoot.types.tools import ToolResult
+from surefoot.types.tools import Catalogue, ToolResult
+
+NO_TOOL = "No resolution tool configured"
+
+_BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_USUAL_ARGUMENT = {"url": "url", "file": "path"}
+_LAST_ARGUMENT = "input"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """How one reference type is resolved: a call of `tool` with the value in `argument`."""
+
+    tool: str
+    argument: str
+
+
+Lookups = Mapping[str, Lookup]
+"""Reference type -> how it is resolved."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """A call that resolves the reference at `place`; it goes the way of every other call, with origin `prefetch`."""
+
+    call_id: str
+    place: int
+    ref: Reference
+    tool: str
+    arguments: Mapping[str, object]
+
+
+def lookups(config: PreHydrationConfig, catalogue: Catalogue) -> Lookups:
+    """How each type is resolved with these tools; to be asked once, before a run starts.
+
+    Raises `ConfigError` for a tool that is unknown, that may change something, or that has no argument for the value.
+    """
+    by_default = dict(config.resolution_tools) == dict(BUILT_IN_RESOLVERS)
+    given = {ref_type: resolver for ref_type in config.resolution_tools if (resolver := config.resolver(ref_type))}
+    return {
+        ref_type: _lookup(ref_type, resolver, catalogue)
+        for ref_type, resolver in given.items()
+        if not by_default or catalogue.get(resolver.tool) is not None
+    }
+
+
+def refusal(ref: Reference, made: Lookups) -> str:
+    """Why a reference is not resolved, before any call; "" when it is to be."""
+    if ref.refusal:
+        return ref.refusal
+    if ref.type not in made:
+        return NO_TOOL
+    if len(ref.value) > LONGEST_REFERENCE:
+        return f"refused: longer than {LONGEST_REFERENCE} characters"
+    if _BIDIRECTIONAL.search(ref.value):
+        return "refused: bidirectional control characters"
+    if ref.type == "url" and has_user_info(ref.value):
+        return "refused: user name or password in the url"
+    names_host = ref.type == "file" and ref.value.startswith(("\\\\", "//"))
+    return "refused: a path on another machine" if names_host else ""
+
+
+def examined(references: Sequence[Reference], made: Lookups, catalogue: Catalogue) -> tuple[Reference, ...]:
+    """The references as they are kept: one that is refused, also by its tool's schema, says why, not its secrets."""
+    kept: list[Reference] = []
+    for ref in references:
+        if not (why := refusal(ref, made)) and (spec := catalogue.get(made[ref.type].tool)):
+            errors = validate({made[ref.type].argument: ref.value}, spec.parameters).errors
+            why = f"refused: {'; '.join(f'{error.path}: {error.message}' for error in errors)}" if errors else ""
+        kept.append(replace(ref, value=without_secrets(ref.value), refusal=why) if why else ref)
+    return tuple(kept)
+
+
+def planned(references: Sequence[Reference], made: Lookups, *, prefix: str = "prehydrate_") -> tuple[PlannedCall, ...]:
+    """The calls that resolve references, in their order; those that are refused have none.
+
+    A call is named by the place of its reference, from 0. Names must be unique in a run, so a later message of the
+    user takes another prefix.
+    """
+    return tuple(
+        PlannedCall(f"{prefix}{at}", at, ref, made[ref.type].tool, {made[ref.type].argument: ref.value})
+        for at, ref in enumerate(references)
+        if not refusal(ref, made)
+    )
+
+
+def _lookup(ref_type: str, resolver: Resolver, catalogue: Catalogue) -> Lookup:
+    field, spec = f"resolution_tools.{ref_type}", catalogue.get(resolver.tool)
+    if spec is None:
+        known = ", ".join(catalogue.names[:20]) or "none"
+        raise ConfigError(field, resolver.tool, f"there is no such tool; there are: {known}")
+    if spec.effect != "read":
+        only = 'only a tool with effect="read" may resolve references'
+        raise ConfigError(field, spec.name, f'its effect is "{spec.effect}"; {only}')
+    properties, schema = properties_of(spec.parameters), spec.parameters
+    needed = [name for name in required_of(schema) if name not in spec.injected]
+
+    def takes_text(name: str) -> bool:
+        types = types_of(properties[name], schema)
+        return not types or "string" in types
+
+    def fits(name: str) -> bool:
+        """Whether a text under that name is all that the tool needs."""
+        if name in spec.injected or any(other != name for other in needed):
+            return False
+        return takes_text(name) if name in properties else is_open(schema)
+
+    texts = [name for name in needed if name in properties and takes_text(name)]
+    usual = (*(texts if len(texts) == 1 else ()), _USUAL_ARGUMENT.get(ref_type, _LAST_ARGUMENT), _LAST_ARGUMENT)
+    for argument in usual if resolver.argument is None else (resolver.argument,):
+        if fits(argument):
+            return Lookup(spec.name, argument)
+    wanted = f"{resolver.argument} as its text argument" if resolver.argument else "one argument for the value"
+    remedy = "name the tool's text argument in Resolver"
+    raise ConfigError(field, spec.name, f"it cannot be called with {wanted} and nothing else; {remedy}")
+
 
 LONGEST_LINE = 200
 """Characters of one line of the frame."""
@@ -61,18 +186,14 @@ def hydrated(
     that was cut from its blob. A call without an outcome has failed. Contents are budgeted as a model is shown them,
     with what could act in them broken (`core/view/observations.py`).
     """
-
-    def is_text(result: ToolResult) -> bool:
-        """Whether it is a success that UTF-8 can carry."""
-        return not result.is_error and "\0" not in result.content and clean(result.content) == result.content
-
     refused = [FailedReference(ref, why) for ref in found.references if (why := refusal(ref, made))]
     failed: list[FailedReference] = []
     good: list[tuple[str, Reference, ToolResult, str]] = []
     for call in planned(found.references, made, prefix=prefix):
         outcome = outcomes.get(call.call_id)
-        if isinstance(outcome, ToolResult) and is_text(outcome):
-            good.append((call.call_id, call.ref, outcome, plain(outcome.content)))
+        text = outcome.content if isinstance(outcome, ToolResult) and not outcome.is_error else None
+        if isinstance(outcome, ToolResult) and text is not None and "\0" not in text and clean(text) == text:
+            good.append((call.call_id, call.ref, outcome, plain(text)))
         else:
             failed.append(FailedReference(call.ref, _why(outcome), call.call_id))
     given = shares([_tokens(len(shown.encode())) for *_, shown in good], config.max_context_tokens)
@@ -86,7 +207,20 @@ def hydrated(
             digest, content = sha256(result.content.encode()).hexdigest(), kept.decode(errors="ignore")
             size = _tokens(len(content.encode()))
             resolved.append(ResolvedReference(ref, content, size, len(data), digest, result.source, call_id))
-    return _context(found, resolved, [*refused, *failed], f"{run_id}:{prefix}")
+    failed = [*refused, *failed]
+    contents, values = [each.content for each in resolved], [ref.value for ref in found.references]
+    mark = mark_for(f"{run_id}:{prefix}", [*contents, *values, *(each.error for each in failed)])
+    message = _message(resolved, failed, mark) if resolved else ""
+    return HydratedContext(
+        references=found.references,
+        dropped=found.dropped,
+        resolved=tuple(resolved),
+        failed=tuple(failed),
+        total_tokens=sum(each.tokens for each in resolved),
+        frame_tokens=_tokens(len(message.encode()) - len("".join(contents).encode())) if message else 0,
+        scan_truncated=found.scan_truncated,
+        message=message,
+    )
 
 
 def items_of(context: HydratedContext) -> tuple[PreHydrationItem, ...]:
@@ -119,36 +253,14 @@ def _why(outcome: Outcome | None) -> str:
             return text
 
 
-def _context(
-    found: Extraction, resolved: list[ResolvedReference], failed: list[FailedReference], message_id: str
-) -> HydratedContext:
-    values = (ref.value for ref in found.references)
-    mark = mark_for(message_id, [*(each.content for each in resolved), *values, *(each.error for each in failed)])
-    message = _message(resolved, failed, mark)
-    contents = sum(len(each.content.encode()) for each in resolved)
-    return HydratedContext(
-        references=found.references,
-        dropped=found.dropped,
-        resolved=tuple(resolved),
-        failed=tuple(failed),
-        total_tokens=sum(each.tokens for each in resolved),
-        frame_tokens=_tokens(len(message.encode()) - contents) if message else 0,
-        scan_truncated=found.scan_truncated,
-        message=message,
-    )
-
-
 def _message(resolved: Sequence[ResolvedReference], failed: Sequence[FailedReference], mark: str) -> str:
-    """The whole message; "" when nothing was resolved."""
-    if not resolved:
-        return ""
     blocks = [_HEAD.format(mark=mark)]
     for each in resolved:
         kept = len(each.content.encode())
         note = "" if kept == each.bytes_total else f", first {kept} of {each.bytes_total} bytes"
         tail = f" ({each.ref.type}{note})"
         most = LONGEST_LINE - len(tail) - len(mark) - 9  # what else stands on the line
-        blocks.append(framed(f"{shortened(_shown_value(each.ref), most)}{tail}", each.content, mark))
+        blocks.append(quoted(f"{shortened(_shown_value(each.ref), most)}{tail}", each.content, mark))
     if failed:
         lines = [f"({len(failed)} references could not be resolved)"]
         for each in failed[:MOST_FAILURES]:
@@ -166,8 +278,8 @@ def _shown_value(ref: Reference) -> str:
 def _shown_error(failed: FailedReference) -> str:
     """The beginning of an error on one line, without the credentials of the value and of any url that it quotes."""
     value = failed.ref.value
-    quoted = failed.error[:_LONGEST_READ].replace(value, without_secrets(value))
-    return shortened(_escaped(redacted(quoted)), LONGEST_ERROR)
+    told = failed.error[:_LONGEST_READ].replace(value, without_secrets(value))
+    return shortened(_escaped(redacted(told)), LONGEST_ERROR)
 
 
 def _escaped(text: str) -> str:
@@ -188,19 +300,10 @@ def shares(needs: Sequence[int], budget: int) -> tuple[int, ...]:
     Whoever needs no more than an equal share of what is left gets all of it, which leaves more for the others; when
     nobody does, each gets the share, and what it leaves over goes one each in order.
     """
-    given = [0] * len(needs)
-    waiting = list(range(len(needs)))
-    left = budget
-    while waiting:
-        share = left // len(waiting)
-        content = [at for at in waiting if needs[at] <= share]
-        if not content:
-            over = left - share * len(waiting)
-            for place, at in enumerate(waiting):
-                given[at] = share + (place < over)
-            break
-        for at in content:
-            given[at] = needs[at]
-            left -= needs[at]
-        waiting = [at for at in waiting if needs[at] > share]
+    given, left = list(needs), budget
+    waiting = sorted(range(len(needs)), key=needs.__getitem__, reverse=True)
+    while waiting and needs[waiting[-1]] <= left // len(waiting):
+        left -= needs[waiting.pop()]
+    for place, at in enumerate(sorted(waiting)):
+        given[at] = left // len(waiting) + (place < left % len(waiting))
     return tuple(given)

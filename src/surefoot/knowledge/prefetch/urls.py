@@ -10,8 +10,9 @@ from __future__ import annotations
 import ntpath
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -48,9 +49,7 @@ _NEXT = r"[,;](?![hH][tT][tT][pP][sS]?://)"
 _REST = re.compile(rf"(?:[^{_END}\],;]++|{_NEXT})*+")
 _REST_IN_QUOTES = re.compile(rf"(?:[^{_END}\],;']++|{_NEXT})*+")
 _TRAILING = frozenset(".,;:!?'\"*_~")
-_SECRET_NAMES = (
-    *("token", "key", "sig", "password", "passwd", "pwd", "secret", "oauth", "authoriz", "credential", "session"),
-)
+_SECRET_NAMES = re.compile("token|key|sig|passw(or)?d|pwd|secret|oauth|authoriz|credential|session")
 """Parts of names whose values are not shown; more than the spec names."""
 _PART = re.compile(r"([?&;#])")
 _HIDDEN = "***"
@@ -153,7 +152,7 @@ def without_secrets(value: str) -> str:
     first, *parts = _PART.split(value)
     for at, part in enumerate(parts):
         name, equals, _ = part.partition("=")
-        if equals and any(word in unquote(name).casefold() for word in _SECRET_NAMES):
+        if equals and _SECRET_NAMES.search(unquote(name).casefold()):
             parts[at] = f"{name}={_HIDDEN}"
     return first + "".join(parts)
 
@@ -219,7 +218,11 @@ def files(text: str, style: PathStyle, code: Sequence[Code]) -> Found:
                 return Found(spans, cut=True)
             if not _goes_on_from_cjk(text, match.start(), spans[-1].end if spans else 0):
                 spans.append(_span(match, match.start(), style))
-    for number, (start, inner) in enumerate(_quoted(text, code)):
+    parts = [part for part in code if 0 < part.inner_end - part.inner <= LONGEST_REFERENCE]
+    inners = ((part.inner, text[part.inner : part.inner_end]) for part in parts)
+    in_code = ((start + len(inner) - len(inner.lstrip(" ")), inner.strip(" ")) for start, inner in inners)
+    in_quotes = ((match.start("inner"), match["inner"]) for one in _QUOTES for match in one.finditer(text))
+    for number, (start, inner) in enumerate(chain(in_quotes, in_code)):
         if len(spans) == MOST_SPANS or number == MOST_QUOTED:
             return Found(spans, cut=True)
         if _SEVERAL.search(inner) or (style == "posix" and "\\" in inner):
@@ -228,11 +231,6 @@ def files(text: str, style: PathStyle, code: Sequence[Code]) -> Found:
         if whole is not None:
             spans.append(_span(whole, start, style))
     return Found(spans)
-
-
-def is_network_path(value: str) -> bool:
-    r"""Whether a path names a host: `\\host\share`. None of these is ever read."""
-    return value.startswith(("\\\\", "//"))
 
 
 def file_key(value: str, style: PathStyle) -> str:
@@ -254,9 +252,8 @@ def existing(text: str, style: PathStyle, is_free: Callable[[int, int], bool], e
             return Found(spans, cut=True)
         value = match.group().rstrip(".")
         end = match.start() + len(value)
-        if not ("." in value or "/" in value) or value.endswith("/") or not any(map(str.isalpha, value)):
-            continue
-        if not is_free(match.start(), end):
+        is_name = ("." in value or "/" in value) and not value.endswith("/") and any(map(str.isalpha, value))
+        if not is_name or not is_free(match.start(), end):
             continue
         if value not in answers:
             if len(answers) == MOST_QUESTIONS:
@@ -287,14 +284,3 @@ def _goes_on_from_cjk(text: str, start: int, after: int) -> bool:
         return False
     stretch = _STRETCH.search(text[max(after, start - _LONGEST_NAME) : start])
     return (text[start] == "." and text[start + 1] not in "./\\") or (stretch is not None and "/" in stretch.group())
-
-
-def _quoted(text: str, code: Sequence[Code]) -> Iterator[tuple[int, str]]:
-    """What fills quotes or a code span and is not too long, with its place."""
-    for pattern in _QUOTES:
-        for match in pattern.finditer(text):
-            yield match.start("inner"), match["inner"]
-    for part in code:
-        if 0 < part.inner_end - part.inner <= LONGEST_REFERENCE:
-            inner = text[part.inner : part.inner_end]
-            yield part.inner + len(inner) - len(inner.lstrip(" ")), inner.strip(" ")

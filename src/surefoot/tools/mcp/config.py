@@ -11,28 +11,17 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import cast
 
+from surefoot.types import settings
 from surefoot.types.declaration import Declared, by_name, declarations, texts_by_name
-from surefoot.types.errors import ConfigError, UsageError
-from surefoot.types.settings import (
-    Settings,
-    choice,
-    flag,
-    from_table,
-    of_type,
-    or_none,
-    row,
-    rows,
-    seconds,
-    setting,
-    text,
-    texts,
-)
+from surefoot.types.errors import ConfigError
+from surefoot.types.settings import Settings, flag, or_none, row, seconds, setting, text, texts
 
 LONGEST_SERVER_NAME = 24
 """Characters, so that a tool's own name still has room in the 64 that model wires take."""
@@ -151,7 +140,7 @@ def _servers(given: McpGiven, environment: Mapping[str, str]) -> Iterable[McpSer
     servers: list[McpServer] = []
     for name, entry in cast("Mapping[str, object]", top).items():
         try:
-            of_type(Mapping)("MCP server", entry)
+            settings.of_type(Mapping)("MCP server", entry)
             if (server := _server(name, cast("Mapping[str, object]", entry), environment)) is not None:
                 servers.append(server)
         except ConfigError as error:  # told without its value, and the cause would show it
@@ -162,13 +151,13 @@ def _servers(given: McpGiven, environment: Mapping[str, str]) -> Iterable[McpSer
 
 def _server(name: str, entry: Mapping[str, object], environment: Mapping[str, str]) -> McpServer | None:
     """The server of an entry, with the environment put into its texts; None for one that is disabled."""
-    known = ("type", "disabled", *(one for one in rows(McpServer) if one not in ("name", "secrets")))
+    known = ("type", "disabled", *(one for one in settings.rows(McpServer) if one not in ("name", "secrets")))
     for key, value in entry.items():
         if key not in known:
             raise ConfigError(key, value, f"unknown field; choose from {', '.join(known)}")
     given = {key: value for key, value in entry.items() if key not in ("type", "disabled")}
     kind, used = entry.get("type"), dict[str, None]()
-    or_none(choice(*_KINDS), "what the entry holds")("type", kind)
+    or_none(settings.choice(*_KINDS), "what the entry holds")("type", kind)
     if flag("disabled", entry.get("disabled", False)):
         return None
     if kind is not None and (kind == "stdio") != bool(given.get("command")):
@@ -199,29 +188,20 @@ def _server(name: str, entry: Mapping[str, object], environment: Mapping[str, st
 
     given |= {key: filled(key, given[key]) for key in _FILLED if key in given}
     made = declarations(given.get("tools", {}))
-    return from_table(McpServer, {**given, "name": name, "tools": made, "secrets": tuple(used)})
+    return settings.from_table(McpServer, {**given, "name": name, "tools": made, "secrets": tuple(used)})
 
 
 def _read(path: Path) -> object:
+    def each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        for key, times in Counter(key for key, _ in pairs).items():
+            if times > 1:  # JSON leaves open which of them counts
+                raise ConfigError("mcp", str(path), f"the key {key!r} is there twice in one object")
+        return dict(pairs)
+
     try:
-        return json.loads(path.read_bytes(), object_pairs_hook=_each_key_once)
+        return json.loads(path.read_bytes(), object_pairs_hook=each_key_once)
     except OSError as error:
         raise ConfigError("mcp", str(path), f"cannot be read: {error.strerror}") from error
-    except _Twice as error:
-        raise ConfigError("mcp", str(path), f"the key {error.args[0]!r} is there twice in one object") from None
     except (ValueError, RecursionError) as error:  # the cause would show the text, which may hold secrets
         line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise ConfigError("mcp", str(path), f"is not valid JSON{line}") from None
-
-
-class _Twice(UsageError):
-    """A key that an object holds more than once; JSON leaves open which of them counts."""
-
-
-def _each_key_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    made: dict[str, object] = {}
-    for key, value in pairs:
-        if key in made:
-            raise _Twice(key)
-        made[key] = value
-    return made

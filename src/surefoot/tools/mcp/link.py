@@ -99,15 +99,19 @@ class Link:
         Raises `LinkLost`, `MCPError` for a refusal by the server, `ValidationError` for an answer that is none.
         """
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # the extra `mcp` loads late
-        from mcp_types import CallToolRequest, CallToolRequestParams  # noqa: PLC0415  # as above
+        from mcp_types import CONNECTION_CLOSED, CallToolRequest, CallToolRequestParams  # noqa: PLC0415  # as above
 
         assert self._client is not None  # noqa: S101  # only a link that stands is called
 
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=dict(arguments)))
         try:  # not its `call_tool`, which would check results by patterns of the server's choice
             return await self._client.session.send_request(request, _answers(), progress_callback=on_progress)
-        except MCPError as error:
-            if self._is_end(error):
+        except MCPError as error:  # is it that of a lost connection? servers use the same code for errors of their own
+            is_refused = bool(self.server.url) and error.message in _REFUSED
+            if is_refused and self._status in _FORGOTTEN:
+                self._lost()
+            is_closed = error.code == CONNECTION_CLOSED and (self.is_lost or bool(self.server.url))
+            if is_refused or is_closed:
                 raise LinkLost(f"HTTP status {self._status}" if error.message in _REFUSED else "") from error
             raise
 
@@ -124,16 +128,6 @@ class Link:
         finally:
             self._task.cancel()  # does nothing to one that has ended
 
-    def _is_end(self, error: Any) -> bool:  # Any: an `MCPError`, whose module loads late
-        """Whether an error is that of a lost connection. Servers use the same code for errors of their own."""
-        from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415  # the extra `mcp` loads late
-
-        if self.server.url and error.message in _REFUSED:
-            if self._status in _FORGOTTEN:
-                self._lost()
-            return True
-        return error.code == CONNECTION_CLOSED and (self.is_lost or bool(self.server.url))
-
     async def _live(self) -> None:
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -148,10 +142,25 @@ class Link:
                     await asyncio.wait((listening,))
 
                 stack.push_async_callback(end_listening)
-                await self._keep()
+                while not (self._is_closing or self.is_lost):  # the list is read again as often as it changes
+                    if self._is_stale:
+                        self._is_stale = False
+                        self.listing = await self._listed()
+                        continue
+                    self._settled.set()
+                    self._wake.clear()
+                    await self._wake.wait()
         except Exception as error:  # noqa: BLE001  # the client raises whatever its transports do, in groups
             _LOG.debug("the connection to the MCP server %s", self.server.name, exc_info=error)
-            self.failure = await self._reason(error)
+            told: BaseException = error
+            while isinstance(told, BaseExceptionGroup):
+                told = cast("BaseExceptionGroup[BaseException]", told).exceptions[0]
+            parts = [f"{type(told).__name__}: {told}" if str(told) else type(told).__name__]
+            if self._status >= 400:  # noqa: PLR2004  # refusals of HTTP begin there
+                parts.append(f"HTTP status {self._status}")
+            if words := await self._words.text():
+                parts.append(f"its last words: {' '.join(words.split())[-300:]}")
+            self.failure = self.server.without_secrets("; ".join(parts))  # in one line
         finally:
             self._lost()
             self._settled.set()
@@ -160,7 +169,11 @@ class Link:
 
     async def _entered(self, stack: contextlib.AsyncExitStack) -> Client:
         from mcp.client.client import Client  # noqa: PLC0415  # the extra `mcp` takes a second to load
-        from mcp_types import Implementation  # noqa: PLC0415  # as above
+        from mcp_types import Implementation, ToolListChangedNotification  # noqa: PLC0415  # as above
+
+        async def heard(message: IncomingMessage) -> None:
+            if isinstance(message, ToolListChangedNotification):
+                self._changed()
 
         logging.getLogger("mcp").addHandler(logging.NullHandler())  # else garbage of a server lands on our stderr
         transport = self._over_http() if self.server.url else self._over_pipes()
@@ -169,7 +182,7 @@ class Link:
                 transport,
                 mode=self._mode,
                 client_info=Implementation(name="surefoot", version="1"),
-                message_handler=self._heard,
+                message_handler=heard,
                 cache=None,  # a listing is always asked for: pins are only as good as it is new
             )
         )
@@ -218,17 +231,6 @@ class Link:
                 cursor = page.next_cursor
         return listing_of(self.server, tools)
 
-    async def _keep(self) -> None:
-        """Hold it open, and read the list again as often as it changes, until it is lost or closed."""
-        while not (self._is_closing or self.is_lost):
-            if self._is_stale:
-                self._is_stale = False
-                self.listing = await self._listed()
-                continue
-            self._settled.set()
-            self._wake.clear()
-            await self._wake.wait()
-
     async def _listen(self, client: Client) -> None:
         """From version 2026-07-28 on, changes are told on a stream that has to be asked for, and may end."""
         from mcp.client.subscriptions import SubscriptionLost  # noqa: PLC0415  # the extra `mcp` loads late
@@ -253,12 +255,6 @@ class Link:
             pause_s = min(_LONGEST_LISTENING_PAUSE_S, pause_s * 2)
             self._changed()
 
-    async def _heard(self, message: IncomingMessage) -> None:
-        from mcp_types import ToolListChangedNotification  # noqa: PLC0415  # the extra `mcp` loads late
-
-        if isinstance(message, ToolListChangedNotification):
-            self._changed()
-
     def _changed(self) -> None:
         self._is_stale = True
         self._settled.clear()
@@ -267,17 +263,6 @@ class Link:
     def _lost(self) -> None:
         self.is_lost = True
         self._wake.set()
-
-    async def _reason(self, error: BaseException) -> str:
-        """Why it failed, in one line, without secrets: what was raised, the HTTP status, the process's last words."""
-        while isinstance(error, BaseExceptionGroup):
-            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-        parts = [f"{type(error).__name__}: {error}" if str(error) else type(error).__name__]
-        if self._status >= 400:  # noqa: PLR2004  # refusals of HTTP begin there
-            parts.append(f"HTTP status {self._status}")
-        if words := await self._words.text():
-            parts.append(f"its last words: {' '.join(words.split())[-300:]}")
-        return self.server.without_secrets("; ".join(parts))
 
 
 class Connection:
@@ -303,7 +288,18 @@ class Connection:
         limit_s = min(self.server.connect_timeout_s, limit_s or self.server.connect_timeout_s)
         try:
             async with asyncio.timeout(limit_s):
-                link = await self._open_link()
+                if self._link is not None and not self._link.is_lost:
+                    link = self._link
+                else:
+                    if self._opening is None:
+                        self._opening = asyncio.create_task(self._connect(), name=f"mcp opening {self.server.name}")
+                    opening = self._opening
+                    try:
+                        await asyncio.wait((opening,))
+                    finally:
+                        if opening.done() and self._opening is opening:
+                            self._opening = None
+                    link = opening.result()
                 await link.settled()
         except TimeoutError as error:
             raise Unreachable(f"the MCP server {self.server.name} was not ready within {limit_s:g} s") from error
@@ -319,19 +315,6 @@ class Connection:
         link, self._link = self._link, None
         if link is not None:
             await link.aclose()
-
-    async def _open_link(self) -> Link:
-        if self._link is not None and not self._link.is_lost:
-            return self._link
-        if self._opening is None:
-            self._opening = asyncio.create_task(self._connect(), name=f"mcp opening {self.server.name}")
-        opening = self._opening
-        try:
-            await asyncio.wait((opening,))
-        finally:
-            if opening.done() and self._opening is opening:
-                self._opening = None
-        return opening.result()
 
     async def _connect(self) -> Link:
         old, self._link = self._link, None

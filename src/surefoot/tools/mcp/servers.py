@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import orjson
 
 from surefoot.core.parse.validate import Validator
-from surefoot.core.text import at, clean, json_text
+from surefoot.core.text import at, clean, json_text, shortened
 from surefoot.tools.call import code_of
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.link import Connection, Link, LinkLost, Unreachable
@@ -139,9 +139,7 @@ class McpTool:
 
 def result(server: str, text: str, kind: ResultKind = "ok", *, infrastructure: bool = False) -> ToolResult:
     """A result of a server: untrusted, and the source names it, whatever it says."""
-    text = clean(text)
-    if len(text) > MOST_RESULT_CHARS:
-        text = f"{text[:MOST_RESULT_CHARS]}\n[cut: the result had {len(text)} characters]"
+    text = shortened(clean(text), MOST_RESULT_CHARS, "\n[cut: the result had {} characters]")
     return ToolResult(text, kind, source=f"mcp:{server}", trust="untrusted", infrastructure=infrastructure)
 
 
@@ -176,30 +174,21 @@ def code_in(answer: CallToolResult) -> str:
 
 def _block(block: ContentBlock) -> str:
     """Text as it is, also that of a text resource below a line about it; of all else one line: kind and size."""
+    if block.type == "text":
+        return block.text
+    held = block.resource if block.type == "resource" else block
+    kind, text = shown(held.mime_type or "unknown type", 100), getattr(held, "text", None)
+    base64 = str(getattr(held, "data", getattr(held, "blob", "")))
+    size = f"{len(base64.rstrip('=')) * 3 // 4} bytes"  # of what the text in base64 holds
     match block.type:
-        case "text":
-            return block.text
         case "image" | "audio":
-            return f"[{block.type}, {_of(block.mime_type)}, {_bytes(block.data)}]"
+            return f"[{block.type}, {kind}, {size}]"
         case "resource_link":
             size = "" if block.size is None else f", {block.size} bytes"
-            return f"[link to a resource: {shown(block.uri, 500)}, {_of(block.mime_type)}{size}]"
+            return f"[link to a resource: {shown(block.uri, 500)}, {kind}{size}]"
         case "resource":
-            held = block.resource
-            about = f"[resource {shown(held.uri, 500)}, {_of(held.mime_type)}"
-            text = getattr(held, "text", None)
-            if isinstance(text, str):
-                return f"{about}, {len(text)} characters]\n{text}"
-            return f"{about}, {_bytes(str(getattr(held, 'blob', '')))}]"
-
-
-def _of(mime_type: str | None) -> str:
-    return shown(mime_type or "unknown type", 100)
-
-
-def _bytes(base64: str) -> str:
-    """The size of what a base64 text holds."""
-    return f"{len(base64.rstrip('=')) * 3 // 4} bytes"
+            about = f"[resource {shown(block.resource.uri, 500)}, {kind}"
+            return f"{about}, {len(text)} characters]\n{text}" if isinstance(text, str) else f"{about}, {size}]"
 
 
 _LOG = logging.getLogger("surefoot")
@@ -254,7 +243,18 @@ class McpServers:
         if loop not in self._held:
             self._held[loop] = _Held(tuple(Connection(server, self._backoff_s) for server in self.servers))
         held = self._held[loop]
-        now = tuple(await asyncio.gather(*map(_listing, held.connections)))
+
+        async def listing_now(connection: Connection) -> Listing | None:
+            """What it offers now, else what it offered before; None for an optional one that was never reached."""
+            try:
+                await connection.ready()
+            except Unreachable as error:
+                if (before := connection.listing) is None and not connection.server.optional:
+                    raise UsageError(f'{error}; mend it, or give it "optional": true') from error
+                _LOG.warning("%s; the run begins %s", error, "with its tools as they were" if before else "without")
+            return connection.listing
+
+        now = tuple(await asyncio.gather(*map(listing_now, held.connections)))
         if any(old is not new for old, new in zip(held.of, now, strict=True)):
             held.of = now
             held.tools = tuple(
@@ -273,14 +273,3 @@ class _Held:
         self.connections = connections
         self.of: tuple[Listing | None, ...] = (None,) * len(connections)
         self.tools: tuple[McpTool, ...] = ()
-
-
-async def _listing(connection: Connection) -> Listing | None:
-    """What it offers now, else what it offered before; None for an optional one that was never reached."""
-    try:
-        await connection.ready()
-    except Unreachable as error:
-        if connection.listing is None and not connection.server.optional:
-            raise UsageError(f'{error}; mend it, or give it "optional": true') from error
-        _LOG.warning("%s; the run begins %s", error, "with its tools as they were" if connection.listing else "without")
-    return connection.listing

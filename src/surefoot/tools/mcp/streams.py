@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
@@ -39,15 +39,16 @@ class LastWords:
     def pipe(self) -> Generator[TextIO]:
         """What the process is to get as its standard error. Our own end is closed with the context."""
         reading, writing = os.pipe()
-        self._reader = threading.Thread(target=self._read, args=(reading,), daemon=True, name="mcp stderr")
+
+        def read() -> None:
+            with os.fdopen(reading, "rb", buffering=0) as pipe:
+                while piece := pipe.read(_KEPT_BYTES):
+                    self._kept = (self._kept + piece)[-_KEPT_BYTES:]
+
+        self._reader = threading.Thread(target=read, daemon=True, name="mcp stderr")
         self._reader.start()
         with os.fdopen(writing, "w") as end:
             yield end
-
-    def _read(self, reading: int) -> None:
-        with os.fdopen(reading, "rb", buffering=0) as pipe:
-            while piece := pipe.read(_KEPT_BYTES):
-                self._kept = (self._kept + piece)[-_KEPT_BYTES:]
 
 
 class Watched:
@@ -68,11 +69,7 @@ class Watched:
 
     async def receive(self) -> SessionMessage | Exception:
         """The next message. Raises what the stream raises at its end."""
-        try:
-            return await self._inner.receive()
-        except BaseException:
-            self._on_end()
-            raise
+        return await self._until_end(self._inner.receive())
 
     async def aclose(self) -> None:
         """Close it."""
@@ -83,8 +80,11 @@ class Watched:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
+        return await self._until_end(self._inner.__anext__())
+
+    async def _until_end(self, message: Awaitable[SessionMessage | Exception]) -> SessionMessage | Exception:
         try:
-            return await self._inner.__anext__()
+            return await message
         except BaseException:  # also a cancellation: this stream is read until the link ends, and no longer
             self._on_end()
             raise
