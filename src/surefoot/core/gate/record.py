@@ -70,7 +70,7 @@ class Choosing:
     made there. `rejected` is out of this tree, `closed` what the gate refused in this step (`key_of_branch`).
     `failures` counts the branches of this step that were taken and failed, `decision` is what was chosen last, `made`
     the number of the turn that was written for it, and `turns` counts such turns: each is a step that nobody was asked
-    for (`core/state/roles.py`).
+    for (`core/state/roles.py`). `bad` are the numbers of the replies that a branch of words could not use.
     """
 
     tree: HypothesisTree | None = None
@@ -82,6 +82,7 @@ class Choosing:
     decision: CommitmentDecision | None = None
     made: int = 0
     turns: int = 0
+    bad: tuple[int, ...] = ()
 
     @property
     def branches(self) -> tuple[HypothesisBranch, ...]:

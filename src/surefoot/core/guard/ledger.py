@@ -44,6 +44,7 @@ from surefoot.types.guard_events import (
 )
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.outcomes import Allow, Ask, Deny
+from surefoot.types.plan import RESERVED
 from surefoot.types.reply import Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, Effect, ToolSpec
 
@@ -333,7 +334,7 @@ def with_tree(state: State, event: SpeculationEvent) -> State:
             return _choosing(state, gate, _without(now, branch, event))
         case BranchCommitted(decision, direct=direct):
             branch = now.branch(decision.selected_branch_id)
-            now = replace(now, decision=decision, point=state.steps)
+            now = replace(now, decision=decision, point=state.steps, bad=())
             if branch is None:
                 return _choosing(state, gate, now)
             now = _marked(now, branch, "committed")
@@ -343,6 +344,14 @@ def with_tree(state: State, event: SpeculationEvent) -> State:
             return _made(_choosing(state, gate, now), branch)
         case _:
             assert_never(event)
+
+
+def with_violation(state: State) -> State:
+    """The state once it is on record that the newest reply is none that a branch of words can use."""
+    if state.gate is None:
+        return state
+    now = choosing_now(state)
+    return _choosing(state, state.gate, replace(now, bad=(*now.bad, state.steps)))
 
 
 def _choosing(state: State, gate: GateRecord, now: Choosing) -> State:
@@ -358,7 +367,7 @@ def _marked(now: Choosing, branch: HypothesisBranch, status: BranchStatus) -> Ch
 def _without(now: Choosing, branch: HypothesisBranch, event: BranchRejected) -> Choosing:
     was_taken = branch.status == "committed"
     marked = _marked(now, branch, "failed" if was_taken else "rejected")
-    refused = () if event.rule == CALL_FAILED else (key_of_branch(branch),)
+    refused = () if event.rule == CALL_FAILED or branch.tool_name in RESERVED else (key_of_branch(branch),)
     return replace(
         marked,
         rejected=(*now.rejected, Rejection(event.branch_id, event.rule, event.reason)),

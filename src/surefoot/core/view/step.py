@@ -75,10 +75,10 @@ def choosing_now(state: State) -> Choosing:
     return kept or _NOT_BEGUN
 
 
-def is_to_think(state: State) -> bool:
-    """Whether the next reply is one to a branch for thinking: without tools, and no answer yet."""
-    now = choosing_now(state)
-    return now.point == state.steps and now.taken is not None and RESERVED.get(now.taken.tool_name) == "reasoning"
+def branch_of_words(state: State) -> StepKind | None:
+    """Of which kind the branch is that is taken, if it is one without tools; until there is another tree."""
+    taken = choosing_now(state).taken
+    return RESERVED.get(taken.tool_name) if taken is not None else None
 
 
 def _of_step(state: State) -> str:
