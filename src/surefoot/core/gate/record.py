@@ -117,7 +117,7 @@ class GateRecord:
     with their number, which is to be put on record next. `masks` are the passages that a model has named in a result,
     by its content; `judgements` the words of a model on calls. `is_read` says that a model was asked about the words.
     `choosing` is how far the choice between ways to go on has come, by attempt of a step
-    (`core/view/step.py: place_of`).
+    (`core/view/step.py: place_of`). `asked_beside`, as a step of a plan has it, counts the questions of the others.
     """
 
     known: Known
@@ -132,6 +132,7 @@ class GateRecord:
     judgements: Mapping[str, JudgementMade] = field(default_factory=dict[str, JudgementMade])
     is_read: bool = False
     choosing: Mapping[str, Choosing] = field(default_factory=dict[str, Choosing])
+    asked_beside: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def begun(self, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], digest: str) -> Started:
         """A call that begins, or may: what it is for, and which amounts it moves."""
