@@ -111,7 +111,7 @@ class GateRecord:
 
     `refused` are the digests that a person said no to, `refused_values` the destinations and objects of those calls.
     `refused_once` are the refused ones without an odd value: that no holds for one repeat, and until the user speaks.
-    `shown` is what each question showed as a set, by its call.
+    `shown` are the values that each question showed and a yes to it is for, by its call.
 
     `nonce` is in the marks around foreign text. `hidden` are the calls whose results hold characters that do not show,
     with their number, which is to be put on record next. `masks` are the passages that a model has named in a result,

@@ -22,12 +22,16 @@ from surefoot.core.gate.sources import Known
 from surefoot.core.text.json import json_text, pin_of
 from surefoot.core.text.look import holds, in_full, normal_text
 from surefoot.core.text.values import hard_tokens
+from surefoot.core.text.words import late
 from surefoot.types.guard import EFFECT_OF, Evidence, Grounds, GuardConfig
 from surefoot.types.outcomes import Allow, Ask, Decision, Deny
 from surefoot.types.tools import Effect, ToolSpec
 
 _LONGEST_KEPT = 2_000
 """Characters of a value that stand beside the verdict on a call of which nobody is asked."""
+
+_PARTS = late(r"[^\w\s]+")
+"""What parts a text, of which some may stand in another."""
 
 _DOING: Mapping[Effect | None, str] = {
     "read": "read anything",
@@ -121,38 +125,51 @@ def provenance(call: Asked) -> Sequence[Word]:
         said = f"the value of {named} is not the user's own: look it up in what the user named, or ask the user"
         found.append(Word("provenance", "ask", said, "a value is not from your words", call.aim.odd))
     if unlisted := _unlisted(call):
-        said = "a person has agreed to where this goes, not to this text; send what was asked, or ask the user"
-        found.append(Word("provenance", "ask", said, "you said yes to another text", unlisted))
+        said = "a person has agreed to where this goes, not to this; send what was asked, or ask the user"
+        found.append(Word("provenance", "ask", said, "you said yes to something else that goes there", unlisted))
     return found
 
 
 def _unlisted(call: Asked) -> tuple[Evidence, ...]:
-    """The texts that go where only a person's yes lets them, and say what its question did not show."""
+    """What goes where only a person's yes lets it, and was not shown with that: a sum, or a text that says more."""
     known, spec = call.known, call.spec
     yes = {(role, norm) for tool, role, norm in known.endorsed if tool == spec.name}
     values = leaves_of(call.arguments, spec) if yes and call.aim.is_effectful else ()
     without = replace(known, endorsed=frozenset())
-    places = [leaf for leaf in values if leaf.role == "destination" and (leaf.role, leaf.norm) in yes]
-    if all(evidence_of(without, spec, place).origin in GOOD for place in places):
+    opened = {
+        (leaf.role, leaf.norm)
+        for leaf in values
+        if leaf.role in ("destination", "object")
+        and (leaf.role, leaf.norm) in yes
+        and evidence_of(without, spec, leaf).origin not in GOOD
+    }
+    if not opened:
         return ()
+    gone = [one.moved for one in call.started if one.name == spec.name and opened <= one.moved]
     texts = [norm for role, norm in yes if role == "content"]
-    return tuple(
-        replace(e, note="it says more than the text that you said yes to")
-        for leaf, e in zip(values, call.aim.evidence, strict=True)
-        if leaf.role == "content" and e.origin not in GOOD and e not in call.aim.odd
-        if _says_more(known, leaf, texts)
-    )
+    found: list[Evidence] = []
+    for leaf, e in zip(values, call.aim.evidence, strict=True):
+        if e in call.aim.odd:
+            continue
+        if leaf.role == "amount" and "transact" in call.aim.classes:
+            if (leaf.role, leaf.norm) in yes or any((leaf.role, leaf.norm) in moved for moved in gone):
+                continue
+            found.append(replace(e, note="your yes to where it goes did not name this sum"))
+        elif leaf.role == "content" and e.origin not in GOOD and _says_more(known, leaf, texts):
+            found.append(replace(e, note="it says more than the text that you said yes to"))
+    return tuple(found)
 
 
 def _says_more(known: Known, leaf: Leaf, texts: Sequence[str]) -> bool:
-    """Whether a text holds an address, a number or the like, or quotes a result, that is in none of some texts."""
+    """Whether a text holds an address, a number or the like, or quotes a passage of a result, in none of some texts."""
     text = str(leaf.value)
     tokens = [Leaf(leaf.path, t.text, "content", t.kind, t.norm) for t in hard_tokens(text, is_content=True)]
     said = [one for one in tokens if not is_of_user(known, one)]
     if any(not any(holds(other, normal_text(str(one.value))) for other in texts) for one in said):
         return True
-    quoted = (source for source in known.sources if quotes(text, source))
-    return any(not any(quotes(other, source) for other in texts) for source in quoted)
+    parts = [part for part in _PARTS.split(normal_text(text)) if not any(holds(other, part.strip()) for other in texts)]
+    rest = " ".join(parts)
+    return any(quotes(rest, source) for source in known.sources)
 
 
 def perception(call: Asked) -> Sequence[Word]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from surefoot.core.gate.origins import listed_in
 from surefoot.core.gate.record import BY_MODEL, CALL_FAILED, Choosing, GateRecord, key_of_branch
 from surefoot.core.gate.sinks import aimed
 from surefoot.core.gate.slots import Words
@@ -108,7 +109,7 @@ def judged_again(state: State, event: RunResumed | RunForked) -> State:
     is_other = is_foreign or isinstance(event, RunForked)
     if gate is not None and is_other:
         known = replace(gate.known, endorsed=frozenset(), accepted=frozenset())
-        state = changed(state, gate=replace(gate, known=known, shown={}))
+        state = changed(state, gate=replace(gate, known=known))
     state = changed(state, is_foreign=True) if is_foreign else state
     if turn is None:
         return state
@@ -276,9 +277,13 @@ def with_verdict(state: State, event: CallJudged) -> State:
     gate = state.gate
     if gate is None:
         return state
-    if isinstance(event.decision, Ask) and event.grounds.shown:
-        return changed(state, gate=replace(gate, shown={**gate.shown, event.call_id: event.grounds.shown}))
     digest, call = {event.grounds.digest} - {""}, state.call(event.call_id)
+    if isinstance(event.decision, Ask) and call is not None and call.spec is not None:
+        shown = (*listed_in(call.spec, call.arguments, event.grounds.evidence), *event.grounds.shown)
+        return changed(state, gate=replace(gate, shown={**gate.shown, event.call_id: shown}))
+    if event.call_id in gate.shown:
+        gate = replace(gate, shown={key: one for key, one in gate.shown.items() if key != event.call_id})
+        state = changed(state, gate=gate)
     if not isinstance(event.decision, Deny) or not digest:
         return state
     if not event.by:  # the one repeat for which a no to a call without an odd value holds
