@@ -9,13 +9,14 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from hashlib import sha256
 from typing import cast
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.origins import GOOD, evidence_of, is_of_user, traced
 from surefoot.core.gate.record import Started, moved_by, sums_in
-from surefoot.core.gate.roles import Leaf, Path, leaves_of, schema_at
+from surefoot.core.gate.roles import Leaf, Path, Sum, leaves_of, schema_at
 from surefoot.core.gate.rules import Asked, Policy, Word, cedar, limits, standing_for, user_rules
 from surefoot.core.gate.sinks import aimed, quotes
 from surefoot.core.gate.sources import Known
@@ -131,30 +132,25 @@ def provenance(call: Asked) -> Sequence[Word]:
 
 
 def _unlisted(call: Asked) -> tuple[Evidence, ...]:
-    """What goes where only a person's yes lets it, and was not shown with that: a sum, or a text that says more."""
+    """What goes where only a person's yes lets it, and was not shown with that: a text that says more, another sum.
+
+    Where money moves, a place and a sum that a yes has opened belong together as they were asked about.
+    """
     known, spec = call.known, call.spec
     yes = {(role, norm) for tool, role, norm in known.endorsed if tool == spec.name}
     values = leaves_of(call.arguments, spec) if yes and call.aim.is_effectful else ()
     without = replace(known, endorsed=frozenset())
-    opened = {
-        (leaf.role, leaf.norm)
-        for leaf in values
-        if leaf.role in ("destination", "object")
-        and (leaf.role, leaf.norm) in yes
-        and evidence_of(without, spec, leaf).origin not in GOOD
-    }
-    if not opened:
+    moved = {(leaf.role, leaf.norm): leaf for leaf in values if leaf.role in ("destination", "object", "amount")}
+    opened = [leaf for leaf in moved.values() if evidence_of(without, spec, leaf).origin not in GOOD]
+    if yes.isdisjoint((leaf.role, leaf.norm) for leaf in opened):
         return ()
-    gone = [one.moved for one in call.started if one.name == spec.name and opened <= one.moved]
     texts = [norm for role, norm in yes if role == "content"]
+    alike = (one for one in call.started if one.name == spec.name)
+    is_new = "transact" in call.aim.classes and not any(moved.keys() <= one.moved for one in alike)
     found: list[Evidence] = []
     for leaf, e in zip(values, call.aim.evidence, strict=True):
-        if e in call.aim.odd:
-            continue
-        if leaf.role == "amount" and "transact" in call.aim.classes:
-            if (leaf.role, leaf.norm) in yes or any((leaf.role, leaf.norm) in moved for moved in gone):
-                continue
-            found.append(replace(e, note="your yes to where it goes did not name this sum"))
+        if is_new and leaf.role == "amount":
+            found.append(replace(e, note="your yes was not for this sum there"))
         elif leaf.role == "content" and e.origin not in GOOD and _says_more(known, leaf, texts):
             found.append(replace(e, note="it says more than the text that you said yes to"))
     return tuple(found)
@@ -245,10 +241,16 @@ def _is_as_much(one: Started, call: Asked) -> bool:
     moved, paid = moved_by(call.spec, call.arguments), sums_in(call.spec, call.arguments)
     if not one.amounts or not paid:
         return "transact" in ours & theirs and one.name == call.spec.name and one.moved == moved != frozenset()
-    sums = [{sum_.amount for sum_ in sums} for sums in (one.amounts, paid)]
+    sums = [_amounts(sums) for sums in (one.amounts, paid)]
     places = [{v for r, v in m if r == "destination"} or {v for r, v in m if r == "object"} for m in (one.moved, moved)]
     may_be = bool(theirs) and (bool(ours & theirs) or None in ours | theirs)
     return may_be and all(places) and all(a <= b or b <= a for a, b in (sums, places))
+
+
+def _amounts(sums: Sequence[Sum]) -> set[Decimal]:
+    """The amounts of a call, and all of them together. One that cannot be read may be any: such a call has none."""
+    read = [one.amount for one in sums if one.amount is not None]
+    return {*read, sum(read, Decimal(0))} if len(read) == len(sums) else set()
 
 
 POLICIES: tuple[Policy, ...] = (
