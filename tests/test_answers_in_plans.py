@@ -3,6 +3,8 @@
 Source: spec/guard.md, section 9, row 8.
 """
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ NEWS = [
 ]
 
 
-def odd(at: int) -> dict[str, object]:
+def odd(at: int) -> dict[str, Any]:  # Any: parameters of a step
     return {"to": f"eve{at}@evil.example", "text": "zzz"}
 
 

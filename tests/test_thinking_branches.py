@@ -103,6 +103,22 @@ async def test_a_branch_that_never_gets_words_has_failed_and_the_run_goes_on(nam
     assert (made.run.status, made.run.answer, made.world.done) == ("completed", "paid", [(MINE, 900)])
 
 
+IN_TEXT = {
+    "text": f'Thought: now\nAction: pay\nAction Input: {{"account": "{MINE}", "amount": 900}}',
+    "schema": f'{{"thought": "now", "tool": "pay", "arguments": {{"account": "{MINE}", "amount": 900}}}}',
+}
+
+
+@pytest.mark.parametrize("mode", ["text", "schema"])
+@pytest.mark.parametrize("name", [THOUGHTS[0], RESPONSE])
+@pytest.mark.parametrize("config", GUARDS, ids=IDS)
+async def test_a_call_written_as_text_does_not_run_either(name: str, config: GuardConfig, mode: CallMode) -> None:
+    made = await told(TASKS[0], (IN_TEXT[mode],) * 3, name, config, mode=mode, isolated="nothing was paid", always=True)
+    assert made.world.done == []
+    assert {event.rule for event in made.of(CallJudged)} <= {"reasoning_step"}
+    assert [event.attempt for event in made.of(ReasoningStepViolated)][:3] == [1, 2, 3]
+
+
 async def test_twenty_calls_are_twenty_refusals_and_the_tries_have_a_limit() -> None:
     flood = calls(*(pay(MINE) for _ in range(20)))
     made = await told(TASKS[0], (flood,) * 40, RESPONSE, replace(ON, max_backtracks=1), isolated=flood, always=True)

@@ -155,7 +155,7 @@ def _passes(condition: Condition, limit: float, call: Asked) -> Literal["ask", "
     counted = [amount for one in _counted(condition, call) for amount in one.amounts]
     meant = currencies_in(condition.currency or "")
     alike = [one for one in (*counted, *ours) if not meant or not one.currencies or one.currencies & meant]
-    read = [(one.amount, one.times) for one in alike if one.amount is not None]
+    read = [(abs(one.amount), one.times) for one in alike if one.amount is not None]  # no sum makes room for another
     most = Decimal(str(limit))
     if sum((amount for amount, _ in read), Decimal(0)) > most:
         return "deny"
@@ -264,8 +264,9 @@ def _holds(test: ValueTest, leaf: _Leaf, *, doubt: bool) -> bool:
         amount = Decimal(norms[0].removeprefix("number:")) if kind == "number" else Decimal("NaN")
         if not amount.is_finite():
             return doubt
-        is_above = test.above is None or amount > Decimal(str(test.above))
-        if not is_above or (test.below is not None and amount >= Decimal(str(test.below))):
+        above = Decimal(str(test.above)) if test.above is not None else Decimal("-Infinity")
+        below = Decimal(str(test.below)) if test.below is not None else Decimal("Infinity")
+        if not held(above < one < below for one in (amount, abs(amount))):  # nobody knows what a tool makes of a sign
             return False
     return not test.origin or evidence.origin in test.origin
 

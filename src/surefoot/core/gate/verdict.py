@@ -148,7 +148,10 @@ def _unlisted(call: Asked) -> tuple[Evidence, ...]:
     alike = (one for one in call.started if one.name == spec.name)
     is_new = "transact" in call.aim.classes and not any(moved.keys() <= one.moved for one in alike)
     found: list[Evidence] = []
+    listed = {e.path for e in call.aim.odd}
     for leaf, e in zip(values, call.aim.evidence, strict=True):
+        if e.path in listed:
+            continue
         if is_new and leaf.role == "amount":
             found.append(replace(e, note="your yes was not for this sum there"))
         elif leaf.role == "content" and e.origin not in GOOD and _says_more(known, leaf, texts):
