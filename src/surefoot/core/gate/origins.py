@@ -263,9 +263,10 @@ def endorsed_by(
     """
     if guess(spec, known.config.guess).effect == "delete":
         return ()
-    contents = ((leaf.role, leaf.norm) for leaf in leaves_of(arguments, spec) if leaf.role == "content")
-    listed = ((role, norm) for role, _, norm in shown if role != "secret")
-    return tuple(dict.fromkeys((*contents, *listed)))
+    given = leaves_of(arguments, spec)
+    found: Iterable[tuple[Role, str]] = ((leaf.role, leaf.norm) for leaf in given if leaf.role == "content")
+    listed: Iterable[tuple[Role, str]] = ((role, norm) for role, _, norm in shown if role != "secret")
+    return tuple(dict.fromkeys((*found, *listed)))
 
 
 def set_of(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Shown:

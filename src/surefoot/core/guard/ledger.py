@@ -109,7 +109,7 @@ def judged_again(state: State, event: RunResumed | RunForked) -> State:
     is_other = is_foreign or isinstance(event, RunForked)
     if gate is not None and is_other:
         known = replace(gate.known, endorsed=frozenset(), accepted=frozenset())
-        state = changed(state, gate=replace(gate, known=known))
+        state = changed(state, gate=replace(gate, known=known, shown={}))
     state = changed(state, is_foreign=True) if is_foreign else state
     if turn is None:
         return state
