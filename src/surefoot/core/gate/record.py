@@ -136,11 +136,10 @@ class GateRecord:
 
     def begun(self, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], digest: str) -> Started:
         """A call that begins, or may: what it is for, and which amounts it moves."""
-        values = leaves_of(arguments, spec)
-        amounts = sums_in(spec, arguments)
-        to_somebody = any(one.role == "destination" for one in values)
+        amounts, moved = sums_in(spec, arguments), moved_by(spec, arguments)
+        to_somebody = any(role == "destination" for role, _ in moved)
         effects = guess(spec, self.known.config.guess).classes(to_somebody=to_somebody)
-        return Started(call_id, spec.name, effects, digest, amounts, is_open=True, moved=moved_by(spec, arguments))
+        return Started(call_id, spec.name, effects, digest, amounts, is_open=True, moved=moved)
 
     def ended(self, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], result: ToolResult) -> GateRecord:
         """The record once a call has given its result: its values are known, and where they come from."""

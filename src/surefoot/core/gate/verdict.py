@@ -231,11 +231,11 @@ def repetition(call: Asked) -> Sequence[Word]:
     since = [one for one in call.started if not one.ended or one.ended == last]
     if any(one.digest == call.digest for one in since):
         said = "this very call was made already"
-        return (Word("repetition", "ask", said, said),)
-    if any(_is_as_much(one, call) for one in since):
+    elif any(_is_as_much(one, call) for one in since):
         said = "as much was already paid to the same place, or booked there"
-        return (Word("repetition", "ask", said, said),)
-    return ()
+    else:
+        return ()
+    return (Word("repetition", "ask", said, said),)
 
 
 def _is_as_much(one: Started, call: Asked) -> bool:

@@ -235,7 +235,7 @@ def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES, *, 
     gate = replace(gate, known=_known(state, gate), started=_begun(state, gate, call))
     said = verdict_on(gate.known, call.spec, call.arguments, gate.started)
     if isinstance(strictest, Ask) and said[0] == ALLOWED:
-        said = strictest, rule, said[2]
+        said = strictest, rule, replace(said[2], evidence=())  # none of its values is in question
     elif isinstance(strictest, Ask) and isinstance(said[0], Ask):
         also = replace(said[2], also=(rule, *said[2].also))
         said = Ask(f"{strictest.reason}; {said[0].reason}"), said[1], also

@@ -82,12 +82,12 @@ def after_words(state: State, turn: Turn, name: str, bad: Sequence[int]) -> Thin
 
 
 def after_branch(state: State, turn: Turn) -> Think | Record | None:
-    """What follows a reply to a branch of words, which is a step without tools; None where it was none.
+    """What follows a reply in words alone: that to a branch of words is a step without tools, None where it was none.
 
     The words of a response are the answer, those of a thought are none yet.
     """
     now = choosing_now(state)
-    if turn.want not in WITHOUT_TOOLS or now.tree is None or now.taken is None or state.steps <= now.point:
+    if now.tree is None or now.taken is None or state.steps <= now.point:
         return None
     name = state.running_step.step_id if state.running_step is not None else RUN
     if (move := after_words(state, turn, name, now.bad)) is not None:

@@ -41,7 +41,7 @@ def speaker(state: State) -> Think | Record:
         return last_word(state, text) if is_over else think(state, SOLO)
     if (ending := finished(turn)) is not None:
         return Record((RunEnded(ending),))
-    if (move := after_branch(state, turn)) is not None:
+    if turn.want in WITHOUT_TOOLS and (move := after_branch(state, turn)) is not None:
         return move
     if turn.want not in WITHOUT_TOOLS and (answer := _answer(state, turn)):
         return Record((RunEnded(Completed(answer)),))

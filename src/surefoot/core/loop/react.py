@@ -40,7 +40,7 @@ def speaker(state: State) -> Think | Record:
         has_words = turn.outcome in ("answer", "cut", "no_step", "narrated") or has_other_shape(turn)
         is_over = reached_limit(state) is not None
         return last_word(state, joined(state, turn) if has_words else "") if is_over else think(state, SOLO)
-    if (move := after_branch(state, turn)) is not None:
+    if turn.want in WITHOUT_TOOLS and (move := after_branch(state, turn)) is not None:
         return move
     if (answer := accepted_answer(state, turn)) is not None:
         return Record((RunEnded(answer),))

@@ -24,7 +24,7 @@ from surefoot.core.state.state import State
 from surefoot.core.view.notes import Form
 from surefoot.core.view.request import form_of, must_deliver, offered_now
 from surefoot.core.view.shape import shape_faults
-from surefoot.core.view.step import branch_of_words, guidance, tools_now
+from surefoot.core.view.step import guidance, is_thought, tools_now
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.moves import Think
 from surefoot.types.reply import Fault, Parsed, ReplyWarning
@@ -331,7 +331,7 @@ def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed
 def shaped(state: State, think: Think, parsed: Parsed) -> Parsed:
     """The reply, unless it answers in another shape than was asked for. Reports before the end have no shape."""
     schema = state.output_schema
-    if think.want == "isolated" or (think.want == "reasoning" and branch_of_words(state) == "reasoning"):
+    if is_thought(state, think.want):
         return parsed
     if schema is None or parsed.calls or parsed.errors or parsed.error or parsed.instruction:
         return parsed
