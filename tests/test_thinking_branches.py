@@ -7,12 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desk import MAL, MINE, Desk, mail, pay
-from staged import ISOLATED, NO_OPINION, Answer, Seen, branch, seen, staged_model, tree
+from plan_kit import World, events_of, off, step
+from staged import HEADS, ISOLATED, NO_OPINION, Answer, Seen, branch, seen, staged_model, tree
 from surefoot import Agent, LoopConfig
 from surefoot.journal.memory import MemoryJournal
 from surefoot.testing.journals import CheckedJournal
-from surefoot.testing.models import Scripted, calls
-from surefoot.types.events import CallJudged, ModelReplied, Task
+from surefoot.testing.models import FunctionModel, Scripted, calls
+from surefoot.testing.world import plan
+from surefoot.types.events import CallJudged, InStep, ModelReplied, Task
 from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchRejected
 from surefoot.types.messages import CallMode, ModelRequest
@@ -156,6 +158,30 @@ async def test_a_thought_ends_no_agent_step(task: str) -> None:
         Task(task, steps=steps), ("It has to be paid.", calls(pay(MINE)), "paid", "all done"), THOUGHTS[0], ON
     )
     assert (made.run.status, made.run.answer, made.world.done) == ("completed", "all done", [(MINE, 900)])
+
+
+@pytest.mark.parametrize("config", GUARDS, ids=IDS)
+@pytest.mark.parametrize("name", [THOUGHTS[0], RESPONSE])
+async def test_an_agent_step_of_a_plan_that_repairs_itself_has_the_same_tries(config: GuardConfig, name: str) -> None:
+    world, ways = World(), iter((tree(branch(name)),))
+    words = iter((calls(("send", {"to": "Ann"})), "", "It is known.", "It is done."))
+
+    async def reply(request: ModelRequest) -> Scripted:
+        if request.system.startswith(HEADS["hypotheses"]):
+            return next(ways, NO_OPINION)
+        return (
+            next(words)
+            if "Do this step now" in str(request.messages)
+            else plan(step("a", kind="agent", instruction="x"))
+        )
+
+    agent = world.agent(FunctionModel(reply), config=off(guard=config))
+    run = await agent.run("Say what is known of Ann.", run_id="r")
+    inner = [event.event for event in await events_of(agent) if isinstance(event, InStep)]
+    assert [one.attempt for one in inner if isinstance(one, ReasoningStepViolated)] == [1, 2]
+    assert [one.rule for one in inner if isinstance(one, CallJudged)] == ["reasoning_step"]
+    assert (run.status, world.ran) == ("completed", [])
+    assert (next(words, None) is None) is (name != RESPONSE)
 
 
 async def test_a_deliverable_in_a_thought_is_no_answer() -> None:
