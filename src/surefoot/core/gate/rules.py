@@ -168,13 +168,12 @@ _Leaf = tuple[Path, object, Evidence]
 
 def user_rules(call: Asked) -> Sequence[Word]:
     """What the rules of the configuration object to. They never allow anything."""
-    found: list[Word] = []
-    for rule in call.known.config.rules:
-        meant = _meant(rule, call)
-        if meant is not None:
-            said = rule.reason or f"rule {rule.id}"
-            found.append(Word("user_rules", rule.then, f"refused by a rule: {said}", said, meant, is_firm=True))
-    return found
+    found = ((one, one.reason or f"rule {one.id}", _meant(one, call)) for one in call.known.config.rules)
+    return [
+        Word("user_rules", rule.then, f"refused by a rule: {said}", said, meant, is_firm=True)
+        for rule, said, meant in found
+        if meant is not None
+    ]
 
 
 def standing_for(call: Asked, words: Sequence[Word]) -> StandingRule | None:

@@ -165,11 +165,9 @@ def _failed(calls: Sequence[Call], taken: HypothesisBranch, tree: HypothesisTree
 
     A call is one of a branch if it is of the same tool, with arguments that mean the same to the gate.
     """
-    for call in calls:
+    for call in (one for one in calls if one.name == taken.tool_name):
         result, spec = call.result, call.spec
-        if result is None or not result.is_error or result.kind == "in_doubt":
-            continue
-        if spec is None or call.name != taken.tool_name:
+        if result is None or not result.is_error or result.kind == "in_doubt" or spec is None:
             continue
         if digest_of(spec, call.arguments) not in {digest_of(spec, arguments) for arguments in taken.argument_sets}:
             continue
