@@ -5,7 +5,8 @@ Source: spec/guard.md, sections 3.4 and 4.11.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.origins import Shown, having_read, set_of
@@ -60,6 +61,12 @@ def moved_by(spec: ToolSpec, arguments: Mapping[str, object]) -> frozenset[tuple
 def sums_in(spec: ToolSpec, arguments: Mapping[str, object]) -> tuple[Sum, ...]:
     """The sums of money that a call moves."""
     return sums_of((one.name, one.role, one.value) for one in leaves_of(arguments, spec))
+
+
+def amounts_of(sums: Sequence[Sum]) -> set[Decimal]:
+    """The amounts of a call, and all of them together. One that cannot be read may be any: such a call has none."""
+    read = [one.amount for one in sums if one.amount is not None]
+    return {*read, sum(read, Decimal(0))} if len(read) == len(sums) else set()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from hashlib import sha256
 from typing import cast
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.origins import GOOD, evidence_of, is_of_user, traced
-from surefoot.core.gate.record import Started, moved_by, sums_in
-from surefoot.core.gate.roles import Leaf, Path, Sum, leaves_of, schema_at
+from surefoot.core.gate.record import Started, amounts_of, moved_by, sums_in
+from surefoot.core.gate.roles import Leaf, Path, leaves_of, schema_at
 from surefoot.core.gate.rules import Asked, Policy, Word, cedar, limits, standing_for, user_rules
 from surefoot.core.gate.sinks import aimed, quotes
 from surefoot.core.gate.sources import Known
@@ -244,16 +243,10 @@ def _is_as_much(one: Started, call: Asked) -> bool:
     moved, paid = moved_by(call.spec, call.arguments), sums_in(call.spec, call.arguments)
     if not one.amounts or not paid:
         return "transact" in ours & theirs and one.name == call.spec.name and one.moved == moved != frozenset()
-    sums = [_amounts(sums) for sums in (one.amounts, paid)]
+    sums = [amounts_of(sums) for sums in (one.amounts, paid)]
     places = [{v for r, v in m if r == "destination"} or {v for r, v in m if r == "object"} for m in (one.moved, moved)]
     may_be = bool(theirs) and (bool(ours & theirs) or None in ours | theirs)
     return may_be and all(places) and all(a <= b or b <= a for a, b in (sums, places))
-
-
-def _amounts(sums: Sequence[Sum]) -> set[Decimal]:
-    """The amounts of a call, and all of them together. One that cannot be read may be any: such a call has none."""
-    read = [one.amount for one in sums if one.amount is not None]
-    return {*read, sum(read, Decimal(0))} if len(read) == len(sums) else set()
 
 
 POLICIES: tuple[Policy, ...] = (
