@@ -353,10 +353,8 @@ def with_tree(state: State, event: SpeculationEvent) -> State:
 
 def with_violation(state: State) -> State:
     """The state once it is on record that the newest reply is none that a branch of words can use."""
-    if state.gate is None:
-        return state
-    now = choosing_now(state)
-    return _choosing(state, state.gate, replace(now, bad=(*now.bad, state.steps)))
+    now, gate = choosing_now(state), state.gate
+    return state if gate is None else _choosing(state, gate, replace(now, bad=(*now.bad, state.steps)))
 
 
 def _choosing(state: State, gate: GateRecord, now: Choosing) -> State:
@@ -392,8 +390,7 @@ def _made(state: State, branch: HypothesisBranch) -> State:
         tuple(ParsedCall(at, branch.tool_name, a) for at, a in enumerate(branch.argument_sets)), format="native"
     )
     calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
-    step = state.running_step
-    step_id = step.step_id if step is not None else ""
+    step_id = state.running_step.step_id if state.running_step is not None else ""
     speaker = state.speakers[SOLO]
     state = changed(state, speakers={**state.speakers, SOLO: changed(speaker, rounds=speaker.rounds + 1)})
     left, called = rounds_to_tell(state, SOLO), state.called
