@@ -38,6 +38,7 @@ Answer = str | Exception | Callable[[], Awaitable[str]]
 Steps = tuple[Scripted, ...]
 EventT = TypeVar("EventT")
 WorldT = TypeVar("WorldT")
+ISOLATED = "You write the conclusion of one step"
 HEADS = {
     "constraints": "You read what a user asks of an agent and note",
     "sketch": "You read what a user asks of an agent and sketch",
@@ -62,6 +63,8 @@ def tree(*branches: Mapping[str, object]) -> str:
 
 
 WORDS = tree(branch("__response__"))
+NO_OPINION = tree()
+"""No way is named, so the next reply is an ordinary one."""
 
 
 def stage_of(request: ModelRequest) -> str:
@@ -69,8 +72,11 @@ def stage_of(request: ModelRequest) -> str:
     return next((name for name, head in HEADS.items() if request.system.startswith(head)), "")
 
 
-def staged_model(steps: Steps, says: Callable[[str, ModelRequest], Answer]) -> FunctionModel:
-    """A model for the run and its stages whose reply depends on the request alone, so that it may be asked again."""
+def staged_model(steps: Steps, says: Callable[[str, ModelRequest], Answer], isolated: Scripted = "") -> FunctionModel:
+    """A model for the run and its stages whose reply depends on the request alone, so that it may be asked again.
+
+    `isolated` is what it says out of fresh messages.
+    """
 
     async def reply(request: ModelRequest) -> Scripted:
         if stage := stage_of(request):
@@ -78,6 +84,8 @@ def staged_model(steps: Steps, says: Callable[[str, ModelRequest], Answer]) -> F
             if isinstance(said, Exception):
                 raise said
             return said if isinstance(said, str) else await said()
+        if request.system.startswith(ISOLATED):
+            return isolated
         at = sum(1 for message in request.messages if message.role == "assistant")
         return steps[at] if at < len(steps) else "done"
 

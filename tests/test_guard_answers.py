@@ -12,7 +12,7 @@ from surefoot.core.gate.intent import read_words
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
 from surefoot.testing.models import calls
-from surefoot.types.events import IntentAnchored
+from surefoot.types.events import IntentAnchored, ValuesEndorsed
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
 from surefoot.types.outcomes import Deny
 
@@ -114,3 +114,14 @@ async def test_however_many_odd_calls_there_are_one_that_touches_the_words_is_as
     run = await desk.agent.run(FLOODED[0])
     assert (f"2.{odd}" in [one.id for one in run.waiting]) == (odd < most or most > 3)
     assert len(run.waiting) <= most
+
+
+@pytest.mark.parametrize("words", FLOODED)
+async def test_a_yes_endorses_what_its_question_lists_and_no_more(words: str) -> None:
+    desk = Desk(READ_BILL, calls(pay(MINE)), calls(pay(MINE, 7)), "done")
+    run = await desk.yes(await desk.agent.run(words))
+    (endorsed,) = [event for event in await desk.events(run) if isinstance(event, ValuesEndorsed)]
+    assert endorsed.values == (("destination", f"digits:{MINE}"),)
+    assert [call.id for call in run.waiting] == ["3.0"]
+    assert (await desk.no(run)).status == "completed"
+    assert desk.done == [(MINE, 900)]

@@ -314,7 +314,7 @@ async def test_in_direct_mode_the_calls_are_made_and_judged_again_and_words_are_
     ids = [call.id for call in said.calls]
     assert len(set(ids)) == 2
     assert [m.call_id for m in request.messages if m.role == "tool"] == ids
-    assert "[Recommended next] No tool" in request.messages[-1].content
+    assert "No tools are available" in request.messages[-1].content
 
 
 @pytest.mark.parametrize("mode", ["schema", "text"])

@@ -33,6 +33,7 @@ OWN = "GB29NWBK60161331926819"
 OTHER = "FR1420041010050500013M02606"
 EVIL = "DE89370400440532013000"
 CONFIG = GuardConfig(speculate=True, memory=True)
+NO_OPINION = '{"branches": []}'
 WORDS = '{"branches": [{"tool_name": "__response__"}]}'
 _NO_TOOLS = Catalogue()
 Calls = tuple[tuple[str, Mapping[str, object]], ...]
@@ -47,6 +48,7 @@ class House:
     about: str = "Pay money."
     fails: bool = False
     ends: str | Exception = "done"
+    ways: str = NO_OPINION
     done: list[str] = field(default_factory=list[str])
 
     @property
@@ -87,7 +89,7 @@ class House:
     async def run(self, task: str, made: Calls = (), config: GuardConfig = CONFIG) -> tuple[Run, list[Event]]:
         async def reply(request: ModelRequest) -> Scripted:
             if request.system.startswith("You name the ways"):
-                return WORDS
+                return self.ways
             if request.system.startswith(("You choose how", "You check a text")):
                 return "no"
             at = sum(1 for message in request.messages if message.role == "assistant")
@@ -132,7 +134,7 @@ async def test_a_hit_is_one_more_branch_with_the_values_of_this_run(tmp_path: Pa
     house = House(tmp_path)
     await house.run(TASK, PAY)
     house.done.clear()
-    direct = replace(CONFIG, direct=True)
+    direct, house.ways = replace(CONFIG, direct=True), WORDS
     run, events = await house.run(f"Pay 75 to {OTHER}.", (), direct)
     first = recalled(events)[0]
     assert first.argument_sets == ({"account": OTHER, "amount": 75.0},)
@@ -251,7 +253,7 @@ async def test_a_tool_that_has_changed_and_a_failure_take_a_path_out(tmp_path: P
     assert house.paths() == []
     await house.run("Read bill.txt.", (("read_file", {"path": "bill.txt"}),))
     assert len(house.paths()) == 1
-    house.fails = True
+    house.fails, house.ways = True, WORDS
     _, events = await house.run("Read may.txt.", (), replace(CONFIG, direct=True))
     assert [e.rule for e in events if isinstance(e, BranchRejected)] == ["call_failed"]
     assert house.paths() == []

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.origins import endorsed_by
+from surefoot.core.gate.record import moved_by
 from surefoot.core.gate.verdict import accepted_by
 from surefoot.core.guard.ledger import EXPIRED, guard_of, stricter, words_of
 from surefoot.core.plan.accept import PLAN
@@ -83,7 +84,9 @@ def approval(state: State, call: Call, by: str) -> tuple[Event, ...]:
     if state.gate is None or call.spec is None:
         return (allowed,)
     known, no = state.gate.known, state.gate.refused_values  # a no since the question was asked stays one
-    shown = tuple(one for one in state.gate.shown.get(call.id, ()) if (one[0], one[2]) not in no)
+    its_own = moved_by(call.spec, call.arguments)
+    shown = state.gate.shown.get(call.id, ())
+    shown = tuple(one for one in shown if (one[0], one[2]) in its_own or (one[0], one[2]) not in no)
     values, tool = endorsed_by(known, call.spec, call.arguments, shown), accepted_by(known.config, call.spec)
     return (allowed, ValuesEndorsed(call.id, values, by, tool)) if values or tool else (allowed,)
 

@@ -53,7 +53,7 @@ from surefoot.core.view.stages import (
     sanitise_prompt,
     sketch_prompt,
 )
-from surefoot.core.view.step import choosing_now
+from surefoot.core.view.step import ISOLATED, choosing_now
 from surefoot.prompts.load import template
 from surefoot.runtime.deadline import within
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
@@ -91,7 +91,9 @@ def stage_templates(guard: GuardConfig | None) -> dict[str, str]:
     anchor = (CONSTRAINTS, SKETCH) if guard.anchor == "model" else ()
     names = (*anchor, *((SANITISE,) if guard.sanitise == "model" else ()), *((JUDGE,) if guard.judge else ()))
     names += (
-        (HYPOTHESES, COMMIT, RECOMMENDED, RECOMMENDED_WORDS, RECOMMENDED_THOUGHT, CLOSED) if guard.speculate else ()
+        (HYPOTHESES, COMMIT, RECOMMENDED, RECOMMENDED_WORDS, RECOMMENDED_THOUGHT, CLOSED, ISOLATED)
+        if guard.speculate
+        else ()
     )
     return {name: template(name) for name in names}
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import orjson
 
 from surefoot.core.gate.intent import read_words
-from surefoot.core.gate.origins import endorsed_by, having_read, set_of
+from surefoot.core.gate.origins import endorsed_by, having_read, listed_in, set_of
 from surefoot.core.gate.record import GateRecord, Started
 from surefoot.core.gate.slots import Words
 from surefoot.core.gate.sources import Known
@@ -77,8 +77,11 @@ class Run:
         return self.judged(spec, **arguments)[0].kind
 
     def yes(self, spec: ToolSpec, **arguments: object) -> None:
-        """The person says yes, and the call runs."""
-        values = endorsed_by(self.known, spec, arguments, set_of(self.known, spec, arguments))
+        """The person says yes, where they are asked, and the call runs."""
+        decision, _, grounds = self.judged(spec, **arguments)
+        asked_about = grounds.evidence if decision.kind == "ask" else ()
+        shown = (*listed_in(spec, arguments, asked_about), *set_of(self.known, spec, arguments))
+        values = endorsed_by(self.known, spec, arguments, shown) if decision.kind == "ask" else ()
         self.known = self.known.with_yes(spec.name, values)
         self._started(spec, arguments)
 

@@ -6,12 +6,15 @@ from pathlib import Path
 import pytest
 
 from cases import cases
+from records import events_of
 from surefoot import Agent, LoopConfig
 from surefoot.core.guard.judge import guarded_path, is_guarded
 from surefoot.core.state.state import EMPTY, Call
+from surefoot.journal.memory import MemoryJournal
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.builtin import file_tools
 from surefoot.tools.workspace import Workspace
+from surefoot.types.events import ValuesEndorsed
 from surefoot.types.guard import GuardConfig
 from surefoot.types.outcomes import Allow, Ask, Deny
 from surefoot.types.tools import ToolSpec
@@ -81,3 +84,16 @@ async def test_a_run_waits_for_a_person_and_writes_then(tmp_path: Path, guard: s
             await agent.refuse(run.id, run.waiting[0].id, by="Ada")
         run = await agent.resume(run.id)
         assert (run.answer, (root / "Makefile").exists()) == ("done", answer == "yes")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("words", ["Write the Makefile, with all: in it.", "把 all: 写入 Makefile。"])
+async def test_a_yes_to_what_the_words_name_endorses_nothing_but_the_text(tmp_path: Path, words: str) -> None:
+    model = ScriptedModel([calls(("file_write", {"path": "Makefile", "text": "all:"})), "done"])
+    store = MemoryJournal()
+    tools = file_tools(Workspace(tmp_path))
+    agent = Agent(model, tools=tools, config=LoopConfig(guard=GuardConfig()), journal=store)
+    run = await agent.run(words)
+    await agent.approve(run.id, run.waiting[0].id, by="Ada")
+    (endorsed,) = [event for event in await events_of(store, run.id) if isinstance(event, ValuesEndorsed)]
+    assert {role for role, _ in endorsed.values} == {"content"}

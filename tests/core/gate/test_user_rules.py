@@ -65,6 +65,22 @@ def test_a_value_that_is_no_number_is_no_way_around_a_limit() -> None:
     assert its.verdict(PAY, recipient=ACCOUNT, amount=50) == "allow"
 
 
+@pytest.mark.parametrize("amount", [-5000, "-5000", "\u22125000", "-5,000.00"])
+def test_a_sign_is_no_way_around_a_limit(amount: object) -> None:
+    assert run(rule(arg="amount", above=100)).verdict(PAY, recipient=ACCOUNT, amount=amount) == "deny"
+    assert run(rule(arg="amount", below=0)).verdict(PAY, recipient=ACCOUNT, amount=amount) == "deny"
+    freed: dict[str, object] = {"when": [{"arg": "recipient", "equals": ACCOUNT}, {"arg": "amount", "below": 1000}]}
+    assert standing(changed=freed).verdict(PAY, recipient=ACCOUNT, amount=amount) != "allow"
+    assert standing(changed=freed).verdict(PAY, recipient=ACCOUNT, amount=900) == "allow"
+
+
+@pytest.mark.parametrize("words", ["Pay Ann Lee, at most 100 in all.", "付款给 Ann Lee，总共最多100元。"])
+def test_what_comes_back_makes_no_room_under_a_limit(words: str) -> None:
+    its = Run(words)
+    its.yes(PAY, recipient="Ann Lee", amount=-60)
+    assert its.verdict(PAY, recipient="Ann Lee", amount=60) == "deny"
+
+
 def test_a_rule_about_sending_meets_a_tool_of_which_nobody_knows_what_it_does() -> None:
     its = run(rule(effect="communicate"))
     unknown = tool("frobnicate", None, to=TEXT)

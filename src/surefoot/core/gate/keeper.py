@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from surefoot.core.gate.intent import read_words
-from surefoot.core.gate.origins import endorsed_by
+from surefoot.core.gate.origins import endorsed_by, listed_in
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.slots import Words
 from surefoot.core.gate.sources import Known
@@ -53,7 +53,8 @@ class Gatekeeper:
         """A person has said yes or no to a call that had to be asked about."""
         spec, gate = self._tools[name], self._gate
         if yes:
-            shown = gate.asking(spec, arguments, NO_GROUNDS).shown
+            grounds = gate.asking(spec, arguments, verdict_on(gate.known, spec, arguments, gate.started)[2])
+            shown = (*listed_in(spec, arguments, grounds.evidence), *grounds.shown)
             values = endorsed_by(gate.known, spec, arguments, shown)
             self._gate = replace(gate, known=gate.known.with_yes(spec.name, values))
         else:

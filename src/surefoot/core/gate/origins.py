@@ -56,7 +56,7 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf, use: Use | None
     is_said = not is_endorsed and is_of_user(known, leaf)
     is_users = is_endorsed or (is_said and (use is None or known.words.is_placed(leaf, use)))
     origin: Origin = "user" if is_users else "config" if _is_in_schema(spec, leaf) else "invented"
-    plain = Evidence("/" + "/".join(map(str, leaf.path)), leaf.role, leaf.kind, shown, origin)
+    plain = Evidence(path_of(leaf), leaf.role, leaf.kind, shown, origin)
     kind = "name" if leaf.kind == "text" else leaf.kind
     nearest = next((e.text for e in known.words.anchor.entities if e.kind == kind), "")  # for a person to compare
     if leaf.role in SENSITIVE and hides(shown):  # it reaches the tool as it is, and is not what it looks like
@@ -71,6 +71,11 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf, use: Use | None
     if leaf.role == "time" and "relative_date" in known.words.anchor.cues and _is_relative(known, dates_of(shown)):
         return replace(plain, origin="derived", source_id="user")
     return replace(found or plain, nearest=nearest)
+
+
+def path_of(leaf: Leaf) -> str:
+    """Where a leaf stands in its call, as evidence says it."""
+    return "/" + "/".join(map(str, leaf.path))
 
 
 def _is_moved(known: Known, tool: str, leaf: Leaf) -> bool:
@@ -238,22 +243,30 @@ def having_read(
     return known.with_source(Source(call_id, spec.name, index, spec, located=located), is_error=result.is_error)
 
 
+def listed_in(spec: ToolSpec, arguments: Mapping[str, object], asked_about: Iterable[Evidence]) -> Shown:
+    """The sensitive leaves of a call among those that a question about it lists, one row each."""
+    paths = {one.path for one in asked_about}
+    return tuple(
+        (leaf.role, str(leaf.value), leaf.norm)
+        for leaf in leaves_of(arguments, spec)
+        if path_of(leaf) in paths and is_sensitive(leaf.role, leaf.path, spec)
+    )
+
+
 def endorsed_by(
-    known: Known, spec: ToolSpec, arguments: Mapping[str, object], shown: Shown = ()
+    known: Known, spec: ToolSpec, arguments: Mapping[str, object], shown: Shown
 ) -> tuple[tuple[Role, str], ...]:
     """The values that a person's yes to a call makes the user's, for their roles in calls of the same tool.
 
-    These are its sensitive leaves, its contents as a whole, and the set that was `shown` with the question. A yes to
+    These are the values that were `shown` with the question, and the contents of the call, each as a whole. A yes to
     delete something endorses nothing, and no secret ever is.
     """
     if guess(spec, known.config.guess).effect == "delete":
         return ()
-    found: Iterable[tuple[Role, str]] = (
-        (leaf.role, leaf.norm)
-        for leaf in leaves_of(arguments, spec)
-        if leaf.role != "secret" and (leaf.role == "content" or is_sensitive(leaf.role, leaf.path, spec))
-    )
-    return tuple(dict.fromkeys((*found, *((role, norm) for role, _, norm in shown))))
+    given = leaves_of(arguments, spec)
+    found: Iterable[tuple[Role, str]] = ((leaf.role, leaf.norm) for leaf in given if leaf.role == "content")
+    listed: Iterable[tuple[Role, str]] = ((role, norm) for role, _, norm in shown if role != "secret")
+    return tuple(dict.fromkeys((*found, *listed)))
 
 
 def set_of(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Shown:

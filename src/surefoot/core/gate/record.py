@@ -5,7 +5,8 @@ Source: spec/guard.md, sections 3.4 and 4.11.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.origins import Shown, having_read, set_of
@@ -62,6 +63,12 @@ def sums_in(spec: ToolSpec, arguments: Mapping[str, object]) -> tuple[Sum, ...]:
     return sums_of((one.name, one.role, one.value) for one in leaves_of(arguments, spec))
 
 
+def amounts_of(sums: Sequence[Sum]) -> set[Decimal]:
+    """The amounts of a call, and all of them together. One that cannot be read may be any: such a call has none."""
+    read = [one.amount for one in sums if one.amount is not None]
+    return {*read, sum(read, Decimal(0))} if len(read) == len(sums) else set()
+
+
 @dataclass(frozen=True, slots=True)
 class Choosing:
     """The newest tree of a step, and what came of it.
@@ -70,7 +77,7 @@ class Choosing:
     made there. `rejected` is out of this tree, `closed` what the gate refused in this step (`key_of_branch`).
     `failures` counts the branches of this step that were taken and failed, `decision` is what was chosen last, `made`
     the number of the turn that was written for it, and `turns` counts such turns: each is a step that nobody was asked
-    for (`core/state/roles.py`).
+    for (`core/state/roles.py`). `bad` are the numbers of the replies that a branch of words could not use.
     """
 
     tree: HypothesisTree | None = None
@@ -82,6 +89,7 @@ class Choosing:
     decision: CommitmentDecision | None = None
     made: int = 0
     turns: int = 0
+    bad: tuple[int, ...] = ()
 
     @property
     def branches(self) -> tuple[HypothesisBranch, ...]:
@@ -110,13 +118,13 @@ class GateRecord:
 
     `refused` are the digests that a person said no to, `refused_values` the destinations and objects of those calls.
     `refused_once` are the refused ones without an odd value: that no holds for one repeat, and until the user speaks.
-    `shown` is what each question showed as a set, by its call.
+    `shown` are the values that each question showed and a yes to it is for, by its call.
 
     `nonce` is in the marks around foreign text. `hidden` are the calls whose results hold characters that do not show,
     with their number, which is to be put on record next. `masks` are the passages that a model has named in a result,
     by its content; `judgements` the words of a model on calls. `is_read` says that a model was asked about the words.
     `choosing` is how far the choice between ways to go on has come, by attempt of a step
-    (`core/view/step.py: place_of`).
+    (`core/view/step.py: place_of`). `asked_beside`, as a step of a plan has it, counts the questions of the others.
     """
 
     known: Known
@@ -131,14 +139,14 @@ class GateRecord:
     judgements: Mapping[str, JudgementMade] = field(default_factory=dict[str, JudgementMade])
     is_read: bool = False
     choosing: Mapping[str, Choosing] = field(default_factory=dict[str, Choosing])
+    asked_beside: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def begun(self, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], digest: str) -> Started:
         """A call that begins, or may: what it is for, and which amounts it moves."""
-        values = leaves_of(arguments, spec)
-        amounts = sums_in(spec, arguments)
-        to_somebody = any(one.role == "destination" for one in values)
+        amounts, moved = sums_in(spec, arguments), moved_by(spec, arguments)
+        to_somebody = any(role == "destination" for role, _ in moved)
         effects = guess(spec, self.known.config.guess).classes(to_somebody=to_somebody)
-        return Started(call_id, spec.name, effects, digest, amounts, is_open=True, moved=moved_by(spec, arguments))
+        return Started(call_id, spec.name, effects, digest, amounts, is_open=True, moved=moved)
 
     def ended(self, call_id: str, spec: ToolSpec, arguments: Mapping[str, object], result: ToolResult) -> GateRecord:
         """The record once a call has given its result: its values are known, and where they come from."""

@@ -155,7 +155,7 @@ def _passes(condition: Condition, limit: float, call: Asked) -> Literal["ask", "
     counted = [amount for one in _counted(condition, call) for amount in one.amounts]
     meant = currencies_in(condition.currency or "")
     alike = [one for one in (*counted, *ours) if not meant or not one.currencies or one.currencies & meant]
-    read = [(one.amount, one.times) for one in alike if one.amount is not None]
+    read = [(abs(one.amount), one.times) for one in alike if one.amount is not None]  # no sum makes room for another
     most = Decimal(str(limit))
     if sum((amount for amount, _ in read), Decimal(0)) > most:
         return "deny"
@@ -168,13 +168,12 @@ _Leaf = tuple[Path, object, Evidence]
 
 def user_rules(call: Asked) -> Sequence[Word]:
     """What the rules of the configuration object to. They never allow anything."""
-    found: list[Word] = []
-    for rule in call.known.config.rules:
-        meant = _meant(rule, call)
-        if meant is not None:
-            said = rule.reason or f"rule {rule.id}"
-            found.append(Word("user_rules", rule.then, f"refused by a rule: {said}", said, meant, is_firm=True))
-    return found
+    found = ((one, one.reason or f"rule {one.id}", _meant(one, call)) for one in call.known.config.rules)
+    return [
+        Word("user_rules", rule.then, f"refused by a rule: {said}", said, meant, is_firm=True)
+        for rule, said, meant in found
+        if meant is not None
+    ]
 
 
 def standing_for(call: Asked, words: Sequence[Word]) -> StandingRule | None:
@@ -264,8 +263,9 @@ def _holds(test: ValueTest, leaf: _Leaf, *, doubt: bool) -> bool:
         amount = Decimal(norms[0].removeprefix("number:")) if kind == "number" else Decimal("NaN")
         if not amount.is_finite():
             return doubt
-        is_above = test.above is None or amount > Decimal(str(test.above))
-        if not is_above or (test.below is not None and amount >= Decimal(str(test.below))):
+        above = Decimal(str(test.above)) if test.above is not None else Decimal("-Infinity")
+        below = Decimal(str(test.below)) if test.below is not None else Decimal("Infinity")
+        if not held(above < one < below for one in (amount, abs(amount))):  # nobody knows what a tool makes of a sign
             return False
     return not test.origin or evidence.origin in test.origin
 

@@ -14,7 +14,7 @@ from typing import cast
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.origins import GOOD, evidence_of, is_of_user, traced
-from surefoot.core.gate.record import Started, moved_by, sums_in
+from surefoot.core.gate.record import Started, amounts_of, moved_by, sums_in
 from surefoot.core.gate.roles import Leaf, Path, leaves_of, schema_at
 from surefoot.core.gate.rules import Asked, Policy, Word, cedar, limits, standing_for, user_rules
 from surefoot.core.gate.sinks import aimed, quotes
@@ -22,12 +22,16 @@ from surefoot.core.gate.sources import Known
 from surefoot.core.text.json import json_text, pin_of
 from surefoot.core.text.look import holds, in_full, normal_text
 from surefoot.core.text.values import hard_tokens
+from surefoot.core.text.words import late
 from surefoot.types.guard import EFFECT_OF, Evidence, Grounds, GuardConfig
 from surefoot.types.outcomes import Allow, Ask, Decision, Deny
 from surefoot.types.tools import Effect, ToolSpec
 
 _LONGEST_KEPT = 2_000
 """Characters of a value that stand beside the verdict on a call of which nobody is asked."""
+
+_PARTS = late(r"[^\w\s]+")
+"""What parts a text, of which some may stand in another."""
 
 _DOING: Mapping[Effect | None, str] = {
     "read": "read anything",
@@ -121,38 +125,49 @@ def provenance(call: Asked) -> Sequence[Word]:
         said = f"the value of {named} is not the user's own: look it up in what the user named, or ask the user"
         found.append(Word("provenance", "ask", said, "a value is not from your words", call.aim.odd))
     if unlisted := _unlisted(call):
-        said = "a person has agreed to where this goes, not to this text; send what was asked, or ask the user"
-        found.append(Word("provenance", "ask", said, "you said yes to another text", unlisted))
+        said = "a person has agreed to where this goes, not to this; send what was asked, or ask the user"
+        found.append(Word("provenance", "ask", said, "you said yes to something else that goes there", unlisted))
     return found
 
 
 def _unlisted(call: Asked) -> tuple[Evidence, ...]:
-    """The texts that go where only a person's yes lets them, and say what its question did not show."""
+    """What goes where only a person's yes lets it, and was not shown with that: a text that says more, another sum.
+
+    Where money moves, a place and a sum that a yes has opened belong together as they were asked about.
+    """
     known, spec = call.known, call.spec
     yes = {(role, norm) for tool, role, norm in known.endorsed if tool == spec.name}
     values = leaves_of(call.arguments, spec) if yes and call.aim.is_effectful else ()
     without = replace(known, endorsed=frozenset())
-    places = [leaf for leaf in values if leaf.role == "destination" and (leaf.role, leaf.norm) in yes]
-    if all(evidence_of(without, spec, place).origin in GOOD for place in places):
+    moved = {(leaf.role, leaf.norm): leaf for leaf in values if leaf.role in ("destination", "object", "amount")}
+    opened = [leaf for leaf in moved.values() if evidence_of(without, spec, leaf).origin not in GOOD]
+    if yes.isdisjoint((leaf.role, leaf.norm) for leaf in opened):
         return ()
     texts = [norm for role, norm in yes if role == "content"]
-    return tuple(
-        replace(e, note="it says more than the text that you said yes to")
-        for leaf, e in zip(values, call.aim.evidence, strict=True)
-        if leaf.role == "content" and e.origin not in GOOD and e not in call.aim.odd
-        if _says_more(known, leaf, texts)
-    )
+    alike = (one for one in call.started if one.name == spec.name)
+    is_new = "transact" in call.aim.classes and not any(moved.keys() <= one.moved for one in alike)
+    found: list[Evidence] = []
+    listed = {e.path for e in call.aim.odd}
+    for leaf, e in zip(values, call.aim.evidence, strict=True):
+        if e.path in listed:
+            continue
+        if is_new and leaf.role == "amount":
+            found.append(replace(e, note="your yes was not for this sum there"))
+        elif leaf.role == "content" and e.origin not in GOOD and _says_more(known, leaf, texts):
+            found.append(replace(e, note="it says more than the text that you said yes to"))
+    return tuple(found)
 
 
 def _says_more(known: Known, leaf: Leaf, texts: Sequence[str]) -> bool:
-    """Whether a text holds an address, a number or the like, or quotes a result, that is in none of some texts."""
+    """Whether a text holds an address, a number or the like, or quotes a passage of a result, in none of some texts."""
     text = str(leaf.value)
     tokens = [Leaf(leaf.path, t.text, "content", t.kind, t.norm) for t in hard_tokens(text, is_content=True)]
     said = [one for one in tokens if not is_of_user(known, one)]
     if any(not any(holds(other, normal_text(str(one.value))) for other in texts) for one in said):
         return True
-    quoted = (source for source in known.sources if quotes(text, source))
-    return any(not any(quotes(other, source) for other in texts) for source in quoted)
+    parts = [part for part in _PARTS.split(normal_text(text)) if not any(holds(other, part.strip()) for other in texts)]
+    rest = " ".join(parts)
+    return any(quotes(rest, source) for source in known.sources)
 
 
 def perception(call: Asked) -> Sequence[Word]:
@@ -215,11 +230,11 @@ def repetition(call: Asked) -> Sequence[Word]:
     since = [one for one in call.started if not one.ended or one.ended == last]
     if any(one.digest == call.digest for one in since):
         said = "this very call was made already"
-        return (Word("repetition", "ask", said, said),)
-    if any(_is_as_much(one, call) for one in since):
+    elif any(_is_as_much(one, call) for one in since):
         said = "as much was already paid to the same place, or booked there"
-        return (Word("repetition", "ask", said, said),)
-    return ()
+    else:
+        return ()
+    return (Word("repetition", "ask", said, said),)
 
 
 def _is_as_much(one: Started, call: Asked) -> bool:
@@ -228,7 +243,7 @@ def _is_as_much(one: Started, call: Asked) -> bool:
     moved, paid = moved_by(call.spec, call.arguments), sums_in(call.spec, call.arguments)
     if not one.amounts or not paid:
         return "transact" in ours & theirs and one.name == call.spec.name and one.moved == moved != frozenset()
-    sums = [{sum_.amount for sum_ in sums} for sums in (one.amounts, paid)]
+    sums = [amounts_of(sums) for sums in (one.amounts, paid)]
     places = [{v for r, v in m if r == "destination"} or {v for r, v in m if r == "object"} for m in (one.moved, moved)]
     may_be = bool(theirs) and (bool(ours & theirs) or None in ours | theirs)
     return may_be and all(places) and all(a <= b or b <= a for a, b in (sums, places))

@@ -10,8 +10,9 @@ Rows of the table of moves; the first that applies decides. A run without a plan
     a branch that the gate refuses     → put that on record
     one branch left                    → it is taken
     several left                       → a model chooses
-    a branch is taken                  → the model goes on, with the recommendation; one for thinking is a step
-                                         without tools, and another tree follows it
+    a branch is taken                  → the model goes on, with the recommendation; one of words is a step without
+                                         tools (`core/loop/endings.py`): a thought, which another tree follows, or the
+                                         answer
     none survived                      → another tree; after `max_trees` the step of a plan fails, and the model of a
                                          run without one goes on with the reasons
 
@@ -35,11 +36,18 @@ from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.state.turn import changed
 from surefoot.core.text.json import json_text
 from surefoot.core.view.observations import frame_of, is_ours
-from surefoot.core.view.stages import LONGEST_ARGUMENTS, LONGEST_WORDS, StagePrompt, object_schema, shown_calls
-from surefoot.core.view.step import choosing_now, goal_of, in_view, is_to_think, place_of, tools_now
+from surefoot.core.view.stages import (
+    LONGEST_ARGUMENTS,
+    LONGEST_WORDS,
+    RECOMMENDED_WORDS,
+    StagePrompt,
+    object_schema,
+    shown_calls,
+)
+from surefoot.core.view.step import ISOLATED, branch_of_words, choosing_now, goal_of, in_view, place_of, tools_now
 from surefoot.types.guard import CommitmentDecision, HypothesisBranch, HypothesisTree
 from surefoot.types.guard_events import BranchCommitted, BranchRejected
-from surefoot.types.messages import ModelMessage
+from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Ask, Move, Record, Think
 from surefoot.types.outcomes import Allow, Decision, Deny
 from surefoot.types.plan import RESERVED, StepError
@@ -65,7 +73,8 @@ def before_thinking(state: State, move: Move) -> Move:
         return move
     if (row := _row(state, gate)) is not None:
         return row
-    return replace(move, want="reasoning") if is_to_think(state) else move
+    is_told = choosing_now(state).point == state.steps and branch_of_words(state) is not None
+    return replace(move, want="reasoning") if is_told else move
 
 
 def step_now(state: State) -> str:
@@ -108,9 +117,10 @@ def _another(state: State, now: Choosing) -> Ask:
 def _after_a_turn(state: State, now: Choosing, tree: HypothesisTree, most: int) -> Move | None:
     turn, taken = state.turn, now.taken
     calls = [call for call in turn.calls if call.result is not None] if turn is not None else []
-    if turn is not None and turn.want == "reasoning":
+    is_words = turn is not None and turn.want in ("reasoning", "isolated")
+    if is_words and taken is not None:
         return _another(state, now)
-    if not calls:
+    if not calls and not is_words:
         return None
     if taken is not None and (out := _failed(calls, taken, tree)) is not None:
         return Record((out,))
@@ -155,11 +165,9 @@ def _failed(calls: Sequence[Call], taken: HypothesisBranch, tree: HypothesisTree
 
     A call is one of a branch if it is of the same tool, with arguments that mean the same to the gate.
     """
-    for call in calls:
+    for call in (one for one in calls if one.name == taken.tool_name):
         result, spec = call.result, call.spec
-        if result is None or not result.is_error or result.kind == "in_doubt":
-            continue
-        if spec is None or call.name != taken.tool_name:
+        if result is None or not result.is_error or result.kind == "in_doubt" or spec is None:
             continue
         if digest_of(spec, call.arguments) not in {digest_of(spec, arguments) for arguments in taken.argument_sets}:
             continue
@@ -286,6 +294,14 @@ def commit_prompt(state: State, gate: GateRecord, branches: Sequence[HypothesisB
     return StagePrompt(COMMIT, "\n\n".join([*before, *done, "Branches:\n" + "\n".join(shown)]), schema)
 
 
+def words_request(state: State) -> ModelRequest:
+    """The last try of a branch of words: nothing of the conversation, only what is asked and what was found as data."""
+    before, done = _situation(state, Frame(state.gate.nonce if state.gate is not None else ""))
+    system = state.prompts.get(ISOLATED) or state.prompts[RECOMMENDED_WORDS]  # an older run has but that
+    told = (ModelMessage("user", "\n\n".join((*before, *done))),)
+    return ModelRequest(system.strip(), told, "text", traits=state.speakers[SOLO].traits)
+
+
 def _situation(state: State, frame: Frame) -> tuple[list[str], list[str]]:
     """The user's words and the running step of a plan; and the last calls of the run with what came of them.
 
@@ -322,7 +338,7 @@ def accepted(state: State, found: Sequence[HypothesisBranch]) -> tuple[tuple[Hyp
     this step, what is known already, a second thought in a row, and what is beyond the sixth.
     """
     now, tools, seen = choosing_now(state), offered(state), set[str]()
-    has_thought = state.turn is not None and state.turn.want == "reasoning"
+    has_thought = state.turn is not None and state.turn.want in ("reasoning", "isolated")
     words = {name for name, kind in RESERVED.items() if kind == "response" or (kind == "reasoning" and not has_thought)}
     kept: list[HypothesisBranch] = []
     for one in found:

@@ -235,7 +235,7 @@ def judge(state: State, call: Call, policies: tuple[Policy, ...] = POLICIES, *, 
     gate = replace(gate, known=_known(state, gate), started=_begun(state, gate, call))
     said = verdict_on(gate.known, call.spec, call.arguments, gate.started)
     if isinstance(strictest, Ask) and said[0] == ALLOWED:
-        said = strictest, rule, said[2]
+        said = strictest, rule, replace(said[2], evidence=())  # none of its values is in question
     elif isinstance(strictest, Ask) and isinstance(said[0], Ask):
         also = replace(said[2], also=(rule, *said[2].also))
         said = Ask(f"{strictest.reason}; {said[0].reason}"), said[1], also
@@ -309,28 +309,30 @@ def _in_mode(gate: GateRecord, said: Verdict) -> Verdict:
 def has_asked_enough(state: State) -> bool:
     """Whether one rule has as many questions open as it may: nothing begins until one is answered."""
     most = state.gate.known.config.max_asks if state.gate is not None else 0
-    return 0 < most <= max(_questions(state).values(), default=0)
+    return 0 < most <= max(questions(state).values(), default=0)
 
 
 def has_to_wait(state: State, call: Call, move: Move) -> bool:
     """Whether a verdict on a call is a question that is not put yet: as many of its rule are open as may be.
 
-    A quarter is kept for calls that touch the user's words, so that no flood of others keeps them from being asked.
+    A quarter is kept for calls that touch the user's words, so that no flood of others keeps them from being asked; all
+    steps of a plan share it.
     """
     match move:
         case Record((CallJudged(decision=Ask(), rule=rule),)) if asked := asked_of(state, call):
             most = asked.known.config.max_asks
-            return 0 < most <= _questions(state)[rule] + (0 if asked.aim.is_touching else most // 4)
+            is_open = questions(state)[rule] + (state.gate.asked_beside.get(rule, 0) if state.gate is not None else 0)
+            return 0 < most <= is_open + (0 if asked.aim.is_touching else most // 4)
         case _:
             return False
 
 
 def is_paused(state: State) -> bool:
     """Whether a question of the gate holds up everything else: what has started ends, nothing new begins."""
-    return state.gate is not None and state.gate.known.config.approvals == "pause" and bool(_questions(state))
+    return state.gate is not None and state.gate.known.config.approvals == "pause" and bool(questions(state))
 
 
-def _questions(state: State) -> Counter[str]:
+def questions(state: State) -> Counter[str]:
     """How many calls wait for a person, by the rule that asks; those of all steps among them."""
     steps = state.planning.children.values() if state.planning is not None else ()
     calls = (call for owner in (state, *steps) for call in owner.calls)

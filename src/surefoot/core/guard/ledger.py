@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from surefoot.core.gate.origins import listed_in
 from surefoot.core.gate.record import BY_MODEL, CALL_FAILED, Choosing, GateRecord, key_of_branch
 from surefoot.core.gate.sinks import aimed
 from surefoot.core.gate.slots import Words
@@ -44,6 +45,7 @@ from surefoot.types.guard_events import (
 )
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.outcomes import Allow, Ask, Deny
+from surefoot.types.plan import RESERVED
 from surefoot.types.reply import Parsed, ParsedCall
 from surefoot.types.tools import Catalogue, Effect, ToolSpec
 
@@ -275,9 +277,13 @@ def with_verdict(state: State, event: CallJudged) -> State:
     gate = state.gate
     if gate is None:
         return state
-    if isinstance(event.decision, Ask) and event.grounds.shown:
-        return changed(state, gate=replace(gate, shown={**gate.shown, event.call_id: event.grounds.shown}))
     digest, call = {event.grounds.digest} - {""}, state.call(event.call_id)
+    if isinstance(event.decision, Ask) and call is not None and call.spec is not None:
+        shown = (*listed_in(call.spec, call.arguments, event.grounds.evidence), *event.grounds.shown)
+        return changed(state, gate=replace(gate, shown={**gate.shown, event.call_id: shown}))
+    if event.call_id in gate.shown:
+        gate = replace(gate, shown={key: one for key, one in gate.shown.items() if key != event.call_id})
+        state = changed(state, gate=gate)
     if not isinstance(event.decision, Deny) or not digest:
         return state
     if not event.by:  # the one repeat for which a no to a call without an odd value holds
@@ -333,7 +339,7 @@ def with_tree(state: State, event: SpeculationEvent) -> State:
             return _choosing(state, gate, _without(now, branch, event))
         case BranchCommitted(decision, direct=direct):
             branch = now.branch(decision.selected_branch_id)
-            now = replace(now, decision=decision, point=state.steps)
+            now = replace(now, decision=decision, point=state.steps, bad=())
             if branch is None:
                 return _choosing(state, gate, now)
             now = _marked(now, branch, "committed")
@@ -343,6 +349,12 @@ def with_tree(state: State, event: SpeculationEvent) -> State:
             return _made(_choosing(state, gate, now), branch)
         case _:
             assert_never(event)
+
+
+def with_violation(state: State) -> State:
+    """The state once it is on record that the newest reply is none that a branch of words can use."""
+    now, gate = choosing_now(state), state.gate
+    return state if gate is None else _choosing(state, gate, replace(now, bad=(*now.bad, state.steps)))
 
 
 def _choosing(state: State, gate: GateRecord, now: Choosing) -> State:
@@ -358,7 +370,7 @@ def _marked(now: Choosing, branch: HypothesisBranch, status: BranchStatus) -> Ch
 def _without(now: Choosing, branch: HypothesisBranch, event: BranchRejected) -> Choosing:
     was_taken = branch.status == "committed"
     marked = _marked(now, branch, "failed" if was_taken else "rejected")
-    refused = () if event.rule == CALL_FAILED else (key_of_branch(branch),)
+    refused = () if event.rule == CALL_FAILED or branch.tool_name in RESERVED else (key_of_branch(branch),)
     return replace(
         marked,
         rejected=(*now.rejected, Rejection(event.branch_id, event.rule, event.reason)),
@@ -378,8 +390,7 @@ def _made(state: State, branch: HypothesisBranch) -> State:
         tuple(ParsedCall(at, branch.tool_name, a) for at, a in enumerate(branch.argument_sets)), format="native"
     )
     calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
-    step = state.running_step
-    step_id = step.step_id if step is not None else ""
+    step_id = state.running_step.step_id if state.running_step is not None else ""
     speaker = state.speakers[SOLO]
     state = changed(state, speakers={**state.speakers, SOLO: changed(speaker, rounds=speaker.rounds + 1)})
     left, called = rounds_to_tell(state, SOLO), state.called

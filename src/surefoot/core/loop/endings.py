@@ -5,16 +5,31 @@ Source: spec/react.md, sections 2, 7, 9 and 10; spec/reasoners.md, section 8.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from surefoot.core.gate.record import RUN
 from surefoot.core.guard.judge import answer_of_finish
 from surefoot.core.loop.read import AMONG_WORDS
 from surefoot.core.state.roles import ROLES, SOLO, limit_for, reached_limit, spent_limit
 from surefoot.core.state.state import State, Turn
+from surefoot.core.view.step import branch_of_words, choosing_now, in_view
 from surefoot.types.events import ModelTraitLearnt, RunEnded, Want
+from surefoot.types.guard import GuardConfig
+from surefoot.types.guard_events import BranchRejected
 from surefoot.types.moves import Record, Think
 from surefoot.types.outcomes import Completed, CompletedPartial, Ending, Failed, Stopped
+from surefoot.types.plan_events import ReasoningStepViolated
 
 LEAKS_UNTIL_LEARNT = 2
 MOST_OVERFLOWS = 2
+
+VIOLATIONS = "reasoning_violations"
+"""Why a step without tools fails, and the run with it; a branch of words that was taken fails alone."""
+
+WITHOUT_TOOLS: frozenset[Want] = frozenset(("reasoning", "isolated"))
+"""What is asked for in a step without tools."""
+
+_DEFAULT = GuardConfig()
 
 
 def think(state: State, role: str, want: Want = "any") -> Think | Record:
@@ -42,6 +57,50 @@ def after_failure(state: State) -> Think | Record:
         return think(state, failure.role) if has_reserve else Record((RunEnded(Stopped(limit)),))
     named = failure.kind in ("auth", "bad_request", "context_overflow")
     return Record((RunEnded(Failed(failure.kind if named else "model_unavailable", failure.message)),))
+
+
+def after_words(state: State, turn: Turn, name: str, bad: Sequence[int]) -> Think | Record | None:
+    """What follows a reply of a step without tools; None once it has words, or all tries are used up.
+
+    `bad` are the numbers of those of its replies that are on record as none that it can use.
+    """
+    is_isolated = turn.want == "isolated"
+    if turn.outcome == "refused":
+        return Record((RunEnded(Stopped("refused")),))
+    if turn.outcome == "cut" and state.speakers[SOLO].cuts_running <= state.config.continuations and not is_isolated:
+        return think(state, SOLO, "reasoning")
+    if turn.outcome in ("answer", "cut") or is_isolated:
+        return None
+    if state.steps in bad:
+        retries = (state.config.guard or _DEFAULT).reasoning_retries
+        return think(state, SOLO, "reasoning" if len(bad) <= retries else "isolated")
+    error = turn.parsed.error
+    reason = "calls" if turn.calls else "empty" if turn.outcome == "empty" or error is None else error.kind
+    ids, tools = tuple(call.id for call in turn.calls), tuple(call.name for call in turn.calls)
+    is_after = in_view(state)[1] == "untrusted"
+    return Record((ReasoningStepViolated(name, len(bad) + 1, reason, ids, tools, after_untrusted=is_after),))
+
+
+def after_branch(state: State, turn: Turn) -> Think | Record | None:
+    """What follows a reply in words alone: that to a branch of words is a step without tools, None where it was none.
+
+    The words of a response are the answer, those of a thought are none yet.
+    """
+    now = choosing_now(state)
+    if now.tree is None or now.taken is None or state.steps <= now.point:
+        return None
+    name = state.running_step.step_id if state.running_step is not None else RUN
+    if (move := after_words(state, turn, name, now.bad)) is not None:
+        return move
+    if turn.outcome in ("answer", "cut"):
+        is_answer = branch_of_words(state) == "response"
+        return Record((RunEnded(Completed(joined(state, turn))),)) if is_answer else think(state, SOLO)
+    return Record((BranchRejected(now.tree.tree_id, now.taken.branch_id, VIOLATIONS, in_vain(now.bad)),))
+
+
+def in_vain(bad: Sequence[int]) -> str:
+    """What is said of a step without tools that got no words."""
+    return f"{len(bad)} replies called a tool or held no words, and the isolated call gave none either"
 
 
 def finished(turn: Turn) -> Ending | None:

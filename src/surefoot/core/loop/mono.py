@@ -6,6 +6,8 @@ Source: seed 003 and spec/reasoners.md, sections 5, 6 and 8.
 from __future__ import annotations
 
 from surefoot.core.loop.endings import (
+    WITHOUT_TOOLS,
+    after_branch,
     after_failure,
     finished,
     given_up,
@@ -39,7 +41,9 @@ def speaker(state: State) -> Think | Record:
         return last_word(state, text) if is_over else think(state, SOLO)
     if (ending := finished(turn)) is not None:
         return Record((RunEnded(ending),))
-    if turn.want != "reasoning" and (answer := _answer(state, turn)):
+    if turn.want in WITHOUT_TOOLS and (move := after_branch(state, turn)) is not None:
+        return move
+    if turn.want not in WITHOUT_TOOLS and (answer := _answer(state, turn)):
         return Record((RunEnded(Completed(answer)),))
     if turn.outcome == "refused":
         return Record((RunEnded(Stopped("refused")),))

@@ -6,6 +6,8 @@ Source: seed 002 and spec/react.md, sections 1, 2, 7, 9 and 10.
 from __future__ import annotations
 
 from surefoot.core.loop.endings import (
+    WITHOUT_TOOLS,
+    after_branch,
     after_failure,
     finished,
     given_up,
@@ -16,11 +18,10 @@ from surefoot.core.loop.endings import (
     said,
     think,
 )
-from surefoot.core.loop.read import read_isolated, read_step, shaped
+from surefoot.core.loop.read import read_step, shaped
 from surefoot.core.loop.slices import request
 from surefoot.core.state.roles import SOLO, reached_limit
 from surefoot.core.state.state import State, Turn
-from surefoot.core.view.step import isolated_request
 from surefoot.types.events import RunEnded
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Record, Think
@@ -39,6 +40,8 @@ def speaker(state: State) -> Think | Record:
         has_words = turn.outcome in ("answer", "cut", "no_step", "narrated") or has_other_shape(turn)
         is_over = reached_limit(state) is not None
         return last_word(state, joined(state, turn) if has_words else "") if is_over else think(state, SOLO)
+    if turn.want in WITHOUT_TOOLS and (move := after_branch(state, turn)) is not None:
+        return move
     if (answer := accepted_answer(state, turn)) is not None:
         return Record((RunEnded(answer),))
     if turn.outcome == "refused":
@@ -48,13 +51,11 @@ def speaker(state: State) -> Think | Record:
 
 def view(state: State, think: Think) -> ModelRequest:
     """What the model sees: the task, its own steps and their results."""
-    return isolated_request(state) if think.want == "isolated" else request(state, think)
+    return request(state, think)
 
 
 def read(state: State, think: Think, message: ModelMessage) -> Parsed:
     """The reply as calls, an answer or a fault. With no tool offered, a call in it is none that could run."""
-    if think.want == "isolated":
-        return read_isolated(message)
     return shaped(state, think, read_step(state, think, message))
 
 
@@ -64,7 +65,7 @@ def accepted_answer(state: State, turn: Turn) -> Ending | None:
         return ending
     solo = state.speakers[SOLO]
     match turn.outcome:
-        case "answer" if turn.want == "reasoning":
+        case "answer" if turn.want in WITHOUT_TOOLS:
             return None  # it was for thinking; what it says is no answer yet
         case "answer":
             return Completed(joined(state, turn))

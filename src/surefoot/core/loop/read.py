@@ -24,7 +24,7 @@ from surefoot.core.state.state import State
 from surefoot.core.view.notes import Form
 from surefoot.core.view.request import form_of, must_deliver, offered_now
 from surefoot.core.view.shape import shape_faults
-from surefoot.core.view.step import guidance, tools_now
+from surefoot.core.view.step import guidance, is_thought, tools_now
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.moves import Think
 from surefoot.types.reply import Fault, Parsed, ReplyWarning
@@ -239,6 +239,8 @@ _NOTHING = frozenset({"none", "null", "nil", "n/a", "undefined", "无"})
 
 def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
     """The reply as calls, an answer or a fault. Where no call is allowed, one is told and is none that could run."""
+    if think.want == "isolated":
+        return read_isolated(message)
     form = form_of(state, think.role)
     tools = offered_now(state, think, fit_of(state, think))
     # a tool that the profile hides is read like any other: the gate refuses it by name
@@ -329,6 +331,8 @@ def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed
 def shaped(state: State, think: Think, parsed: Parsed) -> Parsed:
     """The reply, unless it answers in another shape than was asked for. Reports before the end have no shape."""
     schema = state.output_schema
+    if is_thought(state, think.want):
+        return parsed
     if schema is None or parsed.calls or parsed.errors or parsed.error or parsed.instruction:
         return parsed
     if think.role == ACTOR and think.want != "answer" and parsed.final is None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from surefoot.core.guard.branches import words_request
 from surefoot.core.guard.judge import answer_of_finish
 from surefoot.core.parse.frames import attribute, plain
 from surefoot.core.parse.schema import properties_of
@@ -22,6 +23,7 @@ from surefoot.core.text import json_text
 from surefoot.core.view.fit import Show, window_of
 from surefoot.core.view.observations import folded_text, frame_of, framed, shown
 from surefoot.core.view.request import composed, fit_for, form_of, own_turns
+from surefoot.core.view.step import isolated_request
 from surefoot.core.view.turns import LONGEST_REMINDER, handle, turn_messages, value_for_planner
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think
@@ -212,6 +214,8 @@ _SHOWN: Mapping[str, Callable[[State], Show]] = {SOLO: own_turns, THINKER: think
 
 def request(state: State, think: Think, schema: Mapping[str, object] | None = None) -> ModelRequest:
     """The next request of a role; the caller adds settings and time limits. `schema` as `composed` has it."""
+    if think.want == "isolated":
+        return isolated_request(state) if state.current_step_is_reasoning else words_request(state)
     return composed(state, think, _SHOWN[think.role](state), fit_of(state, think), schema)
 
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from surefoot.core.guard.ledger import with_violation
 from surefoot.core.loop import react
-from surefoot.core.loop.endings import after_failure, joined, said, think
+from surefoot.core.loop.endings import VIOLATIONS, after_failure, after_words, in_vain, joined, said, think
 from surefoot.core.state.plans import PlanRecord
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State, Turn
@@ -25,9 +26,8 @@ from surefoot.core.view.outcome import calls_of, spoken_call
 from surefoot.core.view.shape import shape_faults
 from surefoot.core.view.step import in_view, union
 from surefoot.types.events import ModelReplied, RunEnded
-from surefoot.types.guard import GuardConfig
 from surefoot.types.moves import Record, Think
-from surefoot.types.outcomes import Completed, CompletedPartial, Failed, Stopped
+from surefoot.types.outcomes import Completed, CompletedPartial, Failed
 from surefoot.types.plan import PlanStep, StepError, StepErrorClass, StepExecutionResult
 from surefoot.types.plan_events import (
     ReasoningStepCompleted,
@@ -39,12 +39,8 @@ from surefoot.types.plan_events import (
 )
 from surefoot.types.tools import ResultKind
 
-VIOLATIONS = "reasoning_violations"
-"""Why a step without tools fails, and the run with it."""
-
 DEVELOPER = "developer"
 
-_DEFAULT = GuardConfig()
 _AS_OUTPUT = frozenset({"truncated", "unlabelled_answer"})
 _CLASSES: dict[ResultKind, StepErrorClass] = {"denied": "denied", "timeout": "timeout"}
 
@@ -101,32 +97,22 @@ def _called(step: PlanStep, turn: Turn) -> StepEnded:
 
 def _worded(state: State, plan: PlanRecord, step: PlanStep, turn: Turn) -> Think | Record:
     """A step without tools, after a reply of its own."""
-    name, is_isolated, tries = step.step_id, turn.want == "isolated", len(plan.bad)
-    if turn.outcome == "refused":
-        return Record((RunEnded(Stopped("refused")),))
-    if turn.outcome == "cut" and state.speakers[SOLO].cuts_running <= state.config.continuations and not is_isolated:
-        return think(state, SOLO)
+    name, is_isolated = step.step_id, turn.want == "isolated"
+    if (move := after_words(state, turn, name, plan.bad)) is not None:
+        return move
     if turn.outcome in ("answer", "cut"):
         sources, trust = union(plan.inputs(step)) if is_isolated else in_view(state)
         output = said(turn).strip() if is_isolated else joined(state, turn)
-        return Record((ReasoningStepCompleted(name, output, tries + 1, is_isolated, sources, trust),))
-    if is_isolated:
-        told = f"{tries} replies called a tool or held no words, and the isolated call gave none either"
-        return Record((StepEnded(name, error=StepError("violation", VIOLATIONS, told)),))
-    if state.steps in plan.bad:
-        retries = (state.config.guard or _DEFAULT).reasoning_retries
-        return think(state, SOLO, "any" if tries <= retries else "isolated")
-    error = turn.parsed.error
-    reason = "calls" if turn.calls else "empty" if turn.outcome == "empty" or error is None else error.kind
-    ids, tools = tuple(call.id for call in turn.calls), tuple(call.name for call in turn.calls)
-    is_after = in_view(state)[1] == "untrusted"
-    return Record((ReasoningStepViolated(name, tries + 1, reason, ids, tools, after_untrusted=is_after),))
+        return Record((ReasoningStepCompleted(name, output, len(plan.bad) + 1, is_isolated, sources, trust),))
+    return Record((StepEnded(name, error=StepError("violation", VIOLATIONS, in_vain(plan.bad))),))
 
 
 def with_step(state: State, event: StepEvent) -> State:
     """The state once something has happened to a step; an event of a step that is not known changes nothing."""
     plan = state.plan
     state = changed(state, seen=state.seen + 1)
+    if isinstance(event, ReasoningStepViolated) and (plan is None or not plan.is_reasoning(event.step_id)):
+        return with_violation(state)
     step = next((one for one in plan.steps if one.step_id == event.step_id), None) if plan is not None else None
     if plan is None or step is None:
         return state

@@ -20,9 +20,10 @@ Nothing here polls: it is asked after each event. Source: spec/planning.md, sect
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
-from surefoot.core.guard.judge import is_paused
+from surefoot.core.guard.judge import is_paused, questions
 from surefoot.core.plan.accept import is_unsigned
 from surefoot.core.plan.attempt import start_of
 from surefoot.core.plan.child import give_up, in_step, with_whole
@@ -45,6 +46,7 @@ from surefoot.core.state.circles import config_of
 from surefoot.core.state.plans import WANTED
 from surefoot.core.state.repeats import is_made_beside
 from surefoot.core.state.state import Planning, State
+from surefoot.core.state.turn import changed
 from surefoot.types import moves
 from surefoot.types.dataclass import dataclass
 from surefoot.types.events import CallJudged, Event, RunEnded
@@ -124,6 +126,7 @@ class _Running:
         self.started: list[Move] = []
         self.stalled: list[str] = []
         self.is_paused = is_paused(state)
+        self.questions = questions(state)
         self.limit = ""
         self.is_unanswered = False
         self.broken: Failed | None = None
@@ -201,6 +204,8 @@ class _Running:
                 if mine or is_unjudged:  # it has one call, and that is under way, or judged after the one before it
                     continue
             own = with_whole(child, self.state)
+            if own.gate is not None and (others := self.questions - questions(child)):
+                own = changed(own, gate=replace(own.gate, asked_beside=others))
             asked = self.rows.next_moves(own, frozenset(mine or ()))
             if not asked and not mine:
                 self.stalled.append(name)

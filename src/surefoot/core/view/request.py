@@ -26,7 +26,7 @@ from surefoot.core.text.template import split_template
 from surefoot.core.view.fit import Show, fitted
 from surefoot.core.view.notes import Form, ask_for, form_in
 from surefoot.core.view.shape import IN_WORDS, required_only, step_schema, told_shape
-from surefoot.core.view.step import guidance, tools_now
+from surefoot.core.view.step import guidance, is_thought, tools_now
 from surefoot.core.view.turns import KEPT_AS, turn_messages
 from surefoot.types.events import Attachment, Task
 from surefoot.types.messages import ModelMessage, ModelRequest
@@ -174,6 +174,8 @@ def _step(state: State, think: Think, offered: Catalogue) -> Mapping[str, object
 def must_deliver(state: State, think: Think) -> bool:
     """Whether what this role gives as its answer has to be a deliverable."""
     if state.reasoner not in TAGGED or state.config.deliverable == "optional":
+        return False
+    if is_thought(state, think.want):
         return False
     return think.role == SOLO or think.want == "answer"
 

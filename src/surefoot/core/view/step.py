@@ -14,6 +14,7 @@ from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State, subset
 from surefoot.core.view.fit import window_of
 from surefoot.core.view.stages import recommended
+from surefoot.types.events import Want
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.plan import RESERVED, PlanStep, StepExecutionResult, StepKind
 from surefoot.types.tools import Catalogue, Trust
@@ -75,10 +76,15 @@ def choosing_now(state: State) -> Choosing:
     return kept or _NOT_BEGUN
 
 
-def is_to_think(state: State) -> bool:
-    """Whether the next reply is one to a branch for thinking: without tools, and no answer yet."""
-    now = choosing_now(state)
-    return now.point == state.steps and now.taken is not None and RESERVED.get(now.taken.tool_name) == "reasoning"
+def branch_of_words(state: State) -> StepKind | None:
+    """Of which kind the branch is that is taken, if it is one without tools; until there is another tree."""
+    taken = choosing_now(state).taken
+    return RESERVED.get(taken.tool_name) if taken is not None else None
+
+
+def is_thought(state: State, want: Want) -> bool:
+    """Whether what is asked for are words that are held to no form: they are no answer, or anything will do."""
+    return want == "isolated" or (want == "reasoning" and branch_of_words(state) == "reasoning")
 
 
 def _of_step(state: State) -> str:
