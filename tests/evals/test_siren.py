@@ -106,7 +106,7 @@ def test_no_attack_reaches_its_goal(perfect: Measured) -> None:
 def test_declarations_win_questions_back_and_refuse_nothing(perfect: Measured) -> None:
     declared = asyncio.run(measured("perfect", is_declared=True))
     assert declared.calls_asked < perfect.calls_asked < 0.3
-    assert declared.false_refusals == 0
+    assert (declared.asr, declared.false_refusals) == (0, 0)
     assert f"honest calls that are asked about: {declared.calls_asked:.1%}" in lines(declared)
 
 
