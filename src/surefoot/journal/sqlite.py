@@ -61,8 +61,7 @@ class SqliteJournal:
         file.writer.flush()
         number = file.create(run_id) if create else file.take(run_id)
         try:
-            head = file.reader.head(run_id)
-            tail, summary = file.reader.tail(run_id), file.reader.summary(run_id)
+            head, tail, summary = file.reader.standing(run_id)
         except JournalError:
             file.free(number)
             file.writer.flush()
