@@ -6,14 +6,17 @@ import asyncio
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, cast
 
 from surefoot.core.loop.fold import fold
-from surefoot.core.loop.moves import announce, durability, strictest
+from surefoot.core.loop.moves import announce, durability
 from surefoot.core.state.state import State
 from surefoot.types.events import Event
 from surefoot.types.moves import Move, WorldMove
 from surefoot.types.ports import Durability, RunJournal
+
+_SAFETY: tuple[Durability, ...] = ("soon", "written", "synced")
+"""The later satisfies whoever wants an earlier one."""
 
 _LONGEST_TURN_S = 0.005
 """For how long a run may hold up the event loop with what it only puts on record."""
@@ -48,11 +51,11 @@ class UnderWay:
         self._ended: asyncio.Queue[tuple[WorldMove, Sequence[Event]]] = asyncio.Queue()
         self._effects: set[WorldMove] = set()  # what must not be made twice, so what came of it is written at once
         self._turned_s = time.monotonic()
-        self._cancelled_before = 0  # whoever awaits the run may have caught a cancellation of its own
 
     async def __aenter__(self) -> UnderWay:
-        self._cancelled_before = _cancellations()
         await self._tasks.__aenter__()
+        self._task = cast("asyncio.Task[object]", asyncio.current_task())  # there is one, or the group would not begin
+        self._cancelled_before = self._task.cancelling()  # whoever awaits the run may have caught one of its own
         return self
 
     async def __aexit__(
@@ -71,7 +74,7 @@ class UnderWay:
         """Put on record what announces the moves, then let them begin. Gives the state with the announcements."""
         safety: list[Durability] = [durability(move, state) for move in moves]
         if events := [event for move in moves for event in announce(move, state)]:
-            await self._journal.append(events, strictest(safety))
+            await self._journal.append(events, max(safety, key=_SAFETY.index))
             self._hands.announced(events)
             state = fold(events, state)
         for move, wanted in zip(moves, safety, strict=True):
@@ -99,7 +102,7 @@ class UnderWay:
             ended = [await self._ended.get(), *self._all_ended()]
         self._turned_s = time.monotonic()
         events = await self._recorded(ended)
-        if _cancellations() > self._cancelled_before:
+        if self._task.cancelling() > self._cancelled_before:
             raise asyncio.CancelledError
         return events
 
@@ -131,7 +134,3 @@ class UnderWay:
 
     async def _make(self, move: WorldMove, state: State) -> None:
         self._ended.put_nowait((move, await self._hands.do(move, state)))
-
-
-def _cancellations() -> int:
-    return task.cancelling() if (task := asyncio.current_task()) is not None else 0

@@ -91,12 +91,12 @@ def _apply(state: State, event: Event) -> State:
         case CallStarted(call_id, attempt):
             call = state.call(call_id)
             origin = (call.origin if call else "") or state.run_id
-            return with_start(_with_call(state, call_id, attempts=attempt, doubt="", origin=origin), call_id)
+            state = _with_call(state, call_id, attempts=attempt, doubt="", origin=origin)
+            return with_start(state, call_id) if state.gate is not None else state
         case IntentAnchored() | ValuesEndorsed():
             return heard(state, event)
         case CallEnded():
-            state = changed(state, elapsed_s=max(state.elapsed_s, event.elapsed_s))
-            return _with_result(state, event.call_id, event.result)
+            return _with_result(state, event.call_id, event.result, event.elapsed_s)
         case CallReused(call_id, known_id):
             answered = _with_call(
                 state, call_id, known=known_id, decision=Allow(), result=result_of(state, call_id, known_id)
@@ -259,34 +259,35 @@ def _judged(state: State, event: CallJudged) -> State:
             pass
         case _:
             assert_never(decision)
-    state = with_verdict(_with_call(state, event.call_id, **changes), event)
+    state = _with_call(state, event.call_id, **changes)
+    state = with_verdict(state, event) if state.gate is not None else state
     return answered(state, event.call_id, is_refused=isinstance(decision, Deny)) if event.by else state
 
 
 def _settled(state: State, event: DoubtSettled) -> State:
-    state = changed(state, elapsed_s=max(state.elapsed_s, event.elapsed_s))
-    call = state.call(event.call_id)
+    call, now_s = state.call(event.call_id), event.elapsed_s
     match event.outcome:
         case "done":
             result = event.result or ToolResult(f"done, as {event.by} says", source=event.by, trust="trusted")
-            return _with_result(state, event.call_id, result)
+            return _with_result(state, event.call_id, result, now_s)
         case "abandoned":
             told = f"given up by {event.by}: nobody knows whether it took effect"
             result = ToolResult(told, source=event.by, trust="trusted", kind="error", error="external:abandoned")
-            return _with_result(state, event.call_id, result)
+            return _with_result(state, event.call_id, result, now_s)
         case "not_done":
             # a probe that says no again and again is not believed for ever
             is_doubtful = event.by == PROBE and call is not None and call.attempts >= MOST_ATTEMPTS
-            return _with_call(state, event.call_id, doubt="unknown" if is_doubtful else "not_done")
+            return _with_call(state, event.call_id, now_s, doubt="unknown" if is_doubtful else "not_done")
         case "unknown":
-            return _with_call(state, event.call_id, doubt="unknown")
+            return _with_call(state, event.call_id, now_s, doubt="unknown")
         case _:
             assert_never(event.outcome)
 
 
-def _with_result(state: State, call_id: str, result: ToolResult) -> State:
+def _with_result(state: State, call_id: str, result: ToolResult, elapsed_s: float) -> State:
     """The call has had its effect: it has a result, and what was known before may have changed."""
-    state = with_answer(_with_call(state, call_id, result=result), call_id)
+    state = _with_call(state, call_id, elapsed_s, result=result)
+    state = with_answer(state, call_id) if state.gate is not None else state
     call = next((c for c in state.calls if c.id == call_id), None)
     if call is None or (state.turn is not None and state.turn.role == PREFETCH):
         return state
@@ -295,11 +296,11 @@ def _with_result(state: State, call_id: str, result: ToolResult) -> State:
     return changed(state, known=known, has_cut_result=state.has_cut_result or result.blob is not None)
 
 
-def _with_call(state: State, call_id: str, **changes: object) -> State:
-    turn = state.turn
+def _with_call(state: State, call_id: str, elapsed_s: float = 0.0, **changes: object) -> State:
+    turn, elapsed_s = state.turn, max(state.elapsed_s, elapsed_s)
     if turn is None:
-        return changed(state, seen=state.seen + 1)
+        return changed(state, seen=state.seen + 1, elapsed_s=elapsed_s)
     calls = tuple([changed(call, **changes) if call.id == call_id else call for call in turn.calls])
-    state = changed(state, seen=state.seen + 1, turn=changed(turn, calls=calls, _memo={}))
+    state = changed(state, seen=state.seen + 1, elapsed_s=elapsed_s, turn=changed(turn, calls=calls, _memo={}))
     is_settled = "result" in changes and not any(call.is_open for call in calls)
     return with_settled(state) if is_settled and turn.role != PREFETCH else state

@@ -28,7 +28,6 @@ second engine: an interrupted call is simply a call that was started, has not en
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, assert_never
 
 from surefoot.core.gate.record import GateRecord
@@ -83,7 +82,7 @@ from surefoot.types.moves import (
     Wait,
     Within,
 )
-from surefoot.types.outcomes import ALLOWED, Allow, Ask, Completed, CompletedPartial, Decision, Deny, Stopped
+from surefoot.types.outcomes import Allow, Ask, Completed, CompletedPartial, Decision, Deny, Stopped
 from surefoot.types.ports import Durability
 from surefoot.types.prehydration import NEEDS_APPROVAL
 from surefoot.types.progress import LimitAction
@@ -109,7 +108,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         named = {c.name: c.id for c in reversed(decided)} if state.gate is None else {}  # the profile asks for no more
         for call in decided:
             for check in checks if named.get(call.name, call.id) == call.id else ():
-                if (refusal := check(state, call)) != ALLOWED:
+                if not isinstance(refusal := check(state, call), Allow):
                     return (_judged(state, call.id, refusal, check.__name__),)
         if again:
             return tuple(Act(c.id) for c in again)
@@ -120,12 +119,12 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
                 break
             # one by one: each sees the verdicts before it
             if call.decision is None and not has_to_wait(state, call, move := _verdict(state, call)):
-                return () if move in under_way else (move,)
+                return () if under_way and move in under_way else (move,)  # a verdict is long to hash
         if has_asked_enough(state):
             return ()
         waiting = [c for c in still_open if c.is_waiting]
         begins = [c for c in waiting if isinstance(c.decision, Allow)]  # a question is not lost to the time
-        if begins and (late := no_call_after_the_time(state, begins[0])) != ALLOWED:
+        if begins and not isinstance(late := no_call_after_the_time(state, begins[0]), Allow):
             return (_judged(state, begins[0].id, late, no_call_after_the_time.__name__),)
         return _side_by_side(state, waiting, len(still_open) - len(waiting))
     if state.planning is not None and state.planning.has_begun:
@@ -203,14 +202,14 @@ def _verdict(state: State, call: Call) -> Record | moves.Ask:
     if state.turn is not None and state.turn.role == PREFETCH:
         decision, rule, grounds = judge(state, call)  # nobody is asked before a run has begun
         return _judged(state, call.id, Deny(NEEDS_APPROVAL) if isinstance(decision, Ask) else decision, rule, grounds)
-    if reasoning_step(state, call) != ALLOWED:
+    if not isinstance(reasoning_step(state, call), Allow):
         return _judged(state, call.id, *judge(state, call))
-    if (sign := stuck(state, call)) != ALLOWED:
+    if not isinstance(sign := stuck(state, call), Allow):
         decision, rule, grounds = judge(state, call)
         if isinstance(decision, Deny):
             return _judged(state, call.id, decision, rule, grounds)
         return _judged(state, call.id, sign, RULE)
-    may_run = tools_now(state).get(call.name) is not None and failed_before(state, call) == ALLOWED
+    may_run = tools_now(state).get(call.name) is not None and isinstance(failed_before(state, call), Allow)
     if may_run and (known := answered_by(state, call)):
         return Record((CallReused(call.id, known),))
     return moves.Ask("judge", call.id) if is_unheard(state, call) else _judged(state, call.id, *judge(state, call))
@@ -286,10 +285,3 @@ def durability(move: Move, state: State) -> Durability:
 
 
 _ROWS = Rows(next_moves, standing)
-
-_SAFETY: dict[Durability, int] = {"soon": 0, "written": 1, "synced": 2}
-
-
-def strictest(wanted: Sequence[Durability]) -> Durability:
-    """What satisfies them all."""
-    return max(wanted, key=_SAFETY.__getitem__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from surefoot.types.events import (
+    CallEnded,
     CallJudged,
     CallStarted,
     DoubtSettled,
@@ -45,6 +46,8 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
     now.update(before.__dict__, changed_at=at, events=before.events + 1, standing="ready" if is_ready else "")
     now["elapsed_s"] = max(before.elapsed_s, getattr(inner, "elapsed_s", 0.0))
     match inner:
+        case CallJudged() | CallEnded():  # the most frequent tell nothing else
+            pass
         case ModelReplied():
             now.update(requests=before.requests + inner.requests, usage=before.usage + inner.message.usage)
         case CallStarted():

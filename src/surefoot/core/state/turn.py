@@ -95,14 +95,14 @@ class Call:
             return False
         return not self.may_run_again and (self.doubt == "unknown" or not self.spec.has_probe)
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """What makes two calls the same: the tool, and the arguments whatever their order."""
+        """What makes two calls the same: the tool, and the arguments whatever their order. `changed` keeps it."""
         return f"{self.name}\0{json_text(self.arguments, sort_keys=True)}"
 
     @cached_property
     def asked(self) -> bytes:
-        """The same for the trail, where the form of accents and numbers does not matter either; `changed` keeps it."""
+        """The same for the trail, where the form of accents and numbers does not matter either; it is kept, too."""
         return call_digest(self.name, self.arguments)
 
     @property
