@@ -17,8 +17,16 @@ from pathlib import Path
 
 from surefoot.journal.codec import BlobRow, RunRow, Tail, check_fork, check_id, digest_of, rows_of
 from surefoot.journal.heads import Head, Heads, head_of, heads_of
-from surefoot.journal.lease import Owner, is_alive, owners_of
-from surefoot.journal.sqlite_file import connect_for, has_log, transaction, translate_errors, upgrade_tables
+from surefoot.journal.sqlite_file import (
+    Owner,
+    connect_for,
+    has_log,
+    is_alive,
+    owners_of,
+    transaction,
+    translate_errors,
+    upgrade_tables,
+)
 from surefoot.journal.sqlite_read import Reader
 from surefoot.journal.sqlite_write import Note, Writer, is_other
 from surefoot.types.errors import JournalError, RunBusy, UsageError

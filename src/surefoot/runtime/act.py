@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Literal, TypeGuard, get_args
 
 from surefoot.core.loop.fold import PROBE
 from surefoot.core.state.pager import READ_RESULT
-from surefoot.core.state.roles import seconds_left
+from surefoot.core.state.roles import seconds_left, window_of
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.trail import outcome
 from surefoot.core.text import clean
-from surefoot.core.view.fit import window_of
 from surefoot.runtime.deadline import Late, within
 from surefoot.tools.call import after_left, as_exception, failure, is_stopping, retry
 from surefoot.tools.function import FunctionTool

@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import takewhile
 
-from surefoot.core.loop.endings import (
+from surefoot.core.loop.read import read_delivering, shaped
+from surefoot.core.loop.slices import proposal_of, request
+from surefoot.core.loop.solo import (
     after_failure,
     failed_to_read,
     given_up,
@@ -20,8 +22,6 @@ from surefoot.core.loop.endings import (
     misshapen,
     think,
 )
-from surefoot.core.loop.read import read_delivering, shaped
-from surefoot.core.loop.slices import proposal_of, request
 from surefoot.core.parse.instruction import instruction_schema, read_instruction
 from surefoot.core.parse.marks import DELIVERABLE
 from surefoot.core.state.pager import without_pager

@@ -52,9 +52,8 @@ from surefoot.core.loop.steps import step_move
 from surefoot.core.loop.table import REASONERS
 from surefoot.core.plan.child import in_step
 from surefoot.core.plan.next import Rows, held_up, plan_moves
-from surefoot.core.state.circles import RULE, config_of, reached
 from surefoot.core.state.places import unread_directory
-from surefoot.core.state.repeats import answered_by, is_unsure
+from surefoot.core.state.repeats import RULE, answered_by, config_of, is_unsure, reached
 from surefoot.core.state.roles import PREFETCH
 from surefoot.core.state.state import Call, State
 from surefoot.core.view.step import choosing_now, tools_now

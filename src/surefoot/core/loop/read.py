@@ -21,7 +21,7 @@ from surefoot.core.parse.stream import visible
 from surefoot.core.parse.text_calls import TextCall, text_call
 from surefoot.core.state.roles import ACTOR
 from surefoot.core.state.state import State
-from surefoot.core.view.notes import Form
+from surefoot.core.view.observations import Form
 from surefoot.core.view.request import form_of, must_deliver, offered_now
 from surefoot.core.view.shape import shape_faults
 from surefoot.core.view.step import guidance, tools_now

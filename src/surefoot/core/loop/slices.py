@@ -14,14 +14,13 @@ from dataclasses import replace
 from surefoot.core.guard.judge import answer_of_finish
 from surefoot.core.parse.frames import attribute, plain
 from surefoot.core.parse.schema import properties_of
-from surefoot.core.state.roles import ACTOR, SOLO, THINKER
+from surefoot.core.state.roles import ACTOR, SOLO, THINKER, window_of
 from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.state.turn import Rendered
 from surefoot.core.state.window import Fit
 from surefoot.core.text import json_text
-from surefoot.core.view.fit import Show, window_of
 from surefoot.core.view.observations import folded_text, frame_of, framed, shown
-from surefoot.core.view.request import composed, fit_for, form_of, own_turns
+from surefoot.core.view.request import Show, composed, fit_for, form_of, own_turns
 from surefoot.core.view.turns import LONGEST_REMINDER, handle, turn_messages, value_for_planner
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think

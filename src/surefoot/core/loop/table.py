@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple
 
-from surefoot.core.loop import dual, mono, once, react
+from surefoot.core.loop import dual, solo
+from surefoot.core.loop.read import read_step
+from surefoot.core.loop.slices import request
 from surefoot.core.state.state import State
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Record, Think
 from surefoot.types.reply import Parsed
 
 
-class Reasoner(Protocol):
-    """A pure module that answers three questions; it keeps nothing. Source: spec/reasoners.md, section 5."""
+class Reasoner(NamedTuple):
+    """Three pure functions. Source: spec/reasoners.md, section 5.
 
-    def speaker(self, state: State) -> Think | Record:
-        """Who speaks next, and for what; or that it is over, and how. Asked only while nothing is open."""
-        ...
+    `speaker`: who speaks next, and for what; or that it is over, and how. Asked only while nothing is open. `view`:
+    what that speaker sees; the request lacks only settings, which are the runtime's. `read`: what a reply is read as.
+    """
 
-    def view(self, state: State, think: Think) -> ModelRequest:
-        """What that speaker sees. The request lacks only settings, which are the runtime's."""
-        ...
-
-    def read(self, state: State, think: Think, message: ModelMessage) -> Parsed:
-        """What the reply is to be read as."""
-        ...
+    speaker: Callable[[State], Think | Record]
+    view: Callable[[State, Think], ModelRequest]
+    read: Callable[[State, Think, ModelMessage], Parsed]
 
 
 def read(state: State, think: Think, message: ModelMessage) -> Parsed:
@@ -34,7 +33,12 @@ def read(state: State, think: Think, message: ModelMessage) -> Parsed:
     return replace(parsed, warnings=parsed.warnings | {"invalid_text_replaced"}) if message.mended else parsed
 
 
-REASONERS: dict[str, Reasoner] = {"react": react, "mono": mono, "dual": dual, "once": once}
+REASONERS: dict[str, Reasoner] = {
+    "react": Reasoner(solo.speaker, solo.view, solo.read),
+    "mono": Reasoner(solo.mono_speaker, request, solo.mono_read),
+    "dual": Reasoner(dual.speaker, dual.view, dual.read),
+    "once": Reasoner(solo.once_speaker, request, read_step),
+}
 
 CHOICES = ("react", "mono", "dual", "plan")
 """Those that an agent can have; the other drives the calls of a single reply."""

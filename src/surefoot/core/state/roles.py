@@ -10,6 +10,7 @@ from typing import Literal
 
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import SpeakerState, changed
+from surefoot.core.state.window import TRAIT
 from surefoot.types.events import Speaker
 from surefoot.types.messages import CallMode, Traits
 
@@ -173,3 +174,12 @@ def seconds_left(state: State, *, last: bool = False) -> float | None:
         return None
     share = 1.0 if last else 1 - budget.reserve
     return max(0.0, budget.max_seconds * share - state.elapsed_s)
+
+
+def window_of(state: State, role: str) -> int | None:
+    """The window of a role's model in tokens: as configured, else as its traits tell; less if an overflow said so."""
+    speaker = state.speakers[role]
+    told = speaker.traits.get(TRAIT, "")
+    known = state.config.context_tokens or (int(told) if told.isdecimal() else None)
+    limit = speaker.fit.limit
+    return min(known, limit) if known and limit else known or limit

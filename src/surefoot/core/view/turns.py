@@ -20,8 +20,19 @@ from surefoot.core.state.roles import ACTOR, THINKER
 from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.state.turn import Rendered
 from surefoot.core.text import json_text
-from surefoot.core.view.notes import Form, ask_for, form_in, note_for
-from surefoot.core.view.observations import LONGEST_ARGUMENT, digest, frame_of, observed, shortened, tagged, told
+from surefoot.core.view.observations import (
+    LONGEST_ARGUMENT,
+    Form,
+    ask_for,
+    digest,
+    form_in,
+    frame_of,
+    note_for,
+    observed,
+    shortened,
+    tagged,
+    told,
+)
 from surefoot.core.view.step import goal_of
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.outcomes import Deny

@@ -1,17 +1,24 @@
-"""What all reasoners share: when another request goes out, how a run ends, and what replies have shown of a model.
+"""One model alone: `react`, `mono`, and the calls of a single reply; and what they share with `dual`.
 
-Source: spec/react.md, sections 2, 7, 9 and 10; spec/reasoners.md, section 8.
+`react` thinks, calls tools, reads results, answers. A round of `mono` is one reply, also one of analysis alone; it
+delivers. What `ModelService.call_function` drives is one reply, its calls, and no more. Each is a `speaker`, who speaks
+next or that it is over, where the first line that applies decides; a view; and a `read`, what a reply is.
+Source: seeds 002 and 003; spec/react.md, sections 1, 2, 7, 9 and 10; spec/reasoners.md, sections 1, 5, 6 and 8.
 """
 
 from __future__ import annotations
 
 from surefoot.core.guard.judge import answer_of_finish
-from surefoot.core.loop.read import AMONG_WORDS
+from surefoot.core.loop.read import AMONG_WORDS, read_delivering, read_isolated, read_step, shaped
+from surefoot.core.loop.slices import request
 from surefoot.core.state.roles import ROLES, SOLO, limit_for, reached_limit, spent_limit
 from surefoot.core.state.state import State, Turn
+from surefoot.core.view.step import isolated_request
 from surefoot.types.events import ModelTraitLearnt, RunEnded, Want
+from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Record, Think
 from surefoot.types.outcomes import Completed, CompletedPartial, Ending, Failed, Stopped
+from surefoot.types.reply import Parsed
 
 LEAKS_UNTIL_LEARNT = 2
 MOST_OVERFLOWS = 2
@@ -135,3 +142,89 @@ def _unreadable(state: State, role: str) -> str:
     if speaker.nudges_running:
         return f"{speaker.nudges_running} replies in a row held no step{kind}"
     return f"{speaker.faults_running} replies in a row could not be read{kind}"
+
+
+def speaker(state: State) -> Think | Record:
+    """Who speaks next, or that it is over. The first line that applies decides."""
+    if state.failure is not None:
+        return after_failure(state)
+    turn = state.turn
+    if turn is None:
+        return think(state, SOLO)
+    if turn.want == "answer":  # the last word; unless the run was resumed with more room
+        has_words = turn.outcome in ("answer", "cut", "no_step", "narrated") or has_other_shape(turn)
+        is_over = reached_limit(state) is not None
+        return last_word(state, joined(state, turn) if has_words else "") if is_over else think(state, SOLO)
+    if (answer := accepted_answer(state, turn)) is not None:
+        return Record((RunEnded(answer),))
+    if turn.outcome == "refused":
+        return Record((RunEnded(Stopped("refused")),))
+    return misshapen(state, turn) or given_up(state, SOLO) or think(state, SOLO)
+
+
+def view(state: State, think: Think) -> ModelRequest:
+    """What the model sees: the task, its own steps and their results."""
+    return isolated_request(state) if think.want == "isolated" else request(state, think)
+
+
+def read(state: State, think: Think, message: ModelMessage) -> Parsed:
+    """The reply as calls, an answer or a fault. With no tool offered, a call in it is none that could run."""
+    if think.want == "isolated":
+        return read_isolated(message)
+    return shaped(state, think, read_step(state, think, message))
+
+
+def accepted_answer(state: State, turn: Turn) -> Ending | None:
+    """The end that a reply gives by itself: an answer, a finish tool, or text after the last nudge."""
+    if (ending := finished(turn)) is not None:
+        return ending
+    solo = state.speakers[SOLO]
+    match turn.outcome:
+        case "answer" if turn.want == "reasoning":
+            return None  # it was for thinking; what it says is no answer yet
+        case "answer":
+            return Completed(joined(state, turn))
+        case "cut" if solo.cuts_running > state.config.continuations:
+            return CompletedPartial(joined(state, turn), "truncated")
+        case "no_step" if solo.nudges_running > state.config.nudges:
+            return CompletedPartial(said(turn).strip(), "unlabelled_answer")
+        case _:
+            return None
+
+
+def mono_speaker(state: State) -> Think | Record:
+    """Who speaks next, or that it is over. The first line that applies decides."""
+    if state.failure is not None:
+        return after_failure(state)
+    turn = state.turn
+    if turn is None:
+        return think(state, SOLO)
+    if turn.want == "answer":  # asked for at a limit; unless the run was resumed with more room
+        is_over = reached_limit(state) is not None
+        text = joined(state, turn) if has_other_shape(turn) else _whole_answer(state, turn)
+        return last_word(state, text) if is_over else think(state, SOLO)
+    if (ending := finished(turn)) is not None:
+        return Record((RunEnded(ending),))
+    if turn.want != "reasoning" and (answer := _whole_answer(state, turn)):
+        return Record((RunEnded(Completed(answer)),))
+    if turn.outcome == "refused":
+        return Record((RunEnded(Stopped("refused")),))
+    if turn.outcome == "cut" and state.speakers[SOLO].cuts_running > state.config.continuations:
+        return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
+    return misshapen(state, turn) or given_up(state, SOLO) or think(state, SOLO)
+
+
+def mono_read(state: State, think: Think, message: ModelMessage) -> Parsed:
+    """The reply as calls, a deliverable or a fault."""
+    return shaped(state, think, read_delivering(state, think, message))
+
+
+def _whole_answer(state: State, turn: Turn) -> str:
+    return joined(state, turn) if turn.outcome == "answer" else ""
+
+
+def once_speaker(state: State) -> Record:
+    """It is over as soon as every call of the reply has its result."""
+    if state.turn is None:
+        return Record((RunEnded(Failed("no_reply", "the run was to carry out the calls of a reply, and holds none")),))
+    return Record((RunEnded(Completed("")),))
