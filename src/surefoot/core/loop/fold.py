@@ -305,7 +305,7 @@ def _with_result(state: State, call_id: str, result: ToolResult, elapsed_s: floa
     return changed(state, known=known, has_cut_result=state.has_cut_result or result.blob is not None)
 
 
-def _with_call(state: State, call_id: str, elapsed_s: float = 0.0, **changes: object) -> State:
+def _with_call(state: State, call_id: str, elapsed_s: float = 0.0, /, **changes: object) -> State:
     turn, elapsed_s = state.turn, max(state.elapsed_s, elapsed_s)
     if turn is None:
         return changed(state, seen=state.seen + 1, elapsed_s=elapsed_s)

@@ -1,4 +1,4 @@
-"""A call that was made before, and turns that go in circles: what answers it, what counts against it, what is told of it.
+"""A call that was made before, and turns that go in circles: what answers them, and what counts against them.
 
 Without a plan each distinct call is a step of its own, and a call that changes something begins all of them anew.
 Source: spec/primitives.md, 2.4 and 2.5.
