@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from surefoot.journal.codec import BlobRow, RunRow, Tail, check_fork, check_id, digest_of, rows_of
+from surefoot.journal.codec import BlobRow, RunRow, Tail, check_fork, check_id, digest_of, genesis, rows_of
 from surefoot.journal.heads import Head, Heads, head_of, heads_of
 from surefoot.journal.sqlite_file import (
     Owner,
@@ -31,7 +31,7 @@ from surefoot.journal.sqlite_read import Reader
 from surefoot.journal.sqlite_write import Note, Writer, is_other
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import Event
-from surefoot.types.ports import Durability, Recorded, RunSummary, Standing
+from surefoot.types.ports import NO_RECORDS, Durability, Recorded, RunSummary, Standing
 
 _POLL_S = 0.2
 """How often a subscriber asks whether another process has written."""
@@ -67,13 +67,17 @@ class SqliteJournal:
         if file.writer.broken:
             raise file.writer.broken
         file.writer.flush()
-        number = file.create(run_id) if create else file.take(run_id)
-        try:
-            head, tail, summary = file.reader.standing(run_id)
-        except JournalError:
-            file.free(number)
-            file.writer.flush()
-            raise
+        number, began = file.create(run_id) if create else (file.take(run_id), None)
+        if began is not None:  # what was just made has nothing to be read
+            summary = replace(NO_RECORDS, run_id=run_id, started_at=began)
+            head, tail = None, Tail(0, genesis(run_id))
+        else:
+            try:
+                head, tail, summary = file.reader.standing(run_id)
+            except JournalError:
+                file.free(number)
+                file.writer.flush()
+                raise
         file.writer.failures.pop(number, None)  # those of an earlier driver; this one starts from what is in the file
         run = file.driven[run_id] = SqliteRun(file, number, tail, summary, head.synced if head else 0)
         return run
@@ -264,13 +268,14 @@ class SqliteRun:
             await writer.flushed()  # the others' rows join in
         else:
             writer.flush()
-        if failure := self.failure:
+        if (writer.failures or writer.broken) and (failure := self.failure):
             raise failure
 
     def _check(self) -> None:
         if self._is_released:
             raise UsageError(f"run {self.run_id} was released; open it again to go on")
-        if failure := self.failure:
+        writer = self._file.writer
+        if (writer.failures or writer.broken) and (failure := self.failure):
             raise failure
 
 
@@ -298,8 +303,11 @@ class _File:
             failed.pop_all()
         self.writer = Writer(self.db, path, self.heads)
 
-    def create(self, run_id: str) -> int:
-        """Become the driver of a new run, or of one that has no records and no living driver; its number."""
+    def create(self, run_id: str) -> tuple[int, float | None]:
+        """Become the driver of a new run, or of one that has no records and no living driver.
+
+        Gives its number, and when it was made if that is now.
+        """
         token = self._token()
         with translate_errors(self._path), transaction(self.db):
             row = self.reader.look_up(run_id)
@@ -307,14 +315,14 @@ class _File:
                 return self._insert(run_id, None, 0, token)
             if not self.reader.is_empty(row):
                 raise self._taken(run_id)
-            return self._hand_over(row, token)
+            return self._hand_over(row, token), None
 
     def fork(self, run_id: str, parent: int, at: int) -> None:
         """Put a run that nobody drives yet into the list."""
         with translate_errors(self._path), transaction(self.db):
             if self.reader.look_up(run_id) is not None:
                 raise self._taken(run_id)
-            number = self._insert(run_id, parent, at, "")
+            number, _ = self._insert(run_id, parent, at, "")
         self.reader.note_head(number, run_id)
 
     def take(self, run_id: str) -> int:
@@ -351,16 +359,16 @@ class _File:
         if failure := next((run.failure for run in driven if run.failure), None):
             raise failure
 
-    def _insert(self, run_id: str, parent: int | None, at: int, owner: str) -> int:
+    def _insert(self, run_id: str, parent: int | None, at: int, owner: str) -> tuple[int, float]:
         check_id(run_id)
         self.reader.check_not_lost(run_id)
         (last,) = self.db.execute("SELECT coalesce(max(number), 0) FROM run").fetchone()
-        number = self.heads.claim(run_id, last)
+        number, now = self.heads.claim(run_id, last), time.time()
         self.db.execute(
             "INSERT INTO run (number, run_id, started_at, parent, at, owner) VALUES (?, ?, ?, ?, ?, ?)",
-            (number, run_id, time.time(), parent, at, owner),
+            (number, run_id, now, parent, at, owner),
         )
-        return number
+        return number, now
 
     def _hand_over(self, row: RunRow, token: str) -> int:
         if row.owner not in ("", token) and self.is_alive(row.owner):
