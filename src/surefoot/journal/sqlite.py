@@ -333,7 +333,7 @@ class _File:
 
     def free(self, number: int) -> None:
         """Queue that this store drives a run no more."""
-        self.writer.free(number, self._token())
+        self.writer.freed.append((number, self._token()))
 
     def is_alive(self, token: str) -> bool:
         """Whether the store of that token still exists."""

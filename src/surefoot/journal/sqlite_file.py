@@ -194,7 +194,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
 def form_of(db: sqlite3.Connection) -> int:
     """The form of the tables."""
-    form = _pragma(db, "user_version")
+    (form,) = db.execute("PRAGMA user_version").fetchone()
     return form if isinstance(form, int) else 0
 
 
@@ -220,7 +220,7 @@ def _check_form(db: sqlite3.Connection, path: Path) -> None:
                 f"`surefoot journal accept RUN --journal {path}`"
             )
         raise JournalError(f"journal {path}: there is nothing in this file, so it is not a journal; name another path")
-    if _pragma(db, "application_id") != _APPLICATION:
+    if db.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
         raise JournalError(f"journal {path}: this SQLite file belongs to another program; name another path")
     if (form := form_of(db)) < 1:
         raise JournalError(f"journal {path}: its tables have no known form; {_REMEDIES[sqlite3.SQLITE_CORRUPT]}")
@@ -237,7 +237,7 @@ def _use_wal(db: sqlite3.Connection, path: Path) -> None:
     until = time.monotonic() + _BUSY_TIMEOUT_S
     while True:
         try:
-            mode = _pragma(db, "journal_mode=WAL")
+            (mode,) = db.execute("PRAGMA journal_mode=WAL").fetchone()
             break
         except sqlite3.OperationalError as error:  # SQLite's own patience does not cover this change
             if code_of(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
@@ -245,11 +245,6 @@ def _use_wal(db: sqlite3.Connection, path: Path) -> None:
             time.sleep(0.01)
     if mode != "wal":
         raise JournalError(f"journal {path}: a write-ahead log is not possible there; name a file on a local disk")
-
-
-def _pragma(db: sqlite3.Connection, name: str) -> object:
-    row: tuple[object, ...] | None = db.execute(f"PRAGMA {name}").fetchone()
-    return row[0] if row else None
 
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")

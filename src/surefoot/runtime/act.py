@@ -119,7 +119,7 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
         return tool.call(_handed(call), context)
 
     may_retry = (
-        isinstance(tool, FunctionTool) and call.spec.may_repeat and not _is_planned(state)
+        isinstance(tool, FunctionTool) and call.spec.may_repeat and not (state.scope and _is_planned(state))
     )  # others know best themselves
     work: Callable[[], Awaitable[object]] = partial(retry, once, limit_s) if may_retry else once
     key = context.idempotency_key
@@ -147,8 +147,8 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
             raise
         result = _failed(error)
     finally:
-        if isinstance(tool, FunctionTool):  # a thread cannot be stopped, so its services stay open until it is done
-            world.services.used_by(tool.threads(context))
+        if isinstance(tool, FunctionTool) and (threads := tool.threads(context)):
+            world.services.used_by(threads)  # a thread cannot be stopped, so its services stay open until it is done
     elapsed_s = max(world.elapsed_s, state.elapsed_s + limit_s) if is_over else world.elapsed_s
     return (CallEnded(call_id, await _fitted(world, result, call, state), elapsed_s),)
 
@@ -170,8 +170,8 @@ def _failed(error: BaseException) -> ToolResult:
 
 
 def _is_planned(state: State) -> bool:
-    """Whether the call is a step of a plan, which makes it again itself (spec/planning.md, R4)."""
-    return bool(state.scope) and state.running_step is not None and state.running_step.kind == "tool"
+    """Whether the call of a scope is a step of a plan, which makes it again itself (spec/planning.md, R4)."""
+    return state.running_step is not None and state.running_step.kind == "tool"
 
 
 def _limit_s(call: Call, state: State, now_s: float) -> float:
@@ -181,7 +181,8 @@ def _limit_s(call: Call, state: State, now_s: float) -> float:
     if state.found is not None and state.hydrated is None and state.config.pre_hydration is not None:
         fetching = state.config.pre_hydration  # all of it together has its own limit, beside that of each reference
         limit_s = min(limit_s, fetching.reference_timeout, max(0.0, state.found.elapsed_s + fetching.timeout - now_s))
-    left_s = seconds_left(state) if call.spec.may_repeat or state.scope else None
+    may_stop = state.config.budget.max_seconds is not None and (call.spec.may_repeat or state.scope)
+    left_s = seconds_left(state) if may_stop else None
     return limit_s if left_s is None else min(limit_s, left_s)
 
 
@@ -214,14 +215,14 @@ async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
 def call_key(state: State, call: Call) -> str:
     """What a call is known by to whoever makes it, over all attempts at it: the idempotency key of its context."""
     named = call.id
-    if _is_planned(state):  # the same call of a step keeps its key over the attempts
+    if state.scope and _is_planned(state):  # the same call of a step keeps its key over the attempts
         named = f"{state.scope.rpartition('.')[0]}\0{call.key}"
     return sha256(f"{call.origin or state.run_id}\0{named}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _context(state: State, call: Call, limit_s: float, line: Line) -> ToolCallContext:
     job, operator = (state.task.job or state.run_id, state.task.operator) if state.task else (state.run_id, "main")
-    if _is_planned(state):
+    if state.scope and _is_planned(state):
         operator = state.scope.rpartition(".")[0]
     key = call_key(state, call)
     return ToolCallContext(state.run_id, call.id, key, max(1, call.attempts), job, operator, limit_s, line)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import orjson
 
-from surefoot.core.loop.table import REASONERS, read
+from surefoot.core.loop.table import REASONERS, mended
 from surefoot.core.parse.marks import parts_of
 from surefoot.core.parse.stream import DisplayFilter
 from surefoot.core.state.roles import seconds_left
@@ -53,7 +53,9 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
             return (ModelFailed(error.kind, told, error.attempts, move.role, error.usage, move.want, elapsed_s=now_s),)
         case message, requests:
             pass
-    parsed = read(state, move, message)
+    parsed = reasoner.read(state, move, message)
+    if message.mended:
+        parsed = mended(parsed)
     replied = ModelReplied(move.step, message, parsed, speaker.mode, move.want, move.role, world.elapsed_s, requests)
     if display:
         display.finish(parsed, outcome_of(state, replied))

@@ -230,7 +230,8 @@ def _replied(state: State, event: ModelReplied) -> State:
     calls, ids = calls_of(state, event)
     speaker = state.speakers[event.role]
     fit = fit_of(state, Think(event.step, event.role, event.want))
-    step, told, called = state.running_step, guidance(state), state.called
+    told = guidance(state) if state.plan or state.gate else ""
+    step, called = state.running_step, state.called
     state = changed(
         state,
         seen=state.seen + 1,

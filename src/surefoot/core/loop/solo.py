@@ -30,7 +30,7 @@ def think(state: State, role: str, want: Want = "any") -> Think | Record:
         return Record((RunEnded(Stopped(limit)),))
     if state.turn is not None and limit_for(state, role) is not None:
         return Think(state.steps + 1, ROLES[state.reasoner][-1], "answer")
-    if want == "any" and state.current_step_is_reasoning:
+    if want == "any" and state.plan is not None and state.current_step_is_reasoning:
         want = "reasoning"
     return Think(state.steps + 1, role, want)
 
@@ -103,7 +103,7 @@ def has_other_shape(turn: Turn) -> bool:
 
 def misshapen(state: State, turn: Turn) -> Record | None:
     """The end of a run whose newest output does not fit its schema, once a correction was asked for in vain."""
-    if not has_other_shape(turn):
+    if turn.parsed.error is None or not has_other_shape(turn):
         return None
     before = next((one for one in reversed(state.done) if one.role == turn.role), None)
     is_second = before is not None and has_other_shape(before)
@@ -116,15 +116,11 @@ def said(turn: Turn) -> str:
     return parsed.final if parsed.final is not None else parsed.content or turn.message.content
 
 
-def has_tagged_answer(turn: Turn) -> bool:
-    """Whether the answer stands in a deliverable, which is whole or none."""
-    return turn.parsed.format == "tags" and turn.parsed.final is not None
-
-
 def joined(state: State, turn: Turn) -> str:
     """The answer of a reply, with the pieces before it that were cut by length. Trimmed once it is whole."""
     pieces = [said(turn)]
-    for earlier in reversed(state.done) if not has_tagged_answer(turn) else ():
+    is_whole = turn.parsed.format == "tags" and turn.parsed.final is not None  # a deliverable is whole or none
+    for earlier in reversed(state.done) if not is_whole else ():
         is_other = (earlier.role, earlier.want, earlier.step_id) != (turn.role, turn.want, turn.step_id)
         if earlier.outcome != "cut" or is_other:
             break
@@ -155,11 +151,20 @@ def speaker(state: State) -> Think | Record:
         has_words = turn.outcome in ("answer", "cut", "no_step", "narrated") or has_other_shape(turn)
         is_over = reached_limit(state) is not None
         return last_word(state, joined(state, turn) if has_words else "") if is_over else think(state, SOLO)
-    if (answer := accepted_answer(state, turn)) is not None:
-        return Record((RunEnded(answer),))
-    if turn.outcome == "refused":
-        return Record((RunEnded(Stopped("refused")),))
-    return misshapen(state, turn) or given_up(state, SOLO) or think(state, SOLO)
+    if (ending := finished(turn)) is not None:
+        return Record((RunEnded(ending),))
+    solo = state.speakers[SOLO]
+    match turn.outcome:
+        case "answer" if turn.want != "reasoning":  # what was for thinking is no answer yet
+            return Record((RunEnded(Completed(joined(state, turn))),))
+        case "cut" if solo.cuts_running > state.config.continuations:
+            return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
+        case "no_step" if solo.nudges_running > state.config.nudges:
+            return Record((RunEnded(CompletedPartial(said(turn).strip(), "unlabelled_answer")),))
+        case "refused":
+            return Record((RunEnded(Stopped("refused")),))
+        case _:
+            return misshapen(state, turn) or given_up(state, SOLO) or think(state, SOLO)
 
 
 def view(state: State, think: Think) -> ModelRequest:
@@ -172,24 +177,6 @@ def read(state: State, think: Think, message: ModelMessage) -> Parsed:
     if think.want == "isolated":
         return read_isolated(message)
     return shaped(state, think, read_step(state, think, message))
-
-
-def accepted_answer(state: State, turn: Turn) -> Ending | None:
-    """The end that a reply gives by itself: an answer, a finish tool, or text after the last nudge."""
-    if (ending := finished(turn)) is not None:
-        return ending
-    solo = state.speakers[SOLO]
-    match turn.outcome:
-        case "answer" if turn.want == "reasoning":
-            return None  # it was for thinking; what it says is no answer yet
-        case "answer":
-            return Completed(joined(state, turn))
-        case "cut" if solo.cuts_running > state.config.continuations:
-            return CompletedPartial(joined(state, turn), "truncated")
-        case "no_step" if solo.nudges_running > state.config.nudges:
-            return CompletedPartial(said(turn).strip(), "unlabelled_answer")
-        case _:
-            return None
 
 
 def mono_speaker(state: State) -> Think | Record:

@@ -27,10 +27,9 @@ class Reasoner(NamedTuple):
     read: Callable[[State, Think, ModelMessage], Parsed]
 
 
-def read(state: State, think: Think, message: ModelMessage) -> Parsed:
-    """What the reply is to be read as, with a warning where its text had to be mended."""
-    parsed = REASONERS[state.reasoner].read(state, think, message)
-    return replace(parsed, warnings=parsed.warnings | {"invalid_text_replaced"}) if message.mended else parsed
+def mended(parsed: Parsed) -> Parsed:
+    """What a reply was read as, with the warning that its text had to be mended before."""
+    return replace(parsed, warnings=parsed.warnings | {"invalid_text_replaced"})
 
 
 REASONERS: dict[str, Reasoner] = {

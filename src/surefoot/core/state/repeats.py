@@ -194,7 +194,7 @@ def with_reply(state: State, made: Turn) -> State:
     silences = ("fault", "empty", *(() if state.reasoner == "mono" else ("no_step",)))
     if made.outcome in silences or (made.outcome == "calls" and not made.parsed.calls):
         return _traced(state, silent(state.trail, state.seen - 1))
-    return _not_silent(state)
+    return _not_silent(state) if state.trail.silent else state
 
 
 def _round_ended(state: State, made: Turn) -> State:
@@ -229,7 +229,7 @@ def with_settled(state: State) -> State:
             step_id = step_of(call)
             state = _decided(state, step_id, *denied(state.tried, config, step_id, number=state.seen - 1))
     if any(call.result is not None and call.result.infrastructure for call in asked):
-        return _not_silent(state)
+        return _not_silent(state) if state.trail.silent else state
     ended = [_seen(call, call.result) for call in asked if call.result is not None]
     is_blocked = is_blocked and all(isinstance(call.decision, Deny) for call in asked)
     return _traced(state, (blocked if is_blocked else turn)(state.trail, config, ended, state.seen - 1))
@@ -326,7 +326,7 @@ def _seen(call: Call, result: ToolResult) -> SeenCall:
 
 
 def _not_silent(state: State) -> State:
-    return changed(state, trail=replace(state.trail, silent=())) if state.trail.silent else state
+    return changed(state, trail=replace(state.trail, silent=()))
 
 
 def _decided(state: State, step_id: str, tried: Steps, decision: StepDecision) -> State:

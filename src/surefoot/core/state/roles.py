@@ -114,7 +114,7 @@ def spent_limit(state: State, *, reserve: bool = False) -> Limit | None:
     share = 1 - budget.reserve if reserve else 1.0
     if budget.max_steps is not None:  # one request is kept for the last word, unless there is only one
         most = max(1, budget.max_steps - 1) if reserve else budget.max_steps
-        if steps_so_far(state) >= most:
+        if (state.requests if state.gate is None else steps_so_far(state)) >= most:
             return "steps"
     if budget.max_tokens is not None and state.usage.total_tokens >= budget.max_tokens * share:
         return "tokens"

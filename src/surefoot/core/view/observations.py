@@ -65,7 +65,8 @@ def ask_for(state: State, want: Want, form: Form) -> str:
 
 def note_for(state: State, turn: Turn, form: Form) -> str:
     """What a role is told about its reply: why it was no good step, and that few rounds are left; "" for nothing."""
-    lines = [_lacked(state, turn, form), turn.progress_note, turn.conventions]
+    lacked = "" if turn.outcome == "calls" and turn.calls and turn.want != "answer" else _lacked(state, turn, form)
+    lines = [lacked, turn.progress_note, turn.conventions]
     if turn.wrap_up and turn.want == "any":
         lines.append(_WRAP_UP.format(left=turn.wrap_up))
     return "\n\n".join(line for line in lines if line)
@@ -117,7 +118,8 @@ def told(call: Call, offered: Catalogue, form: Form, frame: Frame = NO_FRAME) ->
         return tell(call.fault, offered, form)
     if call.result is None:  # a fork, or a cancelled run, can leave a call that nobody will run any more
         return "cancelled: not run"
-    return _reuse(call) + shown(call.result, call.known or call.id, frame, call.name)
+    text = shown(call.result, call.known or call.id, frame, call.name)
+    return _reuse(call) + text if call.known else text
 
 
 def _reuse(call: Call) -> str:

@@ -114,7 +114,7 @@ _LINE_TOKENS = 20
 
 def own_turns(state: State) -> Show:
     """What one who speaks alone is shown of the turns."""
-    turns, form = state.turns, form_of(state, SOLO)
+    turns, form = state.turns, form_in(state, state.speakers[SOLO].mode)
     names = KEPT_AS[form]
 
     def show(at: int, level: int) -> Rendered:
@@ -136,8 +136,10 @@ def composed(
     form = form_in(state, mode)
     offered = offered_now(state, think, fit)
     system, first = head(state, think.role)
-    asked = (guidance(state), ask_for(state, think.want, form))
-    messages = [*_before_the_task(state, think.role), first]
+    asked = (guidance(state) if state.plan or state.gate else "", ask_for(state, think.want, form))
+    messages = [first]
+    if state.conventions or state.hydrated is not None:
+        messages = [*_before_the_task(state, think.role), first]
     if fit.dropped:
         messages += _in_place_of(state, think.role, fit.dropped)
     for level, places in fit.spans(state.steps):
