@@ -18,8 +18,10 @@ from pathlib import Path
 from surefoot.journal.codec import BlobRow, RunRow, Tail, check_fork, check_id, digest_of, genesis, rows_of
 from surefoot.journal.heads import Head, Heads, head_of, heads_of
 from surefoot.journal.sqlite_file import (
+    FORMAT,
     Owner,
     connect_for,
+    form_of,
     has_log,
     is_alive,
     owners_of,
@@ -298,7 +300,7 @@ class _File:
             failed.callback(self.db.close)
             self.heads = Heads(path, may_write=not read_only)
             self.reader = Reader(self.db, path, self.heads)
-            if not read_only:
+            if not read_only and form_of(self.db) != FORMAT:
                 upgrade_tables(self.db, self.reader.note_heads)
             failed.pop_all()
         self.writer = Writer(self.db, path, self.heads)

@@ -200,8 +200,6 @@ def form_of(db: sqlite3.Connection) -> int:
 
 def upgrade_tables(db: sqlite3.Connection, note_heads: Callable[[], None]) -> None:
     """Bring a file of form 1 to form 2, in one transaction. `note_heads` has the heads of all runs on the disk."""
-    if form_of(db) == FORMAT:
-        return
     with transaction(db, "EXCLUSIVE"):
         if form_of(db) == 1:  # still: another process may have been first
             db.execute(_SUMMARIES)

@@ -239,7 +239,7 @@ async def _fitted(world: World, given: object, call: Call, state: State) -> Tool
     source = given.source if given.source and isinstance(given.source, str) else call.name  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
     trust = "trusted" if given.trust == "trusted" else "untrusted"
     made = ToolResult(content, kind, size, None, source, trust, bool(given.infrastructure), given.structured is True)
-    wait_s = given.retry_after_s if is_number(given.retry_after_s) else None
+    wait_s = given.retry_after_s if given.retry_after_s is not None and is_number(given.retry_after_s) else None
     given = replace(made, error=clean(str(given.error)), retry_after_s=wait_s) if given.error or wait_s else made
     if size <= limit:
         return given

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     """One reply as an event; or what was learnt about the endpoint; or why there is no reply."""
     reasoner, speaker, part = REASONERS[state.reasoner], state.speakers[move.role], world.cast.parts[move.role]
-    deadline_s = seconds_left(state, last=move.want == "answer")
+    has_limit = state.config.budget.max_seconds is not None
+    deadline_s = seconds_left(state, last=move.want == "answer") if has_limit else None
     request = replace(reasoner.view(state, move), settings=part.settings, stream=world.stream, deadline_s=deadline_s)
     display = _Display(world.tell) if world.stream and world.watch else None
     reply = _asked(part.model, request, display.emit if display else None)

@@ -29,14 +29,13 @@ from surefoot.core.gate.record import CALL_FAILED, RUN, Choosing, GateRecord, ke
 from surefoot.core.gate.verdict import digest_of
 from surefoot.core.guard.judge import judge
 from surefoot.core.parse.frames import Frame, attribute, plain
-from surefoot.core.state.pager import without_pager
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.state.turn import changed
 from surefoot.core.text.json import json_text
 from surefoot.core.view.observations import frame_of, is_ours
 from surefoot.core.view.stages import LONGEST_ARGUMENTS, LONGEST_WORDS, StagePrompt, object_schema, shown_calls
-from surefoot.core.view.step import choosing_now, goal_of, in_view, is_to_think, place_of, tools_now
+from surefoot.core.view.step import choosing_now, goal_of, in_view, is_to_think, place_of, tools_now, without_pager
 from surefoot.types.guard import CommitmentDecision, HypothesisBranch, HypothesisTree
 from surefoot.types.guard_events import BranchCommitted, BranchRejected
 from surefoot.types.messages import ModelMessage

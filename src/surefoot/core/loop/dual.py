@@ -24,10 +24,10 @@ from surefoot.core.loop.solo import (
 )
 from surefoot.core.parse.instruction import instruction_schema, read_instruction
 from surefoot.core.parse.marks import DELIVERABLE
-from surefoot.core.state.pager import without_pager
 from surefoot.core.state.roles import ACTOR, THINKER, reached_limit
 from surefoot.core.state.state import State, Turn, subset
 from surefoot.core.view.request import LOOK_FIRST, fitting
+from surefoot.core.view.step import without_pager
 from surefoot.types.events import RunEnded
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Record, Think

@@ -42,7 +42,16 @@ from surefoot.core.state.repeats import (
     with_result,
     with_settled,
 )
-from surefoot.core.state.roles import NO_COUNTERS, PREFETCH, goes_on, mode_for, rounds_to_tell, speaking, window_of
+from surefoot.core.state.roles import (
+    NO_COUNTERS,
+    PREFETCH,
+    ROUNDED,
+    goes_on,
+    mode_for,
+    rounds_to_tell,
+    speaking,
+    window_of,
+)
 from surefoot.core.state.state import EMPTY, Call, SpeakerState, State, Turn, subset
 from surefoot.core.state.turn import MOST_ATTEMPTS, Outcome, changed
 from surefoot.core.state.window import Fit, limit_in, stretched
@@ -244,7 +253,7 @@ def _replied(state: State, event: ModelReplied) -> State:
         calls_made=state.calls_made + len(event.parsed.calls),
         failure=None,
     )
-    left = rounds_to_tell(state, event.role)
+    left = rounds_to_tell(state, event.role) if state.reasoner in ROUNDED else 0
     step_id = step.step_id if step is not None else ""
     said = (event.step, event.message, event.parsed, event.mode, event.want, event.role)
     turn = Turn(*said, outcome, calls, left, step_id=step_id, guidance=told, called=called)
@@ -389,5 +398,5 @@ def having_said(speaker: SpeakerState, event: ModelReplied, outcome: Outcome, fi
         leaks=speaker.leaks + is_leak,
         calls_natively=speaker.calls_natively or bool(message.calls),
         overflows=0,
-        fit=stretched(fit, message.usage, event.requests, message.attempts),
+        fit=stretched(fit, message.usage, event.requests, message.attempts) if fit.request else fit,
     )

@@ -55,7 +55,7 @@ def read_words(
         return parsed
     has_calls = bool(parsed.calls or parsed.errors)
     words = parsed.content or "" if parsed.format == "harmony" and not has_calls else message.content
-    schema = state.output_schema
+    schema = state.output_schema if state.config.output_schema is not None else None
     is_shaped = schema is not None and not shape_faults(words, schema)
     call = None
     if not is_shaped and DELIVERABLE not in words:
@@ -328,6 +328,8 @@ def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed
 
 def shaped(state: State, think: Think, parsed: Parsed) -> Parsed:
     """The reply, unless it answers in another shape than was asked for. Reports before the end have no shape."""
+    if state.config.output_schema is None:
+        return parsed
     schema = state.output_schema
     if schema is None or parsed.calls or parsed.errors or parsed.error or parsed.instruction:
         return parsed

@@ -120,7 +120,8 @@ def joined(state: State, turn: Turn) -> str:
     """The answer of a reply, with the pieces before it that were cut by length. Trimmed once it is whole."""
     pieces = [said(turn)]
     is_whole = turn.parsed.format == "tags" and turn.parsed.final is not None  # a deliverable is whole or none
-    for earlier in reversed(state.done) if not is_whole else ():
+    for at in range(len(state.done) - 1, -1, -1) if not is_whole else ():
+        earlier = state.done[at]
         is_other = (earlier.role, earlier.want, earlier.step_id) != (turn.role, turn.want, turn.step_id)
         if earlier.outcome != "cut" or is_other:
             break

@@ -319,7 +319,9 @@ def _reason(event: StepLimitReached) -> str:
 
 
 def _seen(call: Call, result: ToolResult) -> SeenCall:
-    whole = "told" if call.is_told_once else result.outcome or result.blob or ""  # that it was not made is news
+    whole = (
+        "told" if call.known and call.is_told_once else result.outcome or result.blob or ""
+    )  # that it was not made is news
     text = "" if whole or call.rule == RULE else result.content  # that refusal counts, and so never reads the same
     polling = call.spec is not None and call.spec.polling
     return SeenCall(call.name, call.asked, not result.is_error, text, whole, polling)

@@ -54,6 +54,10 @@ TAGGED = frozenset({"mono", "dual", "once"})
 """The reasoners whose text form is the tags dialect; the others write labels."""
 
 
+ROUNDED = frozenset({"mono", "dual"})
+"""The reasoners whose rounds are limited: after so many the deliverable is asked for."""
+
+
 def prompt_name(role: str, mode: CallMode) -> str:
     """Under which name a role's template for a call mode is kept. One who calls no tools needs no native one."""
     if role == THINKER and mode == "native":
@@ -72,15 +76,11 @@ def rounds(state: State) -> int:
     return leading.rounds if leading is not None else 0
 
 
-def round_limit(state: State) -> int | None:
-    """After how many rounds the deliverable is asked for; None where rounds are not limited."""
-    return state.config.max_rounds if state.reasoner in ("mono", "dual") else None
-
-
 def rounds_to_tell(state: State, role: str) -> int:
     """How many rounds are left, from four fifths of the limit on, for the one who leads; else 0."""
-    limit = round_limit(state)
-    if limit is None or role != ROLES[state.reasoner][0] or rounds(state) * 5 < (limit - 1) * 4:
+    limit = state.config.max_rounds
+    is_limited = state.reasoner in ROUNDED and role == ROLES[state.reasoner][0]
+    if not is_limited or rounds(state) * 5 < (limit - 1) * 4:
         return 0
     return max(0, limit - rounds(state))
 
@@ -158,8 +158,8 @@ def limit_for(state: State, role: str) -> Limit | None:
             return "tokens"
         if budget.max_cost_usd is not None and (speaker.usage.cost_usd or 0.0) >= budget.max_cost_usd * share:
             return "cost"
-    most = round_limit(state) if role == ROLES[state.reasoner][0] else None
-    return "round_limit" if most is not None and rounds(state) >= most else None
+    is_limited = state.reasoner in ROUNDED and role == ROLES[state.reasoner][0]
+    return "round_limit" if is_limited and rounds(state) >= state.config.max_rounds else None
 
 
 def reached_limit(state: State) -> Limit | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 from surefoot.core.state.lookup import History
 from surefoot.core.state.trail import call_digest
@@ -119,11 +119,16 @@ class Call:
         return self.has_effect and (not result.is_error or result.kind == "in_doubt")
 
 
-class Rendered(NamedTuple):
-    """What a turn is shown as, and how many tokens that is by estimate."""
+@dataclass(frozen=True)
+class Rendered:
+    """What a turn is shown as."""
 
     messages: Sequence[ModelMessage]
-    tokens: int = 0
+
+    @cached_property
+    def tokens(self) -> int:
+        """How many tokens that is by estimate; asked only where a window is known."""
+        return sum(map(message_tokens, self.messages))
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,7 @@ class Turn:
 
     def keep(self, form: str, messages: tuple[ModelMessage, ...]) -> Rendered:
         """Keep the messages of a settled turn, which cannot change any more."""
-        made = self._memo[form] = Rendered(messages, sum(map(message_tokens, messages)))
+        made = self._memo[form] = Rendered(messages)
         return made
 
     def keep_until(self, form: str, messages: History[ModelMessage]) -> None:

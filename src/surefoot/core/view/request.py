@@ -26,7 +26,6 @@ import orjson
 from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, in_brackets, plain, unended
 from surefoot.core.parse.marks import stop_sequences
 from surefoot.core.state.lookup import History
-from surefoot.core.state.pager import without_pager
 from surefoot.core.state.places import ROOT
 from surefoot.core.state.roles import ACTOR, SOLO, TAGGED, THINKER, prompt_name, window_of
 from surefoot.core.state.state import State, subset
@@ -35,7 +34,7 @@ from surefoot.core.state.window import Fit, catalogue_tokens, marks, message_tok
 from surefoot.core.text.template import split_template
 from surefoot.core.view.observations import Form, ask_for, form_in
 from surefoot.core.view.shape import IN_WORDS, required_only, step_schema, told_shape
-from surefoot.core.view.step import guidance, tools_now
+from surefoot.core.view.step import guidance, tools_now, without_pager
 from surefoot.core.view.turns import KEPT_AS, turn_messages
 from surefoot.types.events import Attachment, Task
 from surefoot.types.messages import ModelMessage, ModelRequest
@@ -301,7 +300,8 @@ def head(state: State, role: str) -> tuple[str, ModelMessage]:
     if kept is not None:
         return kept
     task = state.task or Task("")
-    tools = fitting(state, role, without_pager(tools_now(state)))
+    tools = without_pager(tools_now(state))
+    tools = fitting(state, role, tools) if mode == "schema" else tools
     if role == THINKER:
         described = tools.derived("abilities", abilities)
     else:
@@ -311,7 +311,7 @@ def head(state: State, role: str) -> tuple[str, ModelMessage]:
     frame = Frame(state.gate.nonce) if state.gate else NO_FRAME
     user_text = task.text + "".join(_attached(one, frame, is_kept_away=is_kept_away) for one in task.attachments)
     system, user = split_template(state.prompts[name], tools=described, task=user_text)
-    if state.output_schema is not None and role != THINKER:
+    if state.config.output_schema is not None and state.output_schema is not None and role != THINKER:
         where = "The answer" if state.config.deliverable == "optional" else "<final_output>"
         system += f"\n\n{told_shape(state.output_schema, where)}"
     if state.instructions:

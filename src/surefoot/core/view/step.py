@@ -53,6 +53,13 @@ def tools_now(state: State) -> Catalogue:
     return subset(state.offered, tuple(name for name in state.offered.names if name in allowed))
 
 
+def without_pager(tools: Catalogue) -> Catalogue:
+    """The tools but the pager, for as long as nothing was cut or folded; made once a catalogue."""
+    if tools.get(READ_RESULT) is None:
+        return tools
+    return tools.derived("without_pager", lambda all_: Catalogue(tuple(t for t in all_.tools if t.name != READ_RESULT)))
+
+
 def guidance(state: State) -> str:
     """What is told before the next reply: of a step where it begins to speak, and of a branch that is taken."""
     told, gate = _of_step(state) if state.plan is not None else "", state.gate

@@ -15,7 +15,6 @@ import orjson
 from surefoot.core.parse.faults import tell_warnings
 from surefoot.core.parse.frames import plain
 from surefoot.core.parse.validate import validate
-from surefoot.core.state.pager import without_pager
 from surefoot.core.state.roles import ACTOR, THINKER
 from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.state.turn import Rendered
@@ -33,7 +32,7 @@ from surefoot.core.view.observations import (
     tagged,
     told,
 )
-from surefoot.core.view.step import goal_of
+from surefoot.core.view.step import goal_of, without_pager
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.outcomes import Deny
 
