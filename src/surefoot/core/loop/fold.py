@@ -347,10 +347,9 @@ def having_failed(state: State, event: ModelFailed) -> State:
     """The state once a model gave no reply."""
     speaker = state.speakers[event.role]
     spent = speaker.usage + event.usage
+    speaker = changed(speaker, usage=spent)
     if event.kind == "context_overflow":
-        speaker = changed(speaker, usage=spent, overflows=speaker.overflows + 1, fit=_overflown(state, event))
-    else:
-        speaker = changed(speaker, usage=spent)
+        speaker = changed(speaker, overflows=speaker.overflows + 1, fit=_overflown(state, event))
     return changed(
         state,
         seen=state.seen + 1,

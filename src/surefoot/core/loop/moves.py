@@ -47,9 +47,8 @@ from surefoot.core.guard.judge import (
     stuck,
 )
 from surefoot.core.guard.ledger import unread
-from surefoot.core.loop.dual import proposed
+from surefoot.core.loop.speakers import SPEAKERS, proposed
 from surefoot.core.loop.steps import step_move
-from surefoot.core.loop.table import REASONERS
 from surefoot.core.plan.child import in_step
 from surefoot.core.plan.next import Rows, held_up, plan_moves
 from surefoot.core.state.places import unread_directory
@@ -119,7 +118,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         return (_when_stuck(state),)
     if state.planning is not None:
         return plan_moves(state, state.planning, under_way, _ROWS)
-    move = REASONERS[state.reasoner].speaker(state) if state.plan is None else step_move(state, state.plan)
+    move = SPEAKERS[state.reasoner](state) if state.plan is None else step_move(state, state.plan)
     return (move if state.gate is None else before_thinking(state, move),)
 
 
@@ -173,7 +172,7 @@ def _when_stuck(state: State) -> Move:
     """The end of a stuck run, with what there is of an answer; it may be asked for first. Never `completed`."""
     if config_of(state).on_limit_reached != LimitAction.AnswerNow:
         return Record((RunEnded(Stopped(state.stuck, proposed(state))),))
-    match REASONERS[state.reasoner].speaker(state):
+    match SPEAKERS[state.reasoner](state):
         case Record((RunEnded(Completed(answer) | CompletedPartial(answer) | Stopped(_, answer)),)):
             return Record((RunEnded(Stopped(state.stuck, answer)),))
         case move:

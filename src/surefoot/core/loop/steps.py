@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from surefoot.core.loop.solo import after_failure, joined, said, speaker, think
+from surefoot.core.loop.speakers import after_failure, joined, react_speaker, said, think
 from surefoot.core.state.plans import PlanRecord
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State, Turn
@@ -61,7 +61,7 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
         return Record((_called(step, turn),))
     if turn.want not in ("any", "answer") and step.kind != "agent":
         return _worded(state, plan, step, turn)
-    move = speaker(state)
+    move = react_speaker(state)
     match move:
         case Record((RunEnded(Completed(output)),)):
             pass

@@ -14,7 +14,6 @@ from itertools import takewhile
 from surefoot.core.parse.json_strict import as_list, as_object
 from surefoot.core.parse.schema import Schema, resolve
 from surefoot.core.state.lookup import Lookup
-from surefoot.core.state.roles import ACTOR
 from surefoot.core.state.state import Call, DueLimit, Known, State, Turn
 from surefoot.core.state.stuck import NO_STEPS, Steps, ahead, count, denied, record_and_check, reset
 from surefoot.core.state.trail import (
@@ -29,7 +28,7 @@ from surefoot.core.state.trail import (
     standing,
     turn,
 )
-from surefoot.core.state.turn import changed
+from surefoot.core.state.turn import ACTOR, changed
 from surefoot.core.text import json_text
 from surefoot.types.events import StepLimitReached
 from surefoot.types.outcomes import Ask, Deny

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from surefoot.core.state.state import State
-from surefoot.core.state.turn import SpeakerState, changed
+from surefoot.core.state.turn import ACTOR, SpeakerState, changed
 from surefoot.core.state.window import TRAIT
 from surefoot.types.events import Speaker
 from surefoot.types.messages import CallMode, Traits
@@ -33,7 +33,6 @@ def mode_for(start: CallMode, traits: Traits) -> CallMode:
 
 SOLO = "solo"
 THINKER = "thinker"
-ACTOR = "actor"
 GUARD = "guard"
 """The role of a model that is asked for the stages of the guard alone; without one the model that leads is asked."""
 PLANNER = "planner"

@@ -26,6 +26,9 @@ length · text without a step · text that announces a call and makes none · no
 the model or a content filter."""
 
 
+ACTOR = "actor"
+"""The role of the one of two models that calls tools (`core/state/roles.py` has the others)."""
+
 MOST_ATTEMPTS = 3
 """Attempts of one call after which only a person lets it run again: it may be what ends the process each time."""
 

@@ -1,24 +1,23 @@
-"""One model alone: `react`, `mono`, and the calls of a single reply; and what they share with `dual`.
+"""Who speaks next, or that it is over: for each reasoner a question to the state, the first line that applies decides.
 
-`react` thinks, calls tools, reads results, answers. A round of `mono` is one reply, also one of analysis alone; it
-delivers. What `ModelService.call_function` drives is one reply, its calls, and no more. Each is a `speaker`, who speaks
-next or that it is over, where the first line that applies decides; a view; and a `read`, what a reply is.
-Source: seeds 002 and 003; spec/react.md, sections 1, 2, 7, 9 and 10; spec/reasoners.md, sections 1, 5, 6 and 8.
+A round of `mono` is one reply, also one of analysis alone. A round of `dual` is a reply of the Thinker and the Actor's
+turn, which is up to `actor_steps` requests; nothing that the Actor has read can end the run: a deliverable counts once
+the Thinker has said that the task is done. What `ModelService.call_function` drives is one reply, its calls, and no
+more. Source: seeds 002 and 003; spec/react.md, sections 2, 7, 9 and 10; spec/reasoners.md, sections 1, 5 and 8.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from itertools import takewhile
+
 from surefoot.core.guard.judge import answer_of_finish
-from surefoot.core.loop.read import AMONG_WORDS, read_delivering, read_isolated, read_step, shaped
-from surefoot.core.loop.slices import request
-from surefoot.core.state.roles import ROLES, SOLO, limit_for, reached_limit, spent_limit
+from surefoot.core.parse.text_calls import AMONG_WORDS
+from surefoot.core.state.roles import ACTOR, ROLES, SOLO, THINKER, limit_for, reached_limit, spent_limit
 from surefoot.core.state.state import State, Turn
-from surefoot.core.view.step import isolated_request
 from surefoot.types.events import ModelTraitLearnt, RunEnded, Want
-from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Record, Think
 from surefoot.types.outcomes import Completed, CompletedPartial, Ending, Failed, Stopped
-from surefoot.types.reply import Parsed
 
 LEAKS_UNTIL_LEARNT = 2
 MOST_OVERFLOWS = 2
@@ -141,7 +140,7 @@ def _unreadable(state: State, role: str) -> str:
     return f"{speaker.faults_running} replies in a row could not be read{kind}"
 
 
-def speaker(state: State) -> Think | Record:
+def react_speaker(state: State) -> Think | Record:
     """Who speaks next, or that it is over. The first line that applies decides."""
     if state.failure is not None:
         return after_failure(state)
@@ -168,18 +167,6 @@ def speaker(state: State) -> Think | Record:
             return misshapen(state, turn) or given_up(state, SOLO) or think(state, SOLO)
 
 
-def view(state: State, think: Think) -> ModelRequest:
-    """What the model sees: the task, its own steps and their results."""
-    return isolated_request(state) if think.want == "isolated" else request(state, think)
-
-
-def read(state: State, think: Think, message: ModelMessage) -> Parsed:
-    """The reply as calls, an answer or a fault. With no tool offered, a call in it is none that could run."""
-    if think.want == "isolated":
-        return read_isolated(message)
-    return shaped(state, think, read_step(state, think, message))
-
-
 def mono_speaker(state: State) -> Think | Record:
     """Who speaks next, or that it is over. The first line that applies decides."""
     if state.failure is not None:
@@ -202,11 +189,6 @@ def mono_speaker(state: State) -> Think | Record:
     return misshapen(state, turn) or given_up(state, SOLO) or think(state, SOLO)
 
 
-def mono_read(state: State, think: Think, message: ModelMessage) -> Parsed:
-    """The reply as calls, a deliverable or a fault."""
-    return shaped(state, think, read_delivering(state, think, message))
-
-
 def _whole_answer(state: State, turn: Turn) -> str:
     return joined(state, turn) if turn.outcome == "answer" else ""
 
@@ -216,3 +198,101 @@ def once_speaker(state: State) -> Record:
     if state.turn is None:
         return Record((RunEnded(Failed("no_reply", "the run was to carry out the calls of a reply, and holds none")),))
     return Record((RunEnded(Completed("")),))
+
+
+def dual_speaker(state: State) -> Think | Record:
+    """Who speaks next, or that it is over; a proposal on hand is not lost to a limit."""
+    move = _next_of_two(state)
+    is_last = state.failure is not None and state.failure.want == "answer"
+    match move:
+        case Record((RunEnded(Stopped() | Failed() as ending),)) if isinstance(ending, Stopped) or is_last:
+            proposal = proposed(state)
+            return Record((RunEnded(CompletedPartial(proposal, ending.reason)),)) if proposal else move
+        case _:
+            return move
+
+
+def _next_of_two(state: State) -> Think | Record:
+    """The first line that applies decides."""
+    if state.failure is not None:
+        return after_failure(state)
+    turn = state.turn
+    if turn is None:
+        return think(state, THINKER)
+    if turn.outcome == "refused":
+        return Record((RunEnded(Stopped("refused")),))
+    return _after_thinker(state, turn) if turn.role == THINKER else _after_actor(state, turn)
+
+
+def _after_thinker(state: State, turn: Turn) -> Think | Record:
+    instruction = turn.parsed.instruction
+    if instruction is None:
+        if state.speakers[THINKER].nudges_running > state.config.nudges:
+            return failed_to_read(state, THINKER)
+        return given_up(state, THINKER) or think(state, THINKER)
+    if not instruction.done:
+        return think(state, ACTOR)
+    proposal = "" if instruction.text else proposed(state)  # one who still instructs has not confirmed it
+    return Record((RunEnded(Completed(proposal)),)) if proposal else think(state, ACTOR, "answer")
+
+
+def _after_actor(state: State, turn: Turn) -> Think | Record:
+    if turn.want == "answer":
+        return _after_delivery(state, turn)
+    proposal = proposal_of(turn)
+    if proposal and state.config.early_deliverable == "accept":
+        return Record((RunEnded(Completed(proposal)),))
+    if (end := given_up(state, ACTOR)) is not None:
+        return end
+    if turn.outcome == "answer" or proposal:
+        return think(state, THINKER)
+    steps = sum(1 for _ in takewhile(lambda one: one.role == ACTOR, reversed(state.turns)))
+    # in schema mode the Thinker names each call, and its result is the report
+    most = 1 if state.speakers[ACTOR].mode == "schema" else state.config.actor_steps
+    if steps >= most:
+        return think(state, THINKER)
+    return think(state, ACTOR, "no_calls" if steps + 1 == most else "any")
+
+
+def _after_delivery(state: State, turn: Turn) -> Think | Record:
+    """The deliverable was asked for: because the Thinker said so, or because a limit is reached."""
+    is_over = reached_limit(state) is not None
+    text = joined(state, turn) if turn.outcome == "answer" or (is_over and has_other_shape(turn)) else ""
+    spoken = next((one for one in reversed(state.done) if one.role == THINKER), None)
+    if spoken is not None and spoken.parsed.instruction is not None and spoken.parsed.instruction.done:
+        if turn.outcome == "answer":
+            return Record((RunEnded(Completed(text)),))
+        if (end := misshapen(state, turn)) is not None:
+            return end
+        if turn.outcome == "cut" and state.speakers[ACTOR].cuts_running > state.config.continuations:
+            return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
+        if state.speakers[ACTOR].nudges_running > state.config.nudges:
+            return failed_to_read(state, ACTOR)
+        return last_word(state, text) if is_over else given_up(state, ACTOR) or think(state, ACTOR, "answer")
+    return last_word(state, text or proposed(state)) if is_over else think(state, THINKER)
+
+
+def proposal_of(turn: Turn) -> str:
+    """What the Actor gives for the end product before it was asked for: a deliverable, or by a finish tool."""
+    if turn.want == "answer":
+        return ""
+    for call in turn.calls:
+        if call.spec is not None and call.spec.finish and call.result is not None and not call.result.is_error:
+            return answer_of_finish(call.arguments)
+    return (turn.parsed.final or "").strip() if turn.outcome == "answer" else ""
+
+
+def proposed(state: State) -> str:
+    """The deliverable that the Actor gave before the Thinker's word, if its last turn ended with one; else ""."""
+    turns = (turn for turn in reversed(state.turns) if turn.role == ACTOR)
+    newest = next((turn for turn in turns if turn.want != "answer"), None)
+    return proposal_of(newest) if newest is not None else ""
+
+
+SPEAKERS: Mapping[str, Callable[[State], Think | Record]] = {
+    "react": react_speaker,
+    "mono": mono_speaker,
+    "dual": dual_speaker,
+    "once": once_speaker,
+}
+"""By the name of the reasoner. Asked only while nothing is open."""
