@@ -30,7 +30,7 @@ from surefoot.journal.sqlite_file import (
     upgrade_tables,
 )
 from surefoot.journal.sqlite_read import Reader
-from surefoot.journal.sqlite_write import Note, Writer, is_other
+from surefoot.journal.sqlite_write import SUMMARY_LAG, Note, Writer
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import Event
 from surefoot.types.ports import NO_RECORDS, Durability, Recorded, RunSummary, Standing
@@ -260,7 +260,10 @@ class SqliteRun:
     def _note(self) -> Note:
         """How the run stands. Its summary is kept when a list would show another one, and when the run is released."""
         (key, name), now = self._mark, self._summary
-        if is_due := self._is_released or is_other(now, self._kept):
+        was = self._kept
+        is_due = self._is_released or now.events > was.events + SUMMARY_LAG or now.models is not was.models
+        is_due = is_due or (now.status, now.standing) != (was.status, was.standing)
+        if is_due:
             self._kept = now
         return Note(self._number, Head(key, *self._tail, self._synced, name), now if is_due else None)
 

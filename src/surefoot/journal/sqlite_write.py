@@ -129,13 +129,6 @@ UPDATE run SET owner='', events=(SELECT coalesce(max(seq)+1, run.at) FROM event 
 WHERE number=? AND owner=?"""
 
 
-def is_other(now: RunSummary, was: RunSummary) -> bool:
-    """Whether a list would show another run by this summary, or has too much to read by the former one."""
-    if now.events > was.events + SUMMARY_LAG or now.models is not was.models:
-        return True
-    return (now.status, now.standing) != (was.status, was.standing)
-
-
 class Writer:
     """Writes to one open journal file for all runs that a store drives.
 

@@ -164,7 +164,8 @@ def react_speaker(state: State) -> Think | Record:
         case "refused":
             return Record((RunEnded(Stopped("refused")),))
         case _:
-            return misshapen(state, turn) or given_up(state, SOLO) or think(state, SOLO)
+            end = misshapen(state, turn) if turn.parsed.error is not None else None
+            return end or given_up(state, SOLO) or think(state, SOLO)
 
 
 def mono_speaker(state: State) -> Think | Record:

@@ -135,13 +135,18 @@ def composed(
     form = form_in(state, mode)
     offered = offered_now(state, think, fit)
     system, first = head(state, think.role)
-    asked = (guidance(state) if state.plan or state.gate else "", ask_for(state, think.want, form))
+    asked = (
+        guidance(state) if state.plan or state.gate else "",
+        ask_for(state, think.want, form) if think.want != "any" else "",
+    )
     messages = [first]
     if state.conventions or state.hydrated is not None:
         messages = [*_before_the_task(state, think.role), first]
     if fit.dropped:
         messages += _in_place_of(state, think.role, fit.dropped)
-    for level, places in fit.spans(state.steps):
+    stripped, folded = max(fit.dropped, fit.stripped), max(fit.dropped, fit.folded)
+    spans = (2, range(fit.dropped, stripped)), (1, range(stripped, folded)), (0, range(folded, state.steps))
+    for level, places in spans:
         if level:
             for at in places:
                 messages += show(at, level).messages
