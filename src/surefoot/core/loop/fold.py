@@ -325,9 +325,6 @@ def _with_call(state: State, call_id: str, elapsed_s: float = 0.0, /, **changes:
     return with_settled(state) if is_settled and turn.role != PREFETCH else state
 
 
-_ENDLESS = 10**12
-
-
 def having_learnt(state: State, event: ModelTraitLearnt) -> State:
     """The state once something is known about an endpoint."""
     speakers, trail = dict(state.speakers), state.trail
@@ -368,7 +365,7 @@ def _overflown(state: State, event: ModelFailed) -> Fit:
     if (window := window_of(_with_fit(state, event.role, fit), event.role)) is None:
         dropped = fit.dropped + max(1, (state.steps - fit.dropped) // 4)  # so that two tries make real room
         return replace(fit, dropped=max(fit.dropped, min(droppable(state, event.role), dropped)), counted=0, turns=0)
-    before = _with_fit(state, event.role, replace(fit, limit=speaker.fit.limit or _ENDLESS))
+    before = _with_fit(state, event.role, replace(fit, limit=speaker.fit.limit or 10**12))
     sent = fit_of(before, Think(state.steps + 1, event.role, event.want)).request
     return replace(fit, stretch=max(fit.stretch, window / sent))
 
