@@ -25,13 +25,12 @@ from surefoot.runtime.approvals import anchor, anchor_late, approval, config_tak
 from surefoot.runtime.ask import stage_templates
 from surefoot.runtime.cast import Cast, Thinking, by_role, cast_of, chosen_templates, judge_of
 from surefoot.runtime.drive import drive
-from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.offers import Offered, Offers, bound_tools, known_of, selected_anew
 from surefoot.runtime.pins import Pins
 from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.task_plan import bounded, plan_given, planned, step_templates
 from surefoot.runtime.trajectories import Trajectories
-from surefoot.runtime.world import Watch
+from surefoot.runtime.world import Watch, World
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
@@ -141,7 +140,9 @@ class Agent:
         """
         async with self._admission.place():
             offered = await self._offers.now()
-            asked = planned(task, self.reasoner, offered.catalogue, self.config)
+            asked = task if isinstance(task, Task) else Task(task)
+            if asked.steps:
+                asked = planned(asked, self.reasoner, offered.catalogue, self.config)
             async with Opened(await self._store.open(run_id or new_run_id(), create=True)) as opened:
                 first = await self._started(opened.journal.run_id, asked, offered)
                 return opened.left(await self._drive(opened.journal, first, watch, stream=stream, offered=offered))
@@ -368,26 +369,23 @@ class Agent:
         await journal.append(first)
         async with RunServices(self._services) as services:
             own = (self._knowledge, self._paths, self.encoder, self.evaluators)
-            hands = LiveHands(self._cast, tools, journal, services, watch, stream, state.elapsed_s, *own)
+            hands = World(self._cast, tools, journal, services, watch, stream, state.elapsed_s, *own)
             hands.announced(first)
             ended = await drive(journal, hands, fold(first, state))
-            await self._paths.remember(journal, ended)
+            if ended.gate is not None:
+                await self._paths.remember(journal, ended)
             return Run.of(ended)
 
     async def _started(self, run_id: str, asked: Task, offered: Offered) -> tuple[Event, ...]:
-        started = RunStarted(
-            run_id,
-            asked,
-            self._cast.speakers,
-            offered.catalogue,
-            {**self._prompts, **step_templates(asked, self.reasoner), **stage_templates(self.config.guard)},
-            self.instructions,
-            self.reasoner,
-            bounded(self.config, self.reasoner),
-        )
-        first = (started, *await anchor(asked.text, self.config), *offered.selected)
-        first += tuple(self._cast.remembered(ROLES[self.reasoner]))
-        return (*first, *plan_given(asked, self.reasoner, offered.catalogue))
+        prompts, config, tools, reasoner = self._prompts, self.config, offered.catalogue, self.reasoner
+        anchored, plan = tuple[Event, ...](), tuple[Event, ...]()
+        if asked.steps or reasoner == "plan":
+            prompts, config = {**prompts, **step_templates(asked, reasoner)}, bounded(config, reasoner)
+            plan = plan_given(asked, reasoner, tools)
+        if config.guard is not None:
+            prompts, anchored = {**prompts, **stage_templates(config.guard)}, await anchor(asked.text, config)
+        started = RunStarted(run_id, asked, self._cast.speakers, tools, prompts, self.instructions, reasoner, config)
+        return (started, *anchored, *offered.selected, *self._cast.remembered(ROLES[reasoner]), *plan)
 
 
 def _other_models(changes: Mapping[str, Speaker], state: State) -> list[str]:

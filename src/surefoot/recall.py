@@ -13,8 +13,7 @@ from surefoot.core.parse.marks import DELIVERABLE, DELIVERABLE_END, TASK_DONE
 from surefoot.core.parse.reply import parse
 from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.text import json_text
-from surefoot.core.view.notes import note_for
-from surefoot.core.view.observations import tagged, told
+from surefoot.core.view.observations import note_for, tagged, told
 from surefoot.core.view.request import form_of
 from surefoot.run import Run
 from surefoot.types.errors import UsageError

@@ -11,7 +11,7 @@ from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.parse.marks import Deliverable, parts_of
 from surefoot.core.plan.accept import signature
 from surefoot.core.plan.child import open_calls, owners
-from surefoot.core.state.circles import questions
+from surefoot.core.state.repeats import questions
 from surefoot.core.state.roles import rounds
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word

@@ -12,8 +12,8 @@ import pytest
 from journal_cases import alter, read_all
 
 from processes import LIMIT_S, told_until
-from surefoot.journal.lease import Owner, is_alive
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.journal.sqlite_file import Owner, is_alive
 from surefoot.types.errors import JournalError, RunBusy
 from surefoot.types.events import CallStarted, RunEnded
 from surefoot.types.outcomes import Stopped

@@ -79,9 +79,18 @@ class Heads:
         self._boot = boot or boot_now()
         self._file: int | None = None
         try:
-            self._file = (
-                _opened_to_write(self.path, journal) if may_write else os.open(self.path, os.O_RDONLY | _BINARY)
-            )
+            if not may_write:
+                self._file = os.open(self.path, os.O_RDONLY | _BINARY)
+                return
+            try:
+                self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+            except FileExistsError:
+                self._file = os.open(self.path, os.O_RDWR | _BINARY)
+                return
+            if (
+                hasattr(os, "fchmod") and journal.exists()
+            ):  # readers of the journal are to be able to prove what they read
+                os.fchmod(self._file, stat.S_IMODE(journal.stat().st_mode))
         except OSError as error:  # whoever may read the journal reads it, if need be without this proof
             if may_write:
                 raise
@@ -149,16 +158,6 @@ class Heads:
         except DamagedHead:
             return False
         return head is None or head.seq == 0
-
-
-def _opened_to_write(path: Path, journal: Path) -> int:
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
-    except FileExistsError:
-        return os.open(path, os.O_RDWR | _BINARY)
-    if hasattr(os, "fchmod") and journal.exists():  # readers of the journal are to be able to prove what they read
-        os.fchmod(file, stat.S_IMODE(journal.stat().st_mode))
-    return file
 
 
 def heads_of(journal: Path) -> Path:

@@ -15,15 +15,25 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from surefoot.journal.codec import BlobRow, RunRow, Tail, check_fork, check_id, digest_of, rows_of
+from surefoot.journal.codec import BlobRow, RunRow, Tail, check_fork, check_id, digest_of, genesis, rows_of
 from surefoot.journal.heads import Head, Heads, head_of, heads_of
-from surefoot.journal.lease import Owner, is_alive, owners_of
-from surefoot.journal.sqlite_file import connect_for, has_log, transaction, translate_errors, upgrade_tables
+from surefoot.journal.sqlite_file import (
+    FORMAT,
+    Owner,
+    connect_for,
+    form_of,
+    has_log,
+    is_alive,
+    owners_of,
+    transaction,
+    translate_errors,
+    upgrade_tables,
+)
 from surefoot.journal.sqlite_read import Reader
-from surefoot.journal.sqlite_write import Note, Writer, is_other
+from surefoot.journal.sqlite_write import SUMMARY_LAG, Note, Writer
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import Event
-from surefoot.types.ports import Durability, Recorded, RunSummary, Standing
+from surefoot.types.ports import NO_RECORDS, Durability, Recorded, RunSummary, Standing
 
 _POLL_S = 0.2
 """How often a subscriber asks whether another process has written."""
@@ -59,14 +69,17 @@ class SqliteJournal:
         if file.writer.broken:
             raise file.writer.broken
         file.writer.flush()
-        number = file.create(run_id) if create else file.take(run_id)
-        try:
-            head = file.reader.head(run_id)
-            tail, summary = file.reader.tail(run_id), file.reader.summary(run_id)
-        except JournalError:
-            file.free(number)
-            file.writer.flush()
-            raise
+        number, began = file.create(run_id) if create else (file.take(run_id), None)
+        if began is not None:  # what was just made has nothing to be read
+            summary = replace(NO_RECORDS, run_id=run_id, started_at=began)
+            head, tail = None, Tail(0, genesis(run_id))
+        else:
+            try:
+                head, tail, summary = file.reader.standing(run_id)
+            except JournalError:
+                file.free(number)
+                file.writer.flush()
+                raise
         file.writer.failures.pop(number, None)  # those of an earlier driver; this one starts from what is in the file
         run = file.driven[run_id] = SqliteRun(file, number, tail, summary, head.synced if head else 0)
         return run
@@ -247,7 +260,10 @@ class SqliteRun:
     def _note(self) -> Note:
         """How the run stands. Its summary is kept when a list would show another one, and when the run is released."""
         (key, name), now = self._mark, self._summary
-        if is_due := self._is_released or is_other(now, self._kept):
+        was = self._kept
+        is_due = self._is_released or now.events > was.events + SUMMARY_LAG or now.models is not was.models
+        is_due = is_due or (now.status, now.standing) != (was.status, was.standing)
+        if is_due:
             self._kept = now
         return Note(self._number, Head(key, *self._tail, self._synced, name), now if is_due else None)
 
@@ -257,13 +273,14 @@ class SqliteRun:
             await writer.flushed()  # the others' rows join in
         else:
             writer.flush()
-        if failure := self.failure:
+        if (writer.failures or writer.broken) and (failure := self.failure):
             raise failure
 
     def _check(self) -> None:
         if self._is_released:
             raise UsageError(f"run {self.run_id} was released; open it again to go on")
-        if failure := self.failure:
+        writer = self._file.writer
+        if (writer.failures or writer.broken) and (failure := self.failure):
             raise failure
 
 
@@ -286,13 +303,16 @@ class _File:
             failed.callback(self.db.close)
             self.heads = Heads(path, may_write=not read_only)
             self.reader = Reader(self.db, path, self.heads)
-            if not read_only:
+            if not read_only and form_of(self.db) != FORMAT:
                 upgrade_tables(self.db, self.reader.note_heads)
             failed.pop_all()
         self.writer = Writer(self.db, path, self.heads)
 
-    def create(self, run_id: str) -> int:
-        """Become the driver of a new run, or of one that has no records and no living driver; its number."""
+    def create(self, run_id: str) -> tuple[int, float | None]:
+        """Become the driver of a new run, or of one that has no records and no living driver.
+
+        Gives its number, and when it was made if that is now.
+        """
         token = self._token()
         with translate_errors(self._path), transaction(self.db):
             row = self.reader.look_up(run_id)
@@ -300,14 +320,14 @@ class _File:
                 return self._insert(run_id, None, 0, token)
             if not self.reader.is_empty(row):
                 raise self._taken(run_id)
-            return self._hand_over(row, token)
+            return self._hand_over(row, token), None
 
     def fork(self, run_id: str, parent: int, at: int) -> None:
         """Put a run that nobody drives yet into the list."""
         with translate_errors(self._path), transaction(self.db):
             if self.reader.look_up(run_id) is not None:
                 raise self._taken(run_id)
-            number = self._insert(run_id, parent, at, "")
+            number, _ = self._insert(run_id, parent, at, "")
         self.reader.note_head(number, run_id)
 
     def take(self, run_id: str) -> int:
@@ -318,7 +338,7 @@ class _File:
 
     def free(self, number: int) -> None:
         """Queue that this store drives a run no more."""
-        self.writer.free(number, self._token())
+        self.writer.freed.append((number, self._token()))
 
     def is_alive(self, token: str) -> bool:
         """Whether the store of that token still exists."""
@@ -344,16 +364,16 @@ class _File:
         if failure := next((run.failure for run in driven if run.failure), None):
             raise failure
 
-    def _insert(self, run_id: str, parent: int | None, at: int, owner: str) -> int:
+    def _insert(self, run_id: str, parent: int | None, at: int, owner: str) -> tuple[int, float]:
         check_id(run_id)
         self.reader.check_not_lost(run_id)
         (last,) = self.db.execute("SELECT coalesce(max(number), 0) FROM run").fetchone()
-        number = self.heads.claim(run_id, last)
+        number, now = self.heads.claim(run_id, last), time.time()
         self.db.execute(
             "INSERT INTO run (number, run_id, started_at, parent, at, owner) VALUES (?, ?, ?, ?, ?, ?)",
-            (number, run_id, time.time(), parent, at, owner),
+            (number, run_id, now, parent, at, owner),
         )
-        return number
+        return number, now
 
     def _hand_over(self, row: RunRow, token: str) -> int:
         if row.owner not in ("", token) and self.is_alive(row.owner):

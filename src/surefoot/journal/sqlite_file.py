@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import sqlite3
 import time
+import uuid
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -192,14 +194,12 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
 def form_of(db: sqlite3.Connection) -> int:
     """The form of the tables."""
-    form = _pragma(db, "user_version")
+    (form,) = db.execute("PRAGMA user_version").fetchone()
     return form if isinstance(form, int) else 0
 
 
 def upgrade_tables(db: sqlite3.Connection, note_heads: Callable[[], None]) -> None:
     """Bring a file of form 1 to form 2, in one transaction. `note_heads` has the heads of all runs on the disk."""
-    if form_of(db) == FORMAT:
-        return
     with transaction(db, "EXCLUSIVE"):
         if form_of(db) == 1:  # still: another process may have been first
             db.execute(_SUMMARIES)
@@ -218,7 +218,7 @@ def _check_form(db: sqlite3.Connection, path: Path) -> None:
                 f"`surefoot journal accept RUN --journal {path}`"
             )
         raise JournalError(f"journal {path}: there is nothing in this file, so it is not a journal; name another path")
-    if _pragma(db, "application_id") != _APPLICATION:
+    if db.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
         raise JournalError(f"journal {path}: this SQLite file belongs to another program; name another path")
     if (form := form_of(db)) < 1:
         raise JournalError(f"journal {path}: its tables have no known form; {_REMEDIES[sqlite3.SQLITE_CORRUPT]}")
@@ -235,7 +235,7 @@ def _use_wal(db: sqlite3.Connection, path: Path) -> None:
     until = time.monotonic() + _BUSY_TIMEOUT_S
     while True:
         try:
-            mode = _pragma(db, "journal_mode=WAL")
+            (mode,) = db.execute("PRAGMA journal_mode=WAL").fetchone()
             break
         except sqlite3.OperationalError as error:  # SQLite's own patience does not cover this change
             if code_of(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
@@ -245,6 +245,59 @@ def _use_wal(db: sqlite3.Connection, path: Path) -> None:
         raise JournalError(f"journal {path}: a write-ahead log is not possible there; name a file on a local disk")
 
 
-def _pragma(db: sqlite3.Connection, name: str) -> object:
-    row: tuple[object, ...] | None = db.execute(f"PRAGMA {name}").fetchone()
-    return row[0] if row else None
+_TOKEN = re.compile(r"[0-9a-f]{32}")
+_SWEEP_AFTER_S = 60
+"""A file of this age is either locked or left over: taking the lock follows the making of the file at once."""
+
+
+def owners_of(journal: Path) -> Path:
+    """The folder of owner files of a journal."""
+    return journal.with_name(journal.name + ".owners")
+
+
+class Owner:
+    """This store, as others see it. Taken when made; `token` is what a run names."""
+
+    def __init__(self, folder: Path) -> None:
+        self.token = uuid.uuid4().hex
+        self._file = folder / self.token
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            self._lock = sqlite3.connect(self._file, isolation_level=None, timeout=0, check_same_thread=False)
+            self._lock.execute("PRAGMA journal_mode=MEMORY")  # no second file beside it: nothing is ever written
+            self._lock.execute("BEGIN EXCLUSIVE")
+        except (OSError, sqlite3.Error) as error:
+            raise JournalError(f"cannot make {self._file}: {error}; make its folder writable to drive runs") from error
+        for file in folder.iterdir():
+            with contextlib.suppress(OSError):  # another store sweeps too
+                if time.time() - file.stat().st_mtime > _SWEEP_AFTER_S:
+                    is_alive(folder, file.name)
+
+    def give_up(self) -> None:
+        """Let others take over what this store drove."""
+        self._lock.close()
+        with contextlib.suppress(OSError):  # a file that is left is dead, and swept later
+            self._file.unlink()
+
+
+def is_alive(folder: Path, token: str) -> bool:
+    """Whether the owner of that token still holds its lock. The file of a dead one is removed."""
+    if not _TOKEN.fullmatch(token):  # no token of ours, so nobody; and no path to be built from it
+        return False
+    file = folder / token
+    if not file.exists():
+        return False
+    try:
+        probe = sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0)
+    except sqlite3.Error:
+        return file.exists()
+    try:
+        probe.execute("PRAGMA journal_mode=MEMORY")
+        probe.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as error:
+        if code_of(error) != sqlite3.SQLITE_NOTADB:  # in doubt it lives: two drivers are the worse harm
+            return file.exists()
+    finally:
+        probe.close()
+    file.unlink(missing_ok=True)
+    return False

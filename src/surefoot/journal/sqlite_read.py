@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from surefoot.core.state.summary import summarise
 from surefoot.journal.codec import (
@@ -50,6 +50,17 @@ _AFTER_ALL = "\U0010ffff"
 
 _DAMAGE = (0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG)
 """Result codes that speak of the file's content; the others speak of its surroundings."""
+
+
+class _Found(NamedTuple):
+    """A run as it is listed, whose records it consists of, oldest ancestor first, and its head or the fault in that.
+
+    It is found once for all that is asked of a run at one time.
+    """
+
+    row: RunRow
+    segments: list[Segment]
+    head: Head | JournalCorrupt | None
 
 
 class Reader:
@@ -100,13 +111,6 @@ class Reader:
                 self._lost = {head.key: (number, head) for number, head in gone if head.least}
         return self._lost
 
-    def lineage(self, run_id: str) -> list[Segment]:
-        """Whose records a run consists of, oldest ancestor first."""
-        row, head = self.find(run_id), None
-        with suppress(JournalCorrupt):  # a head that is damaged is told by `head` and `load`
-            head = self._head(row)
-        return lineage(row, head.least if head else 0, lambda number: self._run("number", number))
-
     def is_empty(self, row: RunRow) -> bool:
         """Whether the run has no records and never had any."""
         return row.at == row.events == 0 and self._one(_LAST, row.number) is None
@@ -119,39 +123,24 @@ class Reader:
 
     def tail(self, run_id: str) -> Tail:
         """Where the run ends now. Raises `JournalCorrupt` when that is too early."""
-        tail, own = self.end(run_id), self.lineage(run_id)[-1]
-        if tail.seq < own.least:
-            raise self._missing(run_id, tail.seq, own.least)
-        return tail
+        return self._tail(self._found(run_id))
 
     def end(self, run_id: str) -> Tail:
         """Where the records end that are there."""
-        segments = self.lineage(run_id)
-        own = segments[-1]
-        last = self._one(_LAST, own.number)
-        match last:
-            case None:
-                before = self._hash_before(segments, own.start)
-                if before is None:
-                    raise JournalCorrupt(run_id, own.start - 1, "the record is missing")
-                return Tail(own.start, before)
-            case (int(seq), bytes(hash_), _):
-                return Tail(seq + 1, hash_)
-            case _:
-                raise JournalCorrupt(run_id, 0, "its last record is damaged")
+        return self._end(self._found(run_id).segments)
 
     def head(self, run_id: str) -> Head | None:
         """What is known from outside of the file of the run's length, once the file has been held against it.
 
         Raises `JournalCorrupt` where they do not fit, or where a run with records has none.
         """
-        segments, row = self.lineage(run_id), self.find(run_id)
-        head = self._head(row)
-        if head is None and self._heads is not None and not self.is_empty(row):
-            where = f"{self._heads.path} does not tell how long it was"
-            raise JournalCorrupt(run_id, self.tail(run_id).seq, f"{where}; {self._remedy(run_id)}")
-        self._check_head(segments, head)
-        return head
+        return self._proven_head(self._found(run_id))
+
+    def standing(self, run_id: str) -> tuple[Head | None, Tail, RunSummary]:
+        """All that whoever drives a run goes on from. Raises as `head` and `tail` do."""
+        found = self._found(run_id)
+        head, tail = self._proven_head(found), self._tail(found)
+        return head, tail, self._summary(found, tail)
 
     def note_head(self, number: int, run_id: str) -> None:
         """Write down how long the run is now, as the one who may write to it."""
@@ -170,10 +159,10 @@ class Reader:
     def load(self, run_id: str, since: int) -> tuple[list[Recorded], JournalError | None]:
         """The records from `since` on that can be read, and what is wrong with the next one."""
         records: list[Recorded] = []
-        segments = self.lineage(run_id)
+        found = self._found(run_id)
         try:
-            records.extend(self._proven(segments, since))
-            self._check_head(segments, self._head(self.find(run_id)))
+            records.extend(self._proven(found.segments, since))
+            self._check_head(found)
         except JournalError as error:
             cause = error.__cause__
             if isinstance(cause, FILE_ERRORS) and not isinstance(error, JournalCorrupt) and code_of(cause) in _DAMAGE:
@@ -221,11 +210,11 @@ class Reader:
         alive = cache(is_alive)
         return [self._listed(run_id, alive) for run_id in ids[:limit]]
 
-    def summary(self, run_id: str) -> RunSummary:
+    def _summary(self, found: _Found, tail: Tail) -> RunSummary:
         """What is kept of a run, brought up to date by the records that came since."""
-        segments, row = self.lineage(run_id), self.find(run_id)
-        tail = self.tail(run_id)
-        kept = self._one("SELECT body FROM summary WHERE run=?", row.number) if form_of(self._db) > 1 else None
+        row, segments = found.row, found.segments
+        is_kept = tail.seq > 0 and form_of(self._db) > 1
+        kept = self._one("SELECT body FROM summary WHERE run=?", row.number) if is_kept else None
         summary = summary_of(kept[0]) if kept else None
         if summary is None or summary.events > tail.seq:
             summary = NO_RECORDS
@@ -233,16 +222,53 @@ class Reader:
             for record in self._proven(segments, summary.events):
                 summary = summarise(summary, record.event, record.at)
         parent = segments[-2].run_id if row.parent is not None else ""
-        return replace(summary, run_id=run_id, started_at=row.started_at, parent=parent)
+        return replace(summary, run_id=row.run_id, started_at=row.started_at, parent=parent)
 
     def _listed(self, run_id: str, is_alive: Callable[[str], bool]) -> RunSummary:
         try:
-            summary, row = self.summary(run_id), self.find(run_id)
+            found = self._found(run_id)
+            summary, row = self._summary(found, self._tail(found)), found.row
         except (JournalError, UsageError):  # this run's trouble must not hide the others
             return replace(NO_RECORDS, run_id=run_id, status="damaged")
         if summary.status != "running" or (row.owner and is_alive(row.owner)):
             return summary
         return replace(summary, status="interrupted")
+
+    def _found(self, run_id: str) -> _Found:
+        row = self.find(run_id)
+        head: Head | JournalCorrupt | None
+        try:
+            head = self._head(row)  # before any record: a journal may be ahead of its heads
+        except JournalCorrupt as error:
+            head = error
+        least = head.least if isinstance(head, Head) else 0
+        return _Found(row, lineage(row, least, lambda number: self._run("number", number)), head)
+
+    def _tail(self, found: _Found) -> Tail:
+        tail, own = self._end(found.segments), found.segments[-1]
+        if tail.seq < own.least:
+            raise self._missing(own.run_id, tail.seq, own.least)
+        return tail
+
+    def _end(self, segments: Sequence[Segment]) -> Tail:
+        own = segments[-1]
+        match self._one(_LAST, own.number):
+            case None:
+                before = self._hash_before(segments, own.start)
+                if before is None:
+                    raise JournalCorrupt(own.run_id, own.start - 1, "the record is missing")
+                return Tail(own.start, before)
+            case (int(seq), bytes(hash_), _):
+                return Tail(seq + 1, hash_)
+            case _:
+                raise JournalCorrupt(own.run_id, 0, "its last record is damaged")
+
+    def _proven_head(self, found: _Found) -> Head | None:
+        row = found.row
+        if found.head is None and self._heads is not None and not self.is_empty(row):
+            where = f"{self._heads.path} does not tell how long it was"
+            raise JournalCorrupt(row.run_id, self._tail(found).seq, f"{where}; {self._remedy(row.run_id)}")
+        return self._check_head(found)
 
     def _head(self, row: RunRow) -> Head | None:
         if self._heads is None:
@@ -257,12 +283,16 @@ class Reader:
             raise JournalCorrupt(row.run_id, row.events, f"{where}; {self._remedy(row.run_id)}")
         return head
 
-    def _check_head(self, segments: Sequence[Segment], head: Head | None) -> None:
-        """A run that has as many records as its head tells of has the same ones."""
-        if head is not None and head.seq and self._hash_before(segments, head.seq) not in (None, head.hash):
-            run_id = segments[-1].run_id
+    def _check_head(self, found: _Found) -> Head | None:
+        """The head. A run that has as many records as it tells of has the same ones."""
+        head = found.head
+        if isinstance(head, JournalCorrupt):
+            raise head
+        if head is not None and head.seq and self._hash_before(found.segments, head.seq) not in (None, head.hash):
+            run_id = found.row.run_id
             told = f"it is not the one that was written, as {heads_of(self._path)} tells"
             raise JournalCorrupt(run_id, head.seq - 1, f"{told}; {self._remedy(run_id)}")
+        return head
 
     def _proven(self, segments: Sequence[Segment], since: int) -> Iterator[Recorded]:
         run = segments[-1]

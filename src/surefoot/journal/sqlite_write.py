@@ -129,16 +129,10 @@ UPDATE run SET owner='', events=(SELECT coalesce(max(seq)+1, run.at) FROM event 
 WHERE number=? AND owner=?"""
 
 
-def is_other(now: RunSummary, was: RunSummary) -> bool:
-    """Whether a list would show another run by this summary, or has too much to read by the former one."""
-    if now.events > was.events + SUMMARY_LAG or now.models is not was.models:
-        return True
-    return (now.status, now.standing) != (was.status, was.standing)
-
-
 class Writer:
     """Writes to one open journal file for all runs that a store drives.
 
+    `freed` are the owners who drive a run no more, which does nothing to one that is another's by the next flush.
     `failures` holds, by run number, why records could not be written, and `broken` why none can be; `watchers` are set
     when new records of their run number are there.
     """
@@ -153,7 +147,7 @@ class Writer:
         self._notes: dict[int, Callable[[], Note]] = {}
         self._events: list[EventRow] = []
         self._blobs: dict[str, BlobRow] = {}
-        self._freed: list[FreeRow] = []
+        self.freed: list[FreeRow] = []
         self._waiters: list[asyncio.Future[None]] = []
         self._due: asyncio.Handle | None = None
         self._due_on: asyncio.AbstractEventLoop | None = None
@@ -175,10 +169,6 @@ class Writer:
         self._notes[number] = note
         for row in blobs:
             self._blobs.setdefault(row[0], row)
-
-    def free(self, number: int, owner: str) -> None:
-        """Queue that this owner drives a run no more. Does nothing to a run that is another's by then."""
-        self._freed.append((number, owner))
 
     def unwatch(self, number: int, changed: asyncio.Event) -> None:
         """Take back an event from `watchers`."""
@@ -213,11 +203,11 @@ class Writer:
 
     def flush(self) -> None:
         """Write all that is queued in one transaction. Raises nothing: see `failures`."""
-        events, blobs, freed, waiters = self._events, self._blobs, self._freed, self._waiters
+        events, blobs, freed, waiters = self._events, self._blobs, self.freed, self._waiters
         lost = self.failures  # what such a run would tell of is not in the file
         notes = {number: note() for number, note in self._notes.items() if number not in lost}
         self._notes.clear()
-        self._events, self._blobs, self._freed, self._waiters = [], {}, [], []
+        self._events, self._blobs, self.freed, self._waiters = [], {}, [], []
         self._awaited_on = None
         if self._due is not None:
             self._due.cancel()

@@ -12,9 +12,16 @@ from pathlib import Path
 from surefoot.core.loop.fold import fold
 from surefoot.journal.codec import RunRow, genesis
 from surefoot.journal.heads import Head, Heads, head_of, heads_of
-from surefoot.journal.lease import is_alive, owners_of
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.journal.sqlite_file import connect, connect_for, file_error, form_of, translate_errors
+from surefoot.journal.sqlite_file import (
+    connect,
+    connect_for,
+    file_error,
+    form_of,
+    is_alive,
+    owners_of,
+    translate_errors,
+)
 from surefoot.journal.sqlite_read import ACCEPT, Reader
 from surefoot.journal.sqlite_write import sync_file, sync_folder
 from surefoot.types.errors import JournalError, RunBusy, UsageError

@@ -6,12 +6,12 @@ Imports aiohttp, so import this when the first request is made, not before.
 import asyncio
 import io
 from collections.abc import Callable
+from typing import NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
 
-from surefoot.types.dataclass import dataclass
 from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable
 from surefoot.types.messages import ModelSettings
 
@@ -28,8 +28,7 @@ _DRAIN_S = 0.1
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(NamedTuple):
     """An answer with another status than 200."""
 
     status: int

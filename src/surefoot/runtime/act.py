@@ -1,8 +1,16 @@
-"""Run a tool that was allowed, and put what it gave into a form that fits the journal."""
+"""Run a tool that was allowed, and put what it gave into a form that fits the journal.
+
+Foreign code is awaited for a limited time (`within`), and left behind where it does not let itself be stopped. It runs
+in a task of its own, because one that swallows its cancellation would hold whoever awaits it for ever: the run, and
+whoever wants to stop that. Whatever is raised inside stays inside, since a task that ends with `KeyboardInterrupt` or
+`SystemExit` takes the whole loop along. The loop does not know that task: `asyncio.run` cancels and awaits all that it
+knows before it ends, and here whoever awaits the work does so, for a limited time.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -10,22 +18,20 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, TypeGuard, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from surefoot.core.loop.fold import PROBE
 from surefoot.core.state.pager import READ_RESULT
-from surefoot.core.state.roles import seconds_left
+from surefoot.core.state.roles import seconds_left, window_of
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.trail import outcome
 from surefoot.core.text import clean
-from surefoot.core.view.fit import window_of
-from surefoot.runtime.deadline import Late, within
-from surefoot.tools.call import after_left, as_exception, failure, is_stopping, retry
+from surefoot.tools.call import Raised, after_left, as_exception, failure, goes_on, is_stopping, retry
 from surefoot.tools.function import FunctionTool
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, DoubtSettled, Event
 from surefoot.types.messages import ToolProgress
-from surefoot.types.ports import ServiceKey, Tool, ToolCallContext
+from surefoot.types.ports import ServiceKey, ToolCallContext
 from surefoot.types.settings import is_number
 from surefoot.types.tools import ResultKind, ToolResult
 
@@ -112,7 +118,9 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     def once() -> Awaitable[ToolResult]:
         return tool.call(_handed(call), context)
 
-    may_retry = _is_function(tool) and call.spec.may_repeat and not _is_planned(state)  # others know best themselves
+    may_retry = (
+        isinstance(tool, FunctionTool) and call.spec.may_repeat and not (state.scope and _is_planned(state))
+    )  # others know best themselves
     work: Callable[[], Awaitable[object]] = partial(retry, once, limit_s) if may_retry else once
     key = context.idempotency_key
     try:
@@ -120,7 +128,7 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
             work = partial(after_left, key, work)
             result = await within(work, limit_s, state.config.tool_grace_s, call.name, key)
     except TimeoutError as late:
-        has_begun = not (_is_function(tool) and line.ended_waiting)  # of other tools nobody knows
+        has_begun = not (isinstance(tool, FunctionTool) and line.ended_waiting)  # of other tools nobody knows
         is_doubtful = has_begun and not call.spec.may_repeat
         if is_doubtful and not state.scope:
             return ()
@@ -139,7 +147,8 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
             raise
         result = _failed(error)
     finally:
-        _keep_services(world, tool, context)
+        if isinstance(tool, FunctionTool) and (threads := tool.threads(context)):
+            world.services.used_by(threads)  # a thread cannot be stopped, so its services stay open until it is done
     elapsed_s = max(world.elapsed_s, state.elapsed_s + limit_s) if is_over else world.elapsed_s
     return (CallEnded(call_id, await _fitted(world, result, call, state), elapsed_s),)
 
@@ -160,19 +169,9 @@ def _failed(error: BaseException) -> ToolResult:
         return ToolResult(type(error).__name__, "error")
 
 
-def _keep_services(world: World, tool: Tool, context: ToolCallContext) -> None:
-    """A thread cannot be stopped, so the run's services stay open until it is done with them."""
-    if _is_function(tool):
-        world.services.used_by(tool.threads(context))
-
-
 def _is_planned(state: State) -> bool:
-    """Whether the call is a step of a plan, which makes it again itself (spec/planning.md, R4)."""
-    return bool(state.scope) and state.running_step is not None and state.running_step.kind == "tool"
-
-
-def _is_function(tool: Tool) -> TypeGuard[FunctionTool[..., object]]:
-    return isinstance(tool, FunctionTool)
+    """Whether the call of a scope is a step of a plan, which makes it again itself (spec/planning.md, R4)."""
+    return state.running_step is not None and state.running_step.kind == "tool"
 
 
 def _limit_s(call: Call, state: State, now_s: float) -> float:
@@ -182,7 +181,8 @@ def _limit_s(call: Call, state: State, now_s: float) -> float:
     if state.found is not None and state.hydrated is None and state.config.pre_hydration is not None:
         fetching = state.config.pre_hydration  # all of it together has its own limit, beside that of each reference
         limit_s = min(limit_s, fetching.reference_timeout, max(0.0, state.found.elapsed_s + fetching.timeout - now_s))
-    left_s = seconds_left(state) if call.spec.may_repeat or state.scope else None
+    may_stop = state.config.budget.max_seconds is not None and (call.spec.may_repeat or state.scope)
+    left_s = seconds_left(state) if may_stop else None
     return limit_s if left_s is None else min(limit_s, left_s)
 
 
@@ -204,7 +204,8 @@ async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
             raise
         return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=world.elapsed_s),)
     finally:
-        _keep_services(world, tool, context)
+        if isinstance(tool, FunctionTool):
+            world.services.used_by(tool.threads(context))
     if found is None:
         return (DoubtSettled(call_id, "not_done", PROBE, elapsed_s=world.elapsed_s),)
     result = await _fitted(world, found, call, state)
@@ -214,14 +215,14 @@ async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
 def call_key(state: State, call: Call) -> str:
     """What a call is known by to whoever makes it, over all attempts at it: the idempotency key of its context."""
     named = call.id
-    if _is_planned(state):  # the same call of a step keeps its key over the attempts
+    if state.scope and _is_planned(state):  # the same call of a step keeps its key over the attempts
         named = f"{state.scope.rpartition('.')[0]}\0{call.key}"
     return sha256(f"{call.origin or state.run_id}\0{named}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _context(state: State, call: Call, limit_s: float, line: Line) -> ToolCallContext:
     job, operator = (state.task.job or state.run_id, state.task.operator) if state.task else (state.run_id, "main")
-    if _is_planned(state):
+    if state.scope and _is_planned(state):
         operator = state.scope.rpartition(".")[0]
     key = call_key(state, call)
     return ToolCallContext(state.run_id, call.id, key, max(1, call.attempts), job, operator, limit_s, line)
@@ -238,7 +239,7 @@ async def _fitted(world: World, given: object, call: Call, state: State) -> Tool
     source = given.source if given.source and isinstance(given.source, str) else call.name  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
     trust = "trusted" if given.trust == "trusted" else "untrusted"
     made = ToolResult(content, kind, size, None, source, trust, bool(given.infrastructure), given.structured is True)
-    wait_s = given.retry_after_s if is_number(given.retry_after_s) else None
+    wait_s = given.retry_after_s if given.retry_after_s is not None and is_number(given.retry_after_s) else None
     given = replace(made, error=clean(str(given.error)), retry_after_s=wait_s) if given.error or wait_s else made
     if size <= limit:
         return given
@@ -264,3 +265,99 @@ async def _page(world: World, call: Call, state: State) -> ToolResult:
     piece = text[start:end]
     more = f"\n[characters {start} to {end} of {len(text)}]"
     return ToolResult(piece + more, size=len(piece), source=earlier.result.source, trust=earlier.result.trust)
+
+
+_LOG = logging.getLogger("surefoot")
+
+
+class Late(TimeoutError):
+    """No result in time. `is_left`: the code still runs, and nobody waits for it any more."""
+
+    def __init__(self, *, is_left: bool) -> None:
+        super().__init__()
+        self.is_left = is_left
+
+
+async def within(
+    work: Callable[[], Awaitable[object]], limit_s: float, grace_s: float, name: str, key: str = ""
+) -> object:
+    """What the work gives; raises what it raises, and `Late` when it takes longer than `limit_s`.
+
+    It is cancelled then, as when this task is, and has `grace_s` seconds to tidy up; a result that comes in that time
+    counts. One that had ended when this task was cancelled is given all the same. Cancelled once more, this task leaves
+    the work at once. What is left counts as an attempt at the call of that `key`. `name` is for the log.
+    """
+    loop = asyncio.get_running_loop()
+    made = _Made(loop.create_future())
+    task = asyncio.Task(made.by(work), loop=loop)
+    asyncio._unregister_task(task)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # told in "Extending asyncio"
+    timer = loop.call_later(limit_s, made.stop, task, grace_s)
+    try:
+        outcome = await made.ended
+    except asyncio.CancelledError:
+        if made.outcome is _RUNNING:  # this task is cancelled, and the work with it
+            made.ended = loop.create_future()
+            made.stop(task, grace_s)
+            try:
+                await made.ended
+            finally:
+                if made.outcome in (_RUNNING, _LEFT):
+                    _leave(task, name, key)
+            raise
+        outcome = made.outcome
+    finally:
+        timer.cancel()
+        if task.done() and not task.cancelled():
+            task.exception()  # an interrupt inside of it has left the loop already; nobody has to be told again
+    if outcome is _LEFT:
+        _leave(task, name, key)
+        raise Late(is_left=True)
+    if outcome is _STOPPED:
+        raise Late(is_left=False) if made.is_stopped else asyncio.CancelledError
+    if isinstance(outcome, Raised):
+        raise outcome.error
+    return outcome
+
+
+_RUNNING, _LEFT, _STOPPED = object(), object(), object()
+"""It has not ended; it did not end in its grace either; it let itself be cancelled."""
+
+
+class _Made:
+    """How some work ends: known in the same turn of the loop, so that no result waits longer than it has to."""
+
+    __slots__ = ("ended", "is_stopped", "outcome")
+
+    def __init__(self, ended: asyncio.Future[object]) -> None:
+        self.ended = ended
+        self.outcome: object = _RUNNING
+        self.is_stopped = False
+
+    async def by(self, work: Callable[[], Awaitable[object]]) -> object:
+        outcome: object = _STOPPED
+        try:
+            outcome = await work()
+        except BaseException as error:  # it goes on as a value
+            if is_stopping(error):
+                raise
+            outcome = Raised(error)
+        finally:
+            self.over(outcome)
+        return outcome
+
+    def stop(self, task: asyncio.Task[object], grace_s: float) -> None:
+        self.is_stopped = True
+        task.cancel()
+        task.get_loop().call_later(grace_s, self.over, _LEFT)
+
+    def over(self, outcome: object) -> None:
+        self.outcome = outcome
+        if not self.ended.done():
+            self.ended.set_result(outcome)
+
+
+def _leave(task: asyncio.Task[object], name: str, key: str) -> None:
+    _LOG.warning("%s did not stop when it was cancelled: it is left running", name)
+    task._log_destroy_pending = False  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage, reportUnknownMemberType]  # it may outlive its loop
+    if key:
+        goes_on(key, task)

@@ -55,7 +55,7 @@ from surefoot.core.view.stages import (
 )
 from surefoot.core.view.step import ISOLATED, choosing_now
 from surefoot.prompts.load import template
-from surefoot.runtime.deadline import within
+from surefoot.runtime.act import within
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
 from surefoot.types.events import Event, IntentAnchored, ModelFailed, ModelTraitLearnt
 from surefoot.types.guard import CommitmentDecision, GuardConfig, HypothesisBranch, HypothesisTree

@@ -123,27 +123,22 @@ class Part:
         traits = dict(self.model.traits)
         if "schema" in self.model.modes:
             traits.setdefault("json_schema", "yes")  # until the endpoint refuses it
-        may_have = {trait: value for trait, value in traits.items() if self._may_start_with(trait)}
-        return Speaker(self.model.name, self.mode(), may_have)
-
-    def mode(self) -> CallMode:
-        """The call mode to begin with: the first that the wire carries, and words for one who calls no tools."""
         if self.call_mode != "auto":
-            return self.call_mode
-        first = self.model.modes[0]
-        return "text" if first == "native" and not self.calls_tools else first
+            may_have = {trait: value for trait, value in traits.items() if trait not in MODE_TRAITS}
+            return Speaker(self.model.name, self.call_mode, may_have)
+        first = self.model.modes[0]  # the first that the wire carries, and words for one who calls no tools
+        return Speaker(self.model.name, "text" if first == "native" and not self.calls_tools else first, traits)
 
     def remembered(self) -> list[ModelTraitLearnt]:
         """What earlier runs of this user have learnt, and the adapter does not say itself."""
-        declared = self.speaker().traits
+        if not (known := self.learnt.known()):
+            return []
+        declared, left_out = self.speaker().traits, () if self.call_mode == "auto" else MODE_TRAITS
         return [
             ModelTraitLearnt(self.model.name, trait, value, REMEMBERED)
-            for trait, value in self.learnt.known().items()
-            if declared.get(trait) != value and self._may_start_with(trait)
+            for trait, value in known.items()
+            if declared.get(trait) != value and trait not in left_out
         ]
-
-    def _may_start_with(self, trait: str) -> bool:
-        return self.call_mode == "auto" or trait not in MODE_TRAITS
 
 
 _NAMED_IN = {GUARD: "`judge` of GuardConfig", PLANNER: "`model` of PlanConfig"}

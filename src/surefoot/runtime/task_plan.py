@@ -29,14 +29,11 @@ from surefoot.types.settings import written
 from surefoot.types.tools import Catalogue
 
 
-def planned(task: str | Task, reasoner: str, tools: Catalogue, config: LoopConfig) -> Task:
+def planned(asked: Task, reasoner: str, tools: Catalogue, config: LoopConfig) -> Task:
     """The task with the arguments of its tool steps as their tools take them.
 
     Raises `UsageError` for steps that these tools or this reasoner cannot carry out.
     """
-    asked = task if isinstance(task, Task) else Task(task)
-    if not asked.steps:
-        return asked
     for step in asked.steps:
         try:
             json_text(step.parameters)

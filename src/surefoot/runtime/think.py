@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import orjson
 
-from surefoot.core.loop.table import REASONERS, read
+from surefoot.core.loop.table import REASONERS, mended
 from surefoot.core.parse.marks import parts_of
 from surefoot.core.parse.stream import DisplayFilter
 from surefoot.core.state.roles import seconds_left
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     """One reply as an event; or what was learnt about the endpoint; or why there is no reply."""
     reasoner, speaker, part = REASONERS[state.reasoner], state.speakers[move.role], world.cast.parts[move.role]
-    deadline_s = seconds_left(state, last=move.want == "answer")
+    has_limit = state.config.budget.max_seconds is not None
+    deadline_s = seconds_left(state, last=move.want == "answer") if has_limit else None
     request = replace(reasoner.view(state, move), settings=part.settings, stream=world.stream, deadline_s=deadline_s)
     display = _Display(world.tell) if world.stream and world.watch else None
     reply = _asked(part.model, request, display.emit if display else None)
@@ -53,7 +54,9 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
             return (ModelFailed(error.kind, told, error.attempts, move.role, error.usage, move.want, elapsed_s=now_s),)
         case message, requests:
             pass
-    parsed = read(state, move, message)
+    parsed = reasoner.read(state, move, message)
+    if message.mended:
+        parsed = mended(parsed)
     replied = ModelReplied(move.step, message, parsed, speaker.mode, move.want, move.role, world.elapsed_s, requests)
     if display:
         display.finish(parsed, outcome_of(state, replied))

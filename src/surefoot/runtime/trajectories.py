@@ -48,7 +48,7 @@ class Trajectories:
         return after
 
     async def remember(self, journal: RunJournal, state: State) -> None:
-        """Take in what a run that has ended shows of its paths, where its gate is to remember."""
+        """Take in what a run with a gate that has ended shows of its paths, where the gate is to remember."""
         if state.gate is None or not state.gate.known.config.memory or state.ending is None:
             return
         today = datetime.now().astimezone().date().isoformat()

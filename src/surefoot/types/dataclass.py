@@ -91,10 +91,7 @@ _MADE = _Made()
 
 
 def _values(names: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:
-    get = attrgetter(*names) if names else None
-    if get is None:
-        return lambda _: ()
-    return get if len(names) > 1 else lambda one: (get(one),)
+    return attrgetter(*names, names[-1]) if names else lambda _: ()  # of two names at least it makes a tuple
 
 
 def _equal(values: Callable[[object], object]) -> object:

@@ -62,7 +62,8 @@ class Task:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(self.steps))
-        check_steps(self.steps)
+        if self.steps:
+            check_steps(self.steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 from surefoot.types.dataclass import dataclass, field
 
@@ -87,40 +87,32 @@ class Catalogue:
     """
 
     tools: tuple[ToolSpec, ...] = ()
-    _memo: dict[str, object] = field(default_factory=dict[str, object], init=False, repr=False, compare=False)
+    _memo: dict[str, Any] = field(default_factory=dict[str, Any], init=False, repr=False, compare=False)
 
     def derived(self, key: str, make: Callable[[Catalogue], T]) -> T:
         """`make(self)`, made once for this catalogue. `key` names it: the same key, the same function."""
-        if key not in self._memo:
+        if key not in self._memo:  # Any: the key names the function, so the value has its type
             self._memo[key] = make(self)
-        return cast("T", self._memo[key])  # the key names the function, so the value has its type
+        return self._memo[key]
 
     def get(self, name: str) -> ToolSpec | None:
         """The tool of that exact name."""
-        by_name = cast("dict[str, ToolSpec] | None", self._memo.get("by_name"))  # asked for several times a step
-        return (self.derived("by_name", _by_name) if by_name is None else by_name).get(name)
+        by_name: dict[str, ToolSpec] | None = self._memo.get("by_name")  # asked for several times a step
+        if by_name is None:
+            by_name = self._memo["by_name"] = {tool.name: tool for tool in self.tools}
+        return by_name.get(name)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names, in order."""
-        return self.derived("names", _names)
+        return self.derived("names", lambda all_: tuple(tool.name for tool in all_.tools))
 
     @property
     def injected(self) -> Mapping[str, frozenset[str]]:
         """The parameters that the runtime fills, by tool; a tool without any is left out."""
-        return self.derived("injected", _injected)
-
-
-def _names(catalogue: Catalogue) -> tuple[str, ...]:
-    return tuple(tool.name for tool in catalogue.tools)
-
-
-def _injected(catalogue: Catalogue) -> dict[str, frozenset[str]]:
-    return {tool.name: frozenset(tool.injected) for tool in catalogue.tools if tool.injected}
-
-
-def _by_name(catalogue: Catalogue) -> dict[str, ToolSpec]:
-    return {tool.name: tool for tool in catalogue.tools}
+        return self.derived(
+            "injected", lambda all_: {tool.name: frozenset(tool.injected) for tool in all_.tools if tool.injected}
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ Rows of the table of moves; the first that applies decides. A run without a plan
     one branch left                    → it is taken
     several left                       → a model chooses
     a branch is taken                  → the model goes on, with the recommendation; one of words is a step without
-                                         tools (`core/loop/endings.py`): a thought, which another tree follows, or the
+                                         tools (`core/loop/speakers.py`): a thought, which another tree follows, or the
                                          answer
     none survived                      → another tree; after `max_trees` the step of a plan fails, and the model of a
                                          run without one goes on with the reasons
@@ -30,7 +30,6 @@ from surefoot.core.gate.record import CALL_FAILED, RUN, Choosing, GateRecord, ke
 from surefoot.core.gate.verdict import digest_of
 from surefoot.core.guard.judge import judge
 from surefoot.core.parse.frames import Frame, attribute, plain
-from surefoot.core.state.pager import without_pager
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.state.turn import changed
@@ -44,7 +43,16 @@ from surefoot.core.view.stages import (
     object_schema,
     shown_calls,
 )
-from surefoot.core.view.step import ISOLATED, branch_of_words, choosing_now, goal_of, in_view, place_of, tools_now
+from surefoot.core.view.step import (
+    ISOLATED,
+    branch_of_words,
+    choosing_now,
+    goal_of,
+    in_view,
+    place_of,
+    tools_now,
+    without_pager,
+)
 from surefoot.types.guard import CommitmentDecision, HypothesisBranch, HypothesisTree
 from surefoot.types.guard_events import BranchCommitted, BranchRejected
 from surefoot.types.messages import ModelMessage, ModelRequest

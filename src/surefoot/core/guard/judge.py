@@ -17,8 +17,7 @@ from surefoot.core.gate.rules import Asked
 from surefoot.core.gate.sources import Known
 from surefoot.core.gate.verdict import asked_about, digest_of, verdict_on
 from surefoot.core.select.profile import refusal
-from surefoot.core.state.circles import verdict
-from surefoot.core.state.repeats import call_fingerprint
+from surefoot.core.state.repeats import call_fingerprint, verdict
 from surefoot.core.state.roles import PREFETCH, spent_limit
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.trail import REMEDY

@@ -25,18 +25,36 @@ from surefoot.core.guard.ledger import (
     with_tree,
     with_verdict,
 )
-from surefoot.core.loop.slices import fit_of
-from surefoot.core.loop.speakers import having_failed, having_learnt, having_said
+from surefoot.core.loop.slices import droppable, fit_of
 from surefoot.core.loop.steps import retried, with_step
 from surefoot.core.plan.fold import having_read, in_children, planning_of, taken_up, with_plan
 from surefoot.core.plan.limits import with_limit, with_tries
-from surefoot.core.state.circles import anew, answered, limited, with_reply, with_result, with_settled
 from surefoot.core.state.places import ROOT
 from surefoot.core.state.plans import PlanRecord
-from surefoot.core.state.repeats import having_told, known_after, result_of
-from surefoot.core.state.roles import PREFETCH, goes_on, rounds_to_tell, speaking
-from surefoot.core.state.state import EMPTY, Call, State, Turn, subset
-from surefoot.core.state.turn import MOST_ATTEMPTS, changed
+from surefoot.core.state.repeats import (
+    anew,
+    answered,
+    having_told,
+    known_after,
+    limited,
+    result_of,
+    with_reply,
+    with_result,
+    with_settled,
+)
+from surefoot.core.state.roles import (
+    NO_COUNTERS,
+    PREFETCH,
+    ROUNDED,
+    goes_on,
+    mode_for,
+    rounds_to_tell,
+    speaking,
+    window_of,
+)
+from surefoot.core.state.state import EMPTY, Call, SpeakerState, State, Turn, subset
+from surefoot.core.state.turn import MOST_ATTEMPTS, Outcome, changed
+from surefoot.core.state.window import Fit, limit_in, stretched
 from surefoot.core.view.outcome import calls_of, outcome_of
 from surefoot.core.view.step import guidance
 from surefoot.types.events import (
@@ -91,12 +109,12 @@ def _apply(state: State, event: Event) -> State:
         case CallStarted(call_id, attempt):
             call = state.call(call_id)
             origin = (call.origin if call else "") or state.run_id
-            return with_start(_with_call(state, call_id, attempts=attempt, doubt="", origin=origin), call_id)
+            state = _with_call(state, call_id, attempts=attempt, doubt="", origin=origin)
+            return with_start(state, call_id) if state.gate is not None else state
         case IntentAnchored() | ValuesEndorsed():
             return heard(state, event)
         case CallEnded():
-            state = changed(state, elapsed_s=max(state.elapsed_s, event.elapsed_s))
-            return _with_result(state, event.call_id, event.result)
+            return _with_result(state, event.call_id, event.result, event.elapsed_s)
         case CallReused(call_id, known_id):
             answered = _with_call(
                 state, call_id, known=known_id, decision=Allow(), result=result_of(state, call_id, known_id)
@@ -221,7 +239,8 @@ def _replied(state: State, event: ModelReplied) -> State:
     calls, ids = calls_of(state, event)
     speaker = state.speakers[event.role]
     fit = fit_of(state, Think(event.step, event.role, event.want))
-    step, told, called = state.running_step, guidance(state), state.called
+    told = guidance(state) if state.plan or state.gate else ""
+    step, called = state.running_step, state.called
     state = changed(
         state,
         seen=state.seen + 1,
@@ -234,7 +253,7 @@ def _replied(state: State, event: ModelReplied) -> State:
         calls_made=state.calls_made + len(event.parsed.calls),
         failure=None,
     )
-    left = rounds_to_tell(state, event.role)
+    left = rounds_to_tell(state, event.role) if state.reasoner in ROUNDED else 0
     step_id = step.step_id if step is not None else ""
     said = (event.step, event.message, event.parsed, event.mode, event.want, event.role)
     turn = Turn(*said, outcome, calls, left, step_id=step_id, guidance=told, called=called)
@@ -259,34 +278,35 @@ def _judged(state: State, event: CallJudged) -> State:
             pass
         case _:
             assert_never(decision)
-    state = with_verdict(_with_call(state, event.call_id, **changes), event)
+    state = _with_call(state, event.call_id, **changes)
+    state = with_verdict(state, event) if state.gate is not None else state
     return answered(state, event.call_id, is_refused=isinstance(decision, Deny)) if event.by else state
 
 
 def _settled(state: State, event: DoubtSettled) -> State:
-    state = changed(state, elapsed_s=max(state.elapsed_s, event.elapsed_s))
-    call = state.call(event.call_id)
+    call, now_s = state.call(event.call_id), event.elapsed_s
     match event.outcome:
         case "done":
             result = event.result or ToolResult(f"done, as {event.by} says", source=event.by, trust="trusted")
-            return _with_result(state, event.call_id, result)
+            return _with_result(state, event.call_id, result, now_s)
         case "abandoned":
             told = f"given up by {event.by}: nobody knows whether it took effect"
             result = ToolResult(told, source=event.by, trust="trusted", kind="error", error="external:abandoned")
-            return _with_result(state, event.call_id, result)
+            return _with_result(state, event.call_id, result, now_s)
         case "not_done":
             # a probe that says no again and again is not believed for ever
             is_doubtful = event.by == PROBE and call is not None and call.attempts >= MOST_ATTEMPTS
-            return _with_call(state, event.call_id, doubt="unknown" if is_doubtful else "not_done")
+            return _with_call(state, event.call_id, now_s, doubt="unknown" if is_doubtful else "not_done")
         case "unknown":
-            return _with_call(state, event.call_id, doubt="unknown")
+            return _with_call(state, event.call_id, now_s, doubt="unknown")
         case _:
             assert_never(event.outcome)
 
 
-def _with_result(state: State, call_id: str, result: ToolResult) -> State:
+def _with_result(state: State, call_id: str, result: ToolResult, elapsed_s: float) -> State:
     """The call has had its effect: it has a result, and what was known before may have changed."""
-    state = with_answer(_with_call(state, call_id, result=result), call_id)
+    state = _with_call(state, call_id, elapsed_s, result=result)
+    state = with_answer(state, call_id) if state.gate is not None else state
     call = next((c for c in state.calls if c.id == call_id), None)
     if call is None or (state.turn is not None and state.turn.role == PREFETCH):
         return state
@@ -295,11 +315,84 @@ def _with_result(state: State, call_id: str, result: ToolResult) -> State:
     return changed(state, known=known, has_cut_result=state.has_cut_result or result.blob is not None)
 
 
-def _with_call(state: State, call_id: str, **changes: object) -> State:
-    turn = state.turn
+def _with_call(state: State, call_id: str, elapsed_s: float = 0.0, /, **changes: object) -> State:
+    turn, elapsed_s = state.turn, max(state.elapsed_s, elapsed_s)
     if turn is None:
-        return changed(state, seen=state.seen + 1)
+        return changed(state, seen=state.seen + 1, elapsed_s=elapsed_s)
     calls = tuple([changed(call, **changes) if call.id == call_id else call for call in turn.calls])
-    state = changed(state, seen=state.seen + 1, turn=changed(turn, calls=calls, _memo={}))
+    state = changed(state, seen=state.seen + 1, elapsed_s=elapsed_s, turn=changed(turn, calls=calls, _memo={}))
     is_settled = "result" in changes and not any(call.is_open for call in calls)
     return with_settled(state) if is_settled and turn.role != PREFETCH else state
+
+
+def having_learnt(state: State, event: ModelTraitLearnt) -> State:
+    """The state once something is known about an endpoint."""
+    speakers, trail = dict(state.speakers), state.trail
+    for role, speaker in state.speakers.items():
+        if speaker.model != event.model or event.role not in ("", role):
+            continue
+        traits = {**speaker.traits, event.trait: event.value}
+        mode = mode_for(speaker.start_mode, traits)
+        learnt = speaker.learnt | {(event.trait, event.value)}
+        speakers[role] = changed(speaker, traits=traits, mode=mode, learnt=learnt)
+        if mode != speaker.mode:  # it is asked otherwise from here on
+            speakers[role], trail = changed(speakers[role], **NO_COUNTERS), replace(trail, silent=())
+    return changed(state, seen=state.seen + 1, speakers=speakers, trail=trail)
+
+
+def having_failed(state: State, event: ModelFailed) -> State:
+    """The state once a model gave no reply."""
+    speaker = state.speakers[event.role]
+    spent = speaker.usage + event.usage
+    speaker = changed(speaker, usage=spent)
+    if event.kind == "context_overflow":
+        speaker = changed(speaker, overflows=speaker.overflows + 1, fit=_overflown(state, event))
+    return changed(
+        state,
+        seen=state.seen + 1,
+        failure=event,
+        speakers={**state.speakers, event.role: speaker},
+        usage=state.usage + event.usage,
+        elapsed_s=max(state.elapsed_s, event.elapsed_s),
+    )
+
+
+def _overflown(state: State, event: ModelFailed) -> Fit:
+    """What is shown after an overflow: less by a known window, else a quarter less of the turns, oldest first."""
+    speaker = state.speakers[event.role]
+    named = [limit for limit in (speaker.fit.limit, limit_in(event.message)) if limit]
+    fit = replace(speaker.fit, limit=min(named, default=None))
+    if (window := window_of(_with_fit(state, event.role, fit), event.role)) is None:
+        dropped = fit.dropped + max(1, (state.steps - fit.dropped) // 4)  # so that two tries make real room
+        return replace(fit, dropped=max(fit.dropped, min(droppable(state, event.role), dropped)), counted=0, turns=0)
+    before = _with_fit(state, event.role, replace(fit, limit=speaker.fit.limit or 10**12))
+    sent = fit_of(before, Think(state.steps + 1, event.role, event.want)).request
+    return replace(fit, stretch=max(fit.stretch, window / sent))
+
+
+def _with_fit(state: State, role: str, fit: Fit) -> State:
+    return changed(state, speakers={**state.speakers, role: changed(state.speakers[role], fit=fit)})
+
+
+def having_said(speaker: SpeakerState, event: ModelReplied, outcome: Outcome, fit: Fit) -> SpeakerState:
+    """A speaker once it has replied: what counts in a row goes on or begins anew."""
+    parsed, message = event.parsed, event.message
+    is_fault = outcome == "fault" or (outcome == "calls" and not parsed.calls)
+    is_good = outcome in ("answer", "instruction", "refused") or (outcome == "calls" and not is_fault)
+    is_leak = event.mode == "native" and event.want == "any" and bool(parsed.calls) and not message.calls
+    kept = 0 if is_good else 1  # kinds of trouble may take turns: none hides another
+    return changed(
+        speaker,
+        usage=speaker.usage + message.usage,
+        replies=speaker.replies + 1,
+        rounds=speaker.rounds + (event.want != "answer"),
+        faults_running=kept * (speaker.faults_running + is_fault),
+        empty_running=kept * (speaker.empty_running + (outcome == "empty")),
+        nudges_running=kept * (speaker.nudges_running + (outcome == "no_step")),
+        cuts_running=kept * (speaker.cuts_running + (outcome == "cut")),
+        narrated=speaker.narrated + (outcome == "narrated"),
+        leaks=speaker.leaks + is_leak,
+        calls_natively=speaker.calls_natively or bool(message.calls),
+        overflows=0,
+        fit=stretched(fit, message.usage, event.requests, message.attempts) if fit.request else fit,
+    )

@@ -28,7 +28,6 @@ second engine: an interrupted call is simply a call that was started, has not en
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, assert_never
 
 from surefoot.core.gate.record import GateRecord
@@ -48,14 +47,12 @@ from surefoot.core.guard.judge import (
     stuck,
 )
 from surefoot.core.guard.ledger import unread
-from surefoot.core.loop.dual import proposed
+from surefoot.core.loop.speakers import SPEAKERS, proposed
 from surefoot.core.loop.steps import step_move
-from surefoot.core.loop.table import REASONERS
 from surefoot.core.plan.child import in_step
 from surefoot.core.plan.next import Rows, held_up, plan_moves
-from surefoot.core.state.circles import RULE, config_of, reached
 from surefoot.core.state.places import unread_directory
-from surefoot.core.state.repeats import answered_by, is_unsure
+from surefoot.core.state.repeats import RULE, answered_by, config_of, is_unsure, reached
 from surefoot.core.state.roles import PREFETCH
 from surefoot.core.state.state import Call, State
 from surefoot.core.view.step import choosing_now, tools_now
@@ -83,7 +80,7 @@ from surefoot.types.moves import (
     Wait,
     Within,
 )
-from surefoot.types.outcomes import ALLOWED, Allow, Ask, Completed, CompletedPartial, Decision, Deny, Stopped
+from surefoot.types.outcomes import Allow, Ask, Completed, CompletedPartial, Decision, Deny, Stopped
 from surefoot.types.ports import Durability
 from surefoot.types.prehydration import NEEDS_APPROVAL
 from surefoot.types.progress import LimitAction
@@ -100,34 +97,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     if state.ending is not None or state.task is None:
         return ()
     if still_open := [c for c in state.calls if c.is_open]:
-        interrupted = _interrupted(still_open, under_way)
-        if not interrupted and all(c.attempts and c.doubt != "not_done" for c in still_open):
-            return ()  # all of them run
-        again = [c for c in interrupted if c.may_run_again]
-        checks = (profile,) if state.gate is None else (profile, digest_mismatch, refused_since)
-        decided = (*again, *[c for c in still_open if c.decision is not None and c.is_waiting])
-        named = {c.name: c.id for c in reversed(decided)} if state.gate is None else {}  # the profile asks for no more
-        for call in decided:
-            for check in checks if named.get(call.name, call.id) == call.id else ():
-                if (refusal := check(state, call)) != ALLOWED:
-                    return (_judged(state, call.id, refusal, check.__name__),)
-        if again:
-            return tuple(Act(c.id) for c in again)
-        if interrupted:
-            return tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubt)
-        for call in still_open:
-            if call.decision is None and is_unsure(state, still_open, call):
-                break
-            # one by one: each sees the verdicts before it
-            if call.decision is None and not has_to_wait(state, call, move := _verdict(state, call)):
-                return () if move in under_way else (move,)
-        if has_asked_enough(state):
-            return ()
-        waiting = [c for c in still_open if c.is_waiting]
-        begins = [c for c in waiting if isinstance(c.decision, Allow)]  # a question is not lost to the time
-        if begins and (late := no_call_after_the_time(state, begins[0])) != ALLOWED:
-            return (_judged(state, begins[0].id, late, no_call_after_the_time.__name__),)
-        return _side_by_side(state, waiting, len(still_open) - len(waiting))
+        return _call_moves(state, still_open, under_way)
     if state.planning is not None and state.planning.has_begun:
         if state.gate is not None and state.planning.noted and not under_way and _is_unread(state.gate):
             return (moves.Ask("anchor"),)  # the note on a plan is the user's word, too
@@ -138,7 +108,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         return staged
     if state.hydrated is None and (state.found or state.config.pre_hydration) and not _has_spoken(state):
         return (Find(),) if state.found is None else (Hydrate(),)
-    if (directory := unread_directory(state)) is not None:
+    if state.config.conventions is not None and (directory := unread_directory(state)) is not None:
         return (ReadConventions(directory),)
     if state.limit_due:
         return (Record((reached(state.limit_due[0], config_of(state).on_limit_reached),)),)
@@ -148,16 +118,61 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         return (_when_stuck(state),)
     if state.planning is not None:
         return plan_moves(state, state.planning, under_way, _ROWS)
-    if state.plan is not None:
-        return (before_thinking(state, step_move(state, state.plan)),)
-    return (before_thinking(state, REASONERS[state.reasoner].speaker(state)),)
+    move = SPEAKERS[state.reasoner](state) if state.plan is None else step_move(state, state.plan)
+    return (move if state.gate is None else before_thinking(state, move),)
+
+
+def _call_moves(state: State, still_open: list[Call], under_way: frozenset[Move]) -> tuple[Move, ...]:
+    """What to start now while calls are open: the rows from the second to that of questions."""
+    waiting = [c for c in still_open if not c.attempts or c.doubt == "not_done"]
+    interrupted: list[Call] = []  # started, and nobody runs them: the process died in between
+    if len(waiting) < len(still_open):
+        ours = {move.call_id for move in under_way if isinstance(move, Act | Probe)}
+        interrupted = [c for c in still_open if c.attempts and c.doubt != "not_done" and c.id not in ours]
+        if not waiting and not interrupted:
+            return ()  # all of them run
+    again = [c for c in interrupted if c.may_run_again]
+    checks = (profile,) if state.gate is None else (profile, digest_mismatch, refused_since)
+    decided = (*again, *[c for c in waiting if c.decision is not None])
+    named = {c.name: c.id for c in reversed(decided)} if state.gate is None else {}  # the profile asks for no more
+    for call in decided:
+        for check in checks if named.get(call.name, call.id) == call.id else ():
+            if not isinstance(refusal := check(state, call), Allow):
+                return (_judged(state, call.id, refusal, check.__name__),)
+    if again:
+        return tuple(Act(c.id) for c in again)
+    if interrupted:
+        return tuple(Probe(c.id) for c in interrupted if c.spec and c.spec.has_probe and not c.doubt)
+    for call in still_open:  # one by one: each sees the verdicts before it
+        if call.decision is None:
+            if call is not still_open[0] and is_unsure(state, still_open, call):
+                break
+            move = _verdict(state, call)
+            if state.gate is None or not has_to_wait(state, call, move):
+                return () if under_way and move in under_way else (move,)  # a verdict is long to hash
+    if state.gate is not None and has_asked_enough(state):
+        return ()
+    begins = [c for c in waiting if isinstance(c.decision, Allow)]  # a question is not lost to the time
+    if begins and not isinstance(late := no_call_after_the_time(state, begins[0]), Allow):
+        return (_judged(state, begins[0].id, late, no_call_after_the_time.__name__),)
+    if not waiting or (state.gate is not None and is_paused(state)):
+        return ()
+    running = len(still_open) - len(waiting)
+    if all(c.spec is not None and c.spec.effect == "read" for c in state.calls if c.fault is None):
+        most, fetching = state.config.max_concurrent_tools, state.config.pre_hydration
+        if fetching is not None and state.turn is not None and state.turn.role == PREFETCH:
+            most = fetching.max_concurrency
+        return tuple([Act(c.id) for c in begins][: max(0, most - running)])
+    if running or not isinstance(waiting[0].decision, Allow):  # as soon as one has an effect, all go one after another
+        return ()
+    return (Act(waiting[0].id),)
 
 
 def _when_stuck(state: State) -> Move:
     """The end of a stuck run, with what there is of an answer; it may be asked for first. Never `completed`."""
     if config_of(state).on_limit_reached != LimitAction.AnswerNow:
         return Record((RunEnded(Stopped(state.stuck, proposed(state))),))
-    match REASONERS[state.reasoner].speaker(state):
+    match SPEAKERS[state.reasoner](state):
         case Record((RunEnded(Completed(answer) | CompletedPartial(answer) | Stopped(_, answer)),)):
             return Record((RunEnded(Stopped(state.stuck, answer)),))
         case move:
@@ -203,40 +218,19 @@ def _verdict(state: State, call: Call) -> Record | moves.Ask:
     if state.turn is not None and state.turn.role == PREFETCH:
         decision, rule, grounds = judge(state, call)  # nobody is asked before a run has begun
         return _judged(state, call.id, Deny(NEEDS_APPROVAL) if isinstance(decision, Ask) else decision, rule, grounds)
-    if reasoning_step(state, call) != ALLOWED:
+    if not isinstance(reasoning_step(state, call), Allow):
         return _judged(state, call.id, *judge(state, call))
-    if (sign := stuck(state, call)) != ALLOWED:
+    if not isinstance(sign := stuck(state, call), Allow):
         decision, rule, grounds = judge(state, call)
         if isinstance(decision, Deny):
             return _judged(state, call.id, decision, rule, grounds)
         return _judged(state, call.id, sign, RULE)
-    may_run = tools_now(state).get(call.name) is not None and failed_before(state, call) == ALLOWED
-    if may_run and (known := answered_by(state, call)):
+    may_run = not state.barred or isinstance(failed_before(state, call), Allow)
+    if may_run and tools_now(state).get(call.name) is not None and (known := answered_by(state, call)):
         return Record((CallReused(call.id, known),))
-    return moves.Ask("judge", call.id) if is_unheard(state, call) else _judged(state, call.id, *judge(state, call))
-
-
-def _interrupted(still_open: list[Call], under_way: frozenset[Move]) -> list[Call]:
-    """The calls that were started and that nobody runs: the process died in between."""
-    started = [c for c in still_open if c.attempts and not c.is_waiting]
-    if not started:
-        return started
-    ours = {move.call_id for move in under_way if isinstance(move, Act | Probe)}
-    return [c for c in started if c.id not in ours]
-
-
-def _side_by_side(state: State, waiting: list[Call], running: int) -> tuple[Act, ...]:
-    """The calls to start now. Reads go side by side; as soon as one has an effect, all go one after another."""
-    if not waiting or is_paused(state):
-        return ()
-    if all(c.spec is not None and c.spec.effect == "read" for c in state.calls if c.fault is None):
-        most, fetching = state.config.max_concurrent_tools, state.config.pre_hydration
-        if fetching is not None and state.turn is not None and state.turn.role == PREFETCH:
-            most = fetching.max_concurrency
-        return tuple([Act(c.id) for c in waiting if isinstance(c.decision, Allow)][: max(0, most - running)])
-    if running or not isinstance(waiting[0].decision, Allow):
-        return ()
-    return (Act(waiting[0].id),)
+    if state.gate is not None and is_unheard(state, call):
+        return moves.Ask("judge", call.id)
+    return _judged(state, call.id, *judge(state, call))
 
 
 def announce(move: Move, state: State) -> tuple[Event, ...]:
@@ -286,10 +280,3 @@ def durability(move: Move, state: State) -> Durability:
 
 
 _ROWS = Rows(next_moves, standing)
-
-_SAFETY: dict[Durability, int] = {"soon": 0, "written": 1, "synced": 2}
-
-
-def strictest(wanted: Sequence[Durability]) -> Durability:
-    """What satisfies them all."""
-    return max(wanted, key=_SAFETY.__getitem__)

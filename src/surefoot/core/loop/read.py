@@ -13,16 +13,17 @@ from typing import Literal, cast
 import orjson
 
 from surefoot.core.loop.slices import fit_of
+from surefoot.core.parse.instruction import read_instruction
 from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, PARTS, TASK_DONE, body_of, label_pattern, parts_of
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.scan import texts_of
 from surefoot.core.parse.steps import is_no_action
 from surefoot.core.parse.stream import visible
-from surefoot.core.parse.text_calls import TextCall, text_call
-from surefoot.core.state.roles import ACTOR
+from surefoot.core.parse.text_calls import AMONG_WORDS, TextCall, text_call
+from surefoot.core.state.roles import ACTOR, THINKER
 from surefoot.core.state.state import State
-from surefoot.core.view.notes import Form
-from surefoot.core.view.request import form_of, must_deliver, offered_now
+from surefoot.core.view.observations import Form, form_in
+from surefoot.core.view.request import must_deliver, offered_now
 from surefoot.core.view.shape import shape_faults
 from surefoot.core.view.step import guidance, is_thought, tools_now
 from surefoot.types.messages import ModelMessage, NativeCall
@@ -34,7 +35,6 @@ Source = Literal["", "result", "task"]
 """Where the text of a call stood before the model wrote it; "" where it is the model's own."""
 
 _MARKERLESS = frozenset({"llama3_json", "pythonic", "fenced_json"})
-AMONG_WORDS = "it stands among other words"
 _WITHOUT_MARK = _MARKERLESS | {"schema"}
 _ENDS_OF_CALLS = ("}", "]", "`", ";", ")", ">")
 
@@ -55,7 +55,7 @@ def read_words(
         return parsed
     has_calls = bool(parsed.calls or parsed.errors)
     words = parsed.content or "" if parsed.format == "harmony" and not has_calls else message.content
-    schema = state.output_schema
+    schema = state.output_schema if state.config.output_schema is not None else None
     is_shaped = schema is not None and not shape_faults(words, schema)
     call = None
     if not is_shaped and DELIVERABLE not in words:
@@ -241,7 +241,7 @@ def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
     """The reply as calls, an answer or a fault. Where no call is allowed, one is told and is none that could run."""
     if think.want == "isolated":
         return read_isolated(message)
-    form = form_of(state, think.role)
+    form = form_in(state, state.speakers[think.role].mode)
     tools = offered_now(state, think, fit_of(state, think))
     # a tool that the profile hides is read like any other: the gate refuses it by name
     is_hiding = bool(tools.tools) and len(tools_now(state).tools) < len(state.tools.tools)
@@ -297,7 +297,7 @@ def read_isolated(message: ModelMessage) -> Parsed:
 def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed:
     """A step whose answer is a deliverable, in any form; plain words are one only where none is required."""
     parsed = read_step(state, think, message)
-    form = form_of(state, think.role)
+    form = form_in(state, state.speakers[think.role].mode)
     required = must_deliver(state, think)
     if form == "schema" and parsed.final is not None:
         body = _delivered(parsed.final)
@@ -330,6 +330,8 @@ def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed
 
 def shaped(state: State, think: Think, parsed: Parsed) -> Parsed:
     """The reply, unless it answers in another shape than was asked for. Reports before the end have no shape."""
+    if state.config.output_schema is None:
+        return parsed
     schema = state.output_schema
     if is_thought(state, think.want):
         return parsed
@@ -354,3 +356,33 @@ def _delivered(final: str) -> str | None:
     said = cast("dict[str, object]", parts)  # keys are those of a deliverable
     texts = {name: one if isinstance(one, str) else orjson.dumps(one).decode() for name, one in said.items()}
     return "\n".join(f"<{name}>{texts[name]}</{name}>" for name in PARTS if name in texts)
+
+
+def read_alone(state: State, think: Think, message: ModelMessage) -> Parsed:
+    """The reply as calls, an answer or a fault. With no tool offered, a call in it is none that could run."""
+    return shaped(state, think, read_step(state, think, message))
+
+
+def read_round(state: State, think: Think, message: ModelMessage) -> Parsed:
+    """The reply as calls, a deliverable or a fault."""
+    return shaped(state, think, read_delivering(state, think, message))
+
+
+def read_of_two(state: State, think: Think, message: ModelMessage) -> Parsed:
+    """A Thinker's reply as an instruction; an Actor's as calls, a report or a deliverable."""
+    if think.role == THINKER:
+        return read_instruction(message.content, calls=message.calls, finish_reason=message.finish_reason)
+    return shaped(state, think, _reported(think, read_delivering(state, think, message)))
+
+
+def _reported(think: Think, parsed: Parsed) -> Parsed:
+    """What the Actor said without a call and before the deliverable is asked for stands as its report."""
+    if think.want == "answer" or parsed.calls or parsed.errors:
+        return parsed
+    if parsed.format == "schema" and parsed.final is not None:
+        return replace(parsed, content=parsed.final, final=None)
+    error = parsed.error
+    is_plain = error is not None and error.kind == "no_call" and "hallucinated_result_removed" not in parsed.warnings
+    if is_plain and DELIVERABLE not in (parsed.content or ""):
+        return replace(parsed, error=None)
+    return parsed

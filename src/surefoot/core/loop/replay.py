@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from surefoot.core.loop.fold import PROBE, fold
 from surefoot.core.loop.moves import announce, next_moves
-from surefoot.core.loop.table import read
+from surefoot.core.loop.table import REASONERS, mended
 from surefoot.core.plan.child import with_whole
 from surefoot.core.state.state import EMPTY, State
 from surefoot.types.dataclass import dataclass, replace
@@ -278,5 +278,7 @@ def _taken(state: State, event: Event) -> Event | None:
 
 
 def _read_again(state: State, event: ModelReplied, move: Think) -> ModelReplied:
-    parsed = read(state, move, event.message)
+    parsed = REASONERS[state.reasoner].read(state, move, event.message)
+    if event.message.mended:
+        parsed = mended(parsed)
     return replace(event, parsed=parsed, mode=state.speakers[move.role].mode, want=move.want)

@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from surefoot.core.guard.branches import words_request
-from surefoot.core.guard.judge import answer_of_finish
+from surefoot.core.loop.speakers import proposal_of
 from surefoot.core.parse.frames import attribute, plain
+from surefoot.core.parse.instruction import instruction_schema
 from surefoot.core.parse.schema import properties_of
-from surefoot.core.state.roles import ACTOR, SOLO, THINKER
-from surefoot.core.state.state import Call, State, Turn
+from surefoot.core.state.roles import ACTOR, SOLO, THINKER, window_of
+from surefoot.core.state.state import Call, State, Turn, subset
 from surefoot.core.state.turn import Rendered
 from surefoot.core.state.window import Fit
 from surefoot.core.text import json_text
-from surefoot.core.view.fit import Show, window_of
 from surefoot.core.view.observations import folded_text, frame_of, framed, shown
-from surefoot.core.view.request import composed, fit_for, form_of, own_turns
-from surefoot.core.view.step import isolated_request
+from surefoot.core.view.request import LOOK_FIRST, Show, composed, fit_for, fitting, form_of, own_turns
+from surefoot.core.view.step import isolated_request, without_pager
 from surefoot.core.view.turns import LONGEST_REMINDER, handle, turn_messages, value_for_planner
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think
@@ -141,16 +141,6 @@ def _reported(state: State, turn: Turn, known: Sequence[str], *, has_read: bool,
     return "\n".join(parts)
 
 
-def proposal_of(turn: Turn) -> str:
-    """What the Actor gives for the end product before it was asked for: a deliverable, or by a finish tool."""
-    if turn.want == "answer":
-        return ""
-    for call in turn.calls:
-        if call.spec is not None and call.spec.finish and call.result is not None and not call.result.is_error:
-            return answer_of_finish(call.arguments)
-    return (turn.parsed.final or "").strip() if turn.outcome == "answer" else ""
-
-
 def _folded(text: str, size: int, again: str, whole: str) -> str:
     """The beginning of an old text, if that is shorter."""
     short = folded_text(text, size, again)
@@ -230,3 +220,35 @@ def droppable(state: State, role: str) -> int:
     """How many of the oldest turns a role may do without: never the newest, and not what the Actor is to do now."""
     newest = state.steps - 1
     return min(undroppable(state), newest) if role == ACTOR else newest
+
+
+def view_of_two(state: State, think: Think) -> ModelRequest:
+    """What the role sees: its own turns as its own, everything else as told."""
+    if think.role == ACTOR:
+        return request(state, think)
+    speaker = state.speakers[THINKER]
+    may_end = speaker.replies > 0 or speaker.traits.get(LOOK_FIRST) != "yes"
+    able = fitting(state, ACTOR, without_pager(state.offered))
+    idle = _idle_tools(state) if speaker.mode == "schema" else frozenset[str]()
+    if may_end and idle:
+        able = subset(able, tuple(name for name in able.names if name not in idle))
+    return request(state, think, instruction_schema(able, may_end=may_end))
+
+
+MOST_IDLE = 2
+
+
+def _idle_tools(state: State) -> frozenset[str]:
+    """The tools that the Thinker has named in vain: twice since something new was found out, or for what was known.
+
+    A small model would go on naming them, with names that it makes up.
+    """
+    named: list[str] = []
+    is_known = False
+    for turn in reversed(state.turns):
+        if any(c.result is not None and not c.result.is_error and not c.known for c in turn.calls):
+            break
+        is_known = is_known or any(call.known and not call.is_told_once for call in turn.calls)
+        if turn.parsed.instruction is not None:
+            named.append(turn.parsed.instruction.tool)
+    return frozenset(named) - {""} if is_known or len(named) >= MOST_IDLE else frozenset()

@@ -1,90 +1,360 @@
-"""What is known of the models of a run in their roles, as events tell it. Part of the fold."""
+"""Who speaks next, or that it is over: for each reasoner a question to the state, the first line that applies decides.
+
+A round of `mono` is one reply, also one of analysis alone. A round of `dual` is a reply of the Thinker and the Actor's
+turn, which is up to `actor_steps` requests; nothing that the Actor has read can end the run: a deliverable counts once
+the Thinker has said that the task is done. What `ModelService.call_function` drives is one reply, its calls, and no
+more. Source: seeds 002 and 003; spec/react.md, sections 2, 7, 9 and 10; spec/reasoners.md, sections 1, 5 and 8.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 
-from surefoot.core.loop.slices import droppable, fit_of
-from surefoot.core.state.roles import NO_COUNTERS, mode_for
-from surefoot.core.state.state import SpeakerState, State
-from surefoot.core.state.turn import Outcome, changed
-from surefoot.core.state.window import Fit, limit_in, stretched
-from surefoot.core.view.fit import window_of
-from surefoot.types.events import ModelFailed, ModelReplied, ModelTraitLearnt
-from surefoot.types.moves import Think
+from surefoot.core.gate.record import RUN
+from surefoot.core.guard.judge import answer_of_finish
+from surefoot.core.parse.text_calls import AMONG_WORDS
+from surefoot.core.state.roles import ACTOR, ROLES, SOLO, THINKER, limit_for, reached_limit, spent_limit
+from surefoot.core.state.state import State, Turn
+from surefoot.core.view.step import branch_of_words, choosing_now, in_view
+from surefoot.types.events import ModelTraitLearnt, RunEnded, Want
+from surefoot.types.guard import GuardConfig
+from surefoot.types.guard_events import BranchRejected
+from surefoot.types.moves import Record, Think
+from surefoot.types.outcomes import Completed, CompletedPartial, Ending, Failed, Stopped
+from surefoot.types.plan_events import ReasoningStepViolated
 
-_ENDLESS = 10**12
+LEAKS_UNTIL_LEARNT = 2
+MOST_OVERFLOWS = 2
 
+VIOLATIONS = "reasoning_violations"
+"""Why a step without tools fails, and the run with it; a branch of words that was taken fails alone."""
 
-def having_learnt(state: State, event: ModelTraitLearnt) -> State:
-    """The state once something is known about an endpoint."""
-    speakers, trail = dict(state.speakers), state.trail
-    for role, speaker in state.speakers.items():
-        if speaker.model != event.model or event.role not in ("", role):
-            continue
-        traits = {**speaker.traits, event.trait: event.value}
-        mode = mode_for(speaker.start_mode, traits)
-        learnt = speaker.learnt | {(event.trait, event.value)}
-        speakers[role] = changed(speaker, traits=traits, mode=mode, learnt=learnt)
-        if mode != speaker.mode:  # it is asked otherwise from here on
-            speakers[role], trail = changed(speakers[role], **NO_COUNTERS), replace(trail, silent=())
-    return changed(state, seen=state.seen + 1, speakers=speakers, trail=trail)
+WITHOUT_TOOLS: frozenset[Want] = frozenset(("reasoning", "isolated"))
+"""What is asked for in a step without tools."""
 
-
-def having_failed(state: State, event: ModelFailed) -> State:
-    """The state once a model gave no reply."""
-    speaker = state.speakers[event.role]
-    spent = speaker.usage + event.usage
-    if event.kind == "context_overflow":
-        speaker = changed(speaker, usage=spent, overflows=speaker.overflows + 1, fit=_overflown(state, event))
-    else:
-        speaker = changed(speaker, usage=spent)
-    return changed(
-        state,
-        seen=state.seen + 1,
-        failure=event,
-        speakers={**state.speakers, event.role: speaker},
-        usage=state.usage + event.usage,
-        elapsed_s=max(state.elapsed_s, event.elapsed_s),
-    )
+_DEFAULT = GuardConfig()
 
 
-def _overflown(state: State, event: ModelFailed) -> Fit:
-    """What is shown after an overflow: less by a known window, else a quarter less of the turns, oldest first."""
-    speaker = state.speakers[event.role]
-    named = [limit for limit in (speaker.fit.limit, limit_in(event.message)) if limit]
-    fit = replace(speaker.fit, limit=min(named, default=None))
-    if (window := window_of(_with_fit(state, event.role, fit), event.role)) is None:
-        dropped = fit.dropped + max(1, (state.steps - fit.dropped) // 4)  # so that two tries make real room
-        return replace(fit, dropped=max(fit.dropped, min(droppable(state, event.role), dropped)), counted=0, turns=0)
-    before = _with_fit(state, event.role, replace(fit, limit=speaker.fit.limit or _ENDLESS))
-    sent = fit_of(before, Think(state.steps + 1, event.role, event.want)).request
-    return replace(fit, stretch=max(fit.stretch, window / sent))
+def think(state: State, role: str, want: Want = "any") -> Think | Record:
+    """Another request, as far as the budget goes; the last one asks for what is known, of the role that answers."""
+    if (limit := spent_limit(state)) is not None:
+        return Record((RunEnded(Stopped(limit)),))
+    if state.turn is not None and limit_for(state, role) is not None:
+        return Think(state.steps + 1, ROLES[state.reasoner][-1], "answer")
+    if want == "any" and state.plan is not None and state.current_step_is_reasoning:
+        want = "reasoning"
+    return Think(state.steps + 1, role, want)
 
 
-def _with_fit(state: State, role: str, fit: Fit) -> State:
-    return changed(state, speakers={**state.speakers, role: changed(state.speakers[role], fit=fit)})
+def after_failure(state: State) -> Think | Record:
+    """What follows when a model gave no reply: the same request once more where that may help, else the end."""
+    failure = state.failure
+    assert failure is not None  # noqa: S101  # asked only then
+    overflows = state.speakers[failure.role].overflows
+    if failure.kind == "context_overflow" and overflows <= MOST_OVERFLOWS and state.turn is not None:
+        return think(state, failure.role, failure.want)
+    if failure.kind == "refused":
+        return Record((RunEnded(Stopped("refused")),))
+    if (limit := spent_limit(state, reserve=True)) is not None:
+        has_reserve = failure.want != "answer" and state.turn is not None  # the last word was not tried yet
+        return think(state, failure.role) if has_reserve else Record((RunEnded(Stopped(limit)),))
+    named = failure.kind in ("auth", "bad_request", "context_overflow")
+    return Record((RunEnded(Failed(failure.kind if named else "model_unavailable", failure.message)),))
 
 
-def having_said(speaker: SpeakerState, event: ModelReplied, outcome: Outcome, fit: Fit) -> SpeakerState:
-    """A speaker once it has replied: what counts in a row goes on or begins anew."""
-    parsed, message = event.parsed, event.message
-    is_fault = outcome == "fault" or (outcome == "calls" and not parsed.calls)
-    is_good = outcome in ("answer", "instruction", "refused") or (outcome == "calls" and not is_fault)
-    is_leak = event.mode == "native" and event.want == "any" and bool(parsed.calls) and not message.calls
-    kept = 0 if is_good else 1  # kinds of trouble may take turns: none hides another
-    return changed(
-        speaker,
-        usage=speaker.usage + message.usage,
-        replies=speaker.replies + 1,
-        rounds=speaker.rounds + (event.want != "answer"),
-        faults_running=kept * (speaker.faults_running + is_fault),
-        empty_running=kept * (speaker.empty_running + (outcome == "empty")),
-        nudges_running=kept * (speaker.nudges_running + (outcome == "no_step")),
-        cuts_running=kept * (speaker.cuts_running + (outcome == "cut")),
-        narrated=speaker.narrated + (outcome == "narrated"),
-        leaks=speaker.leaks + is_leak,
-        calls_natively=speaker.calls_natively or bool(message.calls),
-        overflows=0,
-        fit=stretched(fit, message.usage, event.requests, message.attempts),
-    )
+def after_words(state: State, turn: Turn, name: str, bad: Sequence[int]) -> Think | Record | None:
+    """What follows a reply of a step without tools; None once it has words, or all tries are used up.
+
+    `bad` are the numbers of those of its replies that are on record as none that it can use.
+    """
+    is_isolated = turn.want == "isolated"
+    if turn.outcome == "refused":
+        return Record((RunEnded(Stopped("refused")),))
+    if turn.outcome == "cut" and state.speakers[SOLO].cuts_running <= state.config.continuations and not is_isolated:
+        return think(state, SOLO, "reasoning")
+    if turn.outcome in ("answer", "cut") or is_isolated:
+        return None
+    if state.steps in bad:
+        retries = (state.config.guard or _DEFAULT).reasoning_retries
+        return think(state, SOLO, "reasoning" if len(bad) <= retries else "isolated")
+    error = turn.parsed.error
+    reason = "calls" if turn.calls else "empty" if turn.outcome == "empty" or error is None else error.kind
+    ids, tools = tuple(call.id for call in turn.calls), tuple(call.name for call in turn.calls)
+    is_after = in_view(state)[1] == "untrusted"
+    return Record((ReasoningStepViolated(name, len(bad) + 1, reason, ids, tools, after_untrusted=is_after),))
+
+
+def after_branch(state: State, turn: Turn) -> Think | Record | None:
+    """What follows a reply in words alone: that to a branch of words is a step without tools, None where it was none.
+
+    The words of a response are the answer, those of a thought are none yet.
+    """
+    now = choosing_now(state)
+    if now.tree is None or now.taken is None or state.steps <= now.point:
+        return None
+    name = state.running_step.step_id if state.running_step is not None else RUN
+    if (move := after_words(state, turn, name, now.bad)) is not None:
+        return move
+    if turn.outcome in ("answer", "cut"):
+        is_answer = branch_of_words(state) == "response"
+        return Record((RunEnded(Completed(joined(state, turn))),)) if is_answer else think(state, SOLO)
+    return Record((BranchRejected(now.tree.tree_id, now.taken.branch_id, VIOLATIONS, in_vain(now.bad)),))
+
+
+def in_vain(bad: Sequence[int]) -> str:
+    """What is said of a step without tools that got no words."""
+    return f"{len(bad)} replies called a tool or held no words, and the isolated call gave none either"
+
+
+def finished(turn: Turn) -> Ending | None:
+    """The end that a finish tool gave."""
+    for call in turn.calls:
+        if call.spec is not None and call.spec.finish and call.result is not None and not call.result.is_error:
+            return Completed(answer_of_finish(call.arguments))
+    return None
+
+
+def given_up(state: State, role: str) -> Record | None:
+    """What follows when a role's replies cannot be read any more: another way to speak to it, else the end.
+
+    What the replies so far have shown about the model is put on record once (spec/react.md, section 2).
+    """
+    speaker, turn = state.speakers[role], state.turn
+    alone = role if len(state.speakers) > 1 else ""
+    if speaker.mode == "native" and speaker.leaks >= LEAKS_UNTIL_LEARNT and "native_tools" not in speaker.traits:
+        evidence = f"{speaker.leaks} replies held calls as text although tools were sent"
+        return Record((ModelTraitLearnt(speaker.model, "native_tools", "leaks", evidence, alone),))
+    is_unread = speaker.faults_running >= state.config.parse_faults
+    if not is_unread and speaker.empty_running < state.config.empty_replies:
+        return None
+    if speaker.mode == "schema" or speaker.traits.get("json_schema") != "yes":
+        return failed_to_read(state, role)
+    trait, value = "text_steps", "weak"
+    if speaker.mode == "native":
+        # nothing says how well a model calls but calls that could not be used
+        error = turn.parsed.error if turn is not None else None
+        is_block = error is not None and error.kind == "text_call" and error.detail != AMONG_WORDS
+        is_call = turn is not None and (bool(turn.parsed.errors) or is_block)
+        trait, value = "native_tools", "weak" if is_unread and is_call else "mute"
+    return Record((ModelTraitLearnt(speaker.model, trait, value, _unreadable(state, role), alone),))
+
+
+def failed_to_read(state: State, role: str) -> Record:
+    """The end of a run whose replies cannot be read; says whose."""
+    named = "" if role == SOLO else f"{role}: "
+    return Record((RunEnded(Failed("parse_failure", named + _unreadable(state, role))),))
+
+
+def last_word(state: State, text: str) -> Record:
+    """The end when the answer was asked for because of a limit."""
+    limit = reached_limit(state) or "steps"
+    return Record((RunEnded(CompletedPartial(text, limit) if text else Stopped(limit)),))
+
+
+def has_other_shape(turn: Turn) -> bool:
+    """Whether the reply answers, but not in the shape that was asked for."""
+    return turn.parsed.error is not None and turn.parsed.error.kind == "invalid_output"
+
+
+def misshapen(state: State, turn: Turn) -> Record | None:
+    """The end of a run whose newest output does not fit its schema, once a correction was asked for in vain."""
+    if turn.parsed.error is None or not has_other_shape(turn):
+        return None
+    before = next((one for one in reversed(state.done) if one.role == turn.role), None)
+    is_second = before is not None and has_other_shape(before)
+    return Record((RunEnded(CompletedPartial(said(turn).strip(), "schema")),)) if is_second else None
+
+
+def said(turn: Turn) -> str:
+    """The visible words of a reply, as they stand."""
+    parsed = turn.parsed
+    return parsed.final if parsed.final is not None else parsed.content or turn.message.content
+
+
+def joined(state: State, turn: Turn) -> str:
+    """The answer of a reply, with the pieces before it that were cut by length. Trimmed once it is whole."""
+    pieces = [said(turn)]
+    is_whole = turn.parsed.format == "tags" and turn.parsed.final is not None  # a deliverable is whole or none
+    for at in range(len(state.done) - 1, -1, -1) if not is_whole else ():
+        earlier = state.done[at]
+        is_other = (earlier.role, earlier.want, earlier.step_id) != (turn.role, turn.want, turn.step_id)
+        if earlier.outcome != "cut" or is_other:
+            break
+        pieces.append(said(earlier))
+    return "".join(reversed(pieces)).strip()
+
+
+def _unreadable(state: State, role: str) -> str:
+    """What was wrong with the last replies, for a person."""
+    speaker = state.speakers[role]
+    if speaker.empty_running:
+        return f"{speaker.empty_running} empty replies in a row"
+    error = state.turn.parsed.error if state.turn else None
+    kind = f", the last one {error.kind}: {error.detail}" if error else ""
+    if speaker.nudges_running:
+        return f"{speaker.nudges_running} replies in a row held no step{kind}"
+    return f"{speaker.faults_running} replies in a row could not be read{kind}"
+
+
+def react_speaker(state: State) -> Think | Record:
+    """Who speaks next, or that it is over. The first line that applies decides."""
+    if state.failure is not None:
+        return after_failure(state)
+    turn = state.turn
+    if turn is None:
+        return think(state, SOLO)
+    if turn.want == "answer":  # the last word; unless the run was resumed with more room
+        has_words = turn.outcome in ("answer", "cut", "no_step", "narrated") or has_other_shape(turn)
+        is_over = reached_limit(state) is not None
+        return last_word(state, joined(state, turn) if has_words else "") if is_over else think(state, SOLO)
+    if (ending := finished(turn)) is not None:
+        return Record((RunEnded(ending),))
+    if turn.want in WITHOUT_TOOLS and (move := after_branch(state, turn)) is not None:
+        return move
+    solo = state.speakers[SOLO]
+    match turn.outcome:
+        case "answer" if turn.want not in WITHOUT_TOOLS:  # what was for thinking is no answer yet
+            return Record((RunEnded(Completed(joined(state, turn))),))
+        case "cut" if solo.cuts_running > state.config.continuations:
+            return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
+        case "no_step" if solo.nudges_running > state.config.nudges:
+            return Record((RunEnded(CompletedPartial(said(turn).strip(), "unlabelled_answer")),))
+        case "refused":
+            return Record((RunEnded(Stopped("refused")),))
+        case _:
+            end = misshapen(state, turn) if turn.parsed.error is not None else None
+            return end or given_up(state, SOLO) or think(state, SOLO)
+
+
+def mono_speaker(state: State) -> Think | Record:
+    """Who speaks next, or that it is over. The first line that applies decides."""
+    if state.failure is not None:
+        return after_failure(state)
+    turn = state.turn
+    if turn is None:
+        return think(state, SOLO)
+    if turn.want == "answer":  # asked for at a limit; unless the run was resumed with more room
+        is_over = reached_limit(state) is not None
+        text = joined(state, turn) if has_other_shape(turn) else _whole_answer(state, turn)
+        return last_word(state, text) if is_over else think(state, SOLO)
+    if (ending := finished(turn)) is not None:
+        return Record((RunEnded(ending),))
+    if turn.want in WITHOUT_TOOLS and (move := after_branch(state, turn)) is not None:
+        return move
+    if turn.want not in WITHOUT_TOOLS and (answer := _whole_answer(state, turn)):
+        return Record((RunEnded(Completed(answer)),))
+    if turn.outcome == "refused":
+        return Record((RunEnded(Stopped("refused")),))
+    if turn.outcome == "cut" and state.speakers[SOLO].cuts_running > state.config.continuations:
+        return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
+    return misshapen(state, turn) or given_up(state, SOLO) or think(state, SOLO)
+
+
+def _whole_answer(state: State, turn: Turn) -> str:
+    return joined(state, turn) if turn.outcome == "answer" else ""
+
+
+def once_speaker(state: State) -> Record:
+    """It is over as soon as every call of the reply has its result."""
+    if state.turn is None:
+        return Record((RunEnded(Failed("no_reply", "the run was to carry out the calls of a reply, and holds none")),))
+    return Record((RunEnded(Completed("")),))
+
+
+def dual_speaker(state: State) -> Think | Record:
+    """Who speaks next, or that it is over; a proposal on hand is not lost to a limit."""
+    move = _next_of_two(state)
+    is_last = state.failure is not None and state.failure.want == "answer"
+    match move:
+        case Record((RunEnded(Stopped() | Failed() as ending),)) if isinstance(ending, Stopped) or is_last:
+            proposal = proposed(state)
+            return Record((RunEnded(CompletedPartial(proposal, ending.reason)),)) if proposal else move
+        case _:
+            return move
+
+
+def _next_of_two(state: State) -> Think | Record:
+    """The first line that applies decides."""
+    if state.failure is not None:
+        return after_failure(state)
+    turn = state.turn
+    if turn is None:
+        return think(state, THINKER)
+    if turn.outcome == "refused":
+        return Record((RunEnded(Stopped("refused")),))
+    return _after_thinker(state, turn) if turn.role == THINKER else _after_actor(state, turn)
+
+
+def _after_thinker(state: State, turn: Turn) -> Think | Record:
+    instruction = turn.parsed.instruction
+    if instruction is None:
+        if state.speakers[THINKER].nudges_running > state.config.nudges:
+            return failed_to_read(state, THINKER)
+        return given_up(state, THINKER) or think(state, THINKER)
+    if not instruction.done:
+        return think(state, ACTOR)
+    proposal = "" if instruction.text else proposed(state)  # one who still instructs has not confirmed it
+    return Record((RunEnded(Completed(proposal)),)) if proposal else think(state, ACTOR, "answer")
+
+
+def _after_actor(state: State, turn: Turn) -> Think | Record:
+    if turn.want == "answer":
+        return _after_delivery(state, turn)
+    proposal = proposal_of(turn)
+    if proposal and state.config.early_deliverable == "accept":
+        return Record((RunEnded(Completed(proposal)),))
+    if (end := given_up(state, ACTOR)) is not None:
+        return end
+    if turn.outcome == "answer" or proposal:
+        return think(state, THINKER)
+    steps = sum(1 for _ in takewhile(lambda one: one.role == ACTOR, reversed(state.turns)))
+    # in schema mode the Thinker names each call, and its result is the report
+    most = 1 if state.speakers[ACTOR].mode == "schema" else state.config.actor_steps
+    if steps >= most:
+        return think(state, THINKER)
+    return think(state, ACTOR, "no_calls" if steps + 1 == most else "any")
+
+
+def _after_delivery(state: State, turn: Turn) -> Think | Record:
+    """The deliverable was asked for: because the Thinker said so, or because a limit is reached."""
+    is_over = reached_limit(state) is not None
+    text = joined(state, turn) if turn.outcome == "answer" or (is_over and has_other_shape(turn)) else ""
+    spoken = next((one for one in reversed(state.done) if one.role == THINKER), None)
+    if spoken is not None and spoken.parsed.instruction is not None and spoken.parsed.instruction.done:
+        if turn.outcome == "answer":
+            return Record((RunEnded(Completed(text)),))
+        if (end := misshapen(state, turn)) is not None:
+            return end
+        if turn.outcome == "cut" and state.speakers[ACTOR].cuts_running > state.config.continuations:
+            return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))
+        if state.speakers[ACTOR].nudges_running > state.config.nudges:
+            return failed_to_read(state, ACTOR)
+        return last_word(state, text) if is_over else given_up(state, ACTOR) or think(state, ACTOR, "answer")
+    return last_word(state, text or proposed(state)) if is_over else think(state, THINKER)
+
+
+def proposal_of(turn: Turn) -> str:
+    """What the Actor gives for the end product before it was asked for: a deliverable, or by a finish tool."""
+    if turn.want == "answer":
+        return ""
+    for call in turn.calls:
+        if call.spec is not None and call.spec.finish and call.result is not None and not call.result.is_error:
+            return answer_of_finish(call.arguments)
+    return (turn.parsed.final or "").strip() if turn.outcome == "answer" else ""
+
+
+def proposed(state: State) -> str:
+    """The deliverable that the Actor gave before the Thinker's word, if its last turn ended with one; else ""."""
+    turns = (turn for turn in reversed(state.turns) if turn.role == ACTOR)
+    newest = next((turn for turn in turns if turn.want != "answer"), None)
+    return proposal_of(newest) if newest is not None else ""
+
+
+SPEAKERS: Mapping[str, Callable[[State], Think | Record]] = {
+    "react": react_speaker,
+    "mono": mono_speaker,
+    "dual": dual_speaker,
+    "once": once_speaker,
+}
+"""By the name of the reasoner. Asked only while nothing is open."""

@@ -16,8 +16,16 @@ from dataclasses import replace
 from typing import assert_never
 
 from surefoot.core.guard.ledger import with_violation
-from surefoot.core.loop import react
-from surefoot.core.loop.endings import VIOLATIONS, after_failure, after_words, in_vain, joined, said, think
+from surefoot.core.loop.speakers import (
+    VIOLATIONS,
+    after_failure,
+    after_words,
+    in_vain,
+    joined,
+    react_speaker,
+    said,
+    think,
+)
 from surefoot.core.state.plans import PlanRecord
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State, Turn
@@ -58,7 +66,7 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
         return Record((_called(step, turn),))
     if turn.want not in ("any", "answer") and step.kind != "agent":
         return _worded(state, plan, step, turn)
-    move = react.speaker(state)
+    move = react_speaker(state)
     match move:
         case Record((RunEnded(Completed(output)),)):
             pass

@@ -1,40 +1,40 @@
-"""The reasoners by name."""
+"""The reasoners by name: pure functions, which keep nothing. Source: spec/reasoners.md, section 5."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple
 
-from surefoot.core.loop import dual, mono, once, react
+from surefoot.core.loop.read import read_alone, read_of_two, read_round, read_step
+from surefoot.core.loop.slices import request, view_of_two
 from surefoot.core.state.state import State
 from surefoot.types.messages import ModelMessage, ModelRequest
-from surefoot.types.moves import Record, Think
+from surefoot.types.moves import Think
 from surefoot.types.reply import Parsed
 
 
-class Reasoner(Protocol):
-    """A pure module that answers three questions; it keeps nothing. Source: spec/reasoners.md, section 5."""
+class Reasoner(NamedTuple):
+    """What the next speaker sees, where only the runtime's settings lack, and what a reply is read as.
 
-    def speaker(self, state: State) -> Think | Record:
-        """Who speaks next, and for what; or that it is over, and how. Asked only while nothing is open."""
-        ...
+    Who speaks next, or that it is over, says `core/loop/speakers.py`.
+    """
 
-    def view(self, state: State, think: Think) -> ModelRequest:
-        """What that speaker sees. The request lacks only settings, which are the runtime's."""
-        ...
-
-    def read(self, state: State, think: Think, message: ModelMessage) -> Parsed:
-        """What the reply is to be read as."""
-        ...
+    view: Callable[[State, Think], ModelRequest]
+    read: Callable[[State, Think, ModelMessage], Parsed]
 
 
-def read(state: State, think: Think, message: ModelMessage) -> Parsed:
-    """What the reply is to be read as, with a warning where its text had to be mended."""
-    parsed = REASONERS[state.reasoner].read(state, think, message)
-    return replace(parsed, warnings=parsed.warnings | {"invalid_text_replaced"}) if message.mended else parsed
-
-
-REASONERS: dict[str, Reasoner] = {"react": react, "mono": mono, "dual": dual, "once": once}
+REASONERS: dict[str, Reasoner] = {
+    "react": Reasoner(request, read_alone),
+    "mono": Reasoner(request, read_round),
+    "dual": Reasoner(view_of_two, read_of_two),
+    "once": Reasoner(request, read_step),
+}
 
 CHOICES = ("react", "mono", "dual", "plan")
 """Those that an agent can have; the other drives the calls of a single reply."""
+
+
+def mended(parsed: Parsed) -> Parsed:
+    """What a reply was read as, with the warning that its text had to be mended before."""
+    return replace(parsed, warnings=parsed.warnings | {"invalid_text_replaced"})

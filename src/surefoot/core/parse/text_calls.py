@@ -23,6 +23,9 @@ from surefoot.types.tools import Catalogue, ToolSpec
 Read = Callable[[str, str], Parsed]
 """Reads a text in a dialect, with the tools and settings of the run."""
 
+AMONG_WORDS = "it stands among other words"
+"""What is told of a call that other words stand around."""
+
 _MOST_CHARS = 200_000
 """Characters of a block behind words that is still read as a call."""
 

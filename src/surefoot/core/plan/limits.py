@@ -28,8 +28,8 @@ from dataclasses import replace
 from surefoot.core.plan.accept import edit_faults, edited
 from surefoot.core.plan.edits import edit_of
 from surefoot.core.plan.forms import MALFORMED
-from surefoot.core.state.circles import limited, reached
 from surefoot.core.state.plans import StepRecord
+from surefoot.core.state.repeats import limited, reached
 from surefoot.core.state.roles import turns_unasked
 from surefoot.core.state.state import DueLimit, Planning, State
 from surefoot.core.state.stuck import count, record_and_check, reset

@@ -42,9 +42,8 @@ from surefoot.core.plan.limits import (
     spent,
 )
 from surefoot.core.plan.reflect import after_all_tries, decided
-from surefoot.core.state.circles import config_of
 from surefoot.core.state.plans import WANTED
-from surefoot.core.state.repeats import is_made_beside
+from surefoot.core.state.repeats import config_of, is_made_beside
 from surefoot.core.state.state import Planning, State
 from surefoot.core.state.turn import changed
 from surefoot.types import moves

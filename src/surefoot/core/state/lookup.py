@@ -93,6 +93,17 @@ class Lookup(Mapping[K, V]):
                 return part[key]
         raise KeyError(key)
 
+    @overload
+    def get(self, key: K, /) -> V | None: ...
+    @overload
+    def get(self, key: K, /, default: V | T) -> V | T: ...
+    def get(self, key: K, /, default: V | T | None = None) -> V | T | None:
+        """The value of the key; what `Mapping.get` gives, without an error on the way."""
+        for part in reversed(self._parts):
+            if key in part:
+                return part[key]
+        return default
+
     def __contains__(self, key: object) -> bool:
         for part in self._parts:  # noqa: SIM110  # asked for each id of a call; a generator costs more than the rest
             if key in part:

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from surefoot.types.tools import Catalogue, ToolSpec
+from surefoot.types.tools import ToolSpec
 
 READ_RESULT = "read_result"
-
-
-def without_pager(tools: Catalogue) -> Catalogue:
-    """The tools but this one, for as long as nothing was cut or folded; made once a catalogue."""
-    if tools.get(READ_RESULT) is None:
-        return tools
-    return tools.derived("without_pager", lambda all_: Catalogue(tuple(t for t in all_.tools if t.name != READ_RESULT)))
 
 
 def pager_spec() -> ToolSpec:

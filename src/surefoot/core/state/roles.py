@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from surefoot.core.state.state import State
-from surefoot.core.state.turn import SpeakerState, changed
+from surefoot.core.state.turn import ACTOR, SpeakerState, changed
+from surefoot.core.state.window import TRAIT
 from surefoot.types.events import Speaker
 from surefoot.types.messages import CallMode, Traits
 
@@ -32,7 +33,6 @@ def mode_for(start: CallMode, traits: Traits) -> CallMode:
 
 SOLO = "solo"
 THINKER = "thinker"
-ACTOR = "actor"
 GUARD = "guard"
 """The role of a model that is asked for the stages of the guard alone; without one the model that leads is asked."""
 PLANNER = "planner"
@@ -53,6 +53,10 @@ TAGGED = frozenset({"mono", "dual", "once"})
 """The reasoners whose text form is the tags dialect; the others write labels."""
 
 
+ROUNDED = frozenset({"mono", "dual"})
+"""The reasoners whose rounds are limited: after so many the deliverable is asked for."""
+
+
 def prompt_name(role: str, mode: CallMode) -> str:
     """Under which name a role's template for a call mode is kept. One who calls no tools needs no native one."""
     if role == THINKER and mode == "native":
@@ -71,15 +75,11 @@ def rounds(state: State) -> int:
     return leading.rounds if leading is not None else 0
 
 
-def round_limit(state: State) -> int | None:
-    """After how many rounds the deliverable is asked for; None where rounds are not limited."""
-    return state.config.max_rounds if state.reasoner in ("mono", "dual") else None
-
-
 def rounds_to_tell(state: State, role: str) -> int:
     """How many rounds are left, from four fifths of the limit on, for the one who leads; else 0."""
-    limit = round_limit(state)
-    if limit is None or role != ROLES[state.reasoner][0] or rounds(state) * 5 < (limit - 1) * 4:
+    limit = state.config.max_rounds
+    is_limited = state.reasoner in ROUNDED and role == ROLES[state.reasoner][0]
+    if not is_limited or rounds(state) * 5 < (limit - 1) * 4:
         return 0
     return max(0, limit - rounds(state))
 
@@ -113,7 +113,7 @@ def spent_limit(state: State, *, reserve: bool = False) -> Limit | None:
     share = 1 - budget.reserve if reserve else 1.0
     if budget.max_steps is not None:  # one request is kept for the last word, unless there is only one
         most = max(1, budget.max_steps - 1) if reserve else budget.max_steps
-        if steps_so_far(state) >= most:
+        if (state.requests if state.gate is None else steps_so_far(state)) >= most:
             return "steps"
     if budget.max_tokens is not None and state.usage.total_tokens >= budget.max_tokens * share:
         return "tokens"
@@ -157,8 +157,8 @@ def limit_for(state: State, role: str) -> Limit | None:
             return "tokens"
         if budget.max_cost_usd is not None and (speaker.usage.cost_usd or 0.0) >= budget.max_cost_usd * share:
             return "cost"
-    most = round_limit(state) if role == ROLES[state.reasoner][0] else None
-    return "round_limit" if most is not None and rounds(state) >= most else None
+    is_limited = state.reasoner in ROUNDED and role == ROLES[state.reasoner][0]
+    return "round_limit" if is_limited and rounds(state) >= state.config.max_rounds else None
 
 
 def reached_limit(state: State) -> Limit | None:
@@ -173,3 +173,12 @@ def seconds_left(state: State, *, last: bool = False) -> float | None:
         return None
     share = 1.0 if last else 1 - budget.reserve
     return max(0.0, budget.max_seconds * share - state.elapsed_s)
+
+
+def window_of(state: State, role: str) -> int | None:
+    """The window of a role's model in tokens: as configured, else as its traits tell; less if an overflow said so."""
+    speaker = state.speakers[role]
+    told = speaker.traits.get(TRAIT, "")
+    known = state.config.context_tokens or (int(told) if told.isdecimal() else None)
+    limit = speaker.fit.limit
+    return min(known, limit) if known and limit else known or limit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from surefoot.types.events import (
+    CallEnded,
     CallJudged,
     CallStarted,
     DoubtSettled,
@@ -41,10 +42,12 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
     inner = event.event if type(event) is InStep else event
     after = object.__new__(RunSummary)
     now = after.__dict__
-    is_ready = isinstance(inner, _WORDS) and is_word(inner)
+    is_ready = isinstance(inner, _WORDS) and inner.by not in _NOBODY
     now.update(before.__dict__, changed_at=at, events=before.events + 1, standing="ready" if is_ready else "")
     now["elapsed_s"] = max(before.elapsed_s, getattr(inner, "elapsed_s", 0.0))
     match inner:
+        case CallJudged() | CallEnded():  # the most frequent tell nothing else
+            pass
         case ModelReplied():
             now.update(requests=before.requests + inner.requests, usage=before.usage + inner.message.usage)
         case CallStarted():

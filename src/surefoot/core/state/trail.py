@@ -194,7 +194,7 @@ def add(trail: Trail, config: StepIterationConfig, entry: Entry) -> Trail:
         (before[period - 1] if period <= len(before) else 0) + 1 if entry.is_same(entries[-period]) else 0
         for period in range(1, min(config.max_period, len(entries)) + 1)
     ]
-    return replace(trail, entries=(*entries, entry)[-config.window :], streaks=tuple(streaks), silent=())
+    return Trail((*entries, entry)[-config.window :], tuple(streaks), rounds=trail.rounds)
 
 
 def standing(trail: Trail, config: StepIterationConfig, *, who: str = "the run", least_period: int = 1) -> StepDecision:
@@ -307,9 +307,9 @@ def _canonical(value: object, deeper: int) -> object:
         return value if value.isascii() else normalize("NFC", value)
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if not deeper:
+    if not deeper or value is None or isinstance(value, (int, float)):
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):  # to ask for a dict is quick
         members = cast("Mapping[str, object]", value)  # the keys of a JSON object are text
         return {cast("str", _canonical(key, 1)): _canonical(member, deeper - 1) for key, member in members.items()}
     if isinstance(value, list | tuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 from surefoot.core.state.lookup import History
 from surefoot.core.state.trail import call_digest
@@ -25,6 +25,9 @@ Outcome = Literal["calls", "answer", "instruction", "cut", "no_step", "narrated"
 length · text without a step · text that announces a call and makes none · nothing · something unreadable · a refusal by
 the model or a content filter."""
 
+
+ACTOR = "actor"
+"""The role of the one of two models that calls tools (`core/state/roles.py` has the others)."""
 
 MOST_ATTEMPTS = 3
 """Attempts of one call after which only a person lets it run again: it may be what ends the process each time."""
@@ -95,14 +98,14 @@ class Call:
             return False
         return not self.may_run_again and (self.doubt == "unknown" or not self.spec.has_probe)
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """What makes two calls the same: the tool, and the arguments whatever their order."""
+        """What makes two calls the same: the tool, and the arguments whatever their order. `changed` keeps it."""
         return f"{self.name}\0{json_text(self.arguments, sort_keys=True)}"
 
     @cached_property
     def asked(self) -> bytes:
-        """The same for the trail, where the form of accents and numbers does not matter either; `changed` keeps it."""
+        """The same for the trail, where the form of accents and numbers does not matter either; it is kept, too."""
         return call_digest(self.name, self.arguments)
 
     @property
@@ -119,11 +122,16 @@ class Call:
         return self.has_effect and (not result.is_error or result.kind == "in_doubt")
 
 
-class Rendered(NamedTuple):
-    """What a turn is shown as, and how many tokens that is by estimate."""
+@dataclass(frozen=True)
+class Rendered:
+    """What a turn is shown as."""
 
     messages: Sequence[ModelMessage]
-    tokens: int = 0
+
+    @cached_property
+    def tokens(self) -> int:
+        """How many tokens that is by estimate; asked only where a window is known."""
+        return sum(map(message_tokens, self.messages))
 
 
 @dataclass(frozen=True)
@@ -157,7 +165,7 @@ class Turn:
 
     def keep(self, form: str, messages: tuple[ModelMessage, ...]) -> Rendered:
         """Keep the messages of a settled turn, which cannot change any more."""
-        made = self._memo[form] = Rendered(messages, sum(map(message_tokens, messages)))
+        made = self._memo[form] = Rendered(messages)
         return made
 
     def keep_until(self, form: str, messages: History[ModelMessage]) -> None:

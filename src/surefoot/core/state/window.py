@@ -54,11 +54,6 @@ class Fit:
         """How a turn is shown: 0 whole, 1 its results folded, 2 its long arguments too."""
         return 0 if at >= self.folded else 1 if at >= self.stripped else 2
 
-    def spans(self, turns: int) -> tuple[tuple[int, range], ...]:
-        """The turns that are shown, of so many, in order: the places of each level."""
-        stripped, folded = max(self.dropped, self.stripped), max(self.dropped, self.folded)
-        return (2, range(self.dropped, stripped)), (1, range(stripped, folded)), (0, range(folded, turns))
-
 
 NO_FIT = Fit()
 

@@ -32,7 +32,8 @@ def outcome_of(state: State, event: ModelReplied) -> Outcome:
         if message.finish_reason == "length":
             return "cut"
         is_plain = parsed.final is None and event.mode == "native" and event.want == "any"
-        return "narrated" if is_plain and _is_narrated(state, event, text) else "answer"
+        may_announce = is_plain and not state.calls_made
+        return "narrated" if may_announce and _is_narrated(state, event, text) else "answer"
     if parsed.error is None or parsed.error.kind == "empty":
         return "empty"
     return "no_step" if parsed.error.kind in ("no_step", "no_call") else "fault"
@@ -51,7 +52,7 @@ def _is_narrated(state: State, event: ModelReplied, text: str) -> bool:
     A model is asked about its words once in a run; what it says then is its answer.
     """
     speaker = state.speakers[event.role]
-    if state.calls_made or speaker.narrated or speaker.faults_running or _ANNOUNCING.search(text) is None:
+    if speaker.narrated or speaker.faults_running or _ANNOUNCING.search(text) is None:
         return False
     names = (tool.name for tool in state.offered.tools if tool.name != READ_RESULT)
     return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) for name in names)

@@ -3,35 +3,101 @@
 Messages are a view of the turns, made anew whenever the mode changes, so that native messages and `Observation:` texts
 never stand in one request. A settled turn is rendered once for each mode and kept, and each message keeps its encoded
 form; so a request costs what is new in it. For any history, each call id is answered exactly once, in call order. How
-much of the turns is shown is asked of `core/view/fit.py`.
+much of the turns is shown (`fitted`) follows from the state alone, and the fold keeps it with each reply; so a run that
+is taken up, replayed or forked shows the same. While the request fits, what was shown is only added to. Once it does
+not, the oldest turns are folded, by the first of these steps that is enough; what is folded stays so:
+
+    results of all but the last few turns, oldest first, until the request is well below the window
+    results of the last few but the newest, as few as needed
+    long arguments of all but the newest
+    the oldest turns are not shown any more
+    results, then arguments, of the newest
+
 Source: spec/react.md, sections 3 and 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import orjson
 
 from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, in_brackets, plain, unended
 from surefoot.core.parse.marks import stop_sequences
 from surefoot.core.state.lookup import History
-from surefoot.core.state.pager import without_pager
 from surefoot.core.state.places import ROOT
-from surefoot.core.state.roles import ACTOR, SOLO, TAGGED, THINKER, prompt_name
+from surefoot.core.state.roles import ACTOR, SOLO, TAGGED, THINKER, prompt_name, window_of
 from surefoot.core.state.state import State, subset
 from surefoot.core.state.turn import Rendered
-from surefoot.core.state.window import Fit, catalogue_tokens, message_tokens, text_tokens
+from surefoot.core.state.window import Fit, catalogue_tokens, marks, message_tokens, text_tokens
 from surefoot.core.text.template import split_template
-from surefoot.core.view.fit import Show, fitted
-from surefoot.core.view.notes import Form, ask_for, form_in
+from surefoot.core.view.observations import Form, ask_for, form_in
 from surefoot.core.view.shape import IN_WORDS, required_only, step_schema, told_shape
-from surefoot.core.view.step import guidance, is_thought, tools_now
+from surefoot.core.view.step import guidance, is_thought, tools_now, without_pager
 from surefoot.core.view.turns import KEPT_AS, turn_messages
 from surefoot.types.events import Attachment, Task
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think
 from surefoot.types.tools import Catalogue
+
+Show = Callable[[int, int], Rendered]
+"""What a role is shown of a turn: of its place from 0 on, and a level as `Fit.level` has it."""
+
+KEPT_WHOLE = 3
+"""The last turns, which are folded only when nothing else helps."""
+
+_RESULTS, _ARGUMENTS, _TURNS = range(3)
+
+
+def fitted(state: State, role: str, show: Show, pinned: int, droppable: int) -> Fit:
+    """What the role is shown next. `pinned`: tokens of all but the turns; `droppable`: turns that may be left out."""
+    was = state.speakers[role].fit
+    form = form_in(state, state.speakers[role].mode)
+    window = window_of(state, role)
+    if window is None:
+        return was
+    low, high = marks(window, was.stretch)
+    load = _Load(state, show, was if was.form == form else replace(was, form=form, counted=0, turns=0))
+    if pinned + load.turns > high:
+        steps = state.steps
+        for what, until, target in (
+            (_RESULTS, steps - KEPT_WHOLE, low),
+            (_RESULTS, steps - 1, high),
+            (_ARGUMENTS, steps - 1, low),
+            (_TURNS, droppable, low),
+            (_RESULTS, steps, high),
+            (_ARGUMENTS, steps, high),
+        ):
+            load.shrink(what, until, target - pinned)
+            if pinned + load.turns <= high:
+                break
+    folded, stripped, dropped = load.until
+    return Fit(form, state.steps, load.turns, pinned + load.turns, folded, stripped, dropped, was.stretch, was.limit)
+
+
+class _Load:
+    """The tokens of the turns as they are shown, and how far each kind of folding has come."""
+
+    def __init__(self, state: State, show: Show, fit: Fit) -> None:
+        self._state = state
+        self._show = show
+        self.until = [max(fit.folded, fit.dropped), max(fit.stripped, fit.dropped), fit.dropped]
+        new = range(fit.counted, state.steps)
+        self.turns = fit.turns + sum(self._tokens(at, _TURNS + 1 if at < fit.dropped else fit.level(at)) for at in new)
+
+    def shrink(self, what: int, until: int, target: int) -> None:
+        """Fold one turn after the other, oldest first, up to that turn or until so many tokens are left."""
+        while self.turns > target and self.until[what] < until:
+            at = self.until[what]
+            self.until[what] += 1
+            self.turns += self._tokens(at, what + 1) - self._tokens(at, what)
+
+    def _tokens(self, at: int, level: int) -> int:
+        if level > _TURNS:  # what it said of conventions still holds
+            return text_tokens(self._state.turns[at].conventions)
+        return self._show(at, level).tokens
+
 
 _NO_TOOLS = Catalogue()
 
@@ -47,7 +113,7 @@ _LINE_TOKENS = 20
 
 def own_turns(state: State) -> Show:
     """What one who speaks alone is shown of the turns."""
-    turns, form = state.turns, form_of(state, SOLO)
+    turns, form = state.turns, form_in(state, state.speakers[SOLO].mode)
     names = KEPT_AS[form]
 
     def show(at: int, level: int) -> Rendered:
@@ -69,11 +135,18 @@ def composed(
     form = form_in(state, mode)
     offered = offered_now(state, think, fit)
     system, first = head(state, think.role)
-    asked = (guidance(state), ask_for(state, think.want, form))
-    messages = [*_before_the_task(state, think.role), first]
+    asked = (
+        guidance(state) if state.plan or state.gate else "",
+        ask_for(state, think.want, form) if think.want != "any" else "",
+    )
+    messages = [first]
+    if state.conventions or state.hydrated is not None:
+        messages = [*_before_the_task(state, think.role), first]
     if fit.dropped:
         messages += _in_place_of(state, think.role, fit.dropped)
-    for level, places in fit.spans(state.steps):
+    stripped, folded = max(fit.dropped, fit.stripped), max(fit.dropped, fit.folded)
+    spans = (2, range(fit.dropped, stripped)), (1, range(stripped, folded)), (0, range(folded, state.steps))
+    for level, places in spans:
         if level:
             for at in places:
                 messages += show(at, level).messages
@@ -234,7 +307,8 @@ def head(state: State, role: str) -> tuple[str, ModelMessage]:
     if kept is not None:
         return kept
     task = state.task or Task("")
-    tools = fitting(state, role, without_pager(tools_now(state)))
+    tools = without_pager(tools_now(state))
+    tools = fitting(state, role, tools) if mode == "schema" else tools
     if role == THINKER:
         described = tools.derived("abilities", abilities)
     else:
@@ -244,7 +318,7 @@ def head(state: State, role: str) -> tuple[str, ModelMessage]:
     frame = Frame(state.gate.nonce) if state.gate else NO_FRAME
     user_text = task.text + "".join(_attached(one, frame, is_kept_away=is_kept_away) for one in task.attachments)
     system, user = split_template(state.prompts[name], tools=described, task=user_text)
-    if state.output_schema is not None and role != THINKER:
+    if state.config.output_schema is not None and state.output_schema is not None and role != THINKER:
         where = "The answer" if state.config.deliverable == "optional" else "<final_output>"
         system += f"\n\n{told_shape(state.output_schema, where)}"
     if state.instructions:

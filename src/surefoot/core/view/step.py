@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from surefoot.core.gate.record import RUN, Choosing
 from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, in_brackets, in_one_line, key_of, plain, unended
 from surefoot.core.state.pager import READ_RESULT
-from surefoot.core.state.roles import SOLO
+from surefoot.core.state.roles import SOLO, window_of
 from surefoot.core.state.state import State, subset
-from surefoot.core.view.fit import window_of
 from surefoot.core.view.stages import recommended
 from surefoot.types.events import Want
 from surefoot.types.messages import ModelMessage, ModelRequest
@@ -53,6 +52,13 @@ def tools_now(state: State) -> Catalogue:
         return state.offered
     allowed = {*step.allowed_tools, READ_RESULT}
     return subset(state.offered, tuple(name for name in state.offered.names if name in allowed))
+
+
+def without_pager(tools: Catalogue) -> Catalogue:
+    """The tools but the pager, for as long as nothing was cut or folded; made once a catalogue."""
+    if tools.get(READ_RESULT) is None:
+        return tools
+    return tools.derived("without_pager", lambda all_: Catalogue(tuple(t for t in all_.tools if t.name != READ_RESULT)))
 
 
 def guidance(state: State) -> str:

@@ -13,16 +13,26 @@ from typing import cast, get_args
 import orjson
 
 from surefoot.core.parse.faults import tell_warnings
-from surefoot.core.parse.frames import plain
+from surefoot.core.parse.frames import NO_FRAME, plain
 from surefoot.core.parse.validate import validate
-from surefoot.core.state.pager import without_pager
 from surefoot.core.state.roles import ACTOR, THINKER
 from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.state.turn import Rendered
 from surefoot.core.text import json_text
-from surefoot.core.view.notes import Form, ask_for, form_in, note_for
-from surefoot.core.view.observations import LONGEST_ARGUMENT, digest, frame_of, observed, shortened, tagged, told
-from surefoot.core.view.step import goal_of
+from surefoot.core.view.observations import (
+    LONGEST_ARGUMENT,
+    Form,
+    ask_for,
+    digest,
+    form_in,
+    frame_of,
+    note_for,
+    observed,
+    shortened,
+    tagged,
+    told,
+)
+from surefoot.core.view.step import goal_of, without_pager
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.outcomes import Deny
 
@@ -132,7 +142,8 @@ def turn_messages(state: State, turn: Turn, form: Form, level: int = 0) -> Rende
     if (kept := turn.rendered(name)) is not None:
         return kept
     made = _native(state, turn, level) if form == "native" else _as_text(state, turn, form, level)
-    before = (ModelMessage("user", text) for text in (turn.guidance, ask_for(state, turn.want, form)) if text)
+    asked = ask_for(state, turn.want, form) if turn.want != "any" else ""
+    before = (ModelMessage("user", text) for text in (turn.guidance, asked) if text)
     return turn.keep(name, (*before, *made))
 
 
@@ -160,10 +171,11 @@ def _native(state: State, turn: Turn, level: int) -> tuple[ModelMessage, ...]:
 
 def _outcomes(state: State, turn: Turn, form: Form, level: int) -> list[str]:
     """What is told of each call; behind the last, what of the reply was not used."""
-    outcomes = [told(call, state.offered, form, frame_of(state, call)) for call in turn.calls]
+    frames = [frame_of(state, call) if state.gate is not None else NO_FRAME for call in turn.calls]
+    outcomes = [told(call, state.offered, form, frame) for call, frame in zip(turn.calls, frames, strict=True)]
     if level:
-        named = zip(turn.calls, outcomes, strict=True)
-        outcomes = [digest(call, text, frame_of(state, call)) for call, text in named]
+        named = zip(turn.calls, outcomes, frames, strict=True)
+        outcomes = [digest(call, text, frame) for call, text, frame in named]
     if turn.role == ACTOR:  # what the Thinker does not get to read has a name that both know
         named = zip(turn.calls, outcomes, strict=True)
         outcomes = [f"[{handle(call)}]\n{text}" if is_withheld(call) else text for call, text in named]
