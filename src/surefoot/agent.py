@@ -25,12 +25,13 @@ from surefoot.runtime.approvals import anchor, anchor_late, approval, config_tak
 from surefoot.runtime.ask import stage_templates
 from surefoot.runtime.cast import Cast, Thinking, by_role, cast_of, chosen_templates, judge_of
 from surefoot.runtime.drive import drive
+from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.offers import Offered, Offers, bound_tools, known_of, selected_anew
 from surefoot.runtime.pins import Pins
 from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.task_plan import bounded, plan_given, planned, step_templates
 from surefoot.runtime.trajectories import Trajectories
-from surefoot.runtime.world import Watch, World
+from surefoot.runtime.world import Watch
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
@@ -369,7 +370,7 @@ class Agent:
         await journal.append(first)
         async with RunServices(self._services) as services:
             own = (self._knowledge, self._paths, self.encoder, self.evaluators)
-            hands = World(self._cast, tools, journal, services, watch, stream, state.elapsed_s, *own)
+            hands = LiveHands(self._cast, tools, journal, services, watch, stream, state.elapsed_s, *own)
             hands.announced(first)
             ended = await drive(journal, hands, fold(first, state))
             if ended.gate is not None:

@@ -32,10 +32,10 @@ from surefoot.prompts.load import template
 from surefoot.runtime.ask import reply_of
 from surefoot.runtime.cast import cast_of
 from surefoot.runtime.drive import drive
+from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.offers import bound_tools
 from surefoot.runtime.services import RunServices, checked_services
 from surefoot.runtime.think import MOST_TRAITS
-from surefoot.runtime.world import World
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import ModelError, TraitRefused, UsageError
 from surefoot.types.events import (
@@ -282,7 +282,7 @@ class ModelService:
         try:
             await journal.append((started, replied))
             async with RunServices(self._services) as services:
-                hands = World(self._cast, tools, journal, services, times.watch)
+                hands = LiveHands(self._cast, tools, journal, services, times.watch)
                 state = await drive(journal, hands, fold((replied,), state))
                 while standing(state) == "in_doubt":
                     unknown = ToolResult(_UNKNOWN, "in_doubt", source="surefoot", trust="trusted")

@@ -17,8 +17,8 @@ import pytest
 
 from surefoot.agent import Agent
 from surefoot.runtime.act import Line
+from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.services import RunServices, checked_services, is_factory
-from surefoot.runtime.world import World
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import tool
@@ -334,7 +334,7 @@ class Watched:
 
 
 def line_to(watch: Callable[[Event | Signal], None] | None) -> Line:
-    return Line(cast("World", Watched(watch, RunServices({}))))
+    return Line(cast("LiveHands", Watched(watch, RunServices({}))))
 
 
 def context_of(line: Line) -> ToolCallContext:

@@ -1,4 +1,4 @@
-"""The hands of one run, and what they share: models, tools, journal, services, clock, and whoever watches."""
+"""The world of one run, as all its hands share it: models, tools, journal, services, clock, and whoever watches."""
 
 from __future__ import annotations
 
@@ -7,31 +7,15 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from surefoot.core.state.state import State
-from surefoot.runtime.act import act, probe
-from surefoot.runtime.ask import ask
 from surefoot.runtime.cast import Cast
 from surefoot.runtime.services import RunServices
-from surefoot.runtime.think import think
 from surefoot.types.events import Event, ModelReplied, ModelTraitLearnt
 from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade
 from surefoot.types.messages import Signal
-from surefoot.types.moves import (
-    Act,
-    Ask,
-    Evaluate,
-    Find,
-    Hydrate,
-    Probe,
-    ReadConventions,
-    Shortlist,
-    Think,
-    Wait,
-    Within,
-    WorldMove,
-)
+from surefoot.types.moves import WorldMove
 from surefoot.types.plan_events import ReasoningStepCompleted, ReasoningStepViolated, StepSkipped
 from surefoot.types.ports import Encoder, RunJournal, Tool
 from surefoot.types.reflection import Evaluator
@@ -49,10 +33,7 @@ Watch = Callable[[Event | Signal], None]
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a run touches, and the hands that touch it.
-
-    `earlier_s` is the time for which it was driven before, `since` when it was taken up now.
-    """
+    """What a run touches. `earlier_s` is the time for which it was driven before, `since` when it was taken up now."""
 
     cast: Cast
     tools: Mapping[str, Tool]
@@ -74,26 +55,8 @@ class World:
         return round(self.earlier_s + time.monotonic() - self.since, 6)
 
     async def do(self, move: WorldMove, state: State) -> Sequence[Event]:
-        """Make one move. See `runtime/drive.py`, `Hands`."""
-        match move:
-            case Think():
-                return await think(self, move, state)
-            case Act(call_id):
-                return await act(self, call_id, state)
-            case Probe(call_id):
-                return await probe(self, call_id, state)
-            case Find() | Hydrate() | ReadConventions():
-                from surefoot.runtime.fetch import prepare  # noqa: PLC0415  # its patterns take 40 ms to compile
-
-                return await prepare(self, move, state)
-            case Ask():
-                return await ask(self, move, state)
-            case Within() | Shortlist() | Wait() | Evaluate():
-                from surefoot.runtime.plan import plan_move  # noqa: PLC0415  # only a run with a plan pays for it
-
-                return await plan_move(self, move, state)
-            case _:
-                assert_never(move)
+        """Make one move; `hands.LiveHands` knows how."""
+        raise TypeError(f"{type(self).__name__} has no hands for {type(move).__name__} in run {state.run_id}")
 
     def tell(self, item: Event | Signal) -> None:
         """Show something to whoever watches. One who fails at it is logged and cannot harm the run."""

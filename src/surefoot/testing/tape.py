@@ -21,7 +21,7 @@ from surefoot.journal.codec import encode
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite_file import connect
 from surefoot.journal.sqlite_read import Reader
-from surefoot.runtime.world import World
+from surefoot.runtime.hands import LiveHands
 from surefoot.testing.journals import AroundRun, CheckedJournal
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
@@ -234,7 +234,7 @@ class PlayedRun(AroundRun):
             raise self.store.miss(what) from None
 
 
-class PlayedHands(World):
+class PlayedHands(LiveHands):
     """Hands that take from the tape what came of each move."""
 
     __slots__ = ()
