@@ -14,6 +14,8 @@ FENCES = (
 )
 """The opening of a code fence (`fence`), or one that ends on its own line (`inline`). Compile with MULTILINE."""
 
+FENCE = re.compile(FENCES, re.MULTILINE)
+
 BLANKS = re.compile(r"[\s\ufeff]*+")
 
 _OPENING = re.compile(r"(?P<run>`{3,}+|~{3,}+)[ \t]*+(?P<info>[^\n`]*+)(?:\n|\Z)")

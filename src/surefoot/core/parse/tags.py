@@ -15,6 +15,7 @@ from surefoot.core.parse.calls import (
     Found,
     Reading,
     arguments_at,
+    noted_if,
     past_closer,
     typed,
     values_at,
@@ -154,8 +155,8 @@ def found_in_tags(text: str, reading: Reading) -> Found | None:
             break
     warnings = frozenset(bodies.warnings)
     if drafts:
-        dropped: frozenset[ReplyWarning] = frozenset({"final_dropped"} if deliverable is not None else ())
-        return Found("tags", tuple(drafts), text[:first], warnings | dropped, end=end)
+        warnings |= noted_if(deliverable is not None, "final_dropped")
+        return Found("tags", tuple(drafts), text[:first], warnings, end=end)
     if is_open:
         told = Fault(
             "truncated" if reading.cut else "no_call", f"{DELIVERABLE} is never closed: {DELIVERABLE_END} is missing"
