@@ -284,8 +284,7 @@ def past_closer(text: str, at: int, marks: tuple[str, ...], seek: Seeker, warnin
     closing, *others = marks
     if text.startswith(closing, end := skip_blanks(text, at)):
         return end + len(closing)
-    close, other = seek.find(closing, at), seek.first(tuple(others), at)
-    if close >= 0 and not 0 <= other < close:
+    if (close := seek.before(closing, tuple(others), at)) >= 0:
         warnings.add("trailing_text")
         return close + len(closing)
     warnings.add("unclosed_tag")

@@ -27,7 +27,7 @@ from surefoot.core.parse.json_calls import (
 )
 from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, FamilyName, Labels, first_mark
 from surefoot.core.parse.pythonic import read_bare_pythonic, read_python_start
-from surefoot.core.parse.react import first_action, has_answer_label, has_step, read_react, without_partial_stop
+from surefoot.core.parse.react import React, first_action, has_answer_label, has_step, without_partial_stop
 from surefoot.core.parse.scan import MOST_CALLS, HeldText, whole_fence
 from surefoot.core.parse.steps import read_schema
 from surefoot.core.parse.stream import Visible, visible, without_leaked_tokens
@@ -152,7 +152,7 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
         case _:
             found = _in_families(shown.text, reading)
             if found is None and dialect == "auto" and has_step(shown.text, reading):
-                return read_react(without_partial_stop(shown.text, reading.labels), reading, shown.joint_after(0))
+                return React(without_partial_stop(shown.text, reading.labels), reading, shown.joint_after(0)).read()
             if found is not None and dialect == "native" and not found.drafts:
                 return replace(found, final=None) if found.format == "harmony" else None
             return found
@@ -215,7 +215,7 @@ def _in_labels(shown: Visible, reading: Reading) -> Found:
             return replace(found, warnings=found.warnings | dropped)
         if found is not None and (found.final is not None or found.error is not None):
             return found
-    found = read_react(text, reading, shown.joint_after(0))
+    found = React(text, reading, shown.joint_after(0)).read()
     if found.error is not None and found.error.kind == "no_step":
         return calls or _unmarked_json(text, reading) or found
     return found

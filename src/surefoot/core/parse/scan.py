@@ -66,6 +66,11 @@ class Seeker:
         places = [place for needle in needles if (place := self.find(needle, start)) != -1]
         return min(places, default=-1)
 
+    def before(self, needle: str, others: tuple[str, ...], start: int) -> int:
+        """The first place of `needle` from `start` on, unless one of the `others` stands before it; or -1."""
+        found = self.find(needle, start)
+        return found if found >= 0 and not 0 <= self.first(others, start) < found else -1
+
 
 @dataclass(frozen=True, slots=True)
 class Fence:
