@@ -27,6 +27,11 @@ Repairing = Literal["strict", "lossless"]
 NO_WARNINGS: frozenset[ReplyWarning] = frozenset()
 
 
+def noted_if(holds: bool, warning: ReplyWarning) -> frozenset[ReplyWarning]:  # reads like a sentence
+    """The warning, if that holds."""
+    return frozenset((warning,)) if holds else NO_WARNINGS
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How one reply is to be read. `cut`: by length; `stopped`: the wire said that the model was done."""
@@ -234,12 +239,19 @@ def faulty_body(text: str, at: int, error: NotJsonError, reading: Reading, *, ha
 
 
 def values_at(
-    text: str, place: tuple[int, int], rules: Rules, between: re.Pattern[str], reading: Reading, *, has_end: bool
+    text: str,
+    place: tuple[int, int],
+    rules: Rules,
+    between: re.Pattern[str],
+    reading: Reading,
+    *,
+    has_end: bool,
+    next_call: re.Pattern[str] | None = NEXT_CALL,
 ) -> tuple[list[Draft], int, set[ReplyWarning]]:
     """The calls of the values in a place, as long as `between` matches behind one, and where they end.
 
-    Of a list that does not decode, the members are read one by one. A broken call ends where the next one begins;
-    if there is none, or a payload is open, nothing behind it is read.
+    Of a list that does not decode, the members are read one by one. A broken call ends where `next_call` finds
+    another; if there is none, or a payload is open, nothing behind it is read.
     """
     at, limit = place
     drafts: list[Draft] = []
@@ -248,14 +260,13 @@ def values_at(
         try:
             value = read(text, at, rules)
         except NotJsonError as error:
-            if text.startswith("[", at) and not error.payload:
-                at = skip_blanks(text, at + 1)
-                if text.startswith("{", at):
-                    continue
-                following = None
-            else:
-                following = NEXT_CALL.search(text, error.position, limit)
-            drafts.append(faulty_body(text, at, error, reading, has_end=has_end))
+            is_list = text.startswith("[", at) and not error.payload
+            inside = skip_blanks(text, at + 1) if is_list else at
+            if is_list and text.startswith("{", inside):
+                at = inside
+                continue
+            drafts.append(faulty_body(text, inside if next_call else at, error, reading, has_end=has_end))
+            following = next_call.search(text, error.position, limit) if next_call and not is_list else None
             if error.payload or following is None or len(drafts) > MOST_CALLS:
                 return drafts, len(text) if error.payload else limit, warnings
             at = following.end()
@@ -273,8 +284,7 @@ def past_closer(text: str, at: int, marks: tuple[str, ...], seek: Seeker, warnin
     closing, *others = marks
     if text.startswith(closing, end := skip_blanks(text, at)):
         return end + len(closing)
-    close, other = seek.find(closing, at), seek.first(tuple(others), at)
-    if close >= 0 and not 0 <= other < close:
+    if (close := seek.before(closing, tuple(others), at)) >= 0:
         warnings.add("trailing_text")
         return close + len(closing)
     warnings.add("unclosed_tag")

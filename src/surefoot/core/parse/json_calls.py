@@ -8,7 +8,6 @@ from dataclasses import replace
 from surefoot.core.parse.calls import (
     ARGUMENT_KEYS,
     NAME,
-    NO_WARNINGS,
     Draft,
     Found,
     Reading,
@@ -17,11 +16,13 @@ from surefoot.core.parse.calls import (
     drafts_of,
     fault_of,
     faulty_body,
+    noted_if,
     values_at,
 )
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.objects import WRAPPERS_OF_CALLS, read
 from surefoot.core.parse.scan import (
+    FENCE,
     FENCES,
     MOST_BRACKETS,
     MOST_CALLS,
@@ -63,44 +64,22 @@ def read_mistral(text: str, start: int, reading: Reading) -> Found:
                 drafts.append(arguments.draft(named["name"], named["id"] or ""))
                 warnings |= arguments.warnings
                 end = arguments.end
-        else:
-            found, end, told = _listed(text, body, limit, reading)
+        elif (opening := first_bracket(text, body, limit)) >= 0:
+            warnings |= noted_if(bool(text[body:opening].strip()), "trailing_text")
+            rules, has_end = reading.rules(MISTRAL, at_end=True, is_call=True), limit < len(text)
+            found, end, told = values_at(
+                text, (opening, limit), rules, _NEXT_MEMBER, reading, has_end=has_end, next_call=None
+            )
             drafts += found
             warnings |= told
+        else:
+            fault = Fault("truncated" if reading.cut else "empty", f"nothing follows {MISTRAL}")
+            if body < len(text):
+                fault = Fault("malformed_json", f"expected a JSON list of calls, got {text[body:limit][:60]!r}")
+            drafts.append(Draft(fault=fault))
+            end = limit
         at = seek.find(MISTRAL, max(end, body))
     return Found("mistral", tuple(drafts), text[:start], frozenset(warnings), end=end)
-
-
-def _listed(
-    text: str, body: int, limit: int, reading: Reading
-) -> tuple[tuple[Draft, ...], int, frozenset[ReplyWarning]]:
-    """The list or object between `body` and `limit`, its members one by one where the whole does not decode."""
-    opening = first_bracket(text, body, limit)
-    if opening < 0:
-        if body >= len(text):
-            kind = "truncated" if reading.cut else "empty"
-            return (Draft(fault=Fault(kind, f"nothing follows {MISTRAL}")),), limit, NO_WARNINGS
-        told = f"expected a JSON list of calls, got {text[body:limit][:60]!r}"
-        return (Draft(fault=Fault("malformed_json", told)),), limit, NO_WARNINGS
-    warnings: set[ReplyWarning] = {"trailing_text"} if text[body:opening].strip() else set()
-    rules = reading.rules(MISTRAL, at_end=True, is_call=True)
-    drafts: list[Draft] = []
-    at = opening
-    while True:
-        try:
-            value = read(text, at, rules)
-        except NotJsonError as error:
-            if text.startswith("[", at) and text.startswith("{", skip_blanks(text, at + 1)):
-                at = skip_blanks(text, at + 1)
-                continue
-            drafts.append(faulty_body(text, at, error, reading, has_end=limit < len(text)))
-            return tuple(drafts), limit, frozenset(warnings)
-        drafts += drafts_of(value.value)
-        warnings |= value.warnings
-        following = _NEXT_MEMBER.match(text, value.end)
-        if following is None or len(drafts) > MOST_CALLS:
-            return tuple(drafts), value.end, frozenset(warnings)
-        at = following.end()
 
 
 PYTHON_TAG = "<|python_tag|>"
@@ -300,7 +279,7 @@ def read_fenced(text: str, reading: Reading, *, three_keys: bool) -> Found | Non
     warnings: set[ReplyWarning] = {"fallback_fence"}
     first = end = -1
     at = 0
-    while len(drafts) <= MOST_CALLS and (step := _FENCE.search(text, at)) is not None:
+    while len(drafts) <= MOST_CALLS and (step := FENCE.search(text, at)) is not None:
         fence = fence_at(text, skip_blanks(text, step.start())) if step["fence"] else None
         if fence is None:
             at = step.end()
@@ -315,9 +294,6 @@ def read_fenced(text: str, reading: Reading, *, three_keys: bool) -> Found | Non
     if not drafts:
         return None
     return Found("fenced_json", tuple(drafts), text[:first], frozenset(warnings), end=end)
-
-
-_FENCE = re.compile(FENCES, re.MULTILINE)
 
 
 def _fenced_calls(inner: str, reading: Reading, *, three_keys: bool) -> list[tuple[Draft, bool]]:

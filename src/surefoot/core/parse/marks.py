@@ -173,16 +173,14 @@ def tool_call_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
     named = _GLM_NAME.match(text, inside)
     if named and (named["end"] is None or text[inside - 1] != " "):  # at the very end, behind a blank, it is a word
         return "glm45"
-    close = seek.find(TOOL_CALL_END, inside)
-    return "hermes" if close >= 0 and not 0 <= seek.find(TOOL_CALL, inside) < close else None
+    return "hermes" if seek.before(TOOL_CALL_END, (TOOL_CALL,), inside) >= 0 else None
 
 
 def _function_call(text: str, at: int, seek: Seeker) -> FamilyName | None:
     inside = skip_blanks(text, at + len(FUNCTION_CALL))
     if text.startswith(("{", "[", "```", FUNCTION_CALL, FUNCTION_CALL_END), inside):
         return "tags"
-    close = seek.find(FUNCTION_CALL_END, inside)
-    return "tags" if close >= 0 and not 0 <= seek.find(FUNCTION_CALL, inside) < close else None
+    return "tags" if seek.before(FUNCTION_CALL_END, (FUNCTION_CALL,), inside) >= 0 else None
 
 
 def _deepseek(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # the shape of every row

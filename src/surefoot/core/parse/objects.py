@@ -15,6 +15,7 @@ from string import punctuation
 from typing import Literal
 
 from surefoot.core.parse.json_strict import MOST_NESTED, NotJsonError, decode, merge_pairs, too_deep
+from surefoot.core.parse.scan import skip_blanks
 from surefoot.types.dataclass import dataclass
 from surefoot.types.reply import ReplyWarning
 
@@ -27,7 +28,6 @@ PAYLOAD_END = "__PAYLOAD_END__"
 MOST_TOKENS = 50_000
 MOST_COMMENT_CHARS = 10_000
 
-_BLANKS = re.compile(r"[\s\ufeff]*+")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _WORD = re.compile(r"(?:[^\W\d]|\$)[\w$-]*+")
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
@@ -272,8 +272,7 @@ class _Reader:
         """Step over white space and comments."""
         text = self._text
         while True:
-            blanks = _BLANKS.match(text, self.at)
-            self.at = blanks.end() if blanks else self.at
+            self.at = skip_blanks(text, self.at)
             if text.startswith(("//", "#"), self.at):
                 self._comment("\n")
             elif text.startswith("/*", self.at):

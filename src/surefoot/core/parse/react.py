@@ -113,12 +113,9 @@ def without_partial_stop(text: str, labels: Labels) -> str:
 _LEAST_PARTIAL = 3
 
 
-def read_react(text: str, reading: Reading, joint: int) -> Found:
+class React:
     """The first step of a visible text. `joint`: the first place where reasoning was taken out of its middle."""
-    return _React(text, reading, joint).read()
 
-
-class _React:
     def __init__(self, text: str, reading: Reading, joint: int) -> None:
         self._text = text
         self._reading = reading

@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import Literal
 
-from surefoot.core.parse.calls import Found, Reading, Repairing, read_native, settle
+from surefoot.core.parse.calls import Found, Reading, Repairing, noted_if, read_native, settle
 from surefoot.core.parse.json_calls import (
     read_bare_json,
     read_fenced,
@@ -24,9 +25,9 @@ from surefoot.core.parse.json_calls import (
     read_python_tag,
     read_wrapped,
 )
-from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, FamilyName, Labels, Mark, first_mark
+from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, FamilyName, Labels, first_mark
 from surefoot.core.parse.pythonic import read_bare_pythonic, read_python_start
-from surefoot.core.parse.react import first_action, has_answer_label, has_step, read_react, without_partial_stop
+from surefoot.core.parse.react import React, first_action, has_answer_label, has_step, without_partial_stop
 from surefoot.core.parse.scan import MOST_CALLS, HeldText, whole_fence
 from surefoot.core.parse.steps import read_schema
 from surefoot.core.parse.stream import Visible, visible, without_leaked_tokens
@@ -43,25 +44,22 @@ CUT = frozenset({"length", "max_tokens", "content_filter", "incomplete"})
 _WHOLE_IF_UNFRAMED = frozenset({"pythonic", "llama3_json", "glm45", "deepseek_v31"})
 _MAY_HOLD_A_CALL = re.compile(r"[<\[{`~]|\A\s*+[^\W\d][\w.\\-]*+\(")
 _NO_FUNCTION = "no_function"
-_TOO_MANY: frozenset[ReplyWarning] = frozenset({"extra_actions_dropped"})
 _JOINT = "\ud800"  # half of a pair: no argument holds it
 _DROPPED: frozenset[ReplyWarning] = frozenset({"extra_actions_dropped", "action_dropped", "final_dropped"})
 
-FAMILIES: dict[FamilyName, Callable[[str, Mark, Reading], Found | None]] = {
-    "hermes": lambda text, mark, reading: read_tool_calls(text, mark.at, reading),
-    "qwen3_xml": lambda text, mark, reading: read_tool_calls(text, mark.at, reading),
-    "glm45": lambda text, mark, reading: read_tool_calls(text, mark.at, reading),
-    "mistral": lambda text, mark, reading: read_mistral(text, mark.at, reading),
-    "llama3_json": lambda text, mark, reading: read_python_tag(text, mark.at, reading),
-    "pythonic": lambda text, mark, reading: read_python_start(text, mark.at, reading),
-    "deepseek_v3": lambda text, mark, reading: read_section(text, mark.at, reading, mark.family),
-    "deepseek_v31": lambda text, mark, reading: read_section(text, mark.at, reading, mark.family),
-    "deepseek_v32_dsml": lambda text, mark, reading: read_dsml(text, mark.at, reading),
-    "kimi_k2": lambda text, mark, reading: read_section(text, mark.at, reading, mark.family),
-    "harmony": lambda text, mark, reading: read_harmony(text, mark.at, reading),
-    "tags": lambda text, mark, reading: found_in_tags(text, reading),  # noqa: ARG005  # it walks from the start
+FAMILIES: dict[FamilyName, Callable[[str, int, Reading], Found | None]] = {
+    **dict.fromkeys(("hermes", "qwen3_xml", "glm45"), read_tool_calls),
+    "mistral": read_mistral,
+    "llama3_json": read_python_tag,
+    "pythonic": read_python_start,
+    "deepseek_v3": partial(read_section, family="deepseek_v3"),
+    "deepseek_v31": partial(read_section, family="deepseek_v31"),
+    "deepseek_v32_dsml": read_dsml,
+    "kimi_k2": partial(read_section, family="kimi_k2"),
+    "harmony": read_harmony,
+    "tags": lambda text, start, reading: found_in_tags(text, reading),  # noqa: ARG005  # it walks from the start
 }
-"""Family -> (visible text, its first marker, how to read) -> what it found. A new family is a row here."""
+"""Family -> (visible text, where its first marker stands, how to read) -> what it found. A new family is a row here."""
 
 
 def parse(
@@ -105,7 +103,7 @@ def parse(
     if not shown.text.strip():
         kind = "truncated" if shown.open_reasoning and cut else "empty"
         told = "the reply ended while thinking" if shown.open_reasoning else "nothing visible was written"
-        return Parsed(error=Fault(kind, told), warnings=_token_warning(shown))
+        return Parsed(error=Fault(kind, told), warnings=noted_if(shown.tokens_removed, "special_tokens_removed"))
     found, shown = _find(shown, reading, dialect)
     return _parsed(found, shown, reading, on_conflict)
 
@@ -154,7 +152,7 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
         case _:
             found = _in_families(shown.text, reading)
             if found is None and dialect == "auto" and has_step(shown.text, reading):
-                return read_react(without_partial_stop(shown.text, reading.labels), reading, shown.joint_after(0))
+                return React(without_partial_stop(shown.text, reading.labels), reading, shown.joint_after(0)).read()
             if found is not None and dialect == "native" and not found.drafts:
                 return replace(found, final=None) if found.format == "harmony" else None
             return found
@@ -166,14 +164,10 @@ def _in_families(text: str, reading: Reading) -> Found | None:
     if calls is not None and _is_sound(calls):
         return calls
     if (mark := first_mark(text)) is not None:
-        return FAMILIES[mark.family](text, mark, reading)
+        return FAMILIES[mark.family](text, mark.at, reading)
     if DELIVERABLE in text and (tagged := found_in_tags(text, reading)) is not None:
         return tagged
     return calls or _unmarked_json(text, reading)
-
-
-def _marked(text: str, reading: Reading, mark: Mark | None) -> Found | None:
-    return FAMILIES[mark.family](text, mark, reading) if mark is not None else None
 
 
 def _is_sound(calls: Found) -> bool:
@@ -199,10 +193,11 @@ def _in_tags(text: str, reading: Reading) -> Found | None:
     tagged = found_in_tags(text, reading)
     if tagged is not None and tagged.drafts:
         return tagged
-    other = _marked(text, reading, first_mark(text))
+    mark = first_mark(text)
+    other = FAMILIES[mark.family](text, mark.at, reading) if mark is not None else None
     if other is not None and other.drafts:
-        dropped: frozenset[ReplyWarning] = frozenset({"final_dropped"} if tagged and tagged.final is not None else ())
-        return replace(other, warnings=other.warnings | dropped)
+        has_final = tagged is not None and tagged.final is not None
+        return replace(other, warnings=other.warnings | noted_if(has_final, "final_dropped"))
     return tagged or calls or read_fenced(text, reading, three_keys=True)
 
 
@@ -214,15 +209,13 @@ def _in_labels(shown: Visible, reading: Reading) -> Found:
         return calls
     mark = first_mark(text)
     if mark is not None and not 0 <= first_action(text, reading) < mark.at:
-        found = _marked(text, reading, mark)
+        found = FAMILIES[mark.family](text, mark.at, reading)
         if found is not None and found.drafts:
-            dropped: frozenset[ReplyWarning] = frozenset(
-                {"final_dropped"} if has_answer_label(text[: mark.at], reading) else ()
-            )
+            dropped = noted_if(has_answer_label(text[: mark.at], reading), "final_dropped")
             return replace(found, warnings=found.warnings | dropped)
         if found is not None and (found.final is not None or found.error is not None):
             return found
-    found = read_react(text, reading, shown.joint_after(0))
+    found = React(text, reading, shown.joint_after(0)).read()
     if found.error is not None and found.error.kind == "no_step":
         return calls or _unmarked_json(text, reading) or found
     return found
@@ -240,9 +233,8 @@ def _parsed(found: Found, shown: Visible, reading: Reading, on_conflict: str) ->
         gone = [FaultyCall(call.position, replace(fault, tool=call.name), call.name, call.id) for call in broken]
         calls, faulty = whole, tuple(sorted((*faulty, *gone), key=attrgetter("position")))
     content = found.content if found.frame or found.format not in _WHOLE_IF_UNFRAMED else shown.text
-    warnings: frozenset[ReplyWarning] = found.warnings | noted | _token_warning(shown)
-    if is_over:
-        warnings |= _TOO_MANY
+    warnings = found.warnings | noted | noted_if(shown.tokens_removed, "special_tokens_removed")
+    warnings |= noted_if(is_over, "extra_actions_dropped")
     if on_conflict == "error" and not warnings.isdisjoint(_DROPPED):
         fault = Fault("conflict", "the reply held more than one step")
         named = [(call.position, call.name, call.id) for call in (*calls, *faulty)]
@@ -258,7 +250,3 @@ def _parsed(found: Found, shown: Visible, reading: Reading, on_conflict: str) ->
         found.format,
         shown.in_reply(found.end) if found.end >= 0 else -1,
     )
-
-
-def _token_warning(shown: Visible) -> frozenset[ReplyWarning]:
-    return frozenset({"special_tokens_removed"} if shown.tokens_removed else ())

@@ -14,6 +14,8 @@ FENCES = (
 )
 """The opening of a code fence (`fence`), or one that ends on its own line (`inline`). Compile with MULTILINE."""
 
+FENCE = re.compile(FENCES, re.MULTILINE)
+
 BLANKS = re.compile(r"[\s\ufeff]*+")
 
 _OPENING = re.compile(r"(?P<run>`{3,}+|~{3,}+)[ \t]*+(?P<info>[^\n`]*+)(?:\n|\Z)")
@@ -63,6 +65,11 @@ class Seeker:
         """The first place of any of the strings from `start` on, or -1."""
         places = [place for needle in needles if (place := self.find(needle, start)) != -1]
         return min(places, default=-1)
+
+    def before(self, needle: str, others: tuple[str, ...], start: int) -> int:
+        """The first place of `needle` from `start` on, unless one of the `others` stands before it; or -1."""
+        found = self.find(needle, start)
+        return found if found >= 0 and not 0 <= self.first(others, start) < found else -1
 
 
 @dataclass(frozen=True, slots=True)

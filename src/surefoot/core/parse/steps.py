@@ -13,12 +13,12 @@ from contextlib import suppress
 from surefoot.core.parse.calls import (
     NO_WARNINGS,
     REPAIRED,
-    TRAILING,
     Draft,
     Found,
     Reading,
     arguments_of,
     fault_of,
+    noted_if,
     typed,
 )
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
@@ -93,7 +93,7 @@ def _fenced(text: str, fence: Fence, stop: int, reading: Reading) -> Given:
     """The content of a fence: a value, or words; labels in it are text."""
     inner = skip_blanks(text, fence.inner)
     rest = text[fence.end : stop].strip() if fence.end < stop else ""
-    warnings: frozenset[ReplyWarning] = TRAILING if rest else NO_WARNINGS
+    warnings = noted_if(bool(rest), "trailing_text")
     words = fence.content(text)
     if inner < fence.inner_end and text[inner] in "{[":
         region = text[inner : fence.inner_end].rstrip()
@@ -133,8 +133,7 @@ def bind(given: Given, written: str, reading: Reading) -> tuple[Draft, frozenset
     if given.value is not None:
         bound = _bind_value(given, name, tool)
         if bound is not None:
-            told = TRAILING if given.around else NO_WARNINGS
-            return bound, given.warnings | told
+            return bound, given.warnings | noted_if(given.around, "trailing_text")
     if given.error is not None and not (given.words and sole_parameter(tool, "string")):
         return Draft(name, fault=fault_of(given.error, given.start, reading, name)), NO_WARNINGS
     draft = _bind_words(given, name, tool, reading)
@@ -256,7 +255,7 @@ def given_of(value: object) -> Given:
 
 def found_of(step: Step, reading: Reading, form: str, content: str, end: int) -> Found:
     """What a step means: an answer, a call, or neither."""
-    warnings: frozenset[ReplyWarning] = frozenset({"extra_actions_dropped"} if step.more else ())
+    warnings = noted_if(step.more, "extra_actions_dropped")
     given = step.given
     if is_answer_name(step.action, reading.labels):
         text = given.words if given.value is None else json.dumps(given.value, ensure_ascii=False)

@@ -15,6 +15,7 @@ from surefoot.core.parse.calls import (
     Found,
     Reading,
     arguments_at,
+    noted_if,
     past_closer,
     typed,
     values_at,
@@ -101,8 +102,7 @@ class BodyReader:
         if text.startswith("```", at):
             at = skip_blanks(text, at + 3)
         if not text.startswith(tag.close, at):
-            close, again = self._seek.find(tag.close, at), self._seek.find(tag.open, at)
-            if close < 0 or 0 <= again < close:
+            if (close := self._seek.before(tag.close, (tag.open,), at)) < 0:
                 self.warnings.add("unclosed_tag")
                 return at
             self.warnings.add("trailing_text" if text[at:close].strip("]}) \t\r\n") else "repaired_json")
@@ -154,8 +154,8 @@ def found_in_tags(text: str, reading: Reading) -> Found | None:
             break
     warnings = frozenset(bodies.warnings)
     if drafts:
-        dropped: frozenset[ReplyWarning] = frozenset({"final_dropped"} if deliverable is not None else ())
-        return Found("tags", tuple(drafts), text[:first], warnings | dropped, end=end)
+        warnings |= noted_if(deliverable is not None, "final_dropped")
+        return Found("tags", tuple(drafts), text[:first], warnings, end=end)
     if is_open:
         told = Fault(
             "truncated" if reading.cut else "no_call", f"{DELIVERABLE} is never closed: {DELIVERABLE_END} is missing"
@@ -278,10 +278,8 @@ class _ToolCalls:
     def _parameter(self, start: int) -> tuple[str, int, bool]:
         """The text of a parameter, where it ends, and whether anything closes it."""
         text, seek = self._text, self._seek
-        close = seek.find(_PARAMETER_END, start)
-        following = seek.first((_PARAMETER_OPEN, FUNCTION), start)
-        if close >= 0 and not 0 <= following < close:
-            end, after = close, close + len(_PARAMETER_END)
+        if (end := seek.before(_PARAMETER_END, (_PARAMETER_OPEN, FUNCTION), start)) >= 0:
+            after = end + len(_PARAMETER_END)
         else:
             end = after = seek.first((_PARAMETER_OPEN, _FUNCTION_END, TOOL_CALL_END, FUNCTION), start)
         return (_EDGES.sub("", text[start:end]), after, True) if end >= 0 else ("", len(text), False)
@@ -309,10 +307,10 @@ class _ToolCalls:
         if text.startswith(TOOL_CALL_END, at):
             self._framed = True
             return Draft(name, arguments), at
-        close, again = seek.find(TOOL_CALL_END, at), seek.find(TOOL_CALL, at)
-        if close >= 0 and not 0 <= again < close:
+        if (close := seek.before(TOOL_CALL_END, (TOOL_CALL,), at)) >= 0:
             self._framed = True
             told = f"expected {_KEY} and {_VALUE} pairs, got {text[at:close][:60]!r}"
             return Draft(name, fault=Fault("malformed_arguments", told, name)), close
         told = Fault("truncated", f"{TOOL_CALL} is never closed", name)
+        again = seek.find(TOOL_CALL, at)
         return Draft(name, fault=told), again if again >= 0 else len(text)

@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Literal
 
 from surefoot.core.parse.marks import DEFAULT_LABELS, label_pattern
-from surefoot.core.parse.scan import FENCES, HeldText, fence_at, past_fence, skip_blanks
+from surefoot.core.parse.scan import FENCE, HeldText, fence_at, past_fence, skip_blanks
 from surefoot.core.parse.stream import visible, without_leaked_tokens
 from surefoot.core.parse.toolset import Offered, fold, offered_of
 from surefoot.types.dataclass import dataclass, replace
@@ -41,7 +41,6 @@ _LATER_STEPS: frozenset[ReplyWarning] = frozenset(
     {"hallucinated_observation", "extra_actions_dropped", "final_dropped"}
 )
 _LABEL = label_pattern(DEFAULT_LABELS)
-_FENCE = re.compile(FENCES, re.MULTILINE)
 _CALL_TAG = re.compile(r"<\s*+(?P<end>/?)\s*+(?P<kind>tool|function)[\s_-]*+calls?\s*+>", re.IGNORECASE)
 _PART_TAG = re.compile(r"<\s*+(?P<end>/?)\s*+(?P<kind>function|parameter)\s*+(?P<sign>=\s*+|>)", re.IGNORECASE)
 _ANY_TAG = re.compile(r"</?\s*+[\w|｜▁=-]{1,60}+\s*+>")
@@ -104,7 +103,7 @@ def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> 
 def _blocks(text: str, spelled: str) -> Iterator[tuple[str, str]]:
     """What may be a call at the end of a text, and the text before it."""
     at, last = 0, -1
-    while (step := _FENCE.search(text, at)) is not None:
+    while (step := FENCE.search(text, at)) is not None:
         last = skip_blanks(text, step.start()) if step["fence"] else -1
         at = past_fence(text, step)
     fence = fence_at(text, last) if last >= 0 else None

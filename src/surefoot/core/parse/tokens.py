@@ -225,12 +225,11 @@ def _invoke(text: str, start: int, seek: Seeker, reading: Reading, warnings: set
     end = skip_blanks(text, at)
     if text.startswith(_INVOKE_END, end):
         return Draft(name, _unwrapped(arguments, name, reading), fault), end + len(_INVOKE_END)
-    close, following = seek.find(_INVOKE_END, at), seek.find(_INVOKE, at)
-    if close >= 0 and not 0 <= following < close:
+    if (close := seek.before(_INVOKE_END, (_INVOKE,), at)) >= 0:
         told = Fault("malformed_json", f"expected parameter elements, got {text[end:close][:60]!r}", name)
         return Draft(name, fault=fault or told), close + len(_INVOKE_END)
     warnings.add("unclosed_tag")
-    is_open = following < 0 and not text.startswith(_DSML_END, end)
+    is_open = seek.find(_INVOKE, at) < 0 and not text.startswith(_DSML_END, end)
     if is_open and (reading.cut or end < len(text)):
         fault = Fault("truncated", "the reply ends before the call does", name)
     return Draft(name, _unwrapped(arguments, name, reading), fault), at
