@@ -56,7 +56,7 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf, use: Use | None
     is_said = not is_endorsed and is_of_user(known, leaf)
     is_users = is_endorsed or (is_said and (use is None or known.words.is_placed(leaf, use)))
     origin: Origin = "user" if is_users else "config" if _is_in_schema(spec, leaf) else "invented"
-    plain = Evidence(path_of(leaf), leaf.role, leaf.kind, shown, origin)
+    plain = Evidence("/" + "/".join(map(str, leaf.path)), leaf.role, leaf.kind, shown, origin)
     kind = "name" if leaf.kind == "text" else leaf.kind
     nearest = next((e.text for e in known.words.anchor.entities if e.kind == kind), "")  # for a person to compare
     if leaf.role in SENSITIVE and hides(shown):  # it reaches the tool as it is, and is not what it looks like
@@ -71,11 +71,6 @@ def evidence_of(known: Known, spec: ToolSpec | None, leaf: Leaf, use: Use | None
     if leaf.role == "time" and "relative_date" in known.words.anchor.cues and _is_relative(known, dates_of(shown)):
         return replace(plain, origin="derived", source_id="user")
     return replace(found or plain, nearest=nearest)
-
-
-def path_of(leaf: Leaf) -> str:
-    """Where a leaf stands in its call, as evidence says it."""
-    return "/" + "/".join(map(str, leaf.path))
 
 
 def _is_moved(known: Known, tool: str, leaf: Leaf) -> bool:
@@ -249,7 +244,7 @@ def listed_in(spec: ToolSpec, arguments: Mapping[str, object], asked_about: Iter
     return tuple(
         (leaf.role, str(leaf.value), leaf.norm)
         for leaf in leaves_of(arguments, spec)
-        if path_of(leaf) in paths and is_sensitive(leaf.role, leaf.path, spec)
+        if "/" + "/".join(map(str, leaf.path)) in paths and is_sensitive(leaf.role, leaf.path, spec)
     )
 
 
