@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from surefoot.core.gate.forbids import MOST_RULES
 from surefoot.core.gate.intent import MOST_READ, read_words
+from surefoot.core.gate.slots import Words
 
 
 def _lines(work: Callable[[], object]) -> int:
@@ -112,3 +113,9 @@ def test_words_that_are_read_whole_need_no_question(words: str) -> None:
 def test_blank_lines_change_no_clause(text: str, lines: int) -> None:
     clauses = [read_words(f"Send a.txt to:\n{blank}{text}").clauses for blank in ("\n", "\n" * lines)]
     assert clauses[0] == clauses[1]
+
+
+def test_the_words_of_an_anchor_are_made_once() -> None:
+    """So what a thread has made of long words is not made again on the loop, when the run is folded."""
+    anchor = read_words("Send the report to ann@x.example.")
+    assert Words.of(anchor) is Words.of(anchor)

@@ -28,7 +28,7 @@ _MOST_BEHIND_LIMIT = 200
 _MOST_BEFORE_EXCLUSION = 400
 _LONGEST_ONLY = 1_000
 MOST_RULES = 500
-"""Signs of one kind of rule that are looked at, such as "do not"; of words that hold more, each effect is a question."""
+"""Signs of one kind of rule that are looked at, such as "do not"; of words with more, each effect is a question."""
 
 _MOST_BEFORE_NAME = 3
 """Words between "write to" and a name: "to my colleague Ann"."""
@@ -37,7 +37,8 @@ _WRITTEN_TO = frozenset(("email", "phone", "name", "quoted"))
 """What somebody is called to whom one writes, as kinds of what the words name; in quotes may stand a file, too."""
 
 SENTENCE_END = late(
-    r"\.(?=\s|\Z)(?<!\bMr.)(?<!\bMrs.)(?<!\bDr.)(?<!\bMs.)(?<!\bSt.)(?<!\bno.)(?<!\bNo.)(?<!\b[A-Z].)|[!?;。！？；]|\n(?<![:,]\n)\n*"
+    r"\.(?=\s|\Z)(?<!\bMr.)(?<!\bMrs.)(?<!\bDr.)(?<!\bMs.)(?<!\bSt.)(?<!\bno.)(?<!\bNo.)(?<!\b[A-Z].)"
+    r"|[!?;。！？；]|\n(?<![:,]\n)\n*"
 )
 _NEGATION = late("{negations}", re.IGNORECASE)
 _CHINESE_NEGATION = late("{cjk_negations}")
@@ -186,10 +187,10 @@ def read_rules(text: str, things: Sequence[Named], plain: str, *, is_whole: bool
 @cache
 def _unread() -> tuple[SecurityConstraint, ...]:
     said = "your words are too long to be read whole, and what was not read may forbid it"
-    asked = (effect for effect in EFFECTS if effect != "read")
     return tuple(
         SecurityConstraint(f"unread-{one}", "require_confirmation", said, Condition(effect=one), FORBID_PRIORITY)
-        for one in asked
+        for one in EFFECTS
+        if one != "read"
     )
 
 

@@ -45,7 +45,7 @@ LEAST_QUOTED = 3
 RESPOND = AbstractStep("answer", "RESPOND", allowed_capabilities=("REASONING",))
 """The step in which every sketch ends."""
 
-MOST_READ = 131_072
+MOST_READ = 102_400
 """Characters of the words that are read; of longer ones each effect is a question."""
 
 LEAST_NAME = 3
@@ -257,7 +257,7 @@ def _cues(text: str) -> frozenset[Cue]:
     """
     found: set[Cue] = {cue for cue, pattern in _CUES.items() if pattern.search(text)}
     for m in _SENTENCE.finditer(text):
-        if not _NO_ADOPTION.search(m[0]) and all(part.search(m[0]) for part in _ADOPTION):
+        if all(part.search(m[0]) for part in _ADOPTION) and not _NO_ADOPTION.search(m[0]):
             found.add("adoption")
             break
     return frozenset(found)
@@ -302,7 +302,8 @@ def _files(text: str) -> Iterator[Named]:
         if "." not in run[0]:
             continue
         start = run.start()
-        for end in (*(m.end() for m in _FILE_ENDS.finditer(text, *run.span())), run.end()):
+        glued_to = () if run[0].isascii() else _FILE_ENDS.finditer(text, *run.span())
+        for end in (*(m.end() for m in glued_to), run.end()):
             if m := _FILE.match(text, start, end):
                 yield _named(m[1], "file", start)
                 glued = _CHINESE_VERBS.match(m[1])  # no space says where a Chinese verb ends and the name begins

@@ -66,9 +66,7 @@ def _dates_at(text: str, at: int) -> Iterator[tuple[re.Match[str], str, str, str
         yield m, _month(m[2]), m[1], m[3]
     elif (m := _DATE_RANGE.match(text, at)) and (last := _DATE_DAY_FIRST.match(text, m.end())):
         yield m, _month(last[2]), m[1], last[3]
-    elif text[at - 1 : at].isspace() and any(
-        name in text[max(0, at - _LONGEST_MONTH) : at].casefold() for name in _MONTHS
-    ):
+    elif text[at - 1 : at].isspace() and (text[at - 2 : at - 1].isalpha() or text[at - 2 : at - 1] == "."):
         m = _DATE_MONTH_FIRST.search(text, max(0, at - _LONGEST_MONTH), at + 16)
         if m is not None and m.start(2) == at:
             yield m, _month(m[1]), m[2], m[3]
