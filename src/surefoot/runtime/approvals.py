@@ -14,6 +14,7 @@ from datetime import datetime
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.origins import endorsed_by
 from surefoot.core.gate.record import moved_by
+from surefoot.core.gate.slots import Words
 from surefoot.core.gate.verdict import accepted_by
 from surefoot.core.guard.ledger import EXPIRED, guard_of, stricter, words_of
 from surefoot.core.plan.accept import PLAN
@@ -50,7 +51,9 @@ def _anchored(words: str, config: LoopConfig) -> tuple[Event, ...]:
     if config.guard is None or config.guard.mode == "off":
         return ()
     today = datetime.now().astimezone().date().isoformat()
-    return (IntentAnchored(read_words(words, config.guard.lexicon), today),)
+    read = read_words(words, config.guard.lexicon)
+    Words.of(read)  # kept for the fold, which runs on the loop
+    return (IntentAnchored(read, today),)
 
 
 def config_taken(state: State, config: LoopConfig | None, own: LoopConfig) -> LoopConfig | None:

@@ -33,7 +33,7 @@ _TOKEN = late(
     r"[A-Za-z]+(?:['’][A-Za-z]+)?|\ufffc+|[,;:，；：\n]|{joints}|{cjk_keepers|}|"
     + "|".join(f"{{cjk_actions.{effect}|}}" for effect in CHINESE_ACTIONS)
 )
-LIST_MARK = late(r"\s*(?:[-*•–]|\d{1,3}[.)])\s")
+LIST_MARK = late(r"[^\S\n]*(?:[-*•–]|\d{1,3}[.)])\s")
 
 
 def clauses_of(plain: str, masked: str, cut: Sequence[Span]) -> tuple[Clause, ...]:
@@ -45,6 +45,9 @@ def clauses_of(plain: str, masked: str, cut: Sequence[Span]) -> tuple[Clause, ..
     left = sorted(cut, reverse=True)
     start, verb, effects = 0, "", frozenset[Effect | None]()
     for end in [*(m.end() for m in SENTENCE_END.finditer(masked)), len(masked)]:
+        if masked[start:end].isspace():
+            start = end
+            continue
         begun = _begun(masked, start, end)[:MOST_CLAUSES]
         if not begun and not LIST_MARK.match(masked, start):
             verb, effects = "", frozenset[Effect | None]()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 
 from surefoot.core.gate.effects import EFFECTS, TRANSACT, effects_in, of_noun, of_word, phrases_at, speaks_of_money
@@ -23,6 +24,12 @@ FORBID_PRIORITY = 1
 LIMIT_PRIORITY = 3
 _MOST_FILLERS = 12
 _MOST_BEFORE_LIMIT = 96
+_MOST_BEHIND_LIMIT = 200
+_MOST_BEFORE_EXCLUSION = 400
+_LONGEST_ONLY = 1_000
+MOST_RULES = 500
+"""Signs of one kind of rule that are looked at, such as "do not"; of words with more, each effect is a question."""
+
 _MOST_BEFORE_NAME = 3
 """Words between "write to" and a name: "to my colleague Ann"."""
 
@@ -30,7 +37,8 @@ _WRITTEN_TO = frozenset(("email", "phone", "name", "quoted"))
 """What somebody is called to whom one writes, as kinds of what the words name; in quotes may stand a file, too."""
 
 SENTENCE_END = late(
-    r"\.(?=\s|\Z)(?<!\bMr.)(?<!\bMrs.)(?<!\bDr.)(?<!\bMs.)(?<!\bSt.)(?<!\bno.)(?<!\bNo.)(?<!\b[A-Z].)|[!?;。！？；]|\n(?<![:,]\n)"
+    r"\.(?=\s|\Z)(?<!\bMr.)(?<!\bMrs.)(?<!\bDr.)(?<!\bMs.)(?<!\bSt.)(?<!\bno.)(?<!\bNo.)(?<!\b[A-Z].)"
+    r"|[!?;。！？；]|\n(?<![:,]\n)\n*"
 )
 _NEGATION = late("{negations}", re.IGNORECASE)
 _CHINESE_NEGATION = late("{cjk_negations}")
@@ -57,6 +65,8 @@ _COUNTS_THINGS = late(r"(?:{counts_things})\Z", re.IGNORECASE)
 _WORD = late(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 _LAST_WORD = late(r"([A-Za-z]+)['’\w]*\s*\Z")
 _CAN_DESCRIBE = late(r"can|do|never|must|should|may|shall|will|won", re.IGNORECASE)
+
+_SIGNS = (_NEGATION, _CHINESE_NEGATION, _EXCLUSION, _MUST_NOT_GET, _ONLY, _AT_MOST, _NO_REQUEST)
 
 Span = tuple[int, int]
 _Draft = tuple[ConstraintType, Span, Condition, int]
@@ -100,12 +110,13 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The words, with the places where things are named and where sentences end."""
+    """The words, with the places where things are named, where sentences end, and where rules may begin."""
 
     text: str
     things: Sequence[Named]
     starts: Sequence[int]
     ends: Sequence[int]
+    signs: Mapping[re.Pattern[str], Sequence[re.Match[str]]]
 
     def targets(self, start: int, end: int) -> tuple[str, ...]:
         """What is named between two places, each once."""
@@ -118,14 +129,19 @@ class _Words:
         return (self.ends[at - 1] + 1 if at else 0), self.ends[at]
 
 
-def read_rules(text: str, things: Sequence[Named], plain: str) -> Rules:
-    """What a text orders not to do. Values, quotes and files of `plain` are masked in `text`; `things` it names."""
+def read_rules(text: str, things: Sequence[Named], plain: str, *, is_whole: bool = True) -> Rules:
+    """What a text orders not to do. Values, quotes and files of `plain` are masked in `text`; `things` it names.
+
+    What is not read may forbid anything: where the text is not the whole, or holds too many rules, each effect is a
+    question.
+    """
     ends = [m.start() for m in SENTENCE_END.finditer(text)] + [len(text)]
-    said = _Words(text, things, [thing.start for thing in things], ends)
+    signs = {pattern: tuple(islice(pattern.finditer(text), MOST_RULES)) for pattern in _SIGNS}
+    said = _Words(text, things, [thing.start for thing in things], ends, signs)
     drafts: list[_Draft] = []
     negated: list[Span] = []
     cut: list[Span] = []
-    for clause in sorted([*_clauses(said), *_chinese_clauses(text)], key=lambda one: one.start):
+    for clause in sorted([*_clauses(said), *_chinese_clauses(said)], key=lambda one: one.start):
         span = (clause.start, clause.end)
         if over := _MORE_THAN.search(text, *span):
             drafts += _limit(text, over, clause.end)
@@ -144,14 +160,17 @@ def read_rules(text: str, things: Sequence[Named], plain: str) -> Rules:
             if "communicate" not in effects and _writes_to(said, clause.after, clause.end):
                 effects = (*effects, "communicate")
             drafts += _forbid(span, effects, targets)
+    asked_beside: dict[Span, frozenset[Effect]] = {}  # of several in one sentence, what the first stands beside
     for start, end, targets in _excluded(said, negated):
         cut.append((start, end))
         whole = said.sentence(start)
-        asked = effects_in(text[whole[0] : start]) | effects_in(text[end : whole[1]])
+        if whole not in asked_beside:
+            asked_beside[whole] = effects_in(text[whole[0] : start]) | effects_in(text[end : whole[1]])
+        asked = asked_beside[whole]
         drafts += _forbid((start, end), _ordered(asked - {"read"}) or (None,), targets)
     negated = sorted({*negated, *cut})
     drafts += _only(said, negated)
-    for m in _AT_MOST.finditer(text):
+    for m in signs[_AT_MOST]:
         drafts += _limit(text, m, ends[bisect_left(ends, m.end())])
     constraints = tuple(
         SecurityConstraint(
@@ -159,8 +178,20 @@ def read_rules(text: str, things: Sequence[Named], plain: str) -> Rules:
         )
         for n, (kind, span, condition, priority) in enumerate(drafts, 1)
     )
-    unasked = sorted([*negated, *(m.span() for m in _NO_REQUEST.finditer(text))])
+    if not is_whole or any(len(found) == MOST_RULES for found in signs.values()):
+        constraints += _unread()
+    unasked = sorted([*negated, *(m.span() for m in signs[_NO_REQUEST])])
     return Rules(constraints, tuple(unasked), tuple(sorted(cut)))
+
+
+@cache
+def _unread() -> tuple[SecurityConstraint, ...]:
+    said = "your words are too long to be read whole, and what was not read may forbid it"
+    return tuple(
+        SecurityConstraint(f"unread-{one}", "require_confirmation", said, Condition(effect=one), FORBID_PRIORITY)
+        for one in EFFECTS
+        if one != "read"
+    )
 
 
 def _forbid(span: Span, effects: Sequence[Effect | None], targets: tuple[str, ...]) -> list[_Draft]:
@@ -170,10 +201,13 @@ def _forbid(span: Span, effects: Sequence[Effect | None], targets: tuple[str, ..
 def _excluded(said: _Words, negated: Sequence[Span]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """What is left out of what is asked for: "all but not Ann", "instead of X", "leave X out", "X must not get it"."""
     text, starts, last = said.text, said.starts, 0
-    for m in _EXCLUSION.finditer(text):
+    told = bytearray(len(text))
+    for first, until in negated:
+        told[first:until] = b"\1" * (until - first)
+    for m in said.signs[_EXCLUSION]:
         start, end = said.sentence(m.end())
-        is_told = any(first < m.end() and m.start() < until for first, until in negated)
-        if m.start() < last or is_told or _REVERSED.search(text, start, m.start()):
+        near = max(start, m.start() - _MOST_BEFORE_EXCLUSION)
+        if m.start() < last or 1 in told[slice(*m.span())] or _REVERSED.search(text, near, m.start()):
             continue
         if m[0][:3].lower() == "not" and not m[0].lower().startswith("nothing"):
             at = bisect_left(starts, m.end())
@@ -184,7 +218,7 @@ def _excluded(said: _Words, negated: Sequence[Span]) -> Iterator[tuple[int, int,
         last = _end_of_clause(text, m.end(), found.start() if found else end)
         if targets := said.targets(m.end(), last):
             yield m.start(), last, targets
-    for m in _MUST_NOT_GET.finditer(text):
+    for m in said.signs[_MUST_NOT_GET]:
         at = bisect_left(starts, m.start()) - 1
         thing = said.things[at] if at >= 0 else None
         if thing is not None and thing.end <= m.start() and not text[thing.end : m.start()].strip(" \"'”」`"):
@@ -208,7 +242,7 @@ def _writes_to(said: _Words, start: int, end: int) -> bool:
 
 def _clauses(said: _Words) -> Iterator[_Clause]:
     text = said.text
-    found = list(_NEGATION.finditer(text))
+    found = said.signs[_NEGATION]
     for m, following in zip(found, [*found[1:], None], strict=False):
         before = _LAST_WORD.search(text, max(0, m.start() - 24), m.start())
         prior = before[1].lower() if before else ""
@@ -275,9 +309,9 @@ def _ordered(effects: frozenset[Effect]) -> tuple[Effect, ...]:
     return tuple(effect for effect in EFFECTS if effect in effects)
 
 
-def _chinese_clauses(text: str) -> Iterator[_Clause]:
-    last = 0
-    for m in _CHINESE_NEGATION.finditer(text):
+def _chinese_clauses(said: _Words) -> Iterator[_Clause]:
+    text, last = said.text, 0
+    for m in said.signs[_CHINESE_NEGATION]:
         if m.start() < last:
             continue
         end = _CHINESE_CLAUSE_END.search(text, m.end())
@@ -289,15 +323,16 @@ def _chinese_clauses(text: str) -> Iterator[_Clause]:
 def _only(said: _Words, negated: Sequence[Span]) -> Iterator[_Draft]:
     """What is the only target: "pay only X", "only send it to X", "只发给 X"."""
     text, ends = said.text, said.ends
-    for m in _ONLY.finditer(text):
+    for m in said.signs[_ONLY]:
         prior = bisect_right(negated, (m.start(), len(text))) - 1
         if prior >= 0 and m.start() < negated[prior][1]:
             continue
         at = bisect_right(ends, m.start())
         begin = max(ends[at - 1] + 1 if at else 0, m.start() - 80)
         stop = _CHINESE_CLAUSE_END if m[0][0] in "只仅唯" else _CLAUSE_END
-        end = stop.search(text, m.end(), ends[at])
-        last = _end_of_clause(text, m.end(), end.start() if end else ends[at])
+        until = min(ends[at], m.end() + _LONGEST_ONLY)
+        end = stop.search(text, m.end(), until)
+        last = _end_of_clause(text, m.end(), end.start() if end else until)
         after = _acts(text, m.end(), min(last, m.end() + 40))
         before = _acts(text, begin, m.start())
         is_next = bool(after) and not text[m.end() : after[0][0]].strip()  # "only send", not "only the mail"
@@ -329,7 +364,7 @@ def _limit(text: str, m: re.Match[str], end: int) -> list[_Draft]:
     is_money = bool(currency or _IN_ALL.match(text, m.end()))
     if not is_money and (not _ENDS_SUM.match(text, m.end()) or _COUNTS_THINGS.search(before)):
         return []
-    if _PER_PART.search(text, m.end(), end) or _PART_BEFORE.search(before[-48:]):
+    if _PER_PART.search(text, m.end(), min(end, m.end() + _MOST_BEHIND_LIMIT)) or _PART_BEFORE.search(before[-48:]):
         return []
     condition = Condition(effect="transact", max_amount=float(number(m["sum"])), currency=currency)
     is_money = is_money or _SPENDS.search(before) is not None

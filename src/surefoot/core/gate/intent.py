@@ -45,6 +45,9 @@ LEAST_QUOTED = 3
 RESPOND = AbstractStep("answer", "RESPOND", allowed_capabilities=("REASONING",))
 """The step in which every sketch ends."""
 
+MOST_READ = 102_400
+"""Characters of the words that are read; of longer ones each effect is a question."""
+
 LEAST_NAME = 3
 MOST_NAME_WORDS = 8
 LONGEST_QUOTE = 80
@@ -215,11 +218,20 @@ def with_sketch(anchor: IntentAnchor, reply: Mapping[str, object]) -> IntentAnch
 
 
 def _parsed(text: str) -> tuple[str, tuple[Named, ...], str, Rules]:
-    """The text as NFKC without format characters, what it names, the text with that masked, and its rules."""
-    plain = without_format(text)
+    """The text as NFKC without format characters, what it names, the text with that masked, and its rules.
+
+    Of a text that is too long both ends are read.
+    """
+    given = _ends(text)
+    full = without_format(given)
+    plain = _ends(full)  # one character may stand for many
     things = _things(plain)
     bare = _masked(plain, [t for t in things if t.entity.kind not in ("name", "id")])
-    return plain, things, bare, read_rules(bare, things, plain)
+    return plain, things, bare, read_rules(bare, things, plain, is_whole=(given, plain) == (text, full))
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= MOST_READ else f"{text[: MOST_READ // 2]}\n{text[-MOST_READ // 2 :]}"
 
 
 def _asks_to_write_to(text: str, things: Sequence[Named]) -> bool:
@@ -245,7 +257,7 @@ def _cues(text: str) -> frozenset[Cue]:
     """
     found: set[Cue] = {cue for cue, pattern in _CUES.items() if pattern.search(text)}
     for m in _SENTENCE.finditer(text):
-        if not _NO_ADOPTION.search(m[0]) and all(part.search(m[0]) for part in _ADOPTION):
+        if all(part.search(m[0]) for part in _ADOPTION) and not _NO_ADOPTION.search(m[0]):
             found.add("adoption")
             break
     return frozenset(found)
@@ -290,7 +302,8 @@ def _files(text: str) -> Iterator[Named]:
         if "." not in run[0]:
             continue
         start = run.start()
-        for end in (*(m.end() for m in _FILE_ENDS.finditer(text, *run.span())), run.end()):
+        glued_to = () if run[0].isascii() else _FILE_ENDS.finditer(text, *run.span())
+        for end in (*(m.end() for m in glued_to), run.end()):
             if m := _FILE.match(text, start, end):
                 yield _named(m[1], "file", start)
                 glued = _CHINESE_VERBS.match(m[1])  # no space says where a Chinese verb ends and the name begins

@@ -8,6 +8,7 @@ is read otherwise: a value that is the only one of its kind needs no slot. Sourc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations, islice, product
 from typing import Literal
 
@@ -170,8 +171,9 @@ class Words:
     spots: tuple[tuple[int, int, str, str], ...]
 
     @classmethod
+    @lru_cache(maxsize=4)
     def of(cls, anchor: IntentAnchor) -> Words:
-        """The words of an anchor; made once for it."""
+        """The words of an anchor; made once for it, so whoever reads long words makes them where they are read."""
         norms = {entity: entity_norm(entity) for entity in anchor.entities}
         amounts = amounts_of(anchor.clauses)
         parts: list[str] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from surefoot.core.text.words import late
 
@@ -33,8 +34,13 @@ def dates_of(text: str) -> tuple[Day, ...]:
     return tuple(day for day, _, _ in dates_in(text))
 
 
-def dates_in(text: str) -> Iterator[tuple[Day, int, int]]:
+@lru_cache(maxsize=2)
+def dates_in(text: str) -> tuple[tuple[Day, int, int], ...]:
     """The days of a text with their places; looks only around digits."""
+    return tuple(_dates_in(text))
+
+
+def _dates_in(text: str) -> Iterator[tuple[Day, int, int]]:
     until = 0
     for run in _RUN_OF_DIGITS.finditer(text):
         at = run.start()
@@ -60,7 +66,7 @@ def _dates_at(text: str, at: int) -> Iterator[tuple[re.Match[str], str, str, str
         yield m, _month(m[2]), m[1], m[3]
     elif (m := _DATE_RANGE.match(text, at)) and (last := _DATE_DAY_FIRST.match(text, m.end())):
         yield m, _month(last[2]), m[1], last[3]
-    elif text[at - 1 : at].isspace():
+    elif text[at - 1 : at].isspace() and (text[at - 2 : at - 1].isalpha() or text[at - 2 : at - 1] == "."):
         m = _DATE_MONTH_FIRST.search(text, max(0, at - _LONGEST_MONTH), at + 16)
         if m is not None and m.start(2) == at:
             yield m, _month(m[1]), m[2], m[3]

@@ -31,7 +31,9 @@ def without_format(text: str) -> str:
     """The text in NFKC, without format characters."""
     if text.isascii():
         return text
-    return "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+    plain = unicodedata.normalize("NFKC", text)
+    hidden = {ord(c): None for c in set(plain) if unicodedata.category(c) == "Cf"}
+    return plain.translate(hidden) if hidden else plain
 
 
 def folded(text: str) -> tuple[str, Sequence[int]]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import cache
+from string import ascii_uppercase
 
 from surefoot.core.text.data import table
 from surefoot.core.text.dates import dates_in
@@ -90,8 +91,12 @@ _WHOLE_NUMBER = late(
 _WHOLE_DATE = late(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?")
 _RUN_OF_DIGITS = late(r"\d+")
 _NAMED = late(r"[a-z][a-z0-9+.-]*:|www\.|[/\\]{2}", re.IGNORECASE)
-_STARTS = late(r"(?:https?|ftp|wss?|data|javascript):(?!//)|//(?<!://)|\\\\(?<!:\\\\)|www\.", re.IGNORECASE)
+_STARTS = late(
+    r"http:(?!//)|https:(?!//)|ftp:(?!//)|ws:(?!//)|wss:(?!//)|data:(?!//)|javascript:(?!//)|//(?<!://)|\\\\(?<!:\\\\)|www\."
+)
+"""In lower case, and each of one first letter: so it is skipped to, and not tried everywhere."""
 _SCHEME_BEGINS = late(r"[a-z][a-z0-9+.-]*\Z", re.IGNORECASE | re.ASCII)
+_SMALL = {ord(letter): letter.lower() for letter in ascii_uppercase}
 _IS_WIDE = late(f"[{_WIDE}]")
 _IS_WORD = late(r"[^\W\d_](?:[^\W\d_]| (?! )|'|, ){0,22}")
 """Words without a digit and without a sign that any kind needs, so short that they are no encoded run."""
@@ -355,7 +360,8 @@ def _schemes(text: str) -> Iterator[int]:
         if m := _SCHEME_BEGINS.search(text, max(0, at - 16), at):
             yield m.start()
         at = text.find("://", at + 1)
-    yield from (m.start() for m in _STARTS.finditer(text) if not text[m.start() - 1 : m.start()].isalpha())
+    lower = text.lower() if text.isascii() else text.translate(_SMALL)
+    yield from (m.start() for m in _STARTS.finditer(lower) if not text[m.start() - 1 : m.start()].isalpha())
 
 
 def _words_with_digits(text: str) -> Iterator[int]:
