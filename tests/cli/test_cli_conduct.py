@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 from cli_world import Command, Json, calls, chat_server, clean_environment, run_id_in, says, texts
+
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.run import Opened
 
 SCORES = '''
 import surefoot
@@ -160,6 +164,23 @@ def test_a_run_that_this_user_has_not_begun_asks_before_the_first_effect(surefoo
         assert surefoot("approve", run_id, "1.0", "--by", "Ada", "--yes").code == 0
         assert surefoot("resume", run_id).code == 0
     assert (tmp_path / "a.txt").read_text() == "hello"
+
+
+def test_a_foreign_run_is_not_this_users_because_a_resume_of_it_failed(surefoot: Command, tmp_path: Path) -> None:
+    write = calls(("file_write", {"path": "a.txt", "text": "hello"}))
+    with chat_server(401, write) as chat:
+        options = ("--model", chat.model, "--write")
+        run_id = run_id_in(surefoot("run", *options, "Write hello to a.txt.").err)
+        (recipe,) = (tmp_path / "state").rglob(f"{run_id}.json")
+        recipe.unlink()
+        (journal,) = tmp_path.rglob("*.db")
+        with start_blocking_portal() as portal:
+            held = Opened(portal.call(SqliteJournal(journal).open, run_id))
+            with portal.wrap_async_context_manager(held):  # somebody else drives it
+                failed = surefoot("resume", run_id, *options)
+        assert (failed.code != 0, recipe.exists()) == (True, False)
+        assert surefoot("resume", run_id, *options).code == 6
+        assert (recipe.exists(), (tmp_path / "a.txt").exists()) == (True, False)
 
 
 def test_a_run_cannot_go_on_without_its_tools(surefoot: Command, scores: str) -> None:

@@ -65,8 +65,9 @@ from surefoot.run import Run
 from surefoot.runtime.world import Watch
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Attachment, JournalOrigin, Task
+from surefoot.types.events import Attachment, Event, JournalOrigin, RunForked, RunResumed, Task
 from surefoot.types.guard import GuardConfig
+from surefoot.types.messages import Signal
 
 TaskArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[-] TASK", help="What to do, in words; - attaches what comes on stdin.")
@@ -142,10 +143,11 @@ def resume(
     if options.prefetch is not None and (state.found or state.turn or state.done):
         raise UsageError(f"run {found.run_id} is past its prefetching; start a new run to change that")
     agent = agent_with(config)
-    keep_recipe(journal_path(journal), found.run_id, recipe)
+    keep = partial(keep_recipe, journal_path(journal), found.run_id, recipe)
 
     async def work(watch: Watch, stream: bool) -> Run:
-        return await agent.resume(found.run_id, by=by, config=config, watch=watch, stream=stream, origin=origin)
+        seen = _keeping(watch, keep)
+        return await agent.resume(found.run_id, by=by, config=config, watch=seen, stream=stream, origin=origin)
 
     showing = _showing(state, recipe.reasoner, as_json=as_json, verbose=verbose)
     asked = by if options.review_plan and not as_json else None
@@ -171,13 +173,25 @@ def fork(
     state = fold(record.event for record in found.records[:at])
     recipe, agent_with, origin = _again(options, found, state, journal)
     agent, forked = agent_with(None), new_run_id()
-    keep_recipe(journal_path(journal), forked, recipe)
+    keep = partial(keep_recipe, journal_path(journal), forked, recipe)
 
     async def work(watch: Watch, stream: bool) -> Run:
-        return await agent.fork(found.run_id, at, new_id=forked, watch=watch, stream=stream, origin=origin)
+        seen = _keeping(watch, keep)
+        return await agent.fork(found.run_id, at, new_id=forked, watch=seen, stream=stream, origin=origin)
 
     showing = _showing(state, recipe.reasoner, as_json=as_json, verbose=verbose)
     _conduct(agent, work, forked, showing, journal)
+
+
+def _keeping(watch: Watch, keep: Callable[[], None]) -> Watch:
+    """Keep the recipe once whose run it is stands on record: a run with a recipe counts as begun by this user."""
+
+    def seen(news: Event | Signal) -> None:
+        if isinstance(news, RunResumed | RunForked):
+            keep()
+        watch(news)
+
+    return seen
 
 
 def _found(given: str, journal: Path | None) -> Found:

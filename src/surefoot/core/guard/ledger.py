@@ -18,7 +18,7 @@ from surefoot.core.gate.sources import Known
 from surefoot.core.parse.frames import hidden_in, key_of, nonce_of
 from surefoot.core.state.roles import SOLO, rounds_to_tell
 from surefoot.core.state.state import State, Turn, subset
-from surefoot.core.state.turn import changed
+from surefoot.core.state.turn import Call, changed
 from surefoot.core.view.observations import is_ours
 from surefoot.core.view.outcome import calls_of
 from surefoot.core.view.step import choosing_now, place_of
@@ -103,7 +103,8 @@ def stricter(own: GuardConfig | None, given: GuardConfig | None) -> GuardConfig 
 def judged_again(state: State, event: RunResumed | RunForked) -> State:
     """The state in which what was allowed and has not started is open to be judged again.
 
-    A person's yes was for the run that it was said in: of a fork, and of a foreign journal, it does not count.
+    A person's yes was for the run that it was said in: of a fork, and of a foreign journal, it does not count. Nothing
+    that a foreign journal says of an open call does, so what it says has started is judged before it is repeated.
     """
     gate, turn, is_foreign = state.gate, state.turn, event.journal == "foreign"
     is_other = is_foreign or isinstance(event, RunForked)
@@ -113,16 +114,19 @@ def judged_again(state: State, event: RunResumed | RunForked) -> State:
     state = changed(state, is_foreign=True) if is_foreign else state
     if turn is None:
         return state
-    calls = tuple(
-        changed(call, decision=None, rule="", digest="")
-        if call.is_open
-        and not call.attempts
-        and call.decision == Allow()
-        and (is_other if call.rule == "person" else event.journal)
-        else call
-        for call in turn.calls
-    )
+    calls = tuple(_unjudged(call, event) if call.is_open else call for call in turn.calls)
     return changed(state, turn=changed(turn, calls=calls, _memo={})) if calls != turn.calls else state
+
+
+def _unjudged(call: Call, event: RunResumed | RunForked) -> Call:
+    is_foreign = event.journal == "foreign"
+    if not is_foreign:
+        was_yes = call.rule == "person"
+        counts = not isinstance(event, RunForked) if was_yes else not event.journal
+        if call.attempts or call.decision != Allow() or counts:
+            return call
+    doubt = "not_done" if call.attempts and call.may_run_again else call.doubt
+    return changed(call, decision=None, rule="", digest="", doubt=doubt)
 
 
 def with_effects(state: State, effects: Mapping[str, Effect]) -> State:
