@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from surefoot import Agent, LoopConfig, tool
 from surefoot.cli.lines import ending_lines
-from surefoot.core.guard.ledger import stricter
+from surefoot.core.guard.resume import stricter
 from surefoot.core.loop.fold import fold
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
@@ -137,4 +137,8 @@ def test_the_stricter_of_two_guards_is_in_no_setting_laxer_than_either(
     for name, order in _FIELDS.items():
         wanted = [getattr(guard, name) for guard in (first, second) if guard.mode != "off" or name == "mode"]
         assert order.index(getattr(both, name)) >= max(map(order.index, wanted), default=0)
+    words = {"transact": ("weather", "settle")}
+    opened = stricter(replace(first, mode="enforce", lexicon=words), replace(second, lexicon={"transact": ("settle",)}))
+    assert opened is not None
+    assert second.mode == "off" or opened.lexicon == {"transact": ("settle",)}
     assert stricter(first, None) == stricter(None, first) == replace(first)

@@ -16,7 +16,8 @@ from surefoot.core.gate.origins import endorsed_by
 from surefoot.core.gate.record import moved_by
 from surefoot.core.gate.slots import Words
 from surefoot.core.gate.verdict import accepted_by
-from surefoot.core.guard.ledger import EXPIRED, guard_of, stricter, words_of
+from surefoot.core.guard.ledger import EXPIRED, words_of
+from surefoot.core.guard.resume import guard_of, stricter
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import Call, State
@@ -57,10 +58,16 @@ def _anchored(words: str, config: LoopConfig) -> tuple[Event, ...]:
 
 
 def config_taken(state: State, config: LoopConfig | None, own: LoopConfig) -> LoopConfig | None:
-    """The configuration with which a run is taken up, None where it stays: with the guard of whoever does it, too."""
+    """The configuration with which a run is taken up, None where it stays: with the guard of whoever does it, too.
+
+    Raises `ConfigError` for a guard that needs a model: the templates for that are put on record when a run begins.
+    """
     given = config or state.config
     guard = stricter(given.guard, own.guard)
-    if config is None and guard_of(state, replace(given, guard=guard)) == state.config.guard:
+    taken = guard_of(state, replace(given, guard=guard))
+    if state.task is not None and not stage_templates(taken).keys() <= state.prompts.keys():
+        raise ConfigError("guard", taken, "a run begun without it takes no guard that asks a model; begin it anew")
+    if config is None and taken == state.config.guard:
         return None
     return bounded(replace(given, guard=guard), state.reasoner, state.planning)
 
@@ -68,15 +75,11 @@ def config_taken(state: State, config: LoopConfig | None, own: LoopConfig) -> Lo
 async def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
     """The user's words, for a run that is taken up and in which they were not read before.
 
-    It was cut off before, or had no guard and is given one with `config`; a guard that it has stays. Raises
-    `ConfigError` for a guard that needs a model: the templates for that are put on record when a run begins.
+    It was cut off before, or had no guard and is given one with `config`.
     """
     if state.gate is not None or state.task is None:
         return ()
-    guard = guard_of(state, config)
-    if not stage_templates(guard).keys() <= state.prompts.keys():
-        raise ConfigError("guard", guard, "a run begun without it takes no guard that asks a model; begin it anew")
-    return await anchor(words_of(state), replace(state.config, guard=guard))
+    return await anchor(words_of(state), replace(state.config, guard=guard_of(state, config)))
 
 
 def approval(state: State, call: Call, by: str) -> tuple[Event, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from surefoot.core.gate.effects import lookalikes
 from surefoot.core.gate.rules import check_cedar
-from surefoot.core.guard.ledger import guard_of
+from surefoot.core.guard.resume import guard_of
 from surefoot.core.select.profile import apply, canonical
 from surefoot.core.state.pager import READ_RESULT, pager_spec
 from surefoot.core.state.state import State

@@ -6,7 +6,6 @@ spec/guard.md, sections 3.2, 3.4, 3.5, 4.2, 4.9 and 4.11.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -17,22 +16,19 @@ from surefoot.core.gate.slots import Words
 from surefoot.core.gate.sources import Known
 from surefoot.core.parse.frames import hidden_in, key_of, nonce_of
 from surefoot.core.state.roles import SOLO, rounds_to_tell
-from surefoot.core.state.state import State, Turn, subset
-from surefoot.core.state.turn import Call, changed
+from surefoot.core.state.state import State, Turn
+from surefoot.core.state.turn import changed
 from surefoot.core.view.observations import is_ours
 from surefoot.core.view.outcome import calls_of
 from surefoot.core.view.step import choosing_now, place_of
-from surefoot.types.config import LoopConfig
 from surefoot.types.events import (
     CallJudged,
     IntentAnchored,
     ModelReplied,
-    RunForked,
-    RunResumed,
     ToolsSelected,
     ValuesEndorsed,
 )
-from surefoot.types.guard import BranchStatus, ConstraintSet, GuardConfig, HypothesisBranch, IntentAnchor, Rejection
+from surefoot.types.guard import BranchStatus, ConstraintSet, HypothesisBranch, IntentAnchor, Rejection
 from surefoot.types.guard_events import (
     Asking,
     BranchCommitted,
@@ -44,113 +40,12 @@ from surefoot.types.guard_events import (
     SpeculationEvent,
 )
 from surefoot.types.messages import ModelMessage, NativeCall
-from surefoot.types.outcomes import Allow, Ask, Deny
+from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.plan import RESERVED
 from surefoot.types.reply import Parsed, ParsedCall
-from surefoot.types.tools import Catalogue, Effect, ToolSpec
 
 EXPIRED = "expired"
 """The rule under which a question that waited too long is a no."""
-
-
-def guard_of(state: State, given: LoopConfig | None) -> GuardConfig | None:
-    """The guard of a run that is taken up: the stricter of its own and that which it is given."""
-    return stricter(state.config.guard, given.guard if given else None)
-
-
-def with_config(state: State, given: LoopConfig | None) -> State:
-    """The state with the configuration that whoever takes it up gives; its guard is the stricter of both."""
-    if given is None:
-        return state
-    guard, gate = guard_of(state, given), state.gate
-    if gate is not None and guard is not None:
-        gate = replace(gate, known=replace(gate.known, config=guard))
-    return changed(state, config=replace(given, guard=guard), gate=gate)
-
-
-_MODES = ("off", "observe", "enforce")
-
-
-def stricter(own: GuardConfig | None, given: GuardConfig | None) -> GuardConfig | None:
-    """A guard that lets pass only what both do. Which stages ask a model is as in `own`, which the run began with.
-
-    Of two Cedar policies the given one holds: it is that of whoever takes the run up.
-    """
-    if own is None or given is None or own.mode == "off" or given == own:
-        return own if given is None or (own is not None and given.mode == "off") else given
-    if given.mode == "off":
-        return own
-    return replace(
-        own,
-        mode=max(own.mode, given.mode, key=_MODES.index),
-        strict=own.strict or given.strict,
-        two_faults="deny" if "deny" in (own.two_faults, given.two_faults) else "ask",
-        content_tokens="ask" if "ask" in (own.content_tokens, given.content_tokens) else "allow",
-        fetch="ask" if "ask" in (own.fetch, given.fetch) else "allow",
-        guess=min(own.guess, given.guess, key=("none", "own", "all").index),
-        pins="strict" if "strict" in (own.pins, given.pins) else "first-use",
-        approvals="deny" if "deny" in (own.approvals, given.approvals) else given.approvals,
-        approval_timeout_s=min(own.approval_timeout_s, given.approval_timeout_s),
-        max_asks=min(own.max_asks, given.max_asks),
-        constraints=tuple(dict.fromkeys((*own.constraints, *given.constraints))),
-        rules=tuple(dict.fromkeys((*own.rules, *given.rules))),
-        standing=tuple(one for one in own.standing if one in given.standing),
-        cedar=given.cedar or own.cedar,
-        user=given.user or own.user,
-    )
-
-
-def judged_again(state: State, event: RunResumed | RunForked) -> State:
-    """The state in which what was allowed and has not started is open to be judged again.
-
-    A person's yes was for the run that it was said in: of a fork, and of a foreign journal, it does not count. Nothing
-    that a foreign journal says of an open call does, so what it says has started is judged before it is repeated.
-    """
-    gate, turn, is_foreign = state.gate, state.turn, event.journal == "foreign"
-    is_other = is_foreign or isinstance(event, RunForked)
-    if gate is not None and is_other:
-        known = replace(gate.known, endorsed=frozenset(), accepted=frozenset())
-        state = changed(state, gate=replace(gate, known=known, shown={}))
-    state = changed(state, is_foreign=True) if is_foreign else state
-    if turn is None:
-        return state
-    calls = tuple(_unjudged(call, event) if call.is_open else call for call in turn.calls)
-    return changed(state, turn=changed(turn, calls=calls, _memo={})) if calls != turn.calls else state
-
-
-def _unjudged(call: Call, event: RunResumed | RunForked) -> Call:
-    is_foreign = event.journal == "foreign"
-    if not is_foreign:
-        was_yes = call.rule == "person"
-        counts = not isinstance(event, RunForked) if was_yes else not event.journal
-        if call.attempts or call.decision != Allow() or counts:
-            return call
-    doubt = "not_done" if call.attempts and call.may_run_again else call.doubt
-    return changed(call, decision=None, rule="", digest="", doubt=doubt)
-
-
-def with_effects(state: State, effects: Mapping[str, Effect]) -> State:
-    """The state once tools have a stricter effect than on record: their open calls are judged anew.
-
-    Whether a call may be repeated was promised of the former effect, so none is.
-    """
-
-    def now(spec: ToolSpec) -> ToolSpec:
-        return replace(spec, effect=effects[spec.name], idempotent=False) if spec.name in effects else spec
-
-    tools = Catalogue(tuple(map(now, state.tools.tools)))
-    was = {spec.name: spec.effect for spec in state.tools.tools if spec.name in effects}
-    turn = state.turn
-    if turn is not None:
-        calls = tuple(
-            changed(call, spec=now(call.spec), decision=None, rule="")
-            if call.is_open and call.spec is not None and call.name in effects
-            else call
-            for call in turn.calls
-        )
-        turn = changed(turn, calls=calls, _memo={})
-    offered = subset(tools, state.offered.names)
-    return changed(state, tools=tools, offered=offered, redeclared={**was, **state.redeclared}, turn=turn, heads={})
 
 
 def heard(state: State, event: IntentAnchored | ValuesEndorsed) -> State:

@@ -15,16 +15,14 @@ from typing import assert_never
 from surefoot.core.guard.judge import REASONING_STEP
 from surefoot.core.guard.ledger import (
     heard,
-    judged_again,
     selected,
     with_answer,
-    with_config,
-    with_effects,
     with_stage,
     with_start,
     with_tree,
     with_verdict,
 )
+from surefoot.core.guard.resume import judged_again, with_config, with_effects
 from surefoot.core.loop.slices import droppable, fit_of
 from surefoot.core.loop.steps import retried, with_step
 from surefoot.core.plan.fold import having_read, in_children, planning_of, taken_up, with_plan

@@ -30,26 +30,17 @@ _WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _LETTER = rf"[^\W{_WIDE}]"
 """A letter, digit or underscore of a script that has spaces; one of the others beside a value is no part of it."""
 
-_SCALES = {
-    "k": 3,
-    "thousand": 3,
-    "m": 6,
-    "million": 6,
-    "bn": 9,
-    "billion": 9,
-    "百": 2,
-    "千": 3,
-    "万": 4,
-    "百万": 6,
-    "亿": 8,
-}
+_POWERS = (3, 3, 6, 6, 9, 9, 2, 3, 4, 6, 8)
+_SCALES: dict[str, int] = dict(
+    zip(("k", "thousand", "m", "million", "bn", "billion", *"百千万", "百万", "亿"), _POWERS, strict=True)
+)
 """What is written behind a number, and the power of ten that it stands for."""
 _SCALE = r"(?:k|thousand|m|million|bn|billion|百万|[百千万亿])"
 _SCALED = late(rf"\d\s?({_SCALE})(?![a-z])", re.IGNORECASE)
 
 _SCHEME = late(r"([A-Za-z][A-Za-z0-9+.-]*)://|((?i:https?|ftp|wss?)):[/\\]{0,3}|[/\\]{2}")
 _SCHEMED = late(
-    rf"(?:[a-z][a-z0-9+.-]{{1,15}}://|(?:https?|ftp|wss?):[/\\]{{0,3}}(?=[\w\[])|[/\\]{{2}}(?=[\w-]+\.[\w.-]*[a-z]|\[[\da-f:]+\])|www\.)"
+    r"(?:[a-z][a-z0-9+.-]{1,15}://|(?:https?|ftp|wss?):[/\\]{0,3}(?=[\w\[])|[/\\]{2}(?=[\w-]+\.[\w.-]*[a-z]|\[[\da-f:]+\])|www\.)"
     rf"{_REST}{{1,2048}}|(?:data:[\w.+-]*/[\w.+-]*[;,]|javascript:)\S{{1,2048}}",
     re.IGNORECASE,
 )
@@ -360,7 +351,7 @@ def _schemes(text: str) -> Iterator[int]:
         if m := _SCHEME_BEGINS.search(text, max(0, at - 16), at):
             yield m.start()
         at = text.find("://", at + 1)
-    lower = text.lower() if text.isascii() else text.translate(_SMALL)
+    lower = text.translate(_SMALL)
     yield from (m.start() for m in _STARTS.finditer(lower) if not text[m.start() - 1 : m.start()].isalpha())
 
 

@@ -1,0 +1,120 @@
+"""What a run goes by that is taken up again: the stricter of two guards, and what is judged anew.
+
+Source: spec/guard.md, section 9, row 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from surefoot.core.state.state import Call, State, subset
+from surefoot.core.state.turn import changed
+from surefoot.types.config import LoopConfig
+from surefoot.types.events import RunForked, RunResumed
+from surefoot.types.guard import GuardConfig
+from surefoot.types.outcomes import Allow
+from surefoot.types.tools import Catalogue, Effect, ToolSpec
+
+
+def guard_of(state: State, given: LoopConfig | None) -> GuardConfig | None:
+    """The guard of a run that is taken up: the stricter of its own and that which it is given."""
+    return stricter(state.config.guard, given.guard if given else None)
+
+
+def with_config(state: State, given: LoopConfig | None) -> State:
+    """The state with the configuration that whoever takes it up gives; its guard is the stricter of both."""
+    if given is None:
+        return state
+    guard, gate = guard_of(state, given), state.gate
+    if gate is not None and guard is not None:
+        gate = replace(gate, known=replace(gate.known, config=guard))
+    return changed(state, config=replace(given, guard=guard), gate=gate)
+
+
+_MODES = ("off", "observe", "enforce")
+
+
+def stricter(own: GuardConfig | None, given: GuardConfig | None) -> GuardConfig | None:
+    """A guard that lets pass only what both do; of two Cedar policies that of whoever takes the run up holds."""
+    if own is None or given is None or own.mode == "off" or given == own:
+        return own if given is None or (own is not None and given.mode == "off") else given
+    if given.mode == "off":
+        return own
+    return replace(
+        own,
+        mode=max(own.mode, given.mode, key=_MODES.index),
+        strict=own.strict or given.strict,
+        two_faults="deny" if "deny" in (own.two_faults, given.two_faults) else "ask",
+        content_tokens="ask" if "ask" in (own.content_tokens, given.content_tokens) else "allow",
+        fetch="ask" if "ask" in (own.fetch, given.fetch) else "allow",
+        guess=min(own.guess, given.guess, key=("none", "own", "all").index),
+        pins="strict" if "strict" in (own.pins, given.pins) else "first-use",
+        approvals="deny" if "deny" in (own.approvals, given.approvals) else given.approvals,
+        approval_timeout_s=min(own.approval_timeout_s, given.approval_timeout_s),
+        max_asks=min(own.max_asks, given.max_asks),
+        constraints=tuple(dict.fromkeys((*own.constraints, *given.constraints))),
+        rules=tuple(dict.fromkeys((*own.rules, *given.rules))),
+        standing=tuple(one for one in own.standing if one in given.standing),
+        lexicon={
+            name: tuple(w for w in said if w in given.lexicon.get(name, ())) for name, said in own.lexicon.items()
+        },
+        cedar=given.cedar or own.cedar,
+        anchor="model" if "model" in (own.anchor, given.anchor) else "rules",
+        sanitise="model" if "model" in (own.sanitise, given.sanitise) else "rules",
+        judge=own.judge or given.judge,
+        user=given.user or own.user,
+    )
+
+
+def judged_again(state: State, event: RunResumed | RunForked) -> State:
+    """The state in which what was allowed and has not started is open to be judged again.
+
+    A person's yes was for the run that it was said in: of a fork, and of a foreign journal, it does not count. Nothing
+    that a foreign journal says of an open call does, so what it says has started is judged before it is repeated.
+    """
+    gate, turn, is_foreign = state.gate, state.turn, event.journal == "foreign"
+    is_other = is_foreign or isinstance(event, RunForked)
+    if gate is not None and is_other:
+        known = replace(gate.known, endorsed=frozenset(), accepted=frozenset())
+        state = changed(state, gate=replace(gate, known=known, shown={}))
+    state = changed(state, is_foreign=True) if is_foreign else state
+    if turn is None:
+        return state
+    calls = tuple(_unjudged(call, event) if call.is_open else call for call in turn.calls)
+    return changed(state, turn=changed(turn, calls=calls, _memo={})) if calls != turn.calls else state
+
+
+def _unjudged(call: Call, event: RunResumed | RunForked) -> Call:
+    is_foreign = event.journal == "foreign"
+    if not is_foreign:
+        was_yes = call.rule == "person"
+        counts = not isinstance(event, RunForked) if was_yes else not event.journal
+        if call.attempts or call.decision != Allow() or counts:
+            return call
+    doubt = "not_done" if call.attempts and call.may_run_again else call.doubt
+    return changed(call, decision=None, rule="", digest="", doubt=doubt)
+
+
+def with_effects(state: State, effects: Mapping[str, Effect]) -> State:
+    """The state once tools have a stricter effect than on record: their open calls are judged anew.
+
+    Whether a call may be repeated was promised of the former effect, so none is.
+    """
+
+    def now(spec: ToolSpec) -> ToolSpec:
+        return replace(spec, effect=effects[spec.name], idempotent=False) if spec.name in effects else spec
+
+    tools = Catalogue(tuple(map(now, state.tools.tools)))
+    was = {spec.name: spec.effect for spec in state.tools.tools if spec.name in effects}
+    turn = state.turn
+    if turn is not None:
+        calls = tuple(
+            changed(call, spec=now(call.spec), decision=None, rule="")
+            if call.is_open and call.spec is not None and call.name in effects
+            else call
+            for call in turn.calls
+        )
+        turn = changed(turn, calls=calls, _memo={})
+    offered = subset(tools, state.offered.names)
+    return changed(state, tools=tools, offered=offered, redeclared={**was, **state.redeclared}, turn=turn, heads={})
