@@ -199,7 +199,8 @@ class Agent:
             if standing(state) and (no := expired(state, (await self._store.read_recorded(run_id))[0])):
                 await journal.append(no, "written")
                 state = fold(no, state)
-            if isinstance(state.ending, Completed) or (standing(state) and not next_moves(state)):
+            stands = origin != "foreign" and standing(state) and not next_moves(state)
+            if isinstance(state.ending, Completed) or stands:  # that it is foreign is put on record
                 return opened.left(Run.of(state))
             config = config_taken(state, config, self.config)
             first: list[Event] = []
