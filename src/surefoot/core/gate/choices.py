@@ -23,6 +23,7 @@ LONGEST_CHOICE = 60
 """Characters of a text that is a choice and not a text of its own."""
 
 _TITLED = late("{gives_title}")
+_GAP = late(r"\{[^{}]*\}|<[^<>]*>|\[[^\[\]]*\]")
 _WORD = late(r"[^\W\d_]+")
 
 
@@ -67,7 +68,11 @@ def doubt_of(known: Known, spec: ToolSpec, leaf: Leaf, leaves: Sequence[Leaf], *
     if reaches and not named.isdisjoint(stems_of("names.placing")) and not _is_kept(known, leaf, leaves):
         return "your words do not say where or about what"
     is_title = leaf.role == "content" and not named.isdisjoint(stems_of("names.titled"))
-    if is_title and not stems_of("names.making").isdisjoint(stems_of_name(bare_name(spec))) and _gives_title(known):
+    if (
+        is_title
+        and not stems_of("names.making").isdisjoint(stems_of_name(bare_name(spec)))
+        and _gives_another_title(known, text)
+    ):
         return "your words give another title"
     return ""
 
@@ -99,6 +104,18 @@ def _is_kept(known: Known, leaf: Leaf, leaves: Sequence[Leaf]) -> bool:
     return False
 
 
-def _gives_title(known: Known) -> bool:
+def _gives_another_title(known: Known, text: str) -> bool:
+    """Whether the words give a title that this one is not; one with a gap ("Dinner at {place}") leaves that open."""
     anchor = known.words.anchor
-    return any(e.kind == "quoted" for e in anchor.entities) or _TITLED.search(anchor.text) is not None
+    quoted = [normal_text(e.text) for e in anchor.entities if e.kind == "quoted"]
+    if any(_GAP.search(one) and _fills(text, _GAP.split(one)) for one in quoted):
+        return False
+    return bool(quoted) or _TITLED.search(anchor.text) is not None
+
+
+def _fills(text: str, parts: Sequence[str]) -> bool:
+    """Whether a text has the parts of another in their order, from its beginning to its end."""
+    at = 0
+    for part in parts:
+        at = text.find(part, at) + len(part) if part in text[at:] else len(text) + 1
+    return text.startswith(parts[0]) and text.endswith(parts[-1]) and at <= len(text)
