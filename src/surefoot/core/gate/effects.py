@@ -157,8 +157,11 @@ def guess(spec: ToolSpec, guess: Literal["own", "all", "none"] = "own") -> Guess
     An external tool's name never makes it a read, unless `guess` is "all". An undeclared tool whose effect was raised
     by its annotations keeps the raised one.
     """
-    if spec.declared:
-        return Guess(spec.effect, spec.effect, spec.egress or (spec.effect == "read" and _has_link(spec)))
+    if spec.declared:  # what is made for people ("create_event") is asked for by either word
+        made = guess != "none" and spec.effect in ("communicate", "transact") and _class_of(bare_name(spec)) == "write"
+        return Guess(
+            spec.effect, "write" if made else spec.effect, spec.egress or (spec.effect == "read" and _has_link(spec))
+        )
     raised = spec.effect if spec.effect not in ("read", "write") else None
     own = None if guess == "none" else _class_of(bare_name(spec))
     if own == "read" and spec.is_foreign and guess != "all":
