@@ -139,12 +139,6 @@ def test_native_calls_settle_everything() -> None:
     assert (calls(parsed), parsed.final, parsed.warnings) == ([("search", {"query": "cats"})], None, {"final_dropped"})
 
 
-def test_a_conflict_can_be_an_error() -> None:
-    text = "Action: search\nAction Input: cats\nFinal Answer: 42"
-    parsed = parse(text, TOOLS, dialect="react", on_conflict="error")
-    assert (kind(parsed), parsed.calls, [faulty.name for faulty in parsed.errors]) == ("conflict", (), ["search"])
-
-
 @pytest.mark.parametrize(
     ("text", "name"),
     [

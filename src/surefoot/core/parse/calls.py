@@ -13,7 +13,7 @@ from typing import Literal
 
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object, decode, same_json
 from surefoot.core.parse.marks import DEFAULT_LABELS, Labels
-from surefoot.core.parse.objects import LENIENT, NEVER, Closing, Rules, Value, read
+from surefoot.core.parse.objects import LENIENT, NEVER, NO_WARNINGS, Closing, Rules, Value, read
 from surefoot.core.parse.scan import MOST_CALLS, Seeker, first_bracket, inside_fence, skip_blanks
 from surefoot.core.parse.schema import properties_of, type_name, types_of
 from surefoot.core.parse.toolset import Offered, unwrapped, without_escapes
@@ -23,8 +23,6 @@ from surefoot.types.reply import Fault, FaultKind, FaultyCall, ParsedCall, Reply
 from surefoot.types.tools import ToolSpec
 
 Repairing = Literal["strict", "lossless"]
-
-NO_WARNINGS: frozenset[ReplyWarning] = frozenset()
 
 
 def noted_if(holds: bool, warning: ReplyWarning) -> frozenset[ReplyWarning]:  # reads like a sentence
@@ -87,7 +85,6 @@ NEXT_CALL = re.compile(
     r"""[}\]]\s*+[,;]?\s*+(?=\{\s*+["'](?:name|arguments|args|parameters|type|function|call_objective)["'])"""
 )
 """The end of a call that does not decode, where another one follows."""
-REPAIRED: frozenset[ReplyWarning] = frozenset({"repaired_json"})
 TRAILING: frozenset[ReplyWarning] = frozenset({"trailing_text"})
 
 
@@ -291,22 +288,20 @@ def past_closer(text: str, at: int, marks: tuple[str, ...], seek: Seeker, warnin
     return at
 
 
-def typed(text: str, parameter: str, tool: ToolSpec | None, rules: Rules = LENIENT) -> tuple[object, bool]:
-    """The value of a parameter that was written as `text`, and whether its JSON had to be repaired."""
+def typed(
+    text: str, parameter: str, tool: ToolSpec | None, rules: Rules = LENIENT
+) -> tuple[object, frozenset[ReplyWarning]]:
+    """The value of a parameter that was written as `text`, and what to note where its JSON had to be repaired."""
     if tool is None:
-        return text, False
+        return text, NO_WARNINGS
     schema = properties_of(tool.parameters).get(parameter)
     types: frozenset[str] = types_of(schema, tool.parameters) if schema is not None else frozenset()
-    if types <= {"string"}:
-        return text, False
-    value = whole_value(text, rules)
-    if value is None:
-        return text, False
-    found = type_name(value.value)
-    if found == "string" and "string" in types:  # quotes that belong to a text are part of it
-        return text, False
+    value = None if types <= {"string"} else whole_value(text, rules)
+    found = type_name(value.value) if value is not None else ""
     fits = found in types or (found == "integer" and "number" in types) or (found == "number" and "integer" in types)
-    return (value.value, value.repaired and found in ("object", "array")) if fits else (text, False)
+    if value is None or not fits or found == "string":  # quotes that belong to a text are part of it
+        return text, NO_WARNINGS
+    return value.value, value.warnings if found in ("object", "array") else NO_WARNINGS
 
 
 def read_native(calls: Sequence[NativeCall], content: str, reading: Reading) -> Found:

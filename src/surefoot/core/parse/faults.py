@@ -118,17 +118,17 @@ _MESSAGES: dict[FaultKind, tuple[str, ...]] = {
     ),
     "calls_not_allowed": ("No call may be made here; nothing was run", "Give your reason in words."),
     "invalid_output": ("The output does not have the shape that was asked for", "Give it again, whole."),
+    "invalid_value": ("The output has the right shape, but not the values that are needed", "Give it again, whole."),
     "text_call": (
         "What looks like a call{of} stands in the words of your reply, and nothing was run",
         'A call may also be {"name": "TOOL", "arguments": {…}} and nothing else.',
         "If you mean none, give your answer without announcing one.",
     ),
-    "conflict": ("The reply held more than one step; nothing was run", "Write one step per reply."),
 }
 """What was wrong, and what to do."""
 
 _WITH_PARAMETERS: frozenset[FaultKind] = frozenset({"missing_action_input", "args_not_object", "text_call"})
-_WITHOUT_DETAIL: frozenset[FaultKind] = frozenset({"no_step", "empty", "conflict", "unknown_tool"})
+_WITHOUT_DETAIL: frozenset[FaultKind] = frozenset({"no_step", "empty", "unknown_tool"})
 _WITH_FORM: frozenset[FaultKind] = frozenset(
     {"no_step", "no_call", "empty", "missing_action", "missing_name", "text_call"}
 )

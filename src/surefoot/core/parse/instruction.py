@@ -19,7 +19,6 @@ from surefoot.types.messages import NativeCall
 from surefoot.types.reply import Fault, Instruction, Parsed, ReplyWarning
 from surefoot.types.tools import Catalogue
 
-_NEXT_PART = re.compile(r"</?(?:instruction|input)>")
 _NO_INPUT = frozenset({"", "none", "null", "n/a", "无"})
 
 
@@ -39,19 +38,26 @@ def read_instruction(text: str, *, calls: Sequence[NativeCall] = (), finish_reas
 
     def parsed(instruction: Instruction | None, fault: Fault | None = None) -> Parsed:
         return Parsed(
-            content=shown or None, error=fault, warnings=warnings, format=_FORMAT, used=used, instruction=instruction
+            content=shown or None,
+            error=fault,
+            warnings=warnings,
+            format="instruction",
+            used=used,
+            instruction=instruction,
         )
 
     step, is_object = _step(shown)
     if is_object and step is None:
         kind = "truncated" if finish_reason in CUT else "malformed_json"
         return parsed(None, Fault(kind, "the JSON object of the step could not be read"))
-    tags = _Tags(shown)
-    instruction = step or tags.instruction()
-    if calls or (step is None and tags.hold_a_call_outside()):
+    parts, outside, is_open = _in_tags(shown)
+    is_done = any(line.strip() == TASK_DONE for line in outside.splitlines())
+    instruction = step or Instruction(parts.get("instruction", ""), _given(parts.get("input", "")), is_done)
+    beside = parse(outside, dialect="tags") if step is None and not calls else Parsed()
+    if calls or beside.calls or beside.errors:
         told = "only the Actor calls tools; tell it in an instruction what you need; nothing was run"
         return parsed(None, Fault("calls_not_allowed", told))
-    if finish_reason in CUT and tags.is_open and step is None:
+    if finish_reason in CUT and is_open and step is None:
         return parsed(None, Fault("truncated", "the instruction was cut off by the length limit; write a shorter one"))
     if instruction.text or instruction.done:
         return parsed(instruction)
@@ -60,41 +66,36 @@ def read_instruction(text: str, *, calls: Sequence[NativeCall] = (), finish_reas
     return parsed(None, Fault("no_step", "neither an instruction nor TASK_DONE"))
 
 
-_FORMAT = "instruction"
 _INVENTED = re.compile(r"<(?:function_call_result|actor_report)[\s>]")
 _TAG = re.compile(r"<(?P<end>/?)(?P<name>instruction|input)>")
 
 
-class _Tags:
-    """The parts of a reply in tags: the first that holds something counts, and nothing inside code spans."""
+def _in_tags(text: str) -> tuple[Mapping[str, str], str, bool]:
+    """The parts of a reply in tags, what stands outside, and whether the last is open; code spans hold no tags.
 
-    def __init__(self, text: str) -> None:
-        self._outside: list[str] = []
-        self._parts: dict[str, str] = {}
-        self.is_open = False
-        at = 0
-        while (tag := _TAG.search(text, at)) is not None:
-            if tag["end"] or text[tag.start() - 1 : tag.start()] == "`":
-                self._outside.append(text[at : tag.end()])
-                at = tag.end()
-                continue
-            self._outside.append(text[at : tag.start()])
-            end = _NEXT_PART.search(text, tag.end())
-            stop = end.start() if end else len(text)
-            self.is_open = end is None
-            if part := text[tag.end() : stop].strip():
-                self._parts.setdefault(tag["name"], part)
-            at = end.end() if end and end.group().startswith("</") else stop
-        self._outside.append(text[at:])
+    Of each part the first that holds something counts.
+    """
+    outside: list[str] = []
+    parts: dict[str, str] = {}
+    is_open = False
+    at = 0
+    while (tag := _TAG.search(text, at)) is not None:
+        if tag["end"] or text[tag.start() - 1 : tag.start()] == "`":
+            outside.append(text[at : tag.end()])
+            at = tag.end()
+            continue
+        outside.append(text[at : tag.start()])
+        end = _TAG.search(text, tag.end())
+        stop = end.start() if end else len(text)
+        is_open = end is None
+        if part := text[tag.end() : stop].strip():
+            parts.setdefault(tag["name"], part)
+        at = end.end() if end and end["end"] else stop
+    return parts, "".join((*outside, text[at:])), is_open
 
-    def instruction(self) -> Instruction:
-        given = self._parts.get("input", "")
-        done = any(line.strip() == TASK_DONE for line in "".join(self._outside).splitlines())
-        return Instruction(self._parts.get("instruction", ""), "" if given.casefold() in _NO_INPUT else given, done)
 
-    def hold_a_call_outside(self) -> bool:
-        found = parse("".join(self._outside), dialect="tags")
-        return bool(found.calls or found.errors)
+def _given(text: str) -> str:
+    return "" if text.casefold() in _NO_INPUT else text
 
 
 def _step(shown: str) -> tuple[Instruction | None, bool]:
@@ -116,7 +117,7 @@ def _step(shown: str) -> tuple[Instruction | None, bool]:
     tool = "" if is_done or step.get("next") == _NO_TOOL else str(step.get("next") or "")
     if not text and tool:
         text = f"Call {tool} with this input, then report its result."
-    return Instruction(text, "" if given.casefold() in _NO_INPUT else given, is_done, tool), True
+    return Instruction(text, _given(given), is_done, tool), True
 
 
 def _as_text(value: object) -> str:

@@ -29,7 +29,7 @@ from surefoot.core.parse.scan import (
     Seeker,
     fence_at,
     first_bracket,
-    past_fence,
+    outside_fences,
     skip_blanks,
 )
 from surefoot.core.parse.schema import properties_of
@@ -161,12 +161,8 @@ def read_bare_json(text: str, reading: Reading) -> Found | None:
     end = at = 0
     tried = 0
     alone = True
-    while tried < MOST_BRACKETS and len(drafts) <= MOST_CALLS and (step := _STEP.search(text, at)) is not None:
-        at = step.end()
-        if not step["value"]:
-            at = past_fence(text, step)
-            continue
-        opening = step.start()
+    while tried < MOST_BRACKETS and len(drafts) <= MOST_CALLS and (step := outside_fences(_STEP, text, at)) is not None:
+        opening, at = step.span()
         try:
             value = read(text, opening, reading.rules(at_end=True, is_call=True))
         except NotJsonError as error:

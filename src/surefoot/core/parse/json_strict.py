@@ -84,7 +84,7 @@ def _raw_decode(decoder: json.JSONDecoder, text: str, start: int) -> tuple[objec
         except json.JSONDecodeError as error:
             is_open = error.msg.startswith("Unterminated string") or error.pos + _NEAR_END >= size
             if is_all or not is_open:
-                raise _told(error, start, len(window)) from error
+                raise _located(error, start, len(window)) from error
         size *= _WINDOW_GROWTH
 
 
@@ -147,7 +147,7 @@ def nested_deeper_than(value: object, most: int) -> bool:
     return True
 
 
-def _told(error: json.JSONDecodeError, start: int, size: int) -> NotJsonError:
+def _located(error: json.JSONDecodeError, start: int, size: int) -> NotJsonError:
     at = start + error.pos
     if error.msg.startswith("Unterminated string"):
         return NotJsonError(at, "a string is open at the end", resume=start + size, at_end=True)

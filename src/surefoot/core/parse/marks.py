@@ -14,7 +14,7 @@ from textwrap import dedent
 from typing import Literal
 
 from surefoot.core.parse.objects import value_end
-from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, Seeker, past_fence, skip_blanks
+from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, Seeker, outside_fences, skip_blanks
 from surefoot.types.dataclass import dataclass
 
 DELIVERABLE = "<deliverable>"
@@ -176,7 +176,8 @@ def tool_call_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
     return "hermes" if seek.before(TOOL_CALL_END, (TOOL_CALL,), inside) >= 0 else None
 
 
-def _function_call(text: str, at: int, seek: Seeker) -> FamilyName | None:
+def function_call_family(text: str, at: int, seek: Seeker) -> FamilyName | None:
+    """What the `<function_call>` at `at` opens; None if it is only mentioned."""
     inside = skip_blanks(text, at + len(FUNCTION_CALL))
     if text.startswith(("{", "[", "```", FUNCTION_CALL, FUNCTION_CALL_END), inside):
         return "tags"
@@ -188,34 +189,26 @@ def _deepseek(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: A
     separator = seek.find(V3_SEPARATOR, at)
     if separator < 0:
         return "deepseek_v31"
-    first = separator == call + len(V3_CALL) if call >= 0 else True
-    return "deepseek_v3" if first else "deepseek_v31"
+    return "deepseek_v3" if call < 0 or separator == call + len(V3_CALL) else "deepseek_v31"
 
 
-def _always(family: FamilyName) -> Callable[[str, int, Seeker], FamilyName | None]:
-    def told(text: str, at: int, seek: Seeker) -> FamilyName | None:  # noqa: ARG001  # a special token counts alone
-        return family
-
-    return told
-
-
-MARKERS: dict[str, Callable[[str, int, Seeker], FamilyName | None]] = {
+MARKERS: dict[str, FamilyName | Callable[[str, int, Seeker], FamilyName | None]] = {
     TOOL_CALL: tool_call_family,
     FUNCTION: lambda text, at, seek: "qwen3_xml" if _QWEN_NAME.match(text, at) else None,  # noqa: ARG005  # the shape of every row
-    FUNCTION_CALL: _function_call,
-    "[TOOL_CALLS]": _always("mistral"),
-    "<|python_tag|>": _always("llama3_json"),
-    "<|python_start|>": _always("pythonic"),
+    FUNCTION_CALL: function_call_family,
+    "[TOOL_CALLS]": "mistral",
+    "<|python_tag|>": "llama3_json",
+    "<|python_start|>": "pythonic",
     "<｜tool▁calls▁begin｜>": _deepseek,
     V3_CALL: _deepseek,
-    "<｜DSML｜function_calls>": _always("deepseek_v32_dsml"),
-    "<｜DSML｜invoke": _always("deepseek_v32_dsml"),
-    "<|tool_calls_section_begin|>": _always("kimi_k2"),
-    "<|tool_call_begin|>": _always("kimi_k2"),
-    "<|channel|>": _always("harmony"),
-    "<|start|>assistant": _always("harmony"),
+    "<｜DSML｜function_calls>": "deepseek_v32_dsml",
+    "<｜DSML｜invoke": "deepseek_v32_dsml",
+    "<|tool_calls_section_begin|>": "kimi_k2",
+    "<|tool_call_begin|>": "kimi_k2",
+    "<|channel|>": "harmony",
+    "<|start|>assistant": "harmony",
 }
-"""Marker -> (text, its place, seeker) -> the family, or None where it is only mentioned. A new family is a row here."""
+"""Marker -> the family; or (text, its place, seeker) -> that, None if it is only mentioned. A new family is a row."""
 
 RESULT = "<function_call_result"
 
@@ -244,22 +237,16 @@ class Walk:
         text = self._text
         while True:
             pattern = _STEP if self._tried < MOST_BRACKETS else _STEP_ONLY
-            step = pattern.search(text, at)
-            if step is None:
-                return None
-            if pattern is _STEP and step["value"]:
-                end, goes_on = value_end(text, step.start())
-                self._tried += end < 0
-                at = end if end >= 0 else step.end()
-                if end < 0:  # no value opens there: a marker in what was tried still counts
-                    if self._marker_at < at:
-                        marker = _ANY_MARKER.search(text, at)
-                        self._marker_at = marker.start() if marker else len(text)
-                    at = max(at, min(goes_on, self._marker_at))
-            elif step["fence"] or step["inline"]:
-                at = past_fence(text, step)
-            else:
+            step = outside_fences(pattern, text, at)
+            if step is None or pattern is _STEP_ONLY or not step["value"]:
                 return step
+            at, goes_on = value_end(text, step.start())
+            if at < 0:  # no value opens there: a marker in what was tried still counts
+                self._tried, at = self._tried + 1, step.end()
+                if self._marker_at < at:
+                    marker = _ANY_MARKER.search(text, at)
+                    self._marker_at = marker.start() if marker else len(text)
+                at = max(at, min(goes_on, self._marker_at))
 
 
 def first_mark(text: str) -> Mark | None:
@@ -271,7 +258,9 @@ def first_mark(text: str) -> Mark | None:
     while (step := walk.following(at)) is not None:
         at = step.end()
         if marker := step["marker"]:
-            family = MARKERS[marker](text, step.start(), walk.seek)
+            family = MARKERS[marker]
+            if callable(family):
+                family = family(text, step.start(), walk.seek)
             if family is not None:
                 return Mark(family, step.start())
         elif step["deliverable"]:

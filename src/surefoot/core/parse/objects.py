@@ -325,11 +325,11 @@ class Value:
     @property
     def warnings(self) -> frozenset[ReplyWarning]:
         """The warning that goes with a repair."""
-        return _REPAIRED if self.repaired else _AS_IT_IS
+        return REPAIRED if self.repaired else NO_WARNINGS
 
 
-_REPAIRED: frozenset[ReplyWarning] = frozenset({"repaired_json"})
-_AS_IT_IS: frozenset[ReplyWarning] = frozenset()
+REPAIRED: frozenset[ReplyWarning] = frozenset({"repaired_json"})
+NO_WARNINGS: frozenset[ReplyWarning] = frozenset()
 
 
 def read(text: str, start: int, rules: Rules = LENIENT) -> Value:

@@ -13,7 +13,7 @@ from surefoot.core.parse.calls import TRAILING, Draft, Found, Reading, draft_of,
 from surefoot.core.parse.json_strict import NotJsonError, as_object
 from surefoot.core.parse.marks import KINDS, LabelKind, Labels, is_answer_name, label_pattern
 from surefoot.core.parse.objects import read
-from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, fence_at, past_fence, skip_blanks
+from surefoot.core.parse.scan import FENCES, MOST_BRACKETS, fence_at, outside_fences, skip_blanks
 from surefoot.core.parse.steps import Given, bind, found_of, is_no_action, read_input, step_of, steps_follow
 from surefoot.core.parse.toolset import takes_nothing
 from surefoot.types.dataclass import dataclass, replace
@@ -54,10 +54,7 @@ class _Walk:
 
     def label(self, at: int, *, bare_answer: bool = False) -> _Label | None:
         """The next label from `at` on."""
-        while self._left and (match := self._pattern.search(self.text, at)) is not None:
-            if match["fence"] or match["inline"]:
-                at = past_fence(self.text, match)
-                continue
+        while self._left and (match := outside_fences(self._pattern, self.text, at)) is not None:
             self._left -= 1
             kind: LabelKind = "question"
             for kind in KINDS:  # a loop, since it runs at each label

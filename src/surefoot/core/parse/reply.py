@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import Literal
 
 from surefoot.core.parse.calls import Found, Reading, Repairing, noted_if, read_native, settle
 from surefoot.core.parse.json_calls import (
@@ -35,7 +34,7 @@ from surefoot.core.parse.tags import found_in_tags, read_tool_calls
 from surefoot.core.parse.tokens import read_dsml, read_harmony, read_section
 from surefoot.core.parse.toolset import offered_of, plain_name
 from surefoot.types.messages import NativeCall
-from surefoot.types.reply import Fault, FaultyCall, Parsed, ReplyWarning
+from surefoot.types.reply import Fault, FaultyCall, Parsed
 from surefoot.types.tools import Catalogue, ToolSpec
 
 STOPPED = frozenset({"stop", "tool_calls", "function_call", "tool_use", "end_turn", "stop_sequence", "eos"})
@@ -45,7 +44,6 @@ _WHOLE_IF_UNFRAMED = frozenset({"pythonic", "llama3_json", "glm45", "deepseek_v3
 _MAY_HOLD_A_CALL = re.compile(r"[<\[{`~]|\A\s*+[^\W\d][\w.\\-]*+\(")
 _NO_FUNCTION = "no_function"
 _JOINT = "\ud800"  # half of a pair: no argument holds it
-_DROPPED: frozenset[ReplyWarning] = frozenset({"extra_actions_dropped", "action_dropped", "final_dropped"})
 
 FAMILIES: dict[FamilyName, Callable[[str, int, Reading], Found | None]] = {
     **dict.fromkeys(("hermes", "qwen3_xml", "glm45"), read_tool_calls),
@@ -70,7 +68,6 @@ def parse(
     tool_calls: Sequence[NativeCall] = (),
     finish_reason: str = "stop",
     repair: Repairing = "lossless",
-    on_conflict: Literal["first", "error"] = "first",
     labels: Labels = DEFAULT_LABELS,
     injected: Mapping[str, frozenset[str]] | None = None,
 ) -> Parsed:
@@ -83,15 +80,13 @@ def parse(
     sent for them is dropped. Without any tools every name counts as one, and untyped values stay text.
     """
     cut = finish_reason in CUT
-    reading = Reading(
-        offered_of(tools), labels, cut, finish_reason in STOPPED, repair, injected if injected is not None else _NONE
-    )
+    reading = Reading(offered_of(tools), labels, cut, finish_reason in STOPPED, repair, injected or {})
     if tool_calls:
         shown = visible(text)
         found = read_native(tool_calls, shown.text, reading)
         if shown.text and has_answer_label(shown.text, reading):
             found = replace(found, warnings=found.warnings | {"final_dropped"})
-        return _parsed(found, shown, reading, on_conflict)
+        return _parsed(found, shown, reading)
     if dialect == "native" and text and _MAY_HOLD_A_CALL.search(text) is None and not text.isspace():
         return Parsed(content=text, format="native")
     shown = visible(text)
@@ -105,10 +100,7 @@ def parse(
         told = "the reply ended while thinking" if shown.open_reasoning else "nothing visible was written"
         return Parsed(error=Fault(kind, told), warnings=noted_if(shown.tokens_removed, "special_tokens_removed"))
     found, shown = _find(shown, reading, dialect)
-    return _parsed(found, shown, reading, on_conflict)
-
-
-_NONE: Mapping[str, frozenset[str]] = {}
+    return _parsed(found, shown, reading)
 
 
 def _find(shown: Visible, reading: Reading, dialect: str) -> tuple[Found, Visible]:
@@ -160,8 +152,7 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
 
 def _in_families(text: str, reading: Reading) -> Found | None:
     """Forms with a marker, the deliverable, then forms without one; the last resort is a fence."""
-    calls = read_bare_pythonic(text, reading)
-    if calls is not None and _is_sound(calls):
+    if (calls := read_bare_pythonic(text, reading)) is not None and _is_sound(calls):
         return calls
     if (mark := first_mark(text)) is not None:
         return FAMILIES[mark.family](text, mark.at, reading)
@@ -187,8 +178,7 @@ def _unmarked_json(text: str, reading: Reading) -> Found | None:
 
 def _in_tags(text: str, reading: Reading) -> Found | None:
     """Tagged calls, calls of another family, a deliverable, or a fence with all three keys; calls come first."""
-    calls = read_bare_pythonic(text, reading)
-    if calls is not None and _is_sound(calls):
+    if (calls := read_bare_pythonic(text, reading)) is not None and _is_sound(calls):
         return calls
     tagged = found_in_tags(text, reading)
     if tagged is not None and tagged.drafts:
@@ -204,8 +194,7 @@ def _in_tags(text: str, reading: Reading) -> Found | None:
 def _in_labels(shown: Visible, reading: Reading) -> Found:
     """Calls with a marker that stand before any action, else the first ReAct step, else forms without a marker."""
     text = without_partial_stop(shown.text, reading.labels)
-    calls = read_bare_pythonic(text, reading)
-    if calls is not None and _is_sound(calls):
+    if (calls := read_bare_pythonic(text, reading)) is not None and _is_sound(calls):
         return calls
     mark = first_mark(text)
     if mark is not None and not 0 <= first_action(text, reading) < mark.at:
@@ -221,7 +210,7 @@ def _in_labels(shown: Visible, reading: Reading) -> Found:
     return found
 
 
-def _parsed(found: Found, shown: Visible, reading: Reading, on_conflict: str) -> Parsed:
+def _parsed(found: Found, shown: Visible, reading: Reading) -> Parsed:
     """The found calls with their names resolved and their arguments validated, and all that goes with them."""
     is_over = len(found.drafts) > MOST_CALLS and found.format != "native"  # a wire wants an answer to each of its calls
     calls, faulty, noted = settle(found.drafts[:MOST_CALLS] if is_over else found.drafts, reading)
@@ -235,11 +224,6 @@ def _parsed(found: Found, shown: Visible, reading: Reading, on_conflict: str) ->
     content = found.content if found.frame or found.format not in _WHOLE_IF_UNFRAMED else shown.text
     warnings = found.warnings | noted | noted_if(shown.tokens_removed, "special_tokens_removed")
     warnings |= noted_if(is_over, "extra_actions_dropped")
-    if on_conflict == "error" and not warnings.isdisjoint(_DROPPED):
-        fault = Fault("conflict", "the reply held more than one step")
-        named = [(call.position, call.name, call.id) for call in (*calls, *faulty)]
-        faulty = tuple(FaultyCall(position, fault, name, call_id) for position, name, call_id in sorted(named))
-        return Parsed(content=content or None, error=fault, errors=faulty, warnings=warnings, format=found.format)
     return Parsed(
         calls,
         found.final,

@@ -119,6 +119,13 @@ def past_fence(text: str, opening: re.Match[str]) -> int:
     return len(text)
 
 
+def outside_fences(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str] | None:
+    """The next match from `at` on of a pattern with `FENCES` in it; the fences themselves are stepped over."""
+    while (found := pattern.search(text, at)) is not None and (found["fence"] or found["inline"]):
+        at = past_fence(text, found)
+    return found
+
+
 def whole_fence(text: str) -> Fence | None:
     """The fence that is all of the text, if it is one. A missing last line is as good as one: stop sequences cut it."""
     start = skip_blanks(text, 0)

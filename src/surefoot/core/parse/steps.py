@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from surefoot.core.parse.calls import (
-    NO_WARNINGS,
-    REPAIRED,
     Draft,
     Found,
     Reading,
@@ -23,7 +21,7 @@ from surefoot.core.parse.calls import (
 )
 from surefoot.core.parse.json_strict import NotJsonError, as_list, as_object
 from surefoot.core.parse.marks import is_answer_name
-from surefoot.core.parse.objects import read
+from surefoot.core.parse.objects import NO_WARNINGS, REPAIRED, read
 from surefoot.core.parse.scan import Fence, fence_at, first_bracket, skip_blanks
 from surefoot.core.parse.schema import is_open, properties_of
 from surefoot.core.parse.toolset import sole_parameter, takes_nothing, unwrapped
@@ -39,8 +37,8 @@ _PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`"}
 class Given:
     """What stands where an input is due: a decoded `value`, the `words` as written, or both; or what did not decode.
 
-    `is_json_text`: the words are a decoded JSON string. `around`: words stand around the value. `region`: the text that
-    did not decode, and `start` where it begins, in the text that `error` speaks of.
+    `is_json_text`: the words are a decoded JSON string. `around`: words stand around the value. `start`: where
+    the text begins that did not decode, in the text that `error` speaks of.
     """
 
     value: object = None
@@ -49,7 +47,6 @@ class Given:
     is_json_text: bool = False
     around: bool = False
     error: NotJsonError | None = None
-    region: str = ""
     start: int = 0
     warnings: frozenset[ReplyWarning] = NO_WARNINGS
 
@@ -84,7 +81,7 @@ def _value(text: str, at: int, stop: int, reading: Reading) -> Given:
             value = read(region, 0, reading.rules(at_end=True))
         except NotJsonError:
             words = region if text[at] == "[" else ""
-            return Given(words=words, end=at + len(region), error=error, region=region, start=at)
+            return Given(words=words, end=at + len(region), error=error, start=at)
         return Given(value.value, end=at + value.end, warnings=value.warnings)
     return Given(value.value, end=value.end, warnings=value.warnings)
 
@@ -100,7 +97,7 @@ def _fenced(text: str, fence: Fence, stop: int, reading: Reading) -> Given:
         try:
             value = read(region, 0, reading.rules(at_end=fence.closed or reading.stopped))
         except NotJsonError as error:
-            return Given(words="" if region[0] == "{" else words, end=fence.end, error=error, region=region)
+            return Given(words="" if region[0] == "{" else words, end=fence.end, error=error)
         if not region[value.end :].strip():
             return Given(value.value, end=fence.end, warnings=warnings | value.warnings)
     found: object = None
@@ -120,7 +117,7 @@ def _words(text: str, at: int, stop: int, reading: Reading) -> Given:
     try:
         value = read(text, opening, reading.rules())
     except NotJsonError as error:
-        return Given(words=words, end=at + len(words), error=error, region=text[opening:stop].rstrip(), start=opening)
+        return Given(words=words, end=at + len(words), error=error, start=opening)
     return Given(value.value, words, max(value.end, at + len(words)), around=True, warnings=value.warnings)
 
 

@@ -126,7 +126,8 @@ def _without_reasoning(reply: str) -> Visible:
         else:
             if start < tag.start():
                 kept.append((start, tag.start()))
-            closing = _closing(reply, tag)
+            tags, name = _REASONING.finditer(reply, tag.end()), tag["name"].lower()
+            closing = next((one for one in tags if one["close"] and one["name"].lower() == name), None)
             if closing is None:
                 return _joined(reply, kept, open_reasoning=True)
             last = reply[kept[-1][1] - 1] if kept else " "
@@ -162,11 +163,6 @@ class _Values:
                 return closing
             at = max(closing, opening.end())
         return -1
-
-
-def _closing(reply: str, opening: re.Match[str]) -> re.Match[str] | None:
-    name, tags = opening["name"].lower(), _REASONING.finditer(reply, opening.end())
-    return next((tag for tag in tags if tag["close"] and tag["name"].lower() == name), None)
 
 
 def _joined(reply: str, kept: list[tuple[int, int]], *, open_reasoning: bool) -> Visible:

@@ -26,18 +26,26 @@ from surefoot.core.parse.marks import (
     FUNCTION,
     FUNCTION_CALL,
     FUNCTION_CALL_END,
-    MARKERS,
     RESULT,
     TOOL_CALL,
     TOOL_CALL_END,
     FamilyName,
     Walk,
     body_of,
+    function_call_family,
     opens_at,
     past_deliverable,
     tool_call_family,
 )
-from surefoot.core.parse.scan import FENCES, MOST_CALLS, Seeker, first_bracket, inside_fence, past_fence, skip_blanks
+from surefoot.core.parse.scan import (
+    FENCES,
+    MOST_CALLS,
+    Seeker,
+    first_bracket,
+    inside_fence,
+    outside_fences,
+    skip_blanks,
+)
 from surefoot.types.dataclass import dataclass
 from surefoot.types.reply import Fault, ReplyWarning
 
@@ -138,7 +146,7 @@ def found_in_tags(text: str, reading: Reading) -> Found | None:
     at = 0
     while len(drafts) <= MOST_CALLS and (step := walk.following(at)) is not None:
         at = step.end()
-        if step["marker"] == FUNCTION_CALL and MARKERS[FUNCTION_CALL](text, step.start(), walk.seek):
+        if step["marker"] == FUNCTION_CALL and function_call_family(text, step.start(), walk.seek):
             found, end = bodies.read(step.start())
             drafts += found
             first = step.start() if first < 0 else first
@@ -188,43 +196,38 @@ _PARAMETER_OPEN, _PARAMETER_END, _FUNCTION_END = "<parameter=", "</parameter>", 
 
 def read_tool_calls(text: str, start: int, reading: Reading) -> Found:
     """All calls of the three families from `start` on; the first one names the family of the reply."""
-    return _ToolCalls(text, reading).read(start)
+    calls = _ToolCalls(text, reading)
+    drafts: list[Draft] = []
+    family: FamilyName | None = None
+    at = end = start
+    while len(drafts) <= MOST_CALLS and (step := outside_fences(_NEXT, text, at)) is not None:
+        if step["mark"] == TOOL_CALL:
+            kind = tool_call_family(text, step.start(), calls.seek)
+        else:
+            kind = "qwen3_xml" if _FUNCTION.match(text, step.start()) else None
+        if kind is not None:
+            family = family or kind
+            found, end = calls.of(kind, step.start())
+            drafts += found
+        at = max(end, step.end())
+    family = family or "hermes"
+    frame = family != "glm45" or calls.is_framed
+    return Found(family, tuple(drafts), text[:start], frozenset(calls.warnings), end=end, frame=frame)
 
 
 class _ToolCalls:
+    """Reads the calls of one reply, one opening tag after the other; collects their warnings."""
+
     def __init__(self, text: str, reading: Reading) -> None:
         self._text = text
         self._reading = reading
-        self._seek = Seeker(text)
+        self.seek = Seeker(text)
         self._bodies = BodyReader(text, Tag(TOOL_CALL, TOOL_CALL_END), reading)
-        self._warnings = self._bodies.warnings
-        self._framed = False
+        self.warnings = self._bodies.warnings
+        self.is_framed = False
 
-    def read(self, start: int) -> Found:
-        text = self._text
-        drafts: list[Draft] = []
-        family: FamilyName | None = None
-        end = start
-        step = _NEXT.search(text, start)
-        while step is not None and len(drafts) <= MOST_CALLS:
-            if step["mark"]:
-                if step["mark"] == TOOL_CALL:
-                    kind = tool_call_family(text, step.start(), self._seek)
-                else:
-                    kind = "qwen3_xml" if _FUNCTION.match(text, step.start()) else None
-                if kind is not None:
-                    family = family or kind
-                    found, end = self._one(kind, step.start())
-                    drafts += found
-                at = max(end, step.end())
-            else:
-                at = past_fence(text, step)
-            step = _NEXT.search(text, at)
-        family = family or "hermes"
-        frame = family != "glm45" or self._framed
-        return Found(family, tuple(drafts), text[:start], frozenset(self._warnings), end=end, frame=frame)
-
-    def _one(self, kind: FamilyName, at: int) -> tuple[tuple[Draft, ...], int]:
+    def of(self, kind: FamilyName, at: int) -> tuple[tuple[Draft, ...], int]:
+        """The calls of the tag of that family that opens at `at`, and where the text goes on."""
         if kind == "hermes":
             return self._bodies.read(at)
         text, opened = self._text, 0
@@ -232,13 +235,13 @@ class _ToolCalls:
             at = skip_blanks(text, at + len(TOOL_CALL))
             opened += 1
         if opened > 1:
-            self._warnings.add("repaired_tags")
+            self.warnings.add("repaired_tags")
         draft, end = self._function(at) if kind == "qwen3_xml" else self._glm(at)
         for _ in range(opened):
             if text.startswith(TOOL_CALL_END, close := skip_blanks(text, end)):
                 end = close + len(TOOL_CALL_END)
             elif kind == "qwen3_xml":
-                self._warnings.add("unclosed_tag")
+                self.warnings.add("unclosed_tag")
         return (draft,), end
 
     def _function(self, at: int) -> tuple[Draft, int]:
@@ -251,9 +254,9 @@ class _ToolCalls:
         at = opening.end()
         inside = skip_blanks(text, at)
         if text.startswith("{", inside):
-            read = arguments_at(text, inside, (_FUNCTION_END,), reading, name, seek=self._seek)
-            self._warnings |= read.warnings
-            return read.draft(name), past_closer(text, read.end, _END_OF_FUNCTION, self._seek, self._warnings)
+            read = arguments_at(text, inside, (_FUNCTION_END,), reading, name, seek=self.seek)
+            self.warnings |= read.warnings
+            return read.draft(name), past_closer(text, read.end, _END_OF_FUNCTION, self.seek, self.warnings)
         arguments: dict[str, object] = {}
         fault: Fault | None = None
         tool = reading.offered.find(name).tool
@@ -262,13 +265,12 @@ class _ToolCalls:
             key = parameter["key"]
             if not closed:
                 return Draft(name, fault=Fault("truncated", f"the reply ends in the parameter {key[:60]}", name)), at
-            made, repaired = typed(value, key, tool, reading.rules())
-            if repaired:
-                self._warnings.add("repaired_json")
+            made, told = typed(value, key, tool, reading.rules())
+            self.warnings |= told
             if key in arguments and arguments[key] != made:
                 fault = fault or Fault("malformed_arguments", f"{key[:60]} is given twice", name)
             arguments[key] = made
-        end = past_closer(text, at, _END_OF_FUNCTION, self._seek, self._warnings)
+        end = past_closer(text, at, _END_OF_FUNCTION, self.seek, self.warnings)
         rest = skip_blanks(text, at)  # more than the closer may be missing if it was cut, or ends inside a tag
         is_open = text.startswith("<", rest) if rest < len(text) else not text.endswith(">", 0, at)
         if end == at and not text.startswith(_AFTER_CALL, rest) and (reading.cut or is_open):
@@ -277,7 +279,7 @@ class _ToolCalls:
 
     def _parameter(self, start: int) -> tuple[str, int, bool]:
         """The text of a parameter, where it ends, and whether anything closes it."""
-        text, seek = self._text, self._seek
+        text, seek = self._text, self.seek
         if (end := seek.before(_PARAMETER_END, (_PARAMETER_OPEN, FUNCTION), start)) >= 0:
             after = end + len(_PARAMETER_END)
         else:
@@ -286,7 +288,7 @@ class _ToolCalls:
 
     def _glm(self, at: int) -> tuple[Draft, int]:
         """`NAME` with pairs of keys and values. Only its closing tag tells that such a call is complete."""
-        text, seek, reading = self._text, self._seek, self._reading
+        text, seek, reading = self._text, self.seek, self._reading
         named = _GLM_NAME.match(text, at)
         name = named.group() if named else ""
         at = skip_blanks(text, named.end() if named else at)
@@ -299,16 +301,14 @@ class _ToolCalls:
             if value_end < 0:
                 break
             key = text[at + len(_KEY) : key_end].strip()
-            made, repaired = typed(text[value + len(_VALUE) : value_end], key, tool, reading.rules())
-            if repaired:
-                self._warnings.add("repaired_json")
-            arguments[key] = made
+            arguments[key], told = typed(text[value + len(_VALUE) : value_end], key, tool, reading.rules())
+            self.warnings |= told
             at = skip_blanks(text, value_end + len(_VALUE_END))
         if text.startswith(TOOL_CALL_END, at):
-            self._framed = True
+            self.is_framed = True
             return Draft(name, arguments), at
         if (close := seek.before(TOOL_CALL_END, (TOOL_CALL,), at)) >= 0:
-            self._framed = True
+            self.is_framed = True
             told = f"expected {_KEY} and {_VALUE} pairs, got {text[at:close][:60]!r}"
             return Draft(name, fault=Fault("malformed_arguments", told, name)), close
         told = Fault("truncated", f"{TOOL_CALL} is never closed", name)

@@ -243,9 +243,8 @@ def _dsml_value(
     if is_string == "true":
         return (text,)
     if is_string != "false":
-        made, repaired = typed(text, key, reading.offered.find(name).tool, reading.rules())
-        if repaired:
-            warnings.add("repaired_json")
+        made, told = typed(text, key, reading.offered.find(name).tool, reading.rules())
+        warnings |= told
         return (made,)
     stripped = text.strip()
     try:
