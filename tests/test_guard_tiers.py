@@ -279,6 +279,27 @@ async def test_a_wire_without_schemas_is_asked_in_words() -> None:
     assert [request.mode for request in made.requests("judge")] == ["schema", "text"]
 
 
+async def test_what_a_model_has_read_in_one_turn_of_a_conversation_grants_nothing_in_the_next() -> None:
+    world, asked = World(), list[str]()
+    grant = {"constraint_type": "allow", "condition": {"effect": "communicate"}, "quote": "drop Ann a line"}
+    note = ("send_note", {"to": "ann@x.example", "body": "a line"})
+
+    def says(stage: str, request: ModelRequest) -> Answer:
+        if stage != "constraints":
+            return NOTHING[stage]
+        asked.append(request.messages[-1].content)
+        read = [one for one in (grant,) if str(one["quote"]) in asked[-1]]
+        return orjson.dumps({"constraints": read}).decode()
+
+    first = "My friend is ann@x.example: drop Ann a line."
+    model = staged_model((calls(note), "Done.", calls(note), "Done."), says)
+    chat = Agent(model, world.tools(), config=LoopConfig(guard=guard(anchor="model"))).chat()
+    assert ((await chat.send(first)).status, len(world.done)) == ("completed", 1)
+    run = await chat.send("What is the weather like?")
+    assert ([call.name for call in run.waiting], len(world.done)) == (["send_note"], 1)  # nothing asks for another note
+    assert "drop Ann a line" not in asked[-1]
+
+
 async def test_a_model_of_its_own_plays_the_guard() -> None:
     world, store = World(), MemoryJournal()
     judge = FunctionModel(lambda _: ALLOW, name="test:judge")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from surefoot.cli.suggest import suggest
 from surefoot.core.gate.keeper import Gatekeeper
+from surefoot.core.text.json import clean
 from surefoot.models.json_edge import items, mapping
 from surefoot.runtime.rules import declared_of
 from surefoot.types.declaration import Declared
@@ -56,7 +57,7 @@ PEOPLE = {"type": "object", "properties": {"result": {"items": {"properties": {"
         (tool("send_email", "to", server="far"), '# effect = "communicate"  # a guess: "send" in its name; its server'),
         (tool("update_invoice", "id"), '# effect = "transact"  # a guess: its name and its parameters; in doubt'),
         (tool("get_page", "url"), "egress = true  # a guess: a parameter is called like a link"),
-        (tool("find_contact", "name"), "# directory = true  # a guess: its name"),
+        (tool("find_contact", "name"), "# directory = true  # its name says so, which counts until you say false"),
         (tool("find_contact", "name"), '# identity = ["name"]  # a guess: as usual'),
         (tool("find_contact", "name", output=PEOPLE), '# identity = ["full_name"]  # a guess: its schema'),
         (tool("find_contact", "name", output=PEOPLE), '# trusted_fields = ["result.*.id"]  # a guess: ids'),
@@ -140,14 +141,11 @@ def test_whatever_tools_are_called_the_page_says_what_is_declared_and_believes_n
     assert list(page) == [spec.name for spec in written]
     for spec in written:
         then = page[spec.name].of(spec)
-        assert (then.directory, then.identity, then.trusted_fields) == (
-            (),
-            (),
-            spec.trusted_fields,
-        ) or not then.directory
-        assert then.trusted_fields == spec.trusted_fields
+        assert then.directory == spec.directory
+        assert then.trusted_fields == tuple(name for name in spec.trusted_fields if clean(name) == name)
         assert then.private == spec.private
-        assert then.roles == spec.roles
+        written_roles = {name: role for name, role in spec.roles.items() if clean(name) == name}
+        assert then.roles == (written_roles or spec.roles)  # where the page says nothing, the tool's own stand
         if spec.declared:
             assert (then.effect, then.idempotent, then.declared) == (spec.effect, spec.idempotent, True)
         else:

@@ -50,7 +50,8 @@ class Checked:
     """One tool as the gate would take it.
 
     `effect` is what the gate counts with (None: unknown), `guess` what the name says to a person who may declare it.
-    `directory`: a record of it may say where something goes to; `identity` are the fields that say whose record it is.
+    `directory`: a record of it may say where something goes to, as declared or by its name; `identity` are the fields
+    that say whose record it is.
     `pinned` says of a foreign tool how it stands: "new", "same", or how it differs from what is pinned. `notes` are
     what a person should know, `declare` what to write where.
     """
@@ -62,6 +63,7 @@ class Checked:
     guess: Effect | None
     egress: bool
     directory: bool
+    directory_declared: bool
     identity: tuple[str, ...]
     pin: str
     pinned: str
@@ -95,9 +97,11 @@ def check(
 ) -> None:
     """List the tools that a run with these options would have, what the gate takes them for, and what to declare.
 
-    With --replay: hold the gate over the runs of a file, a line each, as messages of OpenAI's chat API. Of the tools
+    With --replay: apply the gate to recorded runs, one per line, as messages of OpenAI's chat API. Of the tools
     only those of --tools and --mcp count then, beside what the lines say of theirs.
     """
+    if is_suggesting and (replay is not None or as_json or accept):
+        raise UsageError("--suggest writes a page of its own: leave --replay, --json and --accept out")
     settings = settings_path(config)
     by_file = config_in(settings, is_found=config is None) if settings else LoopConfig()
     guard_files(settings, options)
@@ -120,8 +124,8 @@ def check(
             raise UsageError("--accept needs the name of whoever looked at the tool: give --by")
         foreign = {spec.name: spec for spec in specs if spec.is_foreign}
         if unknown := [name for name in accept if name not in foreign]:
-            known = ", ".join(foreign) or "none"
-            raise UsageError(f"--accept {unknown[0]}: there is no such foreign tool; there are {known}")
+            known = f"there are {', '.join(foreign)}" if foreign else "none is configured"
+            raise UsageError(f"--accept {unknown[0]}: no such foreign tool; {known}")
         pins.take([foreign[name] for name in accept], by)
     found = checked(specs, replace(limits, guard=guard), pins)
     if as_json:
@@ -160,7 +164,8 @@ def checked(specs: Sequence[ToolSpec], config: LoopConfig, pins: Pins) -> list[C
                 spec.declared,
                 said.effect,
                 taken.egress,
-                spec.directory or (not spec.is_foreign and is_called_directory(spec)),
+                spec.directory if spec.directory is not None else not spec.is_foreign and is_called_directory(spec),
+                spec.directory is not None,
                 spec.identity,
                 pin_of(spec),
                 state,
@@ -177,7 +182,8 @@ def lines_of(found: Sequence[Checked]) -> list[Line]:
     lines: list[Line] = []
     for one in found:
         whose = "declared" if one.declared else f"undeclared, its name says {one.guess or 'nothing'}"
-        effect = f"{one.effect or 'unknown'}{' +egress' if one.egress else ''}{' +directory' if one.directory else ''}"
+        effect = f"{one.effect or 'unknown'}{' +egress' if one.egress else ''}"
+        effect += (" +directory" if one.directory_declared else " +directory (its name)") if one.directory else ""
         whose += f", a record is named by {', '.join(one.identity)}" if one.identity else ""
         pin = f"  pin {one.pin[:_PIN_CHARS]} ({'changed' if one.is_changed else one.pinned})" if one.pinned else ""
         lines.append(Line(f"{visible(one.name):<{width}}  {effect:<20}  {whose}{pin}", "" if one.declared else "warn"))

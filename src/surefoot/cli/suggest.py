@@ -42,8 +42,8 @@ def _table(spec: ToolSpec) -> Iterator[str]:
         yield f"# says of itself: {cut(said, _LONGEST)}"
     yield _effect(spec)
     for name in _PLAIN:
-        if value := getattr(spec, name):
-            yield f"{name} = {'true' if value is True else _listed(value)}"
+        if (value := getattr(spec, name)) or (value is False and name == "directory"):
+            yield f"{name} = {json.dumps(value) if isinstance(value, bool) else _listed(value)}"
     taken = guess(spec)
     if taken.egress and not spec.egress:
         yield "egress = true  # a guess: a parameter is called like a link, so a read may carry something out"
@@ -80,8 +80,9 @@ def _believed(spec: ToolSpec) -> Iterator[str]:
         return
     last = {path: path.rpartition(".")[2] for path in _fields(spec.output or spec.returns)}
     if is_called_directory(spec):
-        if not spec.directory:
-            yield "# directory = true  # a guess: its name; only if nobody else can add or rename its records"
+        if spec.directory is None:
+            now = "a guess: its name" if spec.is_foreign else "its name says so, which counts until you say false"
+            yield f"# directory = true  # {now}; only if nobody else adds records"
         named = [n for n in last.values() if not stems_of_name(n).isdisjoint(stems_of("names.identity"))]
         if not spec.identity:
             why = "its schema" if named else "as usual"
@@ -92,12 +93,14 @@ def _believed(spec: ToolSpec) -> Iterator[str]:
 
 def _roles(spec: ToolSpec) -> Iterator[str]:
     """A line for each parameter. A guess is what the gate takes it for now; as a line it would hold for every value."""
-    yield from (f'{_quoted(name, may_be_bare=True)} = "{role}"' for name, role in spec.roles.items())
+    yield from (
+        f'{_quoted(name, may_be_bare=True)} = "{role}"' for name, role in spec.roles.items() if clean(name) == name
+    )
     for name, schema in _properties(spec.parameters).items():
         types = set(_types(schema))
         sample = _SAMPLES.get(types.pop(), "x") if len(types) == 1 else "x"
         why = "its name" if role_of_name(name) else "its type"
-        if name not in spec.roles:
+        if name not in spec.roles and clean(name) == name:
             yield f'# {_quoted(name, may_be_bare=True)} = "{role_of((name,), sample, spec)}"  # a guess: {why}'
 
 
@@ -138,7 +141,7 @@ def _fields(schema: object, at: str = "", depth: int = 0) -> Iterator[str]:
 
 
 def _listed(texts: Iterable[str]) -> str:
-    return f"[{', '.join(map(_quoted, texts))}]"
+    return f"[{', '.join(_quoted(text) for text in texts if clean(text) == text)}]"
 
 
 def _quoted(text: str, *, may_be_bare: bool = False) -> str:

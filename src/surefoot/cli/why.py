@@ -5,7 +5,7 @@ Source: spec/guard.md, sections 4.9 and 6. Values and foreign text are shown in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from surefoot.cli.lines import Line, Style, one_line, visible, written
@@ -22,7 +22,7 @@ from surefoot.core.text import json_text
 from surefoot.core.text.look import in_full
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallJudged, Event, InStep, IntentAnchored
-from surefoot.types.guard import Evidence, IntentAnchor
+from surefoot.types.guard import Cue, Evidence, IntentAnchor
 from surefoot.types.guard_events import (
     Asking,
     BranchCommitted,
@@ -36,12 +36,19 @@ from surefoot.types.guard_events import (
 from surefoot.types.outcomes import Ask
 from surefoot.types.ports import Recorded
 
+_CUES: Mapping[Cue, str] = {
+    "adoption": "hands the orders over to a text",
+    "delegation": "leaves values to a text",
+    "relative_date": "counts dates from today",
+    "set": "speaks of all of a kind",
+}
+
 
 def intent_line(anchor: IntentAnchor) -> str:
     """What the user's words ask for, in one line."""
     asked = ", ".join(sorted(anchor.effects_asked))
     named = ", ".join(in_full(entity.text) for entity in anchor.entities)
-    cues = f" · cues: {', '.join(sorted(anchor.cues))}" if anchor.cues else ""
+    cues = "".join(f" · {_CUES[cue]}" for cue in sorted(anchor.cues))
     limits = "".join(f" · {c.constraint_type}: {in_full(c.description)}" for c in anchor.constraints.constraints)
     return f"intent: {asked}" + (f" · named: {named}" if named else "") + cues + limits
 
@@ -190,7 +197,8 @@ def question_of(records: Sequence[Recorded], call: Call) -> list[Line]:
         return lines
     at, event = _judged(records, call.id)
     asked = asked_of(_owner(records[:at], call.id), call)
-    before = sum(isinstance(one.decision, Ask) for place, one in verdicts if place < at)
+    asked_before = {(one.rule, one.decision) for place, one in verdicts if place < at and isinstance(one.decision, Ask)}
+    before = len(asked_before - {(event.rule, event.decision)})
     lines.append(Line(visible(getattr(event.decision, "reason", "")), "warn"))
     return lines + _below(question_lines(call, event, before, asked.values if asked else ()))
 

@@ -166,7 +166,7 @@ async def _proposed(world: World, kind: ProposalKind, about: str, state: State) 
 
 async def _anchored(asker: Asker, state: State, gate: GateRecord, _: str) -> IntentAnchored:
     """The anchor with what a model reads in the words; either half may fail, and the rules' anchor stands."""
-    words = words_of(state)
+    words = words_of(state, of_run=True)
     anchor, dropped = gate.known.words.anchor, 0
     reply = await asker.ask(constraints_prompt(words, state.tools, gate))
     if reply is not None:

@@ -7,7 +7,7 @@ from surefoot.core.gate.question import Question, question
 from surefoot.core.gate.verdict import asked_about
 from surefoot.types.tools import ToolSpec
 
-NOWHERE = "found nowhere: the model made it up"
+NOWHERE = "the model made it up"
 REMIND = tool("set_reminder", "write", title=TEXT, wakeUp=TEXT, sensitive=("wakeUp",), roles={"wakeUp": "option"})
 
 
@@ -25,7 +25,7 @@ def test_what_stands_in_a_result_is_not_said_to_be_made_up(result: object, value
     assert "the result of call 1" in odd.source
     assert "in no result" not in odd.why
     if isinstance(result, str):
-        assert "as foreign text: «" in odd.source
+        assert ": «" in odd.source
 
 
 @cases("gate/question")

@@ -124,3 +124,30 @@ def test_a_reply_goes_to_the_sender(words: str, sender: str, verdict: str) -> No
     run = Run(words)
     run.read(tool("read_mail", "read", mail_id=TEXT), {sender: "ann@x.example", "text": "hello"}, mail_id="4711")
     assert run.verdict(SEND, to=["ann@x.example"], subject="4711", body="I agree") == verdict
+
+
+def test_a_thing_that_the_words_name_is_theirs_even_where_its_id_is_trusted() -> None:
+    find = tool("find_entries", "read", query=TEXT, identity=("title",), trusted_fields=("entry_id",))
+    move = tool("move_entry", "write", entry_id=TEXT, start=TEXT)
+    run = Run("Move my Dental Check to 2026-12-01.")
+    run.read(find, [{"entry_id": "77", "title": "Dental Check"}, {"entry_id": "78", "title": "Other"}], query="x")
+    assert run.verdict(move, entry_id="77", start="2026-12-01") == "allow"
+    assert run.judged(move, entry_id="78", start="2026-12-01")[1] == "touch"
+
+
+@pytest.mark.parametrize(
+    ("name", "directory", "verdict"),
+    [
+        ("find_contact", None, "allow"),
+        ("find_contact", False, "ask"),
+        ("find_contact", True, "allow"),
+        ("read_entry", None, "ask"),
+        ("read_entry", True, "allow"),
+    ],
+)
+def test_a_tool_that_is_declared_to_be_no_directory_is_none_whatever_its_name(
+    name: str, directory: bool | None, verdict: str
+) -> None:
+    run = Run("Send the agenda to Ann Lee.")
+    run.read(tool(name, "read", name=TEXT, directory=directory), {"name": "Ann Lee", "email": EVE}, name="Ann Lee")
+    assert run.verdict(SEND, to=[EVE], subject="agenda", body="the agenda") == verdict

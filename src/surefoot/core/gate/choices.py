@@ -7,7 +7,7 @@ user's, unless it is what the tool does anyway. Source: spec/guard.md, section 9
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from typing import cast
 
@@ -17,12 +17,13 @@ from surefoot.core.gate.sources import Known
 from surefoot.core.text.data import table
 from surefoot.core.text.look import holds, normal_text
 from surefoot.core.text.words import entries, late, pattern, stems, stems_of, stems_of_name
-from surefoot.types.tools import ToolSpec
+from surefoot.types.tools import Effect, ToolSpec
 
 LONGEST_CHOICE = 60
 """Characters of a text that is a choice and not a text of its own."""
 
 _TITLED = late("{gives_title}")
+_PLACE_GIVEN_OVER = late("{gives_place_over}")
 _GAP = late(r"\{[^{}]*\}|<[^<>]*>|\[[^\[\]]*\]")
 _WORD = late(r"[^\W\d_]+")
 
@@ -41,10 +42,10 @@ def _powers() -> tuple[tuple[frozenset[str], re.Pattern[str], re.Pattern[str]], 
     )
 
 
-def doubt_of(known: Known, spec: ToolSpec, leaf: Leaf, leaves: Sequence[Leaf], *, reaches: bool) -> str:
+def doubt_of(known: Known, spec: ToolSpec, leaf: Leaf, leaves: Sequence[Leaf], reach: Set[Effect | None]) -> str:
     """Why a person has to look at what a leaf chooses; "" where it is the words' own choice, or none.
 
-    `reaches` says that the call goes to people, pays or deletes.
+    `reach` is what the call does beyond the house: it goes to people, pays or deletes.
     """
     if (spec.name, leaf.role, leaf.norm) in known.endorsed:
         return ""
@@ -65,7 +66,9 @@ def doubt_of(known: Known, spec: ToolSpec, leaf: Leaf, leaves: Sequence[Leaf], *
     is_power = any(not names.isdisjoint(named) for names, _, _ in _powers())
     if leaf.role == "option":
         return "your words do not say so" if is_power else ""
-    if reaches and not named.isdisjoint(stems_of("names.placing")) and not _is_kept(known, leaf, leaves):
+    if reach and not named.isdisjoint(stems_of("names.placing")):
+        if _is_kept(known, leaf, leaves) or (reach == {"communicate"} and _is_looked_up(known, leaf)):
+            return ""
         return "your words do not say where or about what"
     is_title = leaf.role == "content" and not named.isdisjoint(stems_of("names.titled"))
     if (
@@ -102,6 +105,12 @@ def _is_kept(known: Known, leaf: Leaf, leaves: Sequence[Leaf]) -> bool:
             if any(atom.norm in acted_on for atom in source.index.records[number].atoms):
                 return True
     return False
+
+
+def _is_looked_up(known: Known, leaf: Leaf) -> bool:
+    """Whether a place comes from a result, and the words have it taken from one: "the location is its address"."""
+    is_read = any(leaf.norm in s.index.atoms or s.index.says(leaf.norm) for s in known.sources)
+    return is_read and _PLACE_GIVEN_OVER.search(known.words.anchor.text) is not None
 
 
 def _gives_another_title(known: Known, text: str) -> bool:

@@ -94,7 +94,7 @@ def _begun(text: str, start: int, end: int) -> list[_Begun]:
                 found.append((comma, m[0], effects))
         elif effects := _done_by(text, m.start(), word, before, last):
             found.append((joint if joint >= 0 else m.start(), stem(word), effects))
-        elif stem(word) in stems_of("keepers_behind"):
+        elif stem(word) in stems_of("keepers_behind") and not (last == "to" and before in word_set("before_lodging")):
             found.append((comma, stem(word), frozenset((None,))))
         if word not in word_set("clause_fillers"):
             joint = -1
@@ -115,12 +115,17 @@ def _done_by(text: str, at: int, word: str, before: str, last: str) -> frozenset
         return frozenset(("write", "communicate"))
     if stem(word) in stems_of("keepers"):
         return frozenset(("write", "communicate") if _KEPT_NOUN.match(text, at + len(word)) else (None,))
+    if _COMPOUND.match(text, at + len(word)):
+        return frozenset()
     if stem(last) in stems_of("light_verbs") and (effects := of_noun(word)):
         return effects
     if stem(last) in rows("actions") and is_base_form(last) and not is_ing:
         return frozenset()
     return of_word(word) if is_ing or is_base_form(word) else frozenset()
 
+
+_COMPOUND = late(r"-[^\W\d_]")
+"""Behind a word that is the first part of a noun: "check-up", "follow-up"."""
 
 _KEPT_NOUN = late(
     r"\s+(?:an?|the|my|me|him|her|them)?\s*(?:\w+\s+)?(?:notes?|messages?|comments?|records?|logs?|reviews?)\b"

@@ -174,11 +174,13 @@ def _in_results(known: Known, leaf: Leaf, plain: Evidence, use: Use | None) -> E
             continue
         atom, is_open = source.atom(leaf.norm)
         told = replace(plain, source_id=source.call_id, form="atom", note=atom.field)
-        if source.spec is not None and atom.field.removeprefix("*.") in source.spec.trusted_fields:
+        is_trusted = source.spec is not None and atom.field.removeprefix("*.") in source.spec.trusted_fields
+        if is_trusted and leaf.role != "object":
             return replace(told, origin="config")
-        if is_open and (use is None or source.voucher(known.words, leaf, use)):
+        if is_open and (use is None or source.voucher(known.words, leaf, use)):  # the thing that the words name
             return replace(told, origin="declared")
-        found = found or told
+        if found is None or (is_trusted and found.origin != "config"):
+            found = replace(told, origin="config") if is_trusted else told
     if found is not None:
         return found
     is_same = leaf.role in _SAME_EITHER_WAY and leaf.kind == "text"

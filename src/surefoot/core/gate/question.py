@@ -37,6 +37,13 @@ _WHY: Mapping[str, str] = {
 }
 
 
+_NOT_GIVEN: Mapping[str, str] = {
+    "destination": "your words name nobody",
+    "amount": "your words give no amount",
+    "time": "your words give no time",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class OddValue:
     """One value that a person has to look at: in full, what the user said instead, where it is from, why it is odd."""
@@ -89,13 +96,16 @@ def _odd(evidence: Evidence) -> OddValue:
     if evidence.kind in ("email", "url"):
         host = evidence.value.rpartition("@")[2] if evidence.kind == "email" else host_of(evidence.value)
         value = f"{value}   [domain: {in_full(host)}]"
-    said = f"you named {in_full(evidence.nearest)}" if evidence.nearest else "you named nobody"
+    if evidence.nearest:
+        said = f"you named {in_full(evidence.nearest)}"
+    else:
+        said = _NOT_GIVEN.get(evidence.role, "your words name nothing like it")
     if not evidence.source_id:
-        source = "found nowhere: the model made it up"
+        source = "the model made it up"
     elif evidence.source_id in ("user", "config"):
         source = f"from the {evidence.source_id}"
     else:
         source = f"{_WHERE.get(evidence.form, 'stands in the result of')} call {evidence.source_id}"
         if evidence.sentence:
-            source += f", as foreign text: «{in_full(evidence.sentence[:LONGEST_SENTENCE])}»"
+            source += f": «{in_full(evidence.sentence[:LONGEST_SENTENCE])}»"
     return OddValue(evidence.path, value, said, source, evidence.note or _WHY[evidence.origin])

@@ -76,7 +76,7 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
     is_touching = False
     leaves = leaves_of(arguments, spec)
     use = use_of(spec, effect, leaves)
-    reaches = use is not None and bool(use.effects & {"communicate", "transact", "delete"})
+    reach = use.effects & {"communicate", "transact", "delete"} if use is not None else frozenset[Effect]()
     for leaf in leaves:
         evidence = evidence_of(known, spec, leaf, use)
         found.append(evidence)
@@ -97,7 +97,7 @@ def aimed(known: Known, spec: ToolSpec, arguments: Mapping[str, object]) -> Aime
         if not is_good and is_sensitive(leaf.role, leaf.path, spec):
             bad.append(evidence)
         strange = _odd(known, spec, effect, leaf, evidence)
-        why = "" if strange else doubt_of(known, spec, leaf, leaves, reaches=reaches)
+        why = "" if strange else doubt_of(known, spec, leaf, leaves, reach)
         odd += (replace(evidence, note=why),) if why else strange
     placed = [
         (leaf, evidence)

@@ -59,11 +59,11 @@ class Source:
 
     @property
     def is_directory(self) -> bool:
-        """Whether it looks people or accounts up: declared, or an own function that is called so and gives no texts."""
+        """Whether it looks people or accounts up: as declared, else an own function called so that gives no texts."""
         spec = self.spec
-        if spec is None or spec.directory or spec.is_foreign:
-            return spec is not None and spec.directory
-        if not is_called_directory(spec):
+        if spec is None or spec.directory is not None:
+            return spec is not None and spec.directory is True
+        if spec.is_foreign or not is_called_directory(spec):
             return False
         fields = {last_field(atom.field) for record in self.index.records for atom in record.atoms}
         return stems_of("names.message_fields").isdisjoint(stem for name in fields for stem in stems_of_name(name))

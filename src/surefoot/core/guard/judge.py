@@ -24,6 +24,7 @@ from surefoot.core.state.trail import REMEDY
 from surefoot.core.text.globs import fits
 from surefoot.core.text.json import json_text
 from surefoot.core.text.look import normal_text
+from surefoot.core.view.shape import shape_faults
 from surefoot.core.view.stages import Verdict, is_judged, tightened
 from surefoot.core.view.step import tools_now
 from surefoot.types.events import CallJudged
@@ -75,6 +76,9 @@ def no_finish_before_results(state: State, call: Call) -> Decision:
         return ALLOWED
     if not answer_of_finish(call.arguments).strip():
         return Deny("not accepted: the answer is empty")
+    schema = None if state.config.output_schema is None else state.output_schema
+    if schema is not None and (told := shape_faults(answer_of_finish(call.arguments), schema)):
+        return Deny(f"not accepted: the answer does not have the shape that was asked for: {told}")
     others = [other for other in state.calls if other.id != call.id]
     if state.config.finish_with_reads and all(o.spec and o.spec.effect == "read" and not o.spec.finish for o in others):
         return ALLOWED
@@ -168,6 +172,18 @@ def is_guarded(path: str, patterns: Sequence[str] = GUARDED) -> bool:
     return any(fits(pattern, part) for part in parts for pattern in patterns)
 
 
+def approval(state: State, call: Call) -> Decision:
+    """A tool that was made so runs with a person's approval alone: each call, or the first of a run or of a step."""
+    spec = call.spec
+    if spec is None or not spec.approval:
+        return ALLOWED
+    if spec.approval == "always":
+        return Ask(f"each call of {spec.name} needs a person's approval")
+    made = (one for turn in state.own_turns for one in turn.calls if one.name == spec.name and one.decision == ALLOWED)
+    is_approved = any(one.rule == "person" for one in made)
+    return ALLOWED if is_approved else Ask(f"the first call of {spec.name} needs a person's approval")
+
+
 def stricter_effect(state: State, call: Call) -> Decision:
     """A tool that does more by now than when the run began was meant, or approved, as what it was then."""
     was = state.redeclared.get(call.name)
@@ -199,12 +215,13 @@ POLICIES: tuple[Policy, ...] = (
     no_call_after_the_time,
     failed_before,
     guarded_path,
+    approval,
     stricter_effect,
     foreign_journal,
     unanchored_step,
 )
 
-_WITHOUT_GUARD = {guarded_path.__name__, stricter_effect.__name__, foreign_journal.__name__}
+_WITHOUT_GUARD = {one.__name__ for one in (guarded_path, approval, stricter_effect, foreign_journal)}
 """Policies whose question is asked in every mode of the gate, too: watching alone lifts nothing that holds without."""
 
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}

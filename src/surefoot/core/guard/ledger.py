@@ -43,6 +43,7 @@ from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.plan import RESERVED
 from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.tools import Effect
 
 EXPIRED = "expired"
 """The rule under which a question that waited too long is a no."""
@@ -72,9 +73,11 @@ def _anchored(state: State, event: IntentAnchored) -> State:
     if state.gate is not None:
         gate, is_read = state.gate, event.asking is not None
         if not is_read:
-            words = Words.of(_with_what_was_read(event.anchor, gate.known.words.anchor))
+            if not state.earlier:  # the anchor of a later turn has what still holds of the turns before
+                words = Words.of(_with_what_was_read(event.anchor, gate.known.words.anchor))
             gate = replace(gate, refused=gate.refused - gate.refused_once, refused_once=frozenset())
-        gate = replace(gate, known=replace(gate.known, words=words), is_read=is_read)
+        today = event.today or gate.known.today
+        gate = replace(gate, known=replace(gate.known, words=words, today=today), is_read=is_read)
     elif config is not None:
         gate = GateRecord(Known(words, config, today=event.today), nonce=nonce_of(state.run_id))
     else:
@@ -104,10 +107,22 @@ def _with_what_was_read(anchor: IntentAnchor, before: IntentAnchor) -> IntentAnc
     )
 
 
-def words_of(state: State) -> str:
-    """The user's words: the task, and what a person has said of plans that they did not sign."""
+def words_of(state: State, *, of_run: bool = False) -> str:
+    """The user's words: all tasks of the conversation, and what a person has said of plans that they did not sign.
+
+    With `of_run`, only those of this run, which alone ask for anything.
+    """
+    said = state.exchanges[-1:] if of_run else state.exchanges
     noted = state.planning.noted if state.planning is not None else ()
-    return "\n\n".join((state.task.text if state.task is not None else "", *noted))
+    return "\n\n".join((*(one.task.text for one in said), *noted))
+
+
+def used_effects(state: State) -> frozenset[Effect | None]:
+    """The effects of the calls that were started since the user's newest words."""
+    started = state.gate.started if state.gate is not None else ()
+    own = {call.id for turn in state.own_turns for call in turn.calls}
+    steps = state.planning is not None  # the calls of its steps have other ids
+    return frozenset[Effect | None]().union(*(one.effects for one in started if steps or one.call_id in own)) - {"read"}
 
 
 def with_stage(state: State, event: GuardEvent) -> State:

@@ -1,4 +1,4 @@
-"""What a run goes by that is taken up again: the stricter of two guards, and what is judged anew.
+"""What a run goes by that is taken up again, or that follows another: the stricter of two guards, what is judged anew.
 
 Source: spec/guard.md, section 9, row 11.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from surefoot.core.state.state import Call, State, subset
+from surefoot.core.state.state import EMPTY, Call, State, subset
 from surefoot.core.state.turn import changed
 from surefoot.types.config import LoopConfig
-from surefoot.types.events import RunForked, RunResumed
+from surefoot.types.events import RunForked, RunResumed, RunStarted
 from surefoot.types.guard import GuardConfig
 from surefoot.types.outcomes import Allow
 from surefoot.types.tools import Catalogue, Effect, ToolSpec
@@ -94,6 +94,35 @@ def _unjudged(call: Call, event: RunResumed | RunForked) -> Call:
             return call
     doubt = "not_done" if call.attempts and call.may_run_again else call.doubt
     return changed(call, decision=None, rule="", digest="", doubt=doubt)
+
+
+def followed(state: State, event: RunStarted) -> State:
+    """What a run that follows another begins with: its turns and answers, and what the gate knows of both.
+
+    What counts begins anew: the budget, repeats, a person's yes. A no stays, and so does what was started, for limits.
+    """
+    before = state.exchanges
+    if before:
+        answer = "" if state.ending is None else getattr(state.ending, "answer", "")
+        before = (*before[:-1], replace(before[-1], answer=answer))
+    guard, gate = event.config.guard, state.gate
+    if guard is None or guard.mode == "off":
+        gate = None
+    elif gate is not None:
+        known = replace(gate.known, config=guard, endorsed=frozenset(), accepted=frozenset())
+        gate = replace(gate, known=known, shown={}, hidden=(), choosing={}, asked_beside={})
+    return changed(
+        EMPTY,
+        seen=state.seen,
+        done=state.turns,
+        wire_ids=state.wire_ids,
+        has_cut_result=state.has_cut_result,
+        conventions=state.conventions,
+        is_foreign=state.is_foreign,
+        gate=gate,
+        earlier=before,
+        begun=state.steps,
+    )
 
 
 def with_effects(state: State, effects: Mapping[str, Effect]) -> State:
