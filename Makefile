@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test check bench house eval-security eval-selection setup clean
+.PHONY: demo test check types bench house eval-security eval-selection setup clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,11 @@ lint: $(STAMP)
 
 quick: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not real_model"
+
+types:  ## the examples under mypy --strict, as somebody who has installed surefoot checks their own code
+	@$(PYTHON) -m venv build/types
+	@build/types/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt mypy .
+	build/types/bin/python -m mypy --strict --cache-dir build/types/cache examples
 
 bench: $(STAMP)  ## what a step costs, against the raw loop in the same run
 	$(BIN)/python benchmarks/overhead.py

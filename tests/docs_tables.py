@@ -1,5 +1,6 @@
 """The tables of settings in the docs, made from the settings. `python tests/docs_tables.py` writes them."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,8 @@ from surefoot.types.config import TABLES
 from surefoot.types.prehydration import BUILT_IN_RESOLVERS
 from surefoot.types.settings import defaults, rows
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS, SOURCE, AGENTS = ROOT / "docs", ROOT / "src/surefoot", ROOT / "AGENTS.md"
 PAGES = dict.fromkeys(TABLES, "configuration.md") | {"guard": "guard.md", "plan": "planning.md"}
 IN_WORDS = {"path_style": "this system's", "root": "the current folder"}
 
@@ -44,8 +46,22 @@ def table(name: str) -> str:
     return "\n".join(("| field | default | meaning |", "|---|---|---|", *lines))
 
 
+def modules() -> str:
+    """Every module of the package in a line, by room: the first sentence of its docstring."""
+    rooms: dict[str, list[str]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        room, said = path.parent.relative_to(SOURCE).as_posix(), ast.get_docstring(ast.parse(path.read_text("utf-8")))
+        if path.name != "__init__.py" and said:
+            sentence = " ".join(said.split("\n\n")[0].split())
+            rooms.setdefault(room, []).append(f"- `{path.stem}` {sentence.removesuffix('.')}")
+    titles = {room: "(at the top)" if room == "." else f"{room}/" for room in rooms}
+    return "\n".join(f"**{titles[room]}**\n" + "\n".join(lines) for room, lines in rooms.items())
+
+
 def pages() -> Iterator[tuple[Path, str]]:
     """Each page, as it should be."""
+    text = AGENTS.read_text(encoding="utf-8")
+    yield AGENTS, re.sub(r"(?s)(<!-- modules -->\n).*?(\n<!-- end -->)", lambda m: m[1] + modules() + m[2], text)
     for page in dict.fromkeys(PAGES.values()):
         path = DOCS / page
         text = path.read_text(encoding="utf-8")

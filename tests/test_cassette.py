@@ -106,7 +106,7 @@ async def both(path: Path, script: Sequence[Scripted], tools: Sequence[Tool], dr
 def without_id(event: Event) -> Event:
     if isinstance(event, RunForked):
         return replace(event, run_id="", parent="")
-    return replace(event, run_id="") if isinstance(event, RunStarted) else event
+    return replace(event, run_id="", follows="", follows_hash="") if isinstance(event, RunStarted) else event
 
 
 # what is played
@@ -197,6 +197,16 @@ async def test_forks_long_results_failures_and_what_was_learnt_are_played(tmp_pa
 
     run = await both(tmp_path / "c", script, [book], forked, config=LoopConfig(tool_result_chars=300))
     assert run.answer == "read again"
+
+
+async def test_the_turns_of_a_conversation_are_played(tmp_path: Path) -> None:
+    async def talk(agent: Agent) -> Run:
+        chat = agent.chat()
+        await chat.send("first")
+        return await chat.send("second")
+
+    run = await both(tmp_path / "c.db", [calls(("exam_score", {"name": "Alice"})), "one", "two"], [exam_score], talk)
+    assert run.answer == "two"
 
 
 async def test_the_end_by_time_comes_at_the_recorded_time(tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ import re
 import subprocess
 import sys
 from importlib import metadata
+from importlib.resources import files
+
+import surefoot
 
 MOST_DISTRIBUTIONS = 18  # besides surefoot itself; docs/decisions/05 says why it is counted so
 HEAVY = (
@@ -46,6 +49,10 @@ def requirements_of(name: str) -> set[str]:
 def test_the_library_alone_installs_few_distributions() -> None:
     needed = requirements_of("surefoot") - {"surefoot"}
     assert len(needed) <= MOST_DISTRIBUTIONS, sorted(needed)
+
+
+def test_type_checkers_read_the_types_of_the_package() -> None:
+    assert (files(surefoot) / "py.typed").is_file()
 
 
 def test_importing_surefoot_loads_nothing_heavy() -> None:

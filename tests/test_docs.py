@@ -52,6 +52,10 @@ class Teacher(BaseHTTPRequestHandler):
                     for i, n in wanted
                 ],
             }
+        elif "final_answer" in str(asked.get("tools")):
+            message["content"] = '{"sum": 171, "names": ["Alice", "Bob"]}'
+        elif "result" in str(asked.get("response_format")):
+            message["content"] = '{"result": ["Alice", "Bob"]}'
         body = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -96,3 +100,21 @@ def test_an_example_runs(block: str, base_url: str, tmp_path: Path) -> None:
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_first_example_of_the_readme_prints_what_stands_below_it(base_url: str, tmp_path: Path) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)
+    assert found is not None
+    (tmp_path / "first.py").write_text(found[1], encoding="utf-8")
+    environment = {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "sk-made-up", "SUREFOOT_TRAITS_FILE": ""}
+    done = subprocess.run(
+        [sys.executable, "first.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.stdout, done.returncode) == (found[2], 0), done.stderr

@@ -85,3 +85,49 @@ async def test_the_dual_reasoner_instructs_calls_and_delivers() -> None:
     actor = ScriptedModel([both_scores(), "90 and 81.", DONE])
     answer = await example("run_dual_reasoner_with_func_calling").main(thinker, actor)
     assert (answer.deliverable.output, answer.run.calls) == ("171", 2)
+
+
+def test_a_picture_beside_the_task_and_one_of_a_tool_are_shown(tmp_path: Path) -> None:
+    picture = example("picture")
+    (tmp_path / "door.png").write_bytes(picture.RED)
+    with picture.served() as model:
+        assert picture.compare(model, tmp_path / "door.png") == "I was shown 2 pictures."
+
+
+def test_a_conversation_goes_on_in_another_agent(tmp_path: Path) -> None:
+    said = [calls(("exam_score", {"name": "Alice"})), "90.", calls(("exam_score", {"name": "Bob"})), "81.", "Alice's."]
+    model = ScriptedModel(said)
+    runs = example("chat").talk(model, tmp_path / "runs.db")
+    assert [(run.id, run.answer) for run in runs] == [
+        ("scores-0001", "90."),
+        ("scores-0002", "81."),
+        ("scores-0003", "Alice's."),
+    ]
+    assert model.requests[-1].messages[: len(model.requests[-2].messages)] == model.requests[-2].messages
+
+
+async def test_azure_is_asked_with_a_new_token_each_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert await example("azure_behind_a_gateway").main() == ["The Seine.", "The Seine."]
+    told = capsys.readouterr().out
+    assert told.count("POST /openai/deployments/my-gpt/chat/completions?api-version=2024-10-21") == 2
+    assert "Authorization: Bearer made.up.1, X-Team: desk" in told
+    assert "Authorization: Bearer made.up.2, X-Team: desk" in told
+    assert told.count("reasoning_effort: low") == 2
+
+
+async def test_a_typed_answer_comes_from_a_server_on_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    module = example("typed_answer")
+    with module.served() as name:
+        await module.main(name)
+    told = capsys.readouterr().out
+    assert "01.05.2026, 5 nights: Milan, Rome" in told
+    assert "completed after 3 requests and 1 calls" in told
+
+
+def test_many_tasks_in_threads_share_an_agent() -> None:
+    def reply(request: ModelRequest) -> ModelMessage | str:
+        name = request.messages[0].content.split("'")[0].split()[-1]
+        return calls(("exam_score", {"name": name})) if len(request.messages) == 1 else request.messages[-1].content
+
+    runs = example("threads").ask_all(FunctionModel(reply))
+    assert [(run.status, run.answer) for run in runs] == [("completed", score) for score in ("90", "81", "77", "64")]

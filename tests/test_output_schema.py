@@ -1,4 +1,4 @@
-"""An answer in the shape that was asked for: one correction, then it is given with a reservation."""
+"""An answer in the shape that was asked for: one correction, then the run has failed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -50,8 +50,8 @@ async def test_another_shape_is_corrected_once(reasoner: str, mode: CallMode, go
     assert '"sum":{"type":"integer"}' in model.requests[0].system
     agent, _ = agent_of([bad, bad, good], reasoner, mode)
     run = await agent.run("add up")
-    assert (run.status, run.reason) == ("completed_partial", "schema")
-    assert run.answer
+    assert (run.status, run.reason, run.answer) == ("failed", "output_schema", "")
+    assert run.detail
 
 
 async def test_in_schema_mode_the_answer_is_held_to_the_shape() -> None:
@@ -79,10 +79,25 @@ async def test_reports_of_an_actor_have_no_shape_and_what_it_delivers_has() -> N
     assert "JSON that fits" not in thinker.requests[0].system
 
 
-async def test_at_a_limit_what_is_there_is_given_in_whatever_shape() -> None:
-    agent, _ = agent_of([calls(("nope", {})), "It is 171."], budget=Budget(max_steps=2))
+@pytest.mark.parametrize(
+    ("last", "ending"),
+    [
+        (GOOD, ("completed_partial", "steps", GOOD)),
+        ("It is 171.", ("failed", "output_schema", "")),
+    ],
+)
+async def test_the_shape_holds_at_a_limit_too(last: str, ending: tuple[str, str, str]) -> None:
+    agent, _ = agent_of([calls(("nope", {})), last], budget=Budget(max_steps=2))
     run = await agent.run("add up")
-    assert (run.status, run.reason, run.answer) == ("completed_partial", "steps", "It is 171.")
+    assert (run.status, run.reason, run.answer) == ending
+    assert ("(steps)" in run.detail) == (run.status == "failed")
+
+
+async def test_more_corrections_can_be_asked_for() -> None:
+    wrong = [f'{{"sum": "{word}"}}' for word in ("none", "some", "many")]
+    agent, model = agent_of([*wrong, GOOD], output_repairs=3)
+    run = await agent.run("add up")
+    assert (run.status, run.answer, len(model.requests)) == ("completed", GOOD, 4)
 
 
 def test_a_shape_that_is_none_is_refused() -> None:

@@ -428,6 +428,18 @@ async def test_with_memory_resume_the_old_conversation_goes_on() -> None:
     assert SECRET in seen_by(model, 0)
 
 
+async def test_with_memory_resume_another_question_is_the_next_of_the_conversation() -> None:
+    store = MemoryJournal()
+    answers: list[str] = []
+    for question in ("Tell Ada.", "What did you tell her?"):
+        model = ScriptedModel([DONE])
+        reasoner = MonoModelReasoner(model, [exam_score], journal=store, memory="resume")
+        answers.append((await reasoner.infer(Task(question, job="j"))).run.id)
+    assert answers == ["j.main", "j.main.2"]
+    assert [one.content for one in model.requests[0].messages if one.role == "user"][-1] == "What did you tell her?"
+    assert "Tell Ada." in seen_by(model, 0)
+
+
 async def test_an_interrupted_or_paused_attempt_is_resumed_and_never_retried() -> None:
     store = MemoryJournal()
     task = Task("Tell Ada.", job="j")

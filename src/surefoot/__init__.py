@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from surefoot.agent import Agent
+    from surefoot.chat import Chat
     from surefoot.core.loop.replay import replay
     from surefoot.core.parse.reply import parse as parse_reply
     from surefoot.core.select.profile import digest_of_tool
     from surefoot.core.text.json import pin_of
     from surefoot.journal.memory import MemoryJournal
     from surefoot.journal.sqlite import SqliteJournal
-    from surefoot.reasoners import Answer, DualModelReasoner, MonoModelReasoner, NoAnswer
-    from surefoot.run import Run
+    from surefoot.models.names import resolve as resolve_model
+    from surefoot.reasoners import Answer, DualModelReasoner, MonoModelReasoner
+    from surefoot.run import NoAnswer, Run
     from surefoot.runtime.rules import declared_of, rules_of
     from surefoot.service import ModelService
     from surefoot.tools.builtin import builtin_tools
@@ -25,10 +27,11 @@ if TYPE_CHECKING:
     from surefoot.tools.mcp.config import McpServer
     from surefoot.tools.mcp.servers import McpServers
     from surefoot.tools.signature import Inject
+    from surefoot.types.attachments import Attachment
     from surefoot.types.config import Budget, LoopConfig
     from surefoot.types.declaration import Declared
     from surefoot.types.errors import ConfigError, JournalError, ModelError, SurefootError, UsageError
-    from surefoot.types.events import Attachment, Task
+    from surefoot.types.events import Task
     from surefoot.types.guard import GuardConfig, SecurityConstraint
     from surefoot.types.knowledge import ConventionsConfig
     from surefoot.types.messages import ModelMessage, ModelSettings, TextDelta
@@ -42,14 +45,16 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "agent": "Agent",
+    "chat": "Chat",
     "core.parse.reply": "parse_reply",
     "core.text.json": "pin_of",
     "core.loop.replay": "replay",
     "core.select.profile": "digest_of_tool",
     "journal.memory": "MemoryJournal",
     "journal.sqlite": "SqliteJournal",
-    "reasoners": "Answer DualModelReasoner MonoModelReasoner NoAnswer",
-    "run": "Run",
+    "models.names": "resolve_model",
+    "reasoners": "Answer DualModelReasoner MonoModelReasoner",
+    "run": "NoAnswer Run",
     "runtime.rules": "declared_of rules_of",
     "service": "ModelService",
     "tools.builtin": "builtin_tools",
@@ -59,9 +64,10 @@ _HOMES = {
     "types.declaration": "Declared",
     "tools.mcp.servers": "McpServers",
     "tools.signature": "Inject",
+    "types.attachments": "Attachment",
     "types.config": "Budget LoopConfig",
     "types.errors": "ConfigError JournalError ModelError SurefootError UsageError",
-    "types.events": "Attachment Task",
+    "types.events": "Task",
     "types.guard": "GuardConfig SecurityConstraint",
     "types.knowledge": "ConventionsConfig",
     "types.messages": "ModelMessage ModelSettings TextDelta",
@@ -74,7 +80,7 @@ _HOMES = {
     "types.tools": "Catalogue ToolResult ToolSpec",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
-_WRITTEN_AS = {"parse_reply": "parse"}
+_WRITTEN_AS = {"parse_reply": "parse", "resolve_model": "resolve"}
 
 __all__ = [
     "Agent",
@@ -82,6 +88,7 @@ __all__ = [
     "Attachment",
     "Budget",
     "Catalogue",
+    "Chat",
     "ConfigError",
     "ConventionsConfig",
     "Declared",
@@ -126,6 +133,7 @@ __all__ = [
     "parse_reply",
     "pin_of",
     "replay",
+    "resolve_model",
     "rules_of",
     "tool",
 ]

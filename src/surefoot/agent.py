@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Unpack
 
+from surefoot.batch import run_all
+from surefoot.chat import Chat, History, RunOptions, follow
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.loop.table import CHOICES
-from surefoot.core.plan.child import give_up, open_calls, owner_of
-from surefoot.core.state.roles import ROLES
+from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.journal.memory import store_of
-from surefoot.run import Opened, Run, asked_about, late
+from surefoot.run import Opened, Out_co, Run, Stream, asked_about, late, new_run_id, stream_of
 from surefoot.runtime.admission import Admission
-from surefoot.runtime.approvals import anchor, anchor_late, approval, config_taken, expired, refusal, settled
-from surefoot.runtime.ask import stage_templates
+from surefoot.runtime.approvals import anchor_late, approval, cancelled, config_taken, expired, refusal, settled
+from surefoot.runtime.background import Closable, hold, leave, run_in_background
+from surefoot.runtime.blobs import keep_task
 from surefoot.runtime.cast import Cast, Thinking, by_role, cast_of, chosen_templates, judge_of
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.offers import Offered, Offers, bound_tools, known_of, selected_anew
+from surefoot.runtime.output import Shape, shape_of, with_shape
 from surefoot.runtime.pins import Pins
 from surefoot.runtime.services import RunServices, checked_services
-from surefoot.runtime.task_plan import bounded, plan_given, planned, step_templates
+from surefoot.runtime.start import first_events
+from surefoot.runtime.task_plan import planned
 from surefoot.runtime.trajectories import Trajectories
 from surefoot.runtime.world import Watch
+from surefoot.types.attachments import Attached
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
@@ -39,16 +41,14 @@ from surefoot.types.events import (
     InStep,
     JournalOrigin,
     Outcome,
-    RunEnded,
     RunForked,
     RunResumed,
-    RunStarted,
     Speaker,
     Task,
 )
 from surefoot.types.guard import GuardConfig
-from surefoot.types.messages import CallMode, ModelSettings, Signal
-from surefoot.types.outcomes import Cancelled, Completed
+from surefoot.types.messages import CallMode, ModelSettings
+from surefoot.types.outcomes import Completed
 from surefoot.types.ports import Encoder, JournalStore, Model, RunJournal, ServiceKey, Tool
 from surefoot.types.reflection import Evaluator
 
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
+@dataclass(frozen=True)  # with slots, `Agent[Trip](…)` cannot be made
+class Agent(Generic[Out_co]):
     """A recipe for runs. It holds no run, so one agent serves thousands at once.
 
     `model` is `provider:model` or any `Model`; for the reasoner `dual` also one for each role, `{"thinker": …, "actor":
@@ -70,11 +70,10 @@ class Agent:
     a file, a mapping or server objects (docs/mcp.md); a run sees them as they are when it begins. `journal` is where
     runs are kept: a `JournalStore`, a path for SQLite, or None for memory. `call_mode` "auto" takes the first that the
     model's wire can carry. `fallback` answers while the circuit of a model that was given by name is open. `thinking`
-    is how `mono` and `dual` are asked to think (`runtime/cast.py`). For `plan`, `evaluators` look at a run whose
-    steps are done, by name, and `encoder` helps to find tools (`models/encoder.py`). `guard=True` judges each call
-    before it runs, a `GuardConfig` says how (docs/guard.md). `prompts` replaces templates, by call mode or "ROLE_MODE".
-    `max_concurrent_runs` are driven at once, further ones wait in order
-    (`runtime/admission.py`). Raises `UsageError` for what cannot work.
+    is how `mono` and `dual` are asked to think (`runtime/cast.py`). For `plan`, `evaluators` look at a run whose steps
+    are done, by name, and `encoder` helps to find tools. `guard=True` judges each call before it runs, a `GuardConfig`
+    says how. `output` is the type of `Run.output`, or a JSON Schema. `prompts` replaces templates, by call mode or
+    "ROLE_MODE". `max_concurrent_runs` are driven at once, further ones wait. Raises `UsageError` for what cannot work.
     """
 
     model: str | Model | Mapping[str, str | Model]
@@ -93,16 +92,18 @@ class Agent:
     evaluators: Mapping[str, Evaluator] = field(default_factory=dict[str, Evaluator], repr=False)
     mcp: McpGiven | Sequence[McpGiven] | McpServers | None = field(default=None, repr=False)
     guard: InitVar[bool | GuardConfig] = False
+    output: type[Out_co] | UnionType | Mapping[str, object] | None = None
     max_concurrent_runs: int = 64
     _admission: Admission = field(init=False, repr=False)
-    _alone: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
     _cast: Cast = field(init=False, repr=False)
     _store: JournalStore = field(init=False, repr=False)
+    _shape: Shape[Out_co] | None = field(init=False, repr=False)
     _offers: Offers = field(init=False, repr=False)
     _prompts: Mapping[str, str] = field(init=False, repr=False)
     _services: Mapping[ServiceKey, object] = field(init=False, repr=False)
     _knowledge: KnowledgeBridge | None = field(init=False, repr=False)
     _paths: Trajectories = field(init=False, repr=False)
+    _used: Sequence[Closable] = field(init=False, repr=False)
 
     def __post_init__(self, guard: bool | GuardConfig) -> None:
         if not isinstance(self.instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
@@ -113,67 +114,80 @@ class Agent:
         if self.reasoner == "dual" and self.config.guard is not None and self.config.guard.speculate:
             raise UsageError("speculate is for one who speaks alone: use the reasoner 'react' or 'mono'")
         planner = self.config.plan.model if self.config.plan is not None and self.reasoner == "plan" else ""
-        judge = judge_of(self.config.guard)
         models, settings = by_role(
-            self.reasoner, self.model, self.settings, self.fallback, judge=judge, planner=planner
+            self.reasoner, self.model, self.settings, self.fallback, judge=judge_of(self.config.guard), planner=planner
         )
         parts = cast_of(self.reasoner, models, settings, self.call_mode)
         services = checked_services(self.services)
         known, own = known_of(self.config)
         store = store_of(self.journal)
-        offers = Offers(bound_tools((*self.tools, *own), services), self.config, self.mcp, Pins.beside(store))
+        tools, shape = bound_tools((*self.tools, *own), services), shape_of(self.output)
+        object.__setattr__(self, "config", with_shape(self.config, shape, tools))
+        offers = Offers(tools, self.config, self.mcp, Pins.beside(store))
         for name, value in (
             ("_admission", Admission(self.max_concurrent_runs)),
             ("_cast", parts),
             ("_store", store),
+            ("_shape", shape),
             ("_offers", offers),
             ("_services", services),
             ("_knowledge", known),
             ("_paths", Trajectories.beside(store)),
+            ("_used", (store, *((known,) if known else ()), *offers.used, *parts.used)),
             ("_prompts", chosen_templates(self.reasoner, self.thinking, parts.thinks, self.prompts)),
         ):
             object.__setattr__(self, name, value)
 
-    async def run(self, task: str | Task, *, run_id: str = "", watch: Watch | None = None, stream: bool = False) -> Run:
-        """Run a task until it ends, or until a person has to speak. Never raises for how it ends.
+    async def run(
+        self,
+        task: str | Task,
+        *,
+        run_id: str = "",
+        attachments: Attached = (),
+        history: History | None = None,
+        watch: Watch | None = None,
+        stream: bool = False,
+    ) -> Run[Out_co]:
+        """Run a task until it ends, or until it needs a person's decision. Never raises for how it ends.
 
-        `watch` gets every event, and with `stream` the pieces of replies too. Cancelling leaves the run resumable.
+        `attachments` come with the task. With `history`, a run that has ended, its id or a `Chat`, the model sees what
+        was said and done there. `watch` gets every event, and with `stream` the pieces of replies too. Cancelling
+        leaves the run resumable.
         """
         async with self._admission.place():
             offered = await self._offers.now()
-            asked = task if isinstance(task, Task) else Task(task)
-            if asked.steps:
-                asked = planned(asked, self.reasoner, offered.catalogue, self.config)
-            async with Opened(await self._store.open(run_id or new_run_id(), create=True)) as opened:
-                first = await self._started(opened.journal.run_id, asked, offered)
-                return opened.left(await self._drive(opened.journal, first, watch, stream=stream, offered=offered))
+            asked = Task.of(task, attachments)
+            asked = planned(asked, self.reasoner, offered.catalogue, self.config) if asked.steps else asked
+            new_id = run_id or new_run_id()
+            before, at_hash = await follow(self._store, history, new_id)
+            journal = await self._store.open(new_id, create=before.task is None)
+            async with Opened(journal) as opened:
+                recipe = (self._cast, self._prompts, self.instructions, self.reasoner, self.config)
+                first = await first_events(new_id, asked, offered, recipe, before, at_hash)
+                driving = self._drive(journal, first, watch, stream=stream, state=before, offered=offered)
+                return opened.left(await driving)
 
-    def run_sync(self, task: str | Task, *, run_id: str = "", watch: Watch | None = None, stream: bool = False) -> Run:
-        """`run` for scripts. Must not be called where an event loop is running, nor in two threads at once."""
-        return self._sync(self.run(task, run_id=run_id, watch=watch, stream=stream))
+    def run_sync(self, task: str | Task, **options: Unpack[RunOptions]) -> Run[Out_co]:
+        """`run` for scripts, from any number of threads; must not be called where an event loop is running.
 
-    async def stream(self, task: str | Task, *, run_id: str = "") -> AsyncIterator[Event | Signal | Run]:
+        It runs on an event loop in the background. Interrupting it leaves the run resumable.
+        """
+        return self._sync(self.run(task, **options))
+
+    def stream(self, task: str | Task, *, run_id: str = "", history: History | None = None) -> Stream[Out_co]:
         """Events and signals as they happen; the `Run` comes last. Closing the iterator leaves the run resumable."""
-        seen: asyncio.Queue[Event | Signal | Run] = asyncio.Queue()
-        running = asyncio.ensure_future(self.run(task, run_id=run_id, watch=seen.put_nowait, stream=True))
-        running.add_done_callback(
-            lambda done: None if done.cancelled() or done.exception() else seen.put_nowait(done.result())
-        )
-        getting = asyncio.ensure_future(seen.get())
-        try:
-            while True:
-                await asyncio.wait((getting, running), return_when=asyncio.FIRST_COMPLETED)
-                if not getting.done():
-                    running.result()  # raises what went wrong, or the run is about to be put
-                    await asyncio.wait((getting,))
-                yield (item := getting.result())
-                if isinstance(item, Run):
-                    return
-                getting = asyncio.ensure_future(seen.get())
-        finally:
-            getting.cancel()
-            running.cancel()
-            await asyncio.wait((running, getting))
+        return stream_of(lambda watch: self.run(task, run_id=run_id, history=history, watch=watch, stream=True))
+
+    def chat(self, id: str = "", *, after: History | None = None) -> Chat[Out_co]:  # noqa: A002  # what it is called everywhere
+        """A conversation, begun (`after` a run or another chat) or gone on with; `send` says what comes next."""
+        return Chat(id or new_run_id(), self.run, self.resume, self._sync, self._store, after, self._shape)
+
+    def map(self, tasks: Iterable[str | Task], *, id: str = "", concurrency: int = 8) -> AsyncGenerator[Run[Out_co]]:  # noqa: A002
+        """The runs of many tasks, as they end; run "ID-000001" is the first task's, whenever it ends (docs/batch.md).
+
+        With an `id` that was used before, what has its answer is not run again and what was interrupted goes on.
+        """
+        return run_all(self.run, self.resume, self._store, tasks, name=id or new_run_id(), concurrency=concurrency)
 
     async def resume(
         self,
@@ -184,7 +198,7 @@ class Agent:
         watch: Watch | None = None,
         stream: bool = False,
         origin: JournalOrigin = "own",
-    ) -> Run:
+    ) -> Run[Out_co]:
         """Go on with a run that was interrupted, paused or ended, from where its journal stands.
 
         A completed run is given back as it is. Resuming approves nothing. `config` replaces the limits that ended it,
@@ -201,7 +215,7 @@ class Agent:
                 state = fold(no, state)
             stands = origin != "foreign" and standing(state) and not next_moves(state)
             if isinstance(state.ending, Completed) or stands:  # that it is foreign is put on record
-                return opened.left(Run.of(state))
+                return opened.left(Run.of(state, read=self._shape))
             config = config_taken(state, config, self.config)
             first: list[Event] = []
             if state.run_id != run_id:  # it was forked, and died before it could say so
@@ -210,10 +224,10 @@ class Agent:
             effects = await self._offers.effects_of(state.tools)
             first += (RunResumed(by or "resume", changes, config, effects, origin), *await anchor_late(state, config))
             first += selected_anew(state, config)
-            first += self._cast.remembered(_other_models(changes, state))
+            first += self._cast.newly_remembered(changes, state)
             return opened.left(await self._drive(journal, first, watch, stream=stream, state=state))
 
-    def resume_sync(self, run_id: str, **options: Any) -> Run:  # Any: passed on as they are
+    def resume_sync(self, run_id: str, **options: Any) -> Run[Out_co]:  # Any: passed on as they are
         """`resume` for scripts; takes the same options."""
         return self._sync(self.resume(run_id, **options))
 
@@ -227,7 +241,7 @@ class Agent:
         watch: Watch | None = None,
         stream: bool = False,
         origin: JournalOrigin = "own",
-    ) -> Run:
+    ) -> Run[Out_co]:
         """Make a run that shares the first `at` records of another, and drive it with this agent's model.
 
         The others are as in `resume`. Raises `UsageError` for an unknown run or a record that it does not have.
@@ -245,10 +259,10 @@ class Agent:
             await self._store.fork(run_id, at, forked)
             async with Opened(await self._store.open(forked)) as opened:
                 first: list[Event] = [RunForked(forked, run_id, at, changes, config, effects, origin), *selected]
-                first += self._cast.remembered(_other_models(changes, state))
+                first += self._cast.newly_remembered(changes, state)
                 return opened.left(await self._drive(opened.journal, first, watch, stream=stream, state=state))
 
-    async def settle(self, run_id: str, call_id: str, outcome: Outcome, *, by: str, result: str = "") -> Run:
+    async def settle(self, run_id: str, call_id: str, outcome: Outcome, *, by: str, result: str = "") -> Run[Out_co]:
         """Say what became of a call in doubt: "done" (with `result`), "not_done" (it runs again), or "abandoned".
 
         Raises `UsageError` for "not_done" while the call still runs in this process.
@@ -258,7 +272,7 @@ class Agent:
         told = partial(settled, outcome=outcome, by=by, result=result)
         return await self._speak(run_id, call_id, by, "in_doubt", told)
 
-    async def approve(self, run_id: str, call_id: str | Sequence[str], *, by: str) -> Run:
+    async def approve(self, run_id: str, call_id: str | Sequence[str], *, by: str) -> Run[Out_co]:
         """Allow a call that waits for a person, exactly as it is, or sign the plan ("plan"). `by` is their name.
 
         Of a question about several calls (`Run.questions`), give the ids of those that may run. Raises `AnswerLate`
@@ -266,57 +280,49 @@ class Agent:
         """
         return await self._speak(run_id, call_id, by, "approval", partial(approval, by=by), is_yes=True)
 
-    async def refuse(self, run_id: str, call_id: str | Sequence[str], *, by: str, reason: str = "") -> Run:
+    async def refuse(self, run_id: str, call_id: str | Sequence[str], *, by: str, reason: str = "") -> Run[Out_co]:
         """Refuse calls that wait; the model reads the reason. Of a plan, it asks for another."""
         return await self._speak(run_id, call_id, by, "approval", partial(refusal, by=by, reason=reason))
 
-    async def cancel(self, run_id: str, *, by: str) -> Run:
+    async def cancel(self, run_id: str, *, by: str) -> Run[Out_co]:
         """End a run that nobody drives. One that is driven is stopped by cancelling its task.
 
         Every open call is settled: as cancelled, or as in doubt where it was started and must not be repeated.
         """
         if not by.strip():
             raise UsageError("say who decides this: give `by`")
-        journal = await self._store.open(run_id)
-        async with Opened(journal):
-            state = fold(await journal.read())
+        async with Opened(await self._store.open(run_id)) as opened:
+            state = fold(await opened.journal.read())
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to cancel")
             if state.ending is None:
-                given = (owner.told((give_up(call, state.elapsed_s),)) for owner, call in open_calls(state))
-                ended = (*chain.from_iterable(given), RunEnded(Cancelled(by)))
-                await journal.append(ended, "written")
+                await opened.journal.append(ended := cancelled(state, by), "written")
                 state = fold(ended, state)
-            return Run.of(state)
+            return Run.of(state, read=self._shape)
 
     async def aclose(self) -> None:
         """Give back connections and files. The agent can be used again afterwards."""
-        await self._cast.aclose()
-        await self._offers.aclose()
-        if self._knowledge is not None:
-            await self._knowledge.aclose()
-        await self._store.aclose()
+        for one in reversed(self._used):
+            await one.aclose()
+
+    def __enter__(self) -> Self:
+        """Keep connections and files open for the `_sync` forms until the end of the block, which closes them."""
+        run_in_background(hold(self._used))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        run_in_background(leave(self._used))
+
+    async def __aenter__(self) -> Self:
+        """As `with`, for this event loop."""
+        await hold(self._used)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await leave(self._used)
 
     def _sync(self, work: Coroutine[object, object, T]) -> T:
-        async def closing() -> T:
-            try:
-                return await work
-            finally:
-                await self.aclose()
-
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            if not self._admission.held and self._alone.acquire(blocking=False):
-                try:
-                    return asyncio.run(closing())
-                finally:
-                    self._alone.release()
-            why = "this agent drives a run in another thread: make one for each, or await `run` on one loop"
-        else:
-            why = "an event loop is running here: await `run` or `resume` in place of their `_sync` forms"
-        work.close()
-        raise UsageError(why)
+        return run_in_background(work, self._used)
 
     async def _speak(
         self,
@@ -327,7 +333,7 @@ class Agent:
         word: Callable[[State, Call], Sequence[Event]],
         *,
         is_yes: bool = False,
-    ) -> Run:
+    ) -> Run[Out_co]:
         """Put a person's word on record, if it answers what the call waits for."""
         if not by.strip():
             raise UsageError("say who decides this: give `by`")
@@ -351,7 +357,7 @@ class Agent:
                 said += told
                 state = fold(told, state)
             await journal.append(said, "written")
-            run = opened.left(Run.of(state, said[-1]))
+            run = opened.left(Run.of(state, said[-1], self._shape))
         if is_late:
             raise late(run_id, named[0])
         return run
@@ -365,35 +371,16 @@ class Agent:
         stream: bool,
         state: State = EMPTY,
         offered: Offered | None = None,
-    ) -> Run:
+    ) -> Run[Out_co]:
         """Put on record how somebody takes it up, then drive on from `state`."""
         tools = offered.tools if offered else await self._offers.tools_of(state.tools)
+        begun = await keep_task(journal, fold(first, state))
         await journal.append(first)
         async with RunServices(self._services) as services:
-            own = (self._knowledge, self._paths, self.encoder, self.evaluators)
-            hands = LiveHands(self._cast, tools, journal, services, watch, stream, state.elapsed_s, *own)
+            own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)
+            hands = LiveHands(self._cast, tools, journal, services, watch, stream, begun.elapsed_s, *own)
             hands.announced(first)
-            ended = await drive(journal, hands, fold(first, state))
+            ended = await drive(journal, hands, begun)
             if ended.gate is not None:
                 await self._paths.remember(journal, ended)
-            return Run.of(ended)
-
-    async def _started(self, run_id: str, asked: Task, offered: Offered) -> tuple[Event, ...]:
-        prompts, config, tools, reasoner = self._prompts, self.config, offered.catalogue, self.reasoner
-        anchored, plan = tuple[Event, ...](), tuple[Event, ...]()
-        if asked.steps or reasoner == "plan":
-            prompts, config = {**prompts, **step_templates(asked, reasoner)}, bounded(config, reasoner)
-            plan = plan_given(asked, reasoner, tools)
-        if config.guard is not None:
-            prompts, anchored = {**prompts, **stage_templates(config.guard)}, await anchor(asked.text, config)
-        started = RunStarted(run_id, asked, self._cast.speakers, tools, prompts, self.instructions, reasoner, config)
-        return (started, *anchored, *offered.selected, *self._cast.remembered(ROLES[reasoner]), *plan)
-
-
-def _other_models(changes: Mapping[str, Speaker], state: State) -> list[str]:
-    return [role for role, speaker in changes.items() if speaker.model != state.speakers[role].model]
-
-
-def new_run_id() -> str:
-    """A new name for a run: 12 letters and digits."""
-    return uuid.uuid4().hex[:12]
+            return Run.of(ended, read=self._shape)

@@ -14,18 +14,18 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Literal, Self
 
-from surefoot.agent import Agent, new_run_id
+from surefoot.agent import Agent
 from surefoot.core.loop.fold import fold
 from surefoot.core.parse.marks import Deliverable
 from surefoot.core.state.roles import ACTOR, SOLO, THINKER
 from surefoot.core.state.state import State
 from surefoot.journal.memory import store_of
 from surefoot.recall import ReasonerMemory, delivered, note_on, run_id_of
-from surefoot.run import Run
+from surefoot.run import NoAnswer, Run, new_run_id
 from surefoot.runtime.cast import Thinking
 from surefoot.service import Functions, ModelService
 from surefoot.types.config import LoopConfig, checked_config
-from surefoot.types.errors import JournalError, SurefootError, UsageError
+from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.events import Task
 from surefoot.types.messages import ModelMessage, ModelSettings
 from surefoot.types.ports import JournalStore, Model, ServiceKey
@@ -38,14 +38,6 @@ CALLER = "the caller, by cancelling infer"
 
 _CONFIG = LoopConfig()
 _NO_SERVICES: Mapping[ServiceKey, object] = MappingProxyType({})
-
-
-class NoAnswer(SurefootError):
-    """A run ended, or stands still, without an answer. `run` says how far it came, and why."""
-
-    def __init__(self, run: Run, message: str = "") -> None:
-        super().__init__(message or _why(run))
-        self.run = run
 
 
 class Answer(str):
@@ -90,8 +82,8 @@ class ModelReasoner:
 
         A task with a `job` is an attempt at its operator. An earlier attempt that was interrupted, or waits for a
         person, is resumed. After one that ended a new one begins with a fresh memory: it sees the task and one note on
-        what came before; with `memory="resume"` the old conversation goes on instead. Its runs are called
-        "JOB.OPERATOR", "JOB.OPERATOR.2", ….
+        what came before; with `memory="resume"` the old conversation goes on instead, also with another question. Its
+        runs are called "JOB.OPERATOR", "JOB.OPERATOR.2", ….
 
         Raises `NoAnswer` for every end without an answer and for a run that waits for a person. Cancelled, it ends the
         run as cancelled, with every open call settled in the journal, before `CancelledError` goes on.
@@ -155,6 +147,10 @@ class ModelReasoner:
         last = attempts[-1] if attempts else None
         if last is not None and last.ending is None:
             return await self._until_cancelled(last.run_id, self.agent.resume(last.run_id))
+        is_same = last is not None and last.task is not None and last.task.text == task.text
+        if last is not None and self._memory == "resume" and not is_same:  # the next question of a conversation
+            run_id = run_id_of(task, len(attempts) + 1)
+            return await self._until_cancelled(run_id, self.agent.run(task, run_id=run_id, history=last.run_id))
         if last is not None and self._memory == "resume":
             goes_on = self.agent.resume(last.run_id, config=self.agent.config)
             return await self._until_cancelled(last.run_id, goes_on)
@@ -283,15 +279,3 @@ def _settings(given: str | Model | ModelService, settings: ModelSettings | None)
     if settings is None and isinstance(given, ModelService):
         return given.settings
     return settings or ModelSettings()
-
-
-def _why(run: Run) -> str:
-    """Why a run gave no answer, and what to do about it."""
-    reason = f" ({run.reason})" if run.reason else ""
-    detail = f": {run.detail}" if run.detail else ""
-    calls = ", ".join(f"{call.id} {call.name}" for call in run.waiting)
-    waits = f": a person has to speak about {calls} (`approve`, `refuse` or `settle`)" if calls else ""
-    return (
-        f"run {run.id} gave no answer, it is {run.status}{reason}{detail}{waits}. "
-        f"Go on with `await reasoner.agent.resume({run.id!r})` or, of a journal file, `surefoot resume {run.id}`"
-    )

@@ -46,7 +46,7 @@ class ReasonerMemory:
         task = state.task
         if task is None:
             raise UsageError("a run without records has no memory: run a task first")
-        said = [message for turn in state.turns for message in _remembered(state, turn)]
+        said = [message for turn in state.own_turns for message in _remembered(state, turn)]
         number = state.run_id.removeprefix(f"{run_id_of(task, 1)}.")
         attempt = int(number) if task.job and number != state.run_id and number.isdecimal() else 1
         return cls(task.job, task.operator, attempt, (ModelMessage("user", task.text), *said), Run.of(state))

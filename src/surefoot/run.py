@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 
 from surefoot.core.guard.ledger import EXPIRED
 from surefoot.core.loop.moves import next_moves, standing
@@ -15,15 +17,25 @@ from surefoot.core.state.repeats import questions
 from surefoot.core.state.roles import rounds
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word
-from surefoot.types.errors import AnswerLate, UsageError
+from surefoot.types.errors import AnswerLate, SurefootError, UsageError
 from surefoot.types.events import Event, models_line
-from surefoot.types.messages import Usage
+from surefoot.types.messages import Signal, Usage
 from surefoot.types.outcomes import Ask, Cancelled, Completed, CompletedPartial, Status, Stopped
 from surefoot.types.ports import RunJournal, Standing
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-@dataclass(frozen=True, slots=True)
-class Run:
+    Out = TypeVar("Out", default=Any)
+    Out_co = TypeVar("Out_co", default=Any, covariant=True)
+else:  # a default is for type checkers alone
+    from typing import TypeVar
+
+    Out, Out_co = TypeVar("Out"), TypeVar("Out_co", covariant=True)
+
+
+@dataclass(frozen=True)  # with slots, `Run[Trip](…)` cannot be made
+class Run(Generic[Out_co]):
     """What came of a run, as far as it has gone.
 
     `answer` is the answer, or "" when there is none. `status` is the ending's name, or `paused`, `ready` or
@@ -44,10 +56,14 @@ class Run:
     rounds: int = 0
     calls: int = 0
     waiting: tuple[Call, ...] = ()
+    _read: Callable[[str], Out_co] | None = field(default=None, repr=False, compare=False)
 
-    @classmethod
-    def of(cls, state: State, last: Event | None = None) -> Run:
-        """The run that a state tells of. `last` is its newest event: after a person's word the run is `ready`."""
+    @staticmethod
+    def of(state: State, last: Event | None = None, read: Callable[[str], Out] | None = None) -> Run[Out]:
+        """The run that a state tells of. `last` is its newest event: after a person's word the run is `ready`.
+
+        `read` makes the value of an answer.
+        """
         ending, waiting = state.ending, ()
         answer = reason = detail = ""
         if ending is None:
@@ -62,7 +78,7 @@ class Run:
             status, detail = ending.kind, getattr(ending, "detail", "")
             answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
             reason = ending.by if isinstance(ending, Cancelled) else getattr(ending, "reason", "")
-        return cls(
+        return Run(
             state.run_id,
             status,
             answer,
@@ -75,7 +91,23 @@ class Run:
             rounds(state),
             state.calls_made,
             waiting,
+            read,
         )
+
+    @property
+    def output(self) -> Out_co:
+        """The answer as a value of the type that was asked for; the text itself where none was.
+
+        Raises `NoAnswer` where the run gave none.
+        """
+        if self.status not in ("completed", "completed_partial"):
+            raise NoAnswer(self)
+        if self._read is None:
+            return cast("Out_co", self.answer)  # of an agent without a type
+        try:
+            return self._read(self.answer)
+        except ValueError as error:
+            raise NoAnswer(self, f"the answer of run {self.id} is not what this agent asks for: {error}") from error
 
     @property
     def model(self) -> str:
@@ -98,6 +130,56 @@ class Run:
         return parts_of(self.answer)
 
 
+Stream = AsyncIterator[Event | Signal | Run[Out]]
+"""What happens in a run as it happens, and at last the `Run`."""
+
+
+async def stream_of(
+    start: Callable[[Callable[[Event | Signal], None]], Coroutine[object, object, Run[Out]]],
+) -> Stream[Out]:
+    """What a run that is started with a watch does, as it happens; the `Run` comes last. Closing it cancels the run."""
+    seen: asyncio.Queue[Event | Signal | Run[Out]] = asyncio.Queue()
+    running = asyncio.ensure_future(start(seen.put_nowait))
+    running.add_done_callback(
+        lambda done: None if done.cancelled() or done.exception() else seen.put_nowait(done.result())
+    )
+    getting = asyncio.ensure_future(seen.get())
+    try:
+        while True:
+            await asyncio.wait((getting, running), return_when=asyncio.FIRST_COMPLETED)
+            if not getting.done():
+                running.result()  # raises what went wrong, or the run is about to be put
+                await asyncio.wait((getting,))
+            yield (item := getting.result())
+            if isinstance(item, Run):
+                return
+            getting = asyncio.ensure_future(seen.get())
+    finally:
+        getting.cancel()
+        running.cancel()
+        await asyncio.wait((running, getting))
+
+
+class NoAnswer(SurefootError):
+    """A run ended, or stands still, without an answer. `run` says how far it came, and why."""
+
+    def __init__(self, run: Run, message: str = "") -> None:
+        super().__init__(message or _why(run))
+        self.run = run
+
+
+def _why(run: Run) -> str:
+    """Why a run gave no answer, and what to do about it."""
+    reason = f" ({run.reason})" if run.reason else ""
+    detail = f": {run.detail}" if run.detail else ""
+    calls = ", ".join(f"{call.id} {call.name}" for call in run.waiting)
+    waits = f": a person has to speak about {calls} (`approve`, `refuse` or `settle`)" if calls else ""
+    return (
+        f"run {run.id} gave no answer, it is {run.status}{reason}{detail}{waits}. "
+        f"Go on with `await agent.resume({run.id!r})` or, of a journal file, `surefoot resume {run.id}`"
+    )
+
+
 class Opened:
     """The right to drive a run, given back whatever happens, with how the run was left."""
 
@@ -105,7 +187,7 @@ class Opened:
         self.journal = journal
         self._standing: Standing = ""
 
-    def left(self, run: Run) -> Run:
+    def left(self, run: Run[Out]) -> Run[Out]:
         """The run; how it stands goes to the journal with the right to drive."""
         if run.status == "paused":
             self._standing = "approval" if run.reason == "approval" else "in_doubt"
@@ -137,3 +219,8 @@ def late(run_id: str, call_id: str) -> AnswerLate:
     """What whoever answers too late is told."""
     told = f"run {run_id}: the answer about call {call_id!r} came too late, after `approval_timeout_s`"
     return AnswerLate(f"{told}, and is recorded as a no; resume the run, so that the model can ask again")
+
+
+def new_run_id() -> str:
+    """A new name for a run: 12 letters and digits."""
+    return uuid.uuid4().hex[:12]

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Literal
 
-from surefoot.agent import new_run_id
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import standing
 from surefoot.core.loop.table import REASONERS
@@ -29,6 +28,7 @@ from surefoot.core.view.shape import step_in_tags, step_schema
 from surefoot.journal.memory import MemoryJournal, store_of
 from surefoot.models.names import resolve
 from surefoot.prompts.load import template
+from surefoot.run import new_run_id
 from surefoot.runtime.ask import reply_of
 from surefoot.runtime.cast import cast_of
 from surefoot.runtime.drive import drive

@@ -122,6 +122,23 @@ def test_stdin_is_material_and_the_words_are_the_users(
         assert shown.index("Summarise") < shown.index("stdin") < shown.index("mallory")
 
 
+def test_a_picture_is_attached_as_it_is_and_shown_in_one_line(surefoot: Command, tmp_path: Path) -> None:
+    (tmp_path / "cat.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
+    (tmp_path / "cat.zip").write_bytes(b"PK\3\4\0")
+    with chat_server(says("a cat")) as chat:
+        done = surefoot("run", "--model", chat.model, "--no-tools", "--attach", "cat.png", "What is it?")
+    url = "data:image/png;base64,iVBORw0KGgoA"
+    assert {"type": "image_url", "image_url": {"url": url}} in cast("list[Json]", last_user(chat.bodies[0]))
+    assert "with: cat.png (image/png, 9 bytes)" in surefoot("show", run_id_in(done.err)).out
+    done = surefoot("run", "--model", chat.model, "--no-tools", "--attach", "cat.zip", "What is it?")
+    assert (done.code, done.out) == (2, "")
+    assert "--attach cat.zip is not text in UTF-8, and no model takes" in done.err
+
+
+def last_user(body: Json) -> object:
+    return cast("list[Json]", body["messages"])[-1]["content"]
+
+
 def test_a_task_comes_from_stdin_with_what_is_attached(
     surefoot: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

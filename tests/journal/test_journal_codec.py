@@ -127,7 +127,7 @@ def test_of_a_configuration_only_what_differs_is_written(config: LoopConfig, for
         (LoopConfig(), {
             "parse_faults": 3, "nudges": 2, "empty_replies": 2, "continuations": 1, "tool_result_chars": 16_000,
             "max_concurrent_tools": 16, "tool_timeout_s": 120.0, "finish_with_reads": False, "max_rounds": 20,
-            "on_conflict": "first", "repair": "lossless", "deliverable": "optional", "actor_steps": 3,
+            "repair": "lossless", "deliverable": "optional", "actor_steps": 3,
             "early_deliverable": "confirm", "thinker_sees": "data",
         }),
         (StepIterationConfig(), {

@@ -63,6 +63,7 @@ def parts() -> list[dict[str, Any]]:
     return [
         {"type": "text", "text": "one"},
         {"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"},
+        {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/jpeg"},
         {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
         {"type": "resource_link", "uri": "file:///a.txt", "name": "a", "mimeType": "text/plain", "size": 7},
         {"type": "resource", "resource": {"uri": "mem://b", "mimeType": "text/plain", "text": "inside"}},

@@ -128,12 +128,15 @@ async def test_results_are_untrusted_text(tools: Tools) -> None:
     assert (await tools["h__parts"].call({}, CONTEXT)).content.splitlines() == [
         "one",
         "[image, image/png, 5 bytes]",
+        "[image, image/jpeg, 8 bytes]",
         "[audio, audio/wav, 2 bytes]",
         "[link to a resource: file:///a.txt, text/plain, 7 bytes]",
         "[resource mem://b, text/plain, 6 characters]",
         "inside",
         "[resource mem://c, unknown type, 5 bytes]",
     ]
+    files = (await tools["h__parts"].call({}, CONTEXT)).files  # only what is what it says, or else by its own bytes
+    assert [(one.name, one.media_type, one.data) for one in files] == [("image", "image/png", b"\x89PNG\r\n\x1a\n")]
     assert (await tools["h__nothing"].call({}, CONTEXT)).content == "(the tool gave no content)"
     assert (await tools["h__garbage"].call({}, CONTEXT)).content == "garbage"  # after lines that are no JSON
 
@@ -298,7 +301,8 @@ async def test_a_run_that_goes_on_cannot_call_a_tool_that_changed_since(server: 
         assert (await going_on["h__pid"].call({}, CONTEXT)).kind == "ok"
         assert (await (await offers.now()).tools["h__echo"].call({"text": "x"}, CONTEXT)).kind == "ok"
     finally:
-        await offers.aclose()
+        for one in offers.used:
+            await one.aclose()
 
 
 async def test_a_pin_follows_what_a_model_reads_and_nothing_else(server: McpServer) -> None:

@@ -22,7 +22,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from surefoot.agent import Agent, new_run_id
+from surefoot.agent import Agent
 from surefoot.cli.exits import CODES, INTERRUPTED, TERMINATED, Terminated
 from surefoot.cli.lines import Line, visible
 from surefoot.cli.live import JsonLines, PlanProgress, Progress, Showing, put, stderr
@@ -61,7 +61,7 @@ from surefoot.core.plan.accept import PLAN
 from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import EMPTY, State
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.run import Run
+from surefoot.run import Run, new_run_id
 from surefoot.runtime.world import Watch
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
@@ -100,6 +100,21 @@ def run(
 ) -> None:
     """Run a task: progress on stderr, the answer on stdout; the exit code says how it ended."""
     given = task_from(task or (), words, attach or ())
+    agent, recipe = agent_with(options, config, journal, instructions)
+    run_id = new_run_id()
+    keep_recipe(journal_path(journal), run_id, recipe)
+
+    async def work(watch: Watch, stream: bool) -> Run:
+        return await agent.run(given, run_id=run_id, watch=watch, stream=stream)
+
+    if recipe.settings and not as_json:
+        put(stderr(), [Line(f"settings: {visible(recipe.settings)}", "dim")])
+    showing = _showing(EMPTY, recipe.reasoner, as_json=as_json, verbose=verbose)
+    _conduct(agent, work, run_id, showing, journal, by="" if options.review_plan and not as_json else None)
+
+
+def agent_with(options: Options, config: str | None, journal: Path | None, instructions: str) -> tuple[Agent, Recipe]:
+    """The agent that some options and settings describe, and its recipe. Makes the journal's folder."""
     settings = settings_path(config)
     by_file = config_in(settings, is_found=config is None) if settings else LoopConfig()
     closed = guard_files(settings, options)
@@ -110,17 +125,7 @@ def run(
     limits = changed(options, by_file, recipe.reasoner) or by_file
     if limits.guard is None and (recipe.mcp or any(tool.spec.effect != "read" for tool in tools)):
         limits = replace(limits, guard=GuardConfig())
-    agent = agent_from(recipe, tools, store, limits, instructions)
-    run_id = new_run_id()
-    keep_recipe(path, run_id, recipe)
-
-    async def work(watch: Watch, stream: bool) -> Run:
-        return await agent.run(given, run_id=run_id, watch=watch, stream=stream)
-
-    if settings and not as_json:
-        put(stderr(), [Line(f"settings: {visible(str(settings))}", "dim")])
-    showing = _showing(EMPTY, recipe.reasoner, as_json=as_json, verbose=verbose)
-    _conduct(agent, work, run_id, showing, journal, by="" if options.review_plan and not as_json else None)
+    return agent_from(recipe, tools, store, limits, instructions), recipe
 
 
 @partial(takes_options, hidden=KEPT_BY_RESUME)
@@ -136,13 +141,13 @@ def resume(
     """Go on with a run that was interrupted, paused or ended, with its own model and tools unless others are named."""
     found = _found(run_id, journal)
     state = found.state
-    recipe, agent_with, origin = _again(options, found, state, journal)
+    recipe, agent_of, origin = _again(options, found, state, journal)
     if options.said("guard") or options.rules or options.cedar:
         raise UsageError(f"run {found.run_id} keeps the gate that it was started with; start a new run with another")
     config = changed(options, state.config, state.reasoner)
     if options.prefetch is not None and (state.found or state.turn or state.done):
         raise UsageError(f"run {found.run_id} is past its prefetching; start a new run to change that")
-    agent = agent_with(config)
+    agent = agent_of(config)
     keep = partial(keep_recipe, journal_path(journal), found.run_id, recipe)
 
     async def work(watch: Watch, stream: bool) -> Run:
@@ -171,8 +176,8 @@ def fork(
     if at > len(found.records):
         raise UsageError(f"run {found.run_id} has {len(found.records)} records; --at can be 1 to {len(found.records)}")
     state = fold(record.event for record in found.records[:at])
-    recipe, agent_with, origin = _again(options, found, state, journal)
-    agent, forked = agent_with(None), new_run_id()
+    recipe, agent_of, origin = _again(options, found, state, journal)
+    agent, forked = agent_of(None), new_run_id()
     keep = partial(keep_recipe, journal_path(journal), forked, recipe)
 
     async def work(watch: Watch, stream: bool) -> Run:
@@ -241,11 +246,9 @@ def task_from(given: Sequence[str], words: str, attach: Sequence[Path]) -> Task:
     attached = [Attachment("stdin", _stdin())] if is_attached else []
     for path in attach:
         try:
-            if not path.is_file():
-                raise UsageError(f"--attach {path}: there is no such file")
-            attached.append(Attachment(path.name, path.read_text(encoding="utf-8", errors="replace")))
-        except OSError as error:
-            raise UsageError(f"--attach {path}: cannot be read: {error.strerror}") from error
+            attached.append(Attachment.from_path(path))
+        except UsageError as error:
+            raise UsageError(f"--attach {error}") from error
     return Task(text, tuple(attached))
 
 
@@ -262,6 +265,25 @@ def _stdin() -> str:
 # ------------------------------------------------------------------ before a person's eyes
 
 
+def driven(agent: Agent, work: Work, showing: Showing) -> Run:
+    """Drive a run and show it. Ctrl-C and SIGTERM cancel it, and leave it resumable."""
+
+    async def closed_after() -> Run:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None  # noqa: S101  # a coroutine runs in one
+        # SIGTERM cancels this task, where asyncio lets only Ctrl-C do so
+        before = signal.signal(signal.SIGTERM, lambda _number, _frame: loop.call_soon_threadsafe(task.cancel))
+        try:
+            async with AsyncExitStack() as after:
+                after.push_async_callback(agent.aclose)
+                return await work(showing.watch, showing.streams)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    with showing:
+        return asyncio.run(closed_after())
+
+
 def _conduct(
     agent: Agent, work: Work, run_id: str, showing: Showing, journal: Path | None, *, by: str | None = None
 ) -> None:
@@ -269,25 +291,11 @@ def _conduct(
 
     The first Ctrl-C or SIGTERM cancels what is under way and leaves the run resumable; a second one leaves at once.
     """
-
-    async def closed_after(now: Work) -> Run:
-        loop, driven = asyncio.get_running_loop(), asyncio.current_task()
-        assert driven is not None  # noqa: S101  # a coroutine runs in one
-        # SIGTERM cancels this task, where asyncio lets only Ctrl-C do so
-        before = signal.signal(signal.SIGTERM, lambda _number, _frame: loop.call_soon_threadsafe(driven.cancel))
-        try:
-            async with AsyncExitStack() as after:
-                after.push_async_callback(agent.aclose)
-                return await now(showing.watch, showing.streams)
-        finally:
-            signal.signal(signal.SIGTERM, before)
-
     next_work: Work | None = work
     ended: Run | None = None
     try:
         while next_work is not None:
-            with showing:
-                ended = asyncio.run(closed_after(next_work))
+            ended = driven(agent, next_work, showing)
             is_asked = by is not None and any(one.id == PLAN for one in ended.waiting) and sys.stdin.isatty()
             next_work = _word_on_plan(agent, journal, _found(run_id, journal).state, by or "") if is_asked else None
     except (KeyboardInterrupt, asyncio.CancelledError, Terminated) as stopped:

@@ -28,7 +28,7 @@ CODES: Mapping[Status, int] = {
 """The exit code for how a run stands."""
 
 HELP = (
-    "Exit codes: 0 completed · 3 completed with a reservation · 4 stopped · 5 failed · 6 paused, waiting for a person "
+    "Exit codes: 0 completed · 3 a partial answer · 4 stopped · 5 failed · 6 paused, waiting for a person "
     "· 130 cancelled or interrupted · 143 terminated · 2 wrong usage or configuration · 1 the journal cannot be read "
     "or written (also: `replay` gives something else, a check of `doctor` failed)."
 )

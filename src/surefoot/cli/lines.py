@@ -206,10 +206,13 @@ def _plain(value: object) -> object:
 def header(state: State, run: Run, started_at: str, events: int) -> list[Line]:
     """What `show` says before the steps: of several models, also what each has used."""
     lines = [Line(f"run {visible(state.run_id)} · {status_line(run)}", "head")]
+    if state.earlier:
+        lines.append(Line(f"follows: {visible(state.earlier[-1].run_id)}"))
     if state.task:
         lines.append(Line(f"task: {visible(redacted(state.task.text))}"))
-        attached = ((visible(one.name), len(one.text)) for one in state.task.attachments)
-        lines += [Line(f"with: {name} ({size:,} characters)", "dim") for name, size in attached]
+        for one in state.task.attachments:
+            size = one.text[1:-1] if one.digest else f"{len(one.text):,} characters"
+            lines.append(Line(f"with: {visible(one.name)} ({visible(size)})", "dim"))
     rounds = f" · {count(run.rounds, 'round')}" if state.reasoner in _DELIVERING else ""
     if (solo := state.speakers.get(SOLO)) is not None:
         model = f"{visible(without_password(solo.model))} · mode {solo.mode}"

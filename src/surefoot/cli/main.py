@@ -102,7 +102,7 @@ def _commands() -> typer.Typer:
     """All commands. They are loaded only here, since they need the packages of the extra `cli`."""
     import typer  # noqa: PLC0415
 
-    from surefoot.cli import check, conduct, doctor, runs, stores  # noqa: PLC0415
+    from surefoot.cli import chat, check, conduct, doctor, rows, runs, stores  # noqa: PLC0415
 
     about = "Run tool-using LLM agents that test a foothold before they put weight on it."
     app = typer.Typer(
@@ -130,6 +130,8 @@ def _commands() -> typer.Typer:
     driving = (conduct.run, conduct.resume, conduct.fork)
     for command in (
         conduct.run,
+        chat.chat,
+        rows.batch,
         runs.runs,
         runs.show,
         conduct.resume,

@@ -23,6 +23,7 @@ from surefoot.cli.lines import (
     one_line,
     visible,
     without_password,
+    written,
 )
 from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, CallArgument, JournalOption, JsonOption, RunArgument, Settled, VerboseOption
@@ -207,20 +208,19 @@ def approve(
 ) -> None:
     """Show the question about a call that waits for a person, and take the answer. `resume` then goes on.
 
-    No is the default: without a terminal, and with anything but yes, the call is not allowed. A "no" is put on record;
-    with no answer it goes on waiting, and the exit code is 6. CALL may be "plan", which signs the plan of a run; that
-    allows none of its calls. Calls that wait for one reason are one question, answered by row; name some of them as
-    2.0,2.1 to answer only those. With --outcome it settles a call in doubt.
+    Only a typed yes, or --yes, allows the call. A "no" is put on record; with any other answer, or without a terminal,
+    the question goes on waiting (exit code 6). CALL may be "plan", which signs the plan of a run and allows none of its
+    calls. Calls that wait for one reason are one question, answered by row; 2.0,2.1 names some of them.
     """
+    for is_wrong, why in (
+        (refuse and yes, "--refuse and --yes contradict each other; leave one of them out"),
+        (reason and not refuse, "--reason goes with --refuse"),
+        (outcome and (refuse or yes), "--outcome settles a call in doubt: leave --refuse and --yes out"),
+        (result and outcome != "done", "--result goes with --outcome done"),
+    ):
+        if is_wrong:
+            raise UsageError(why)
     named = [one for one in call.split(",") if one]
-    if refuse and yes:
-        raise UsageError("--refuse and --yes contradict each other; leave one of them out")
-    if reason and not refuse:
-        raise UsageError("--reason goes with --refuse")
-    if outcome is not None and (refuse or yes):
-        raise UsageError("--outcome settles a call in doubt, where there is no yes or no: leave --refuse and --yes out")
-    if result and outcome != "done":
-        raise UsageError("--result goes with --outcome done")
 
     async def spoken(agent: Agent, found: Found) -> Run:
         if outcome is not None:
@@ -230,22 +230,32 @@ def approve(
         is_asked = not (refuse or yes or call == PLAN)
         rows = [one for one in group if one.id in named or (is_asked and len(named) == 1)]
         for number, one in enumerate(rows, 1):  # of what does not wait, the agent says what is wrong
-            put(stdout(), [Line(f"row {number} of {len(rows)}", "dim")] if len(rows) > 1 else [])
-            put(stdout(), question_of(found.records, one))
+            place = [Line(f"row {number} of {len(rows)}", "dim")] if len(rows) > 1 else []
+            put(stdout(), place + question_of(found.records, one))
         allowed, refused = ([], named) if refuse else (named, [])
         if rows and is_asked:
             ids, picked = [one.id for one in rows], answer_on(sys.stdin, len(rows))
             allowed, refused = [ids[at - 1] for at in picked or ()], ids if picked == [] else []
         if allowed:
-            return await agent.approve(found.run_id, allowed, by=by)
-        if refused:
-            return await agent.refuse(found.run_id, refused, by=by, reason=reason)
-        put(stdout(), [Line("not allowed: nobody said yes, and what was asked goes on waiting", "warn")])
-        return Run.of(found.state)
+            run, said = await agent.approve(found.run_id, allowed, by=by), "allowed"
+        elif refused:
+            run, said = await agent.refuse(found.run_id, refused, by=by, reason=reason), "refused"
+        else:
+            put(stdout(), [Line(_NO_ANSWER[sys.stdin.isatty()], "warn")])
+            return Run.of(found.state)
+        told = [one for one in group if one.id in (allowed or refused) and one.id != PLAN]
+        put(stdout(), [Line(f"{said} by {visible(by)}: {visible(written(one))}") for one in told])
+        return run
 
     run = _speak(run_id, journal, spoken)
     if any(one.id in named for one in run.waiting):  # others may wait still; these have their answer, or have not
         raise typer.Exit(CODES["paused"])
+
+
+_NO_ANSWER = (
+    "not allowed: answers are not read from a pipe, so use a terminal or --yes; the question goes on waiting",
+    "not allowed: that is not an answer; the question goes on waiting",
+)
 
 
 def answer_on(stream: TextIO, rows: int = 1) -> list[int] | None:

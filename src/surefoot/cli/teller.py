@@ -84,11 +84,12 @@ class Teller:
 
     def _lines(self, event: e.Event, seq: int, at: float) -> list[Line]:
         match event:
-            case e.RunStarted():
+            case e.RunStarted(follows=follows):
                 number = sum(name != READ_RESULT for name in self.state.tools.names)
                 models = {role: speaker.model for role, speaker in self.state.speakers.items()}
                 tools = count(number, "tool") if number else "no tools"
                 told = f"run {self.state.run_id} · {visible(without_password(e.models_line(models)))} · {tools}"
+                told += f" · follows {visible(follows)}" if follows else ""
                 return [] if self._detail else [Line(told, "head")]
             case e.RunResumed(by, speakers):
                 return [Line(f"resumed by {visible(by)}{_with(speakers)}", "head")]

@@ -1,7 +1,7 @@
 """Runs kept in memory: the promises of a journal but the one to outlive the process.
 
 Events are kept as they are; a fork holds its parent and the place where it left it. They are encoded all the same, for
-the chain, and so that what no file could hold is refused here too.
+the chain, and so that what no file could hold is refused here too. Event loops on several threads may share a journal.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from itertools import chain, islice
 from pathlib import Path
+from threading import Lock
 
 from surefoot.core.state.summary import summarise
 from surefoot.journal.codec import Tail, check_fork, check_id, digest_of, genesis, rows_of
@@ -27,37 +29,41 @@ class MemoryJournal:
     def __init__(self) -> None:
         self._logs: dict[str, _Log] = {}
         self._blobs: dict[str, bytes] = {}
-        self._closings = 0
+        self._making = Lock()
 
     async def open(self, run_id: str, *, create: bool = False) -> MemoryRun:
         """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
 
         With `create` the run must be new, or have no records: whoever made it died before the first.
         """
-        log = self._logs.get(run_id)
-        if log is not None and log.driver is not None:
-            raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
-        if not create:
-            log = self._log(run_id)
-        elif log is None or log.tail.seq > 0:
-            log = self._new(run_id)
-        log.driver = MemoryRun(log, self._blobs)
-        return log.driver
+        with self._making:
+            log = self._logs.get(run_id)
+            if log is not None and log.driver is not None:
+                raise RunBusy(f"run {run_id} is being driven by this process already; wait until it stands still")
+            if not create:
+                log = self._log(run_id)
+            elif log is None or log.tail.seq > 0:
+                log = self._new(run_id)
+            log.driver = MemoryRun(log, self._blobs)
+            return log.driver
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
         """Make a run that shares the records of `parent` before `at`, at least one. Copies no events."""
         origin = self._log(parent)
         check_fork(parent, at, origin.tail.seq)
-        self._new(run_id, origin, at)
+        with self._making:
+            self._new(run_id, origin, at)
 
     async def runs(self, limit: int = 50) -> Sequence[RunSummary]:
         """The newest runs first, but those without records. `status`: the ending's kind, "running", "interrupted"."""
-        with_records = (log for log in reversed(self._logs.values()) if log.tail.seq)
+        with_records = (log for log in reversed(tuple(self._logs.values())) if log.tail.seq)
         return [log.listed() for log in islice(with_records, limit)]
 
     async def beginning(self, prefix: str, limit: int = 50) -> Sequence[str]:
         """The ids that begin so, of runs with records."""
-        return sorted(name for name, log in self._logs.items() if name.startswith(prefix) and log.tail.seq)[:limit]
+        return sorted(name for name, log in tuple(self._logs.items()) if name.startswith(prefix) and log.tail.seq)[
+            :limit
+        ]
 
     async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
         """All records from `since` on; nothing is ever wrong with them."""
@@ -65,33 +71,35 @@ class MemoryJournal:
 
     async def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
         """Records from `since` on, then each new one, until the run ends or this store is closed."""
-        log, since, changed, closings = self._log(run_id), max(since, 0), asyncio.Event(), self._closings
-        log.watchers.add(changed)
+        log, since, watcher = self._log(run_id), max(since, 0), _Watcher()
+        log.watchers.add(watcher)
         try:
-            while self._closings == closings:
-                changed.clear()
+            while not watcher.is_over:
+                watcher.changed.clear()
                 records = log.records(since)
                 since += len(records)
                 for record in records:
                     yield record
                 if log.tail.seq <= since and log.own and isinstance(log.own[-1].event, RunEnded):
                     return
-                await changed.wait()
+                await watcher.changed.wait()
         finally:
-            log.watchers.discard(changed)
+            log.watchers.discard(watcher)
 
     async def get_blob(self, digest: str) -> bytes:
         """The bytes of that digest. Raises `JournalError` when they are not there."""
         return _blob(self._blobs, digest)
 
     async def aclose(self) -> None:
-        """Give up the runs that are driven, and end the subscriptions."""
-        self._closings += 1
-        for log in self._logs.values():
-            if log.driver is not None:
-                await log.driver.release()
-            for changed in log.watchers:
-                changed.set()
+        """Give up the runs that this event loop drives, and end its subscriptions."""
+        here = asyncio.get_running_loop()
+        for log in tuple(self._logs.values()):
+            if (driver := log.driver) is not None and (driver.loop is here or not driver.loop.is_running()):
+                await driver.release()
+            for watcher in tuple(log.watchers):
+                if watcher.loop is here:
+                    watcher.is_over = True
+                    watcher.wake()
 
     def _log(self, run_id: str) -> _Log:
         log = self._logs.get(run_id)
@@ -110,10 +118,11 @@ class MemoryJournal:
 class MemoryRun:
     """A `RunJournal` of one run in memory."""
 
-    __slots__ = ("_blobs", "_is_released", "_log", "run_id")
+    __slots__ = ("_blobs", "_is_released", "_log", "loop", "run_id")
 
     def __init__(self, log: _Log, blobs: dict[str, bytes]) -> None:
         self.run_id = log.run_id
+        self.loop = asyncio.get_running_loop()
         self._log = log
         self._blobs = blobs
         self._is_released = False
@@ -155,6 +164,20 @@ class MemoryRun:
             raise UsageError(f"run {self.run_id} was released; open it again to go on")
 
 
+class _Watcher:
+    """Somebody who waits on their event loop for what may be added on another."""
+
+    def __init__(self) -> None:
+        self.loop, self.changed, self.is_over = asyncio.get_running_loop(), asyncio.Event(), False
+
+    def wake(self) -> None:
+        if asyncio.get_running_loop() is self.loop:
+            self.changed.set()
+        else:
+            with suppress(RuntimeError):  # a loop that was closed waits for nothing
+                self.loop.call_soon_threadsafe(self.changed.set)
+
+
 class _Log:
     """One run: what it shares with its parent, and its own records from `at` on."""
 
@@ -166,7 +189,7 @@ class _Log:
         self.at = at
         self.own: list[Recorded] = []
         self.driver: MemoryRun | None = None
-        self.watchers: set[asyncio.Event] = set()
+        self.watchers: set[_Watcher] = set()
         self.tail, summary = Tail(0, genesis(run_id)), NO_RECORDS
         if parent is not None:
             shared = parent.records(0)[:at]
@@ -183,8 +206,8 @@ class _Log:
         for (_, seq, at, _, _, hash_), event in zip(rows, events, strict=True):
             self.own.append(Recorded(seq, at, hash_.hex(), event))
         self.summary = replace(summary, run_id=self.run_id, started_at=began)
-        for changed in self.watchers:
-            changed.set()
+        for watcher in tuple(self.watchers):
+            watcher.wake()
 
     def records(self, since: int) -> list[Recorded]:
         """Those from `since` on, of all ancestors. A loop: forks may be deep."""

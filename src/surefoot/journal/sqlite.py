@@ -148,9 +148,13 @@ class SqliteJournal:
         return file.reader.blob(digest)
 
     async def aclose(self) -> None:
-        """Write what is queued, give up the runs that are driven, and close; a later use opens the file again."""
-        file, self._opened = self._opened, None
-        if file is not None:
+        """Write what is queued, give up the runs that are driven, and close; a later use opens the file again.
+
+        While another event loop that is running drives runs of it, nothing is done.
+        """
+        file = self._opened
+        if file is not None and not (file.driven and file.is_foreign()):
+            self._opened = None
             await file.aclose()
 
     def _file_to_write(self) -> _File:
@@ -167,8 +171,10 @@ class SqliteJournal:
         if file.pid != os.getpid():
             raise UsageError("this journal was opened before the process was forked; make a new one in the child")
         if file.loop is not loop:
-            if file.loop.is_running():
-                raise UsageError("this journal is in use on another event loop; make one for each loop")
+            if file.is_foreign():
+                raise UsageError(
+                    "this journal is in use on another event loop (`run_sync` has its own): make one for each loop"
+                )
             file.loop = loop
         return file
 
@@ -307,6 +313,10 @@ class _File:
                 upgrade_tables(self.db, self.reader.note_heads)
             failed.pop_all()
         self.writer = Writer(self.db, path, self.heads)
+
+    def is_foreign(self) -> bool:
+        """Whether another event loop uses it, which is still running."""
+        return self.loop is not asyncio.get_running_loop() and self.loop.is_running()
 
     def create(self, run_id: str) -> tuple[int, float | None]:
         """Become the driver of a new run, or of one that has no records and no living driver.

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import groupby, starmap
 from typing import ClassVar
 
 from surefoot.models.errors import denies, finds, learn, named_trait
@@ -23,6 +23,7 @@ from surefoot.models.wire import (
     Wire,
     allows_parallel,
     arguments_text,
+    files_of,
     head,
     opaque_item,
     reply_message,
@@ -30,6 +31,7 @@ from surefoot.models.wire import (
     with_opaque,
     without_calls,
 )
+from surefoot.types.attachments import IMAGES, Attachment
 from surefoot.types.errors import ModelUnreachable, TraitRefused
 from surefoot.types.messages import (
     CallPreview,
@@ -143,13 +145,15 @@ class Anthropic(Wire[_Form]):
         key = "anthropic" if marks else "anthropic/unmarked"
         origin = self.origin if traits.get("reasoning_echo") != "no" else ""
 
+        taken = self.taken(request)
+
         def declare(tool: ToolSpec) -> Json:
             return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
 
         return _Form(
             head(fields, request, key, declare, _CACHE_MARK if marks else b"}"),
-            f"anthropic/{origin}",
-            partial(_encode, origin=origin),
+            f"anthropic/{origin}/{''.join(sorted(taken))}",
+            partial(_encode, origin=origin, taken=taken),
             marks,
             ("low" if effort == "minimal" else effort) if effort and kind != "budget" else "",
             b',"thinking":' + write(thinking) if thinking else b"",
@@ -222,22 +226,30 @@ def _with_results_first(messages: Sequence[ModelMessage]) -> Sequence[ModelMessa
     return sorted_
 
 
-def _encode(message: ModelMessage, *, origin: str) -> bytes:
+def _encode(message: ModelMessage, *, origin: str, taken: frozenset[str]) -> bytes:
     """The blocks of one message, without the message around them; nothing where it says nothing."""
     if message.role == "tool":
         result: Json = {"type": "tool_result", "tool_use_id": wire_id(message.call_id)}
         if message.content.strip():  # a blank text is refused, and so is the request with it
             result["content"] = message.content
+        if message.files and (files := files_of(message, taken)):
+            words = [{"type": "text", "text": message.content}] if message.content.strip() else []
+            result["content"] = [*starmap(_block, files), *words]
         return write(result)
     said = [write({"type": "text", "text": message.content})] if message.content.strip() else []
     if message.role != "assistant":
-        return b"".join(said)
+        return b",".join((*(write(_block(*one)) for one in files_of(message, taken)), *said))
     said += (
         b'{"type":"tool_use","id":%b,"name":%b,"input":%b}'
         % (write(wire_id(call.id)), write(_wire_name(call.name)), arguments_text(call).encode())
         for call in message.calls
     )
     return with_opaque(said, message, origin)
+
+
+def _block(one: Attachment, data: str) -> Json:
+    source = {"type": "base64", "media_type": one.media_type, "data": data}
+    return {"type": "image" if one.trait == IMAGES else "document", "source": source}
 
 
 def wire_id(call_id: str) -> str:

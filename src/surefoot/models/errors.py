@@ -29,7 +29,8 @@ _MAY_BE_ABOUT_A_PART = frozenset({400, 404, 405, 415, 422, 424, 500, 501})
 class Endpoint:
     """Whom a message is about: the model, where it is asked, and the environment variable that holds its key.
 
-    `hint` says what a base URL of this kind looks like.
+    `hint` says what a base URL of this kind looks like; `secrets` are what goes with requests besides the key and must
+    not be shown either.
     """
 
     model: str
@@ -37,6 +38,7 @@ class Endpoint:
     key_variable: str = ""
     key: str = ""
     hint: str = "base URL of a model server"
+    secrets: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Endpoint({self.model!r}, {self.base_url!r})"  # never the key
@@ -48,7 +50,9 @@ class Endpoint:
 
     def without_keys(self, words: str) -> str:
         """The words with everything that is or looks like a key taken out."""
-        return _KEY_LIKE.sub("[key]", words.replace(self.key, "[key]") if self.key else words)
+        for secret in (self.key, *self.secrets):
+            words = words.replace(secret, "[key]") if secret else words
+        return _KEY_LIKE.sub("[key]", words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ def error_of(complaint: Complaint, endpoint: Endpoint, refused: Callable[[], Tra
         return ModelRefused(f"the account behind the key has no credit left for {where}: {said}", kind="auth")
     if status in (401, 403):
         variable = endpoint.key_variable or "api_key"
-        if not endpoint.key:
+        if not endpoint.key and not endpoint.secrets:
             return ModelRefused(f"{where} asks for a key, and none was sent: {said}; set {variable}", kind="auth")
         return ModelRefused(f"{where} does not accept the key: {said}; check {variable}", kind="auth")
     if status == 404:  # noqa: PLR2004 - HTTP

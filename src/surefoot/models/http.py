@@ -5,7 +5,7 @@ Imports aiohttp, so import this when the first request is made, not before.
 
 import asyncio
 import io
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
@@ -49,12 +49,17 @@ class Http:
         self._headers = headers
         self._near = near
         self._timeout = aiohttp.ClientTimeout()
-        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+        self._sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[None]]] = {}
 
     async def post(
-        self, body: bytes, settings: ModelSettings, deadline_s: float | None, on_events: OnEvents | None = None
+        self,
+        body: bytes,
+        settings: ModelSettings,
+        deadline_s: float | None,
+        on_events: OnEvents | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> bytes | Rejection | None:
-        """The whole answer; `None` when it was a stream and all its events went to `on_events`.
+        """The whole answer; `None` of a stream, whose events all went to `on_events`. `headers`: of this request alone.
 
         Raises `ModelTimeout`, `ModelUnreachable`, and `ModelRefused` for an answer above 64 MiB. Cancelling closes the
         connection.
@@ -69,7 +74,8 @@ class Http:
         wait = asyncio.timeout(None if on_events is None else patience.first_token_s)
         between_s, status, is_begun = settings.between_tokens_timeout_s, 0, False
         try:
-            async with wait, session.post(self._url, data=payload, timeout=timeout, allow_redirects=False) as response:
+            asking = session.post(self._url, data=payload, headers=headers, timeout=timeout, allow_redirects=False)
+            async with wait, asking as response:
                 status = response.status
                 if status != 200:  # noqa: PLR2004 - HTTP
                     return await _rejection(response)
@@ -107,28 +113,31 @@ class Http:
         raise failure  # out here nothing of the client's error clings to it but the cause
 
     async def aclose(self) -> None:
-        """Close all connections; a later request opens them again."""
-        sessions, self._sessions = self._sessions, {}
-        for session in sessions.values():
-            await session.close()
+        """Close the connections of this event loop; a later request opens them again."""
+        if held := self._sessions.pop(asyncio.get_running_loop(), None):
+            await held[1].aclose()
 
     async def _session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
-        if (session := self._sessions.get(loop)) is not None and not session.closed:
-            return session
-        for dead in [kept for kept in self._sessions if kept.is_closed()]:
-            await self._sessions.pop(dead).close()
-        if (session := self._sessions.get(loop)) is not None and not session.closed:
-            return session  # another task opened it meanwhile
+        if (held := self._sessions.get(loop)) is not None and not held[0].closed:
+            return held[0]
+        for dead in [kept for kept in tuple(self._sessions) if kept.is_closed()]:
+            if gone := self._sessions.pop(dead, None):  # another thread may have been first
+                await gone[1].aclose()
+        if (held := self._sessions.get(loop)) is not None and not held[0].closed:
+            return held[0]  # another task opened it meanwhile
         # The proxy of the environment is looked up once, since aiohttp would do so with every request.
         host = self._url.host or ""
         is_direct = host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host)
-        self._sessions[loop] = session = aiohttp.ClientSession(
+        session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S),
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             proxy=None if is_direct else getproxies().get(self._url.scheme),
         )
+        closing = _closed_with_loop(session)
+        await anext(closing)
+        self._sessions[loop] = session, closing
         return session
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
@@ -160,6 +169,14 @@ class Http:
         failure = ModelUnreachable(said)
         failure.__cause__ = error
         return failure
+
+
+async def _closed_with_loop(session: aiohttp.ClientSession) -> AsyncGenerator[None]:
+    """Closes the session when it is closed itself, which an event loop does at its end, and when it is collected."""
+    try:
+        yield
+    finally:
+        await session.close()
 
 
 async def _rejection(response: aiohttp.ClientResponse) -> Rejection:

@@ -1,20 +1,31 @@
 """A model behind an HTTP endpoint, whatever wire it speaks: one request, one reply."""
 
+import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from inspect import isawaitable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from surefoot.models.errors import Endpoint, complaint_of, error_of, retry_after_of
 from surefoot.models.json_edge import decoded, mapping, read, without_halves, write
-from surefoot.models.wire import Form, ReplyStream, Wire, show_whole
-from surefoot.types.errors import ModelError, ModelTimeout, ModelUnreachable, TraitRefused
+from surefoot.models.wire import Form, ReplyStream, Wire, refused_file, show_whole
+from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable, TraitRefused
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, Traits
 
 if TYPE_CHECKING:
     from surefoot.models.http import Http
+
+
+Key = str | Callable[[], str | Awaitable[str]]
+"""A key, or what gives one for each request: a function, which runs in a thread, or a coroutine function."""
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+_SECRET_NAME = re.compile(r"auth(?!or$)|key|token|secret|cookie|passw|signature|^sig$", re.IGNORECASE)
+_LEAST_SECRET = 8  # shorter ones are words like any other
 
 
 class HttpModel:
@@ -23,7 +34,8 @@ class HttpModel:
     `wire` makes the wire for a model, `name` is what the user wrote, `model` what the server is asked for, `traits`
     what is known of it beforehand; `key_variable` is the environment variable that error messages name. Holds no
     conversation: one object serves any number of runs at once, in any number of event loops. The first request imports
-    aiohttp and opens a session. `near`: the endpoint is on this machine, so that it is given longer.
+    aiohttp and opens a session. `headers` and `query` go with each request; a header given here stands in the place of
+    one that surefoot would send. `near`: the endpoint is on this machine, so that it is given longer.
     """
 
     def __init__(
@@ -33,8 +45,10 @@ class HttpModel:
         model: str,
         base_url: str,
         *,
-        key: str = "",
+        key: Key = "",
         key_variable: str = "",
+        headers: Mapping[str, str] = _NONE,
+        query: Mapping[str, str] = _NONE,
         traits: Traits = MappingProxyType({}),
         near: bool = False,
         now: Callable[[], float] = time.time,
@@ -42,10 +56,14 @@ class HttpModel:
         self._wire = wire(model)
         self.name = without_user(name)
         shown_url = without_user(base_url.rstrip("/"))
-        self._endpoint = Endpoint(model, shown_url, key_variable, key, self._wire.base_url_hint)
+        self._give_key = None if isinstance(key, str) else key
+        known, hint = key if isinstance(key, str) else "", self._wire.base_url_hint
+        self._endpoint = Endpoint(model, shown_url, key_variable, known, hint, secrets_in(headers, query))
         # a user in the URL stands for itself: aiohttp takes it or the key, not both
         self._url = self._wire.url(shown_url if key else base_url.rstrip("/"))
-        self.traits = traits
+        self._url += f"?{urlencode(query)}" if query else ""
+        self._headers = headers
+        self.traits: Traits = {**dict.fromkeys(self._wire.files, "yes"), **traits}
         self.modes: tuple[CallMode, ...] = self._wire.modes
         self.is_near = near
         self._now = now
@@ -63,24 +81,30 @@ class HttpModel:
         if request.deadline_s is not None and request.deadline_s <= 0:
             raise ModelTimeout(f"{self.name} was not asked: none of the run's time is left")
         body = self._wire.body(request)
+        endpoint, deadline_s, own_headers = self._endpoint, request.deadline_s, None
+        if self._give_key is not None:
+            started = time.monotonic()
+            endpoint = replace(endpoint, key=await self._given_key(self._give_key, request))
+            own_headers = self._beside_given(self._wire.headers(endpoint.key))
+            deadline_s = None if deadline_s is None else max(0.001, deadline_s - (time.monotonic() - started))
         if self._http is None:
             from surefoot.models.http import Http  # noqa: PLC0415 - aiohttp loads with the first request
 
             headers = {"Content-Type": "application/json", "User-Agent": "surefoot"}
-            headers |= self._wire.headers(self._endpoint.key)
+            headers = self._beside_given(headers | self._wire.headers(self._endpoint.key)) | dict(self._headers)
             self._http = Http(self._url, self._endpoint.where, headers, near=self.is_near)
         events = _Events(self._wire.stream(emit)) if request.stream else None
         try:
-            answer = await self._http.post(body, request.settings, request.deadline_s, events)
+            answer = await self._http.post(body, request.settings, deadline_s, events, own_headers)
             if isinstance(answer, bytes):
-                return self._read(answer, body, request, emit)
+                return self._read(answer, body, request, emit, endpoint)
             if answer is not None:
                 wait_s = retry_after_of(answer.retry_after_ms, answer.retry_after, self._now())
-                raise self._error(answer.status, answer.body, wait_s, body, request)
+                raise self._error(answer.status, answer.body, wait_s, body, request, endpoint=endpoint)
             assert events is not None  # noqa: S101  # only a stream brings no answer
             if events.reply.error is not None:
-                raise self._error(200, write(events.reply.error), None, body, request)
-            return _mend(events.reply.message(len(body), request.settings), is_mended=events.is_mended)
+                raise self._error(200, write(events.reply.error), None, body, request, endpoint=endpoint)
+            return _mend(events.reply.message(_size_of(body, request), request.settings), is_mended=events.is_mended)
         except ModelError as error:
             error.endpoint = self._endpoint.where
             error.status = 200 if error.status is None else error.status  # what is left is wrong in the reply itself
@@ -90,7 +114,31 @@ class HttpModel:
         if self._http is not None:
             await self._http.aclose()
 
-    def _read(self, answer: bytes, body: bytes, request: ModelRequest, emit: Emit | None) -> ModelMessage:
+    def _beside_given(self, headers: Mapping[str, str]) -> dict[str, str]:
+        given = {name.lower() for name in self._headers}
+        return {name: value for name, value in headers.items() if name.lower() not in given}
+
+    async def _given_key(self, give: Callable[[], str | Awaitable[str]], request: ModelRequest) -> str:
+        """The key for one request. What goes wrong is told without the words of its error, which may hold a key."""
+        whole_s = request.settings.patience(near=self.is_near).whole_s
+        limit_s = whole_s if request.deadline_s is None else min(whole_s, request.deadline_s)
+        try:
+            async with asyncio.timeout(limit_s):
+                given = await asyncio.to_thread(give)  # one that asks a server for a token must not hold up the loop
+                key = await given if isawaitable(given) else given
+            if isinstance(key, str) and is_key(key):  # pyright: ignore[reportUnnecessaryIsInstance]  # anybody's code
+                return key
+            failure: ModelError = ModelRefused(f"{self.name} was not asked: `api_key` gave no key", kind="auth")
+        except TimeoutError:
+            failure = ModelTimeout(f"{self.name} was not asked: `api_key` gave no key within {limit_s:.3g} s")
+        except Exception as error:  # noqa: BLE001 - anybody's code
+            failed = f"{self.name} was not asked: `api_key` failed with {type(error).__name__}; call it to see why"
+            failure = ModelRefused(failed, kind="auth")
+        raise failure
+
+    def _read(
+        self, answer: bytes, body: bytes, request: ModelRequest, emit: Emit | None, endpoint: Endpoint
+    ) -> ModelMessage:
         try:
             value, is_mended = decoded(answer)
         except ValueError:
@@ -98,25 +146,35 @@ class HttpModel:
         reply = mapping(value)
         if not reply:
             # cut only afterwards: half a key would not be found
-            start = self._endpoint.without_keys(answer[:4096].decode("utf-8", "replace"))[:120]
+            start = endpoint.without_keys(answer[:4096].decode("utf-8", "replace"))[:120]
             raise ModelUnreachable(f"{self.name} sent no whole JSON reply (it begins {start!r}); retry")
         if (error := self._wire.error_in(reply)) is not None:
-            raise self._error(200, write(error), None, body, request)
-        message = _mend(self._wire.read(reply, len(body), request.settings), is_mended=is_mended)
+            raise self._error(200, write(error), None, body, request, endpoint=endpoint)
+        message = _mend(self._wire.read(reply, _size_of(body, request), request.settings), is_mended=is_mended)
         if emit is not None:
             show_whole(message, emit)
         return message
 
-    def _error(self, status: int, raw: bytes, wait_s: float | None, body: bytes, request: ModelRequest) -> ModelError:
-        complaint = complaint_of(status, raw, wait_s, self._endpoint)
+    def _error(
+        self, status: int, raw: bytes, wait_s: float | None, body: bytes, request: ModelRequest, *, endpoint: Endpoint
+    ) -> ModelError:
+        complaint = complaint_of(status, raw, wait_s, endpoint)
 
         def refused() -> TraitRefused | None:
             sent = mapping(read(body))
+            if (learnt := refused_file(complaint.message, sent, request.traits)) is not None:
+                return learnt
             return self._wire.refused(complaint.message, complaint.code, complaint.param, sent, request.traits)
 
-        error = error_of(complaint, self._endpoint, refused)
+        error = error_of(complaint, endpoint, refused)
         error.status = status
         return error
+
+
+def _size_of(body: bytes, request: ModelRequest) -> int:
+    """Bytes of the request from which tokens are estimated: a file counts as it does in a model's window."""
+    files = (one for message in request.messages for one in message.files)
+    return max(0, len(body) - sum(one.size * 4 // 3 - one.tokens * 4 for one in files))
 
 
 class _Events:
@@ -151,6 +209,23 @@ def _mend(message: ModelMessage, *, is_mended: bool) -> ModelMessage:
             is_mended = is_mended or arguments != call.arguments
             calls = (*calls[:at], replace(call, arguments=arguments), *calls[at + 1 :])
     return replace(message, calls=calls, mended=True) if is_mended else message
+
+
+def opens(name: str) -> bool:
+    """Whether the name of a header or of a part of a query says that its value opens something."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def secrets_in(*given: Mapping[str, str]) -> tuple[str, ...]:
+    """What must not be shown of headers and queries: the values whose names say that they open something."""
+    values = [value for fields in given for name, value in fields.items() if opens(name)]
+    parts = dict.fromkeys(part for value in values for part in (value, *value.split()))
+    return tuple(part for part in parts if len(part) >= _LEAST_SECRET)
+
+
+def is_key(text: str) -> bool:
+    """Whether a text can be a key: one goes into a header."""
+    return bool(text) and text.isascii() and text.isprintable()
 
 
 def without_user(url: str) -> str:

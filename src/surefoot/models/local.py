@@ -25,6 +25,7 @@ from typing import Any, Protocol, cast
 from surefoot.models.files import FILE_VARIABLE, QWEN_CODER, is_present, verify, weights_file
 from surefoot.models.grammar import grammar_schema
 from surefoot.models.json_edge import first, mapping, text, whole, write
+from surefoot.models.traits import SMALL
 from surefoot.types.errors import ConfigError, ModelError, ModelRefused, ModelTimeout, TraitRefused, extra_needed
 from surefoot.types.messages import (
     CallMode,
@@ -56,14 +57,6 @@ _PREFIX_CACHE_MIB = 512
 
 _IM_START, _IM_END = 151644, 151645  # <|im_start|> and <|im_end|> in the model's vocabulary
 _CONTROL_BEGINS = re.compile(r"(?<=<)(?=\||/?tool_call>)")  # <|…|>, <tool_call>: all that the vocabulary spells so
-_TRAITS: Traits = {
-    "native_tools": "no",
-    "json_schema": "yes",
-    "stop": "yes",
-    "parallel_calls": "no",
-    "early_answers": "yes",  # it answers before it has looked, if it may
-    "optional_arguments": "no",  # it fills in whatever it may, and makes it up
-}
 
 
 class LocalModel:
@@ -79,7 +72,7 @@ class LocalModel:
         self, name: str, engine: Engine, to_grammar: Callable[[JsonObject], str], context_tokens: int = CONTEXT_TOKENS
     ) -> None:
         self.name = name
-        self.traits: Traits = {**_TRAITS, "context_tokens": str(context_tokens)}
+        self.traits: Traits = {**SMALL, "stop": "yes", "context_tokens": str(context_tokens)}
         self._engine = engine
         self._to_grammar = to_grammar
         self._grammars: dict[bytes, str] = {}

@@ -2,44 +2,80 @@
 
 import ipaddress
 import os
+import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
-from typing import cast
-from urllib.parse import SplitResult, unquote, urlsplit
+from types import MappingProxyType
+from typing import Literal, cast
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.files import QWEN_CODER
-from surefoot.models.http_model import HttpModel
-from surefoot.models.openai_chat import OpenAIChat
+from surefoot.models.http_model import HttpModel, Key, is_key, opens
+from surefoot.models.openai_chat import AzureChat, OpenAIChat
 from surefoot.models.openai_responses import OpenAIResponses
-from surefoot.models.traits import known_traits
+from surefoot.models.traits import declared_traits, known_traits
 from surefoot.models.wire import Form, Wire
 from surefoot.models.wrapper import CircuitBreaker, Retried, circuit_of, identity_of, settings_instead
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.errors import ConfigError, SurefootError, UsageError
-from surefoot.types.messages import ModelSettings
+from surefoot.types.messages import ModelSettings, Traits
 from surefoot.types.ports import Model
 
 EXAMPLES = (
     "openai:gpt-5.1-mini · openai-responses:gpt-5.1-mini · anthropic:claude-sonnet-4-6 · deepseek:deepseek-chat · "
-    "qwen:qwen-plus · gemini:gemini-2.5-flash · ollama:qwen3:8b · openrouter:qwen/qwen3-32b · "
+    "qwen:qwen-plus · azure:my-deployment · gemini:gemini-2.5-flash · ollama:qwen3:8b · openrouter:qwen/qwen3-32b · "
     "http://localhost:8000/v1#my-model · local"
 )
 ENTRY_POINTS = "surefoot.models"
 
 _SLASHES_OF_A_HOST = 2
 _ANY_KEY = "SUREFOOT_API_KEY"  # for the host that a URL names
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~\w-]+", re.ASCII)
+_KEY_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})  # in which a wire sends its key
+_OUR_HEADERS = frozenset({"content-type", "content-length", "transfer-encoding", "connection"})
+_AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+_API_VERSION = "api-version"
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+Place = Callable[[str, str, Mapping[str, str], Mapping[str, str]], tuple[str, Mapping[str, str]]]
+"""From an address, a model's name, the query and the environment to the base URL and the query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where a provider's API is, which wire it speaks, and which environment variables hold its key and base URL."""
+    """Where a provider's API is, which wire it speaks, and which environment variables hold its key and base URL.
+
+    `hosts` are what the hosts end in that its key may go to besides; `place` says where a model is, if not right there.
+    """
 
     base_url: str = ""
     keys: tuple[str, ...] = ()
     base_url_variable: str = ""
     needs_key: bool = True
     wire: Callable[[str], Wire[Form]] = OpenAIChat
+    hosts: tuple[str, ...] = ()
+    place: Place | None = None
+
+
+def _deployment(
+    base_url: str, name: str, query: Mapping[str, str], environment: Mapping[str, str]
+) -> tuple[str, Mapping[str, str]]:
+    """The base URL and query of a deployment, from the address of its resource.
+
+    With a dated API version, in the query or the environment, the deployment stands in the path; else the address is
+    that of Azure's v1 API. An address that goes on to either of them already is taken as it is.
+    """
+    base = base_url.rstrip("/").removesuffix("/chat/completions")
+    if base.endswith("/openai/v1") or "/openai/deployments/" in base:
+        return base, query
+    base = base.removesuffix("/openai")
+    version = query.get(_API_VERSION) or environment.get("OPENAI_API_VERSION", "")
+    if version:
+        query = {**query, _API_VERSION: version}
+    if version[:1].isdecimal():
+        return f"{base}/openai/deployments/{quote(name, safe='')}", query
+    return f"{base}/openai/v1", query
 
 
 PROVIDERS: Mapping[str, Provider] = {
@@ -48,6 +84,14 @@ PROVIDERS: Mapping[str, Provider] = {
         "https://api.openai.com/v1", ("OPENAI_API_KEY",), "OPENAI_BASE_URL", wire=OpenAIResponses
     ),
     "anthropic": Provider("https://api.anthropic.com", ("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", wire=Anthropic),
+    "azure": Provider(
+        "", ("AZURE_OPENAI_API_KEY",), "AZURE_OPENAI_ENDPOINT", wire=AzureChat, hosts=_AZURE, place=_deployment
+    ),
+    "mistral": Provider("https://api.mistral.ai/v1", ("MISTRAL_API_KEY",)),
+    "groq": Provider("https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
+    "xai": Provider("https://api.x.ai/v1", ("XAI_API_KEY",)),
+    "together": Provider("https://api.together.xyz/v1", ("TOGETHER_API_KEY",)),
+    "fireworks": Provider("https://api.fireworks.ai/inference/v1", ("FIREWORKS_API_KEY",)),
     "gemini": Provider("https://generativelanguage.googleapis.com/v1beta/openai", ("GEMINI_API_KEY",)),
     "qwen": Provider("https://dashscope.aliyuncs.com/compatible-mode/v1", ("DASHSCOPE_API_KEY",), "DASHSCOPE_BASE_URL"),
     "deepseek": Provider("https://api.deepseek.com", ("DEEPSEEK_API_KEY", "DeepSeek")),
@@ -61,11 +105,47 @@ PROVIDERS: Mapping[str, Provider] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """How the caller wants a model to be reached."""
+
+    base_url: str | None
+    api_key: Key | None
+    headers: Mapping[str, str]
+    query: Mapping[str, str]
+    traits: Traits
+    environment: Mapping[str, str]
+
+    @property
+    def named(self) -> str:
+        """The first of what was given, as messages name it; "" for nothing."""
+        names = {"base_url": "base URL", "api_key": "key", "headers": "headers", "query": "query", "traits": "traits"}
+        return next((told for name, told in names.items() if getattr(self, name)), "")
+
+    def check(self) -> None:
+        """Raises `ConfigError`, which never shows a value."""
+        if not (self.api_key is None or isinstance(self.api_key, str) or callable(self.api_key)):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+            raise ConfigError("api_key", "…", "give a text, or a callable that gives one")
+        for name, value in self.headers.items():
+            if not _HEADER.fullmatch(name) or not isinstance(value, str) or not is_key(value):  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
+                raise ConfigError(
+                    "headers", name, "a header has a name without spaces and a text of one line, in ASCII"
+                )
+            if name.lower() in _OUR_HEADERS:
+                raise ConfigError("headers", name, "surefoot writes this header itself; leave it out")
+        for name, value in self.query.items():
+            if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
+                raise ConfigError("query", name, "its value has to be a text")
+
+
 def resolve(
     name: str,
     *,
     base_url: str | None = None,
-    api_key: str | None = None,
+    api_key: Key | None = None,
+    headers: Mapping[str, str] = _NONE,
+    query: Mapping[str, str] = _NONE,
+    traits: Traits | Literal["small"] = _NONE,
     settings: ModelSettings | None = None,
     fallback: Model | str | None = None,
     environment: Mapping[str, str] = os.environ,
@@ -73,23 +153,27 @@ def resolve(
     """The model of that name, with retry and circuit breaker around it. Nothing is sent or opened yet.
 
     `name` is `provider:model`, `http://host:port/v1#model`, any model name beside a `base_url`, or `local`. A key given
-    here, as the password of the URL or in the environment is used, the first of them; a local base URL needs none. The
+    here, as the password of the URL or in the environment is used, the first of them; a local base URL needs none. A
+    callable gives a key for each request. `headers` and `query` go with each request; one of them that holds a secret
+    does for a key. `traits` say what is known of the model, "small" that it is led as the embedded one is. The
     environment's key of a provider with a public host goes only there or to the host of the provider's own base URL
     variable; any other host that the caller names gets `SUREFOOT_API_KEY`. `settings` go to plug-ins, which find base
     URL and key by themselves. `fallback`, a model or the name of one, answers while the circuit of this one is open;
-    base URL, key and prices are not for it. Models of one wire, base URL and name share a circuit. Raises `ConfigError`
-    for a missing key or base URL, for a key that would go unencrypted to a public host and for a broken plug-in,
-    `UsageError` for a name that cannot be understood.
+    base URL, key, headers, query, traits and prices are not for it. Models of one wire, base URL and name share a
+    circuit. Raises `ConfigError` for a missing key or base URL, for a value that cannot be meant, for a key that would
+    go unencrypted to a public host and for a broken plug-in, `UsageError` for a name that cannot be understood.
     """
+    given = _Given(base_url, api_key, headers, query, declared_traits(traits), environment)
+    given.check()
     if isinstance(fallback, str):
         instead = settings_instead(settings or ModelSettings())
         fallback = resolve(fallback, settings=instead, environment=environment)
     if name == "local" or name.startswith("local:"):
         if fallback is not None:
             raise UsageError(f"{name!r} runs in this process, so it needs no fallback: leave it out")
-        if base_url:
+        if given.named:
             raise UsageError(
-                f"{name!r} runs in this process and has no base URL: leave it out, or name a server's model"
+                f"{name!r} runs in this process and has no {given.named}: leave it out, or name a server's model"
             )
         if name not in ("local", f"local:{QWEN_CODER.name}"):
             remedy = f"write local (it is {QWEN_CODER.name}), or ollama:… for a model of Ollama's"
@@ -97,36 +181,33 @@ def resolve(
         from surefoot.models.local import LocalModel  # noqa: PLC0415 - an extra, loaded when it is used
 
         return LocalModel.from_default()
-    asked = _asked(name, base_url, api_key, settings or ModelSettings(), environment)
+    asked = _asked(name, given, settings or ModelSettings())
     near = isinstance(asked, HttpModel) and asked.is_near
     return CircuitBreaker(Retried(asked, near=near), fallback=fallback, circuit=circuit_of(identity_of(asked)))
 
 
-def _asked(
-    name: str, base_url: str | None, api_key: str | None, settings: ModelSettings, environment: Mapping[str, str]
-) -> Model:
+def _asked(name: str, given: _Given, settings: ModelSettings) -> Model:
     """The model itself, without what is around it."""
     if name.lower().startswith(("http://", "https://")):
         base, _, model = name.partition("#")
         if not model:
             raise UsageError(f"{shown(name)!r} names no model: write http://host:port/v1#model")
-        if base_url:
+        if given.base_url:
             raise UsageError(f"{shown(name)!r} names its server itself: leave out the base URL, or name only the model")
         if "@" in model and ("#" in model or base.count("/") == _SLASHES_OF_A_HOST):
             # the # may be inside a password, which must not become a model's name
             raise UsageError(f"{shown(name)!r} cannot be read: write # of a password as %23, and a / after the host")
         name = f"{parse_base_url(base)[0].geturl()}#{model}"
-        return _endpoint(name, model, _at(base, PROVIDERS["openai"], environment), api_key, environment)
+        return _endpoint(name, model, _at(base, PROVIDERS["openai"], given.environment), given)
     provider_name, colon, model = name.partition(":")
     provider = PROVIDERS.get(provider_name)
     if colon and model and provider is not None:
-        if base_url:
-            provider = _at(base_url, provider, environment)
-        return _endpoint(name, model, provider, api_key, environment)
+        if given.base_url:
+            provider = _at(given.base_url, provider, given.environment)
+        return _endpoint(name, model, provider, given)
     if colon and (entry := next(iter(entry_points(group=ENTRY_POINTS, name=provider_name)), None)) is not None:
-        if base_url or api_key:
-            given = "base URL" if base_url else "key"
-            raise UsageError(f"{shown(name)!r} is a plug-in's, which finds its {given} by itself: leave it out")
+        if given.named:
+            raise UsageError(f"{shown(name)!r} is a plug-in's, which finds its {given.named} by itself: leave it out")
         try:
             make = cast("Callable[[str, ModelSettings], Model]", entry.load())  # what the entry-point group promises
             return make(model, settings)
@@ -135,15 +216,16 @@ def _asked(
         except Exception as error:  # a plug-in is anybody's code
             told = f"the plug-in {entry.name!r} ({entry.value}) is broken: {type(error).__name__}; update or remove it"
             raise ConfigError("model", name, told) from error
-    if base_url:
-        return _endpoint(name, name, _at(base_url, PROVIDERS["openai"], environment), api_key, environment)
+    if given.base_url:
+        provider = _at(given.base_url, PROVIDERS["openai"], given.environment)
+        return _endpoint(name, name, provider, given)
     raise UsageError(
         f"{shown(name)!r} is not a model name that surefoot knows: write provider:model, such as {EXAMPLES}"
     )
 
 
-def _endpoint(name: str, model: str, provider: Provider, api_key: str | None, environment: Mapping[str, str]) -> Model:
-    url = environment.get(provider.base_url_variable, "") or provider.base_url
+def _endpoint(name: str, model: str, provider: Provider, given: _Given) -> Model:
+    url = given.environment.get(provider.base_url_variable, "") or provider.base_url
     if not url:
         raise ConfigError(
             "base_url",
@@ -152,32 +234,63 @@ def _endpoint(name: str, model: str, provider: Provider, api_key: str | None, en
             "http://host:port/v1#model",
         )
     base, url_key = parse_base_url(url)
-    url = base.geturl()
-    variable = next((variable for variable in provider.keys if environment.get(variable)), provider.keys[0])
-    key = (api_key or url_key or environment.get(variable, "")).strip()  # a URL's password was written for its host
-    if not key and provider.needs_key and not is_local_url(url):
-        variables = " or ".join(provider.keys)
-        raise ConfigError(variable, "", f"{name} needs a key: set the environment variable {variables}")
-    if not key.isascii() or not key.isprintable():
-        given = "api_key" if api_key or url_key else variable
-        raise ConfigError(given, "…", f"the key for {name} holds signs that no key has; copy it again")
-    if key and base.scheme == "http" and not is_local_url(url):
+    written = dict(parse_qsl(base.query, keep_blank_values=True))
+    if any(map(opens, written)):
+        raise ConfigError("base_url", "…", "the query of a URL is shown; give a key that stands in it as query={…}")
+    url, query = base._replace(query="", fragment="").geturl(), {**written, **given.query}
+    if provider.place is not None:
+        url, query = provider.place(url, model, query, given.environment)
+    key, variable = _key(name, url, url_key, provider, given)
+    if (key or any(map(opens, (*given.headers, *query)))) and base.scheme == "http" and not is_local_url(url):
         raise ConfigError(
             "base_url",
             url,
             f"a key would go to {base.hostname} for all to read: write https://, or tunnel to localhost",
         )
-    traits = known_traits(base.netloc, model)
-    near = is_this_machine(url)
-    return HttpModel(provider.wire, name, model, url, key=key, key_variable=variable, traits=traits, near=near)
+    return HttpModel(
+        provider.wire,
+        name,
+        model,
+        url,
+        key=key,
+        key_variable=variable,
+        headers=given.headers,
+        query=query,
+        traits={**known_traits(base.netloc, model), **given.traits},
+        near=is_this_machine(url),
+    )
+
+
+def _key(name: str, url: str, url_key: str, provider: Provider, given: _Given) -> tuple[Key, str]:
+    """The key for an address, and what a message about it names: the variable that holds it, or how it was given."""
+    in_place = next((header for header in given.headers if header.lower() in _KEY_HEADERS), "")
+    if in_place:
+        if given.api_key:
+            raise ConfigError("headers", in_place, "the key is given twice; leave out this header, or api_key")
+        return "", "`headers`"
+    if callable(given.api_key):
+        return given.api_key, "`api_key`"
+    variable = next((variable for variable in provider.keys if given.environment.get(variable)), provider.keys[0])
+    key = (given.api_key or url_key or given.environment.get(variable, "")).strip()  # a URL's password was for its host
+    if not key and any(map(opens, (*given.headers, *given.query))):
+        return "", "`headers` and `query`"
+    if not key and provider.needs_key and not is_local_url(url):
+        variables = " or ".join(provider.keys)
+        raise ConfigError(variable, "", f"{name} needs a key: set the environment variable {variables}")
+    if key and not is_key(key):
+        told = "api_key" if given.api_key or url_key else variable
+        raise ConfigError(told, "…", f"the key for {name} holds signs that no key has; copy it again")
+    return key, variable
 
 
 def _at(base_url: str, provider: Provider, environment: Mapping[str, str]) -> Provider:
     """The provider at an address that the caller names; the key of a public service goes only to where it belongs."""
     keys = provider.keys
-    if provider.base_url and not is_local_url(provider.base_url):
-        homes = {host_of(provider.base_url), host_of(environment.get(provider.base_url_variable, ""))} - {""}
-        keys = (*keys, _ANY_KEY) if host_of(base_url) in homes else (_ANY_KEY,)
+    if provider.needs_key and not (provider.base_url and is_local_url(provider.base_url)):
+        own = host_of(environment.get(provider.base_url_variable, ""))
+        homes, host = {host_of(provider.base_url), own} - {""}, host_of(base_url)
+        is_home = host in homes or (not homes and host.endswith(provider.hosts or ("\0",)))
+        keys = (*keys, _ANY_KEY) if is_home else (_ANY_KEY,)
     return replace(provider, base_url=base_url, base_url_variable="", keys=keys)
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import starmap
 from typing import ClassVar
 
 from surefoot.models.errors import finds, learn, named_trait
@@ -21,10 +22,14 @@ from surefoot.models.wire import (
     allows_parallel,
     arguments_of,
     arguments_text,
+    file_url,
+    files_of,
     head,
     reply_message,
     stops,
+    with_files_after,
 )
+from surefoot.types.attachments import AUDIO, IMAGES, PDF, Attachment
 from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
 from surefoot.types.messages import (
     CallPreview,
@@ -40,6 +45,7 @@ from surefoot.types.messages import (
 from surefoot.types.tools import ToolSpec
 
 _SYSTEM_NAMES = {"developer": "developer", "user": "user", "no": "user"}
+_SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 _NULL_CONTENT: dict[str, str | None] = {"empty": "", "blank": " "}
 _DATE = re.compile(r"(?:[-@:]v?\d{4}[\d-]*)?$")
 
@@ -49,6 +55,7 @@ class _Form(Form):
     system_role: str
     folds_system: bool
     merges: bool
+    taken: frozenset[str]
 
 
 class OpenAIChat(Wire[_Form]):
@@ -58,6 +65,7 @@ class OpenAIChat(Wire[_Form]):
     base_url_hint: ClassVar[str] = "OpenAI-compatible base URL (most end in /v1)"
     path: ClassVar[str] = "chat/completions"
     ours: ClassVar[frozenset[str]] = frozenset({"messages", "tools", "stream"})
+    files: ClassVar[tuple[str, ...]] = (IMAGES, PDF, AUDIO)
 
     def __init__(self, model: str) -> None:
         super().__init__(model)
@@ -67,10 +75,12 @@ class OpenAIChat(Wire[_Form]):
         form = self.form(request)
         messages: Sequence[ModelMessage] = request.messages
         if form.folds_system and request.system:
-            folded, rest = request.system, messages
+            folded, rest, files = request.system, messages, tuple[Attachment, ...]()
             if messages and messages[0].role == "user":
-                folded, rest = f"{folded}\n\n{messages[0].content}", messages[1:]
-            messages = (ModelMessage("user", folded), *rest)
+                folded, rest, files = f"{folded}\n\n{messages[0].content}", messages[1:], messages[0].files
+            messages = (ModelMessage("user", folded, files=files), *rest)
+        if any(message.files for message in messages):
+            messages = with_files_after(messages, form.taken)
         if form.merges:
             messages = _with_neighbours_merged(messages)
         key, encode = form.key, form.encode
@@ -87,7 +97,13 @@ class OpenAIChat(Wire[_Form]):
             request,
             lambda schema: (
                 b',"response_format":{"type":"json_schema","json_schema":%b}'
-                % write({"name": "step", "schema": schema, "strict": is_strict(schema)})
+                % write(
+                    {
+                        "name": "answer" if request.mode == "native" else "step",
+                        "schema": schema,
+                        "strict": is_strict(schema),
+                    }
+                )
             ),
         )
         return b"".join((kept[2], *pieces[1:])) if messages else kept[2] + pieces[0]
@@ -111,6 +127,7 @@ class OpenAIChat(Wire[_Form]):
         echo = {"no": "", "yes": "reasoning_content"}.get(echo, echo)
         system_role = _SYSTEM_NAMES.get(traits.get("system_role", ""), "system")
         null = traits.get("null_content", "null")
+        taken = self.taken(request)
 
         def declare(tool: ToolSpec) -> Json:
             function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
@@ -118,16 +135,16 @@ class OpenAIChat(Wire[_Form]):
 
         return _Form(
             head(fields, request, "openai_chat", declare) + b',"messages":[',
-            f"openai_chat/{system_role}/{null}/{echo and f'{echo}/{self.model}'}",
-            partial(_encode, system_role=system_role, null=_NULL_CONTENT.get(null), echo=echo, model=self.model),
+            f"openai_chat/{system_role}/{null}/{echo and f'{echo}/{self.model}'}/{''.join(sorted(taken))}",
+            partial(_encode, role=system_role, null=_NULL_CONTENT.get(null), echo=echo, model=self.model, taken=taken),
             system_role,
             traits.get("system_role") == "no",
             traits.get("alternation") == "yes",
+            taken,
         )
 
     def error_in(self, reply: Json) -> Json | None:
-        is_error = "choices" not in reply and ("error" in reply or reply.get("object") == "error")
-        return reply if is_error else None
+        return reply if "choices" not in reply and ("error" in reply or reply.get("object") == "error") else None
 
     def stream(self, emit: Emit | None) -> "ChatReply":
         return ChatReply(emit)
@@ -143,12 +160,28 @@ class OpenAIChat(Wire[_Form]):
         return learn(trait, value, message, traits)
 
 
-def _encode(message: ModelMessage, *, system_role: str, null: str | None, echo: str, model: str) -> bytes:
+class AzureChat(OpenAIChat):
+    """The same wire to one deployment of Azure OpenAI."""
+
+    def headers(self, key: str) -> dict[str, str]:
+        """A key goes into a header of Azure's own; a token, which is told by its dots, goes where tokens go."""
+        return super().headers(key) if "." in key or not key else {"api-key": key}
+
+
+def _encode(
+    message: ModelMessage, *, role: str, null: str | None, echo: str, model: str, taken: frozenset[str]
+) -> bytes:
     """One message on this wire. Tool content is always a string; reasoning goes only to the model that had it."""
     if message.role == "tool":
         return write({"role": "tool", "tool_call_id": message.call_id, "content": message.content})
     if message.role != "assistant":
-        return write({"role": system_role if message.role == "system" else "user", "content": message.content})
+        content: object = message.content
+        if message.files and (files := files_of(message, taken)):
+            content = [
+                *({"type": "text", "text": message.content} for _ in message.content[:1]),
+                *starmap(_part, files),
+            ]
+        return write({"role": role if message.role == "system" else "user", "content": content})
     fields: Json = {"role": "assistant", "content": message.content}
     if message.calls:
         fields["content"] = message.content or null
@@ -163,6 +196,14 @@ def _encode(message: ModelMessage, *, system_role: str, null: str | None, echo: 
     return write(fields)
 
 
+def _part(one: Attachment, data: str) -> Json:
+    if one.trait == IMAGES:
+        return {"type": "image_url", "image_url": {"url": file_url(one, data)}}
+    if one.trait == AUDIO:
+        return {"type": "input_audio", "input_audio": {"data": data, "format": _SOUNDS[one.media_type]}}
+    return {"type": "file", "file": {"filename": one.name, "file_data": file_url(one, data)}}
+
+
 def _is_same_model(reported: str, asked: str) -> bool:
     """Servers report a name with a date behind it, or leave out the vendor before the slash."""
     reported, asked = reported.rpartition("/")[2].lower(), asked.rpartition("/")[2].lower()
@@ -175,7 +216,8 @@ def _with_neighbours_merged(messages: Sequence[ModelMessage]) -> Sequence[ModelM
     for message in messages:
         last = merged[-1] if merged else None
         if last is not None and last.role == message.role != "tool" and not last.calls:
-            merged[-1] = replace(message, content=f"{last.content}\n\n{message.content}")
+            content, files = f"{last.content}\n\n{message.content}", (*last.files, *message.files)
+            merged[-1] = replace(message, content=content, files=files)
         else:
             merged.append(message)
     return merged

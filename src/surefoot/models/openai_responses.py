@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import starmap
 from typing import ClassVar, Final
 
 from surefoot.models.errors import finds, learn, named_trait
@@ -14,11 +15,14 @@ from surefoot.models.wire import (
     allows_parallel,
     arguments_of,
     arguments_text,
+    file_url,
+    files_of,
     head,
     opaque_item,
     reply_message,
     with_opaque,
 )
+from surefoot.types.attachments import IMAGES, Attachment
 from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
 from surefoot.types.messages import (
     CallPreview,
@@ -58,7 +62,14 @@ class OpenAIResponses(Wire[Form]):
             request,
             lambda schema: (
                 b',"text":{"format":%b}'
-                % write({"type": "json_schema", "name": "step", "schema": schema, "strict": is_strict(schema)})
+                % write(
+                    {
+                        "type": "json_schema",
+                        "name": "answer" if request.mode == "native" else "step",
+                        "schema": schema,
+                        "strict": is_strict(schema),
+                    }
+                )
             ),
         )
         pieces += (b',"input":[', b",".join(items for items in said if items), b"]", held, b"}")
@@ -84,10 +95,11 @@ class OpenAIResponses(Wire[Form]):
             shown = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
             return {"type": "function", **shown, "strict": False}
 
+        taken = self.taken(request)
         return Form(
             head(fields, request, "openai_responses", declare),
-            f"openai_responses/{origin}",
-            partial(_encode, origin=origin),
+            f"openai_responses/{origin}/{''.join(sorted(taken))}",
+            partial(_encode, origin=origin, taken=taken),
         )
 
     def error_in(self, reply: Json) -> Json | None:
@@ -106,18 +118,30 @@ class OpenAIResponses(Wire[Form]):
         return learn(named_trait("openai_responses", message, code, param, sent), "no", message, traits)
 
 
-def _encode(message: ModelMessage, *, origin: str) -> bytes:
+def _encode(message: ModelMessage, *, origin: str, taken: frozenset[str]) -> bytes:
     """The items that one message amounts to, joined by commas; nothing where it says nothing."""
+    content: object = message.content
+    if message.files and (files := files_of(message, taken)):
+        content = [
+            *({"type": "input_text", "text": message.content} for _ in message.content[:1]),
+            *starmap(_part, files),
+        ]
     if message.role == "tool":
-        return write({"type": "function_call_output", "call_id": message.call_id, "output": message.content})
+        return write({"type": "function_call_output", "call_id": message.call_id, "output": content})
     if message.role != "assistant":
-        return write({"role": message.role, "content": message.content})
+        return write({"role": message.role, "content": content})
     said = [write({"role": "assistant", "content": message.content})] if message.content else []
     said += (
         write({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_text(call)})
         for call in message.calls
     )
     return with_opaque(said, message, origin)
+
+
+def _part(one: Attachment, data: str) -> Json:
+    if one.trait == IMAGES:
+        return {"type": "input_image", "image_url": file_url(one, data)}
+    return {"type": "input_file", "filename": one.name, "file_data": file_url(one, data)}
 
 
 class ResponsesReply(ReplyStream):

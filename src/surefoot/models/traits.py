@@ -12,9 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from surefoot.models.json_edge import items, mapping, read, text, write
+from surefoot.types.attachments import AUDIO, IMAGES, PDF, TRAIT_OF
+from surefoot.types.errors import ConfigError
 from surefoot.types.messages import Traits
 
-_OPENAI = {"json_schema": "yes", "max_tokens_field": "max_completion_tokens"}
+_OPENAI_HOSTS = r"api\.openai\.com|\.(openai|cognitiveservices|services\.ai)\.azure\.com"
+_OPENAI = {"json_schema": "yes", "answer_schema": "beside_tools", "max_tokens_field": "max_completion_tokens"}
 _OWN_REASONING = {"own_reasoning": "yes"}
 _REASONING = {
     "max_tokens_field": "max_completion_tokens",
@@ -23,24 +26,32 @@ _REASONING = {
     "stop": "no",
     **_OWN_REASONING,
 }
+_TEXT_ONLY = dict.fromkeys(TRAIT_OF.values(), "no")
 _OLD_CLAUDE = r"claude-(3|(opus|sonnet|haiku)-4(-[0-5](-|$)|-2|$))"  # before the models that set their own budget
 _NEW_CLAUDE = r"claude-(opus-4-[789]|[a-z]+-[5-9])"  # they take no sampling settings any more
 
+_IN_WORDS = {r"\w+": "the name of a field, yes or no", r"\d+": "a number of tokens, as a text"}
+
 _KNOWN: tuple[tuple[str, str, Traits], ...] = (  # patterns of host and model, empty for all; later rows win
-    (r"api\.openai\.com|\.openai\.azure\.com", "", _OPENAI),
+    (_OPENAI_HOSTS, "", _OPENAI),
     ("", r"(^|/)(o[134](-|$)|gpt-5(?!.*chat))", _REASONING),
-    (r"api\.openai\.com|\.openai\.azure\.com", r"^(gpt-[34]|chatgpt)|-chat", {"reasoning_echo": "no"}),
+    (_OPENAI_HOSTS, r"^(gpt-[34]|chatgpt)|-chat", {"reasoning_echo": "no"}),
     ("", r"(^|/)o1-(mini|preview)", {"system_role": "no", "native_tools": "no", "json_schema": "no"}),
-    (r"api\.anthropic\.com", "", {"json_schema": "yes"}),
+    (r"api\.anthropic\.com", "", {"json_schema": "yes", "answer_schema": "beside_tools"}),
     ("", _OLD_CLAUDE, {"reasoning_effort": "budget"}),
     ("", r"claude-(3|(opus|sonnet)-4(-0|-2|$))", {"json_schema": "no"}),
     ("", r"claude-3(?!-7)", {"reasoning_effort": "no"}),
     ("", r"claude-3-(opus|sonnet|haiku)", {"max_output_tokens": "4096"}),
     ("", _NEW_CLAUDE, {"temperature": "no", "top_p": "no"}),
     (r"generativelanguage\.googleapis\.com", "", {"json_schema": "yes"}),
+    (r"api\.mistral\.ai", "", {"json_schema": "yes", "stream_usage": "no", "seed": "no", "id_shape": "alnum9"}),
     (r"api\.deepseek\.com", "", {"json_schema": "no"}),
     (r"api\.deepseek\.com", r"reasoner", {"reasoning_echo": "reasoning_content"}),
     ("", r"reasoner|(^|[/-])r1(-|$)|thinking|qwq|magistral", _OWN_REASONING),
+    ("", r"deepseek|(^|/)(gpt-3\.5|gpt-4(-\d{4}.*)?$|o[13]-mini|o1-preview)|embed|codestral", _TEXT_ONLY),
+    (_OPENAI_HOSTS, "", {AUDIO: "no"}),
+    ("", r"(^|/)gpt-[\w.-]*audio", {IMAGES: "no", PDF: "no", AUDIO: "yes"}),
+    (r":11434$", "", {PDF: "no", AUDIO: "no"}),
     # context windows as the makers' model pages give them; the least where models of a family differ
     ("", r"(^|/)claude-(3|[a-z]+-\d)", {"context_tokens": "200000"}),
     ("", r"(^|/)(gpt-4o|gpt-4-turbo|chatgpt-4o)", {"context_tokens": "128000"}),
@@ -51,6 +62,52 @@ _KNOWN: tuple[tuple[str, str, Traits], ...] = (  # patterns of host and model, e
     (r":11434$", "", {"json_schema": "yes"}),  # Ollama
     ("", r"(^|/)gemma-?[12]", {"system_role": "no", "native_tools": "no"}),
 )  # fmt: skip
+
+
+_VALUES: Mapping[str, str] = {
+    "yes or no": "native_tools json_schema stop temperature top_p seed stream_usage own_reasoning alternation store "
+    "prompt_cache early_answers optional_arguments images pdf audio",
+    "on, off or no": "parallel_calls",
+    "yes, no, developer, system or user": "system_role",
+    "adaptive, budget or no": "reasoning_effort",
+    "max_tokens, max_completion_tokens or no": "max_tokens_field",
+    "null, empty or blank": "null_content",
+    "any or alnum9": "id_shape",
+    "beside_tools or no": "answer_schema",
+    r"\w+": "reasoning_echo",
+    r"\d+": "context_tokens max_output_tokens",
+}
+
+TRAITS: Mapping[str, re.Pattern[str]] = {
+    trait: re.compile(re.sub(", | or ", "|", values)) for values, traits in _VALUES.items() for trait in traits.split()
+}
+"""The traits that a user can declare, and what each may be."""
+
+SMALL: Traits = MappingProxyType(
+    {
+        "native_tools": "no",
+        "json_schema": "yes",
+        "parallel_calls": "no",
+        "early_answers": "yes",  # it answers before it has looked, if it may
+        "optional_arguments": "no",  # it fills in whatever it may, and makes it up
+    }
+)
+"""What the embedded model is known by, and a small model of a server's where its user says so."""
+
+
+def declared_traits(given: Mapping[str, str] | str) -> Traits:
+    """The traits that a user declares of a model, one by one or as "small". Raises `ConfigError`."""
+    if isinstance(given, str):
+        if given != "small":
+            raise ConfigError("traits", given, 'give "small", or a mapping of traits')
+        return SMALL
+    for trait, value in given.items():
+        if trait not in TRAITS:
+            raise ConfigError("traits", trait, f"there is no such trait; there are {', '.join(TRAITS)}")
+        if not isinstance(value, str) or not TRAITS[trait].fullmatch(value):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
+            values = next(values for values, traits in _VALUES.items() if trait in traits.split())
+            raise ConfigError(f"traits[{trait!r}]", value, f"give {_IN_WORDS.get(values, values)}")
+    return given
 
 
 def known_traits(host: str, model: str) -> Traits:

@@ -26,8 +26,11 @@ from surefoot.core.state.roles import seconds_left, window_of
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.trail import outcome
 from surefoot.core.text import clean
+from surefoot.core.view.turns import step_in_words
+from surefoot.runtime.blobs import keep_files
 from surefoot.tools.call import Raised, after_left, as_exception, failure, goes_on, is_stopping, retry
 from surefoot.tools.function import FunctionTool
+from surefoot.types.attachments import Attachment
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, DoubtSettled, Event
 from surefoot.types.messages import ToolProgress
@@ -238,9 +241,13 @@ async def _fitted(world: World, given: object, call: Call, state: State) -> Tool
     kind = given.kind if given.kind in _KINDS else "error"
     source = given.source if given.source and isinstance(given.source, str) else call.name  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
     trust = "trusted" if given.trust == "trusted" else "untrusted"
+    files = tuple(one for one in given.files if isinstance(one, Attachment) and one.digest and one.is_at_hand)  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
     made = ToolResult(content, kind, size, None, source, trust, bool(given.infrastructure), given.structured is True)
     wait_s = given.retry_after_s if given.retry_after_s is not None and is_number(given.retry_after_s) else None
     given = replace(made, error=clean(str(given.error)), retry_after_s=wait_s) if given.error or wait_s else made
+    if files:
+        await keep_files(world.journal, files)
+        given = replace(given, files=files)
     if size <= limit:
         return given
     digest = await world.journal.put_blob(content.encode())
@@ -250,13 +257,14 @@ async def _fitted(world: World, given: object, call: Call, state: State) -> Tool
 async def _page(world: World, call: Call, state: State) -> ToolResult:
     """A piece of an earlier result, whether it was cut, folded or neither; no larger than the window bears."""
     wanted, start = str(call.arguments.get("call_id", "")), call.arguments.get("start", 0)
-    earlier = state.call(wanted)
-    if earlier is None or earlier.result is None or not isinstance(start, int):
+    earlier, said = state.call(wanted), step_in_words(state, wanted)
+    result = earlier.result if earlier is not None else ToolResult(said, source="conversation") if said else None
+    if result is None or not isinstance(start, int):
         return ToolResult(f"there is no result of a call {wanted!r}", "error", source="surefoot")
-    text = earlier.result.content
-    if earlier.result.blob is not None:
+    text = result.content
+    if result.blob is not None:
         try:
-            text = (await world.journal.get_blob(earlier.result.blob)).decode()
+            text = (await world.journal.get_blob(result.blob)).decode()
         except JournalError as error:
             return ToolResult(str(error), "error", source="surefoot")
     window = window_of(state, state.turn.role) if state.turn else None
@@ -264,7 +272,8 @@ async def _page(world: World, call: Call, state: State) -> ToolResult:
     end = min(len(text), start + (limit if window is None else min(limit, window // 2)))
     piece = text[start:end]
     more = f"\n[characters {start} to {end} of {len(text)}]"
-    return ToolResult(piece + more, size=len(piece), source=earlier.result.source, trust=earlier.result.trust)
+    files = result.files if start == 0 else ()
+    return ToolResult(piece + more, size=len(piece), source=result.source, trust=result.trust, files=files)
 
 
 _LOG = logging.getLogger("surefoot")

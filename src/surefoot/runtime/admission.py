@@ -59,8 +59,6 @@ class Admission:
         if not is_whole(most, 1):
             raise ConfigError("max_concurrent_runs", most, "give a whole number of at least 1")
         self._doors = _Doors(most)
-        self.held = 0
-        """Places that are taken now, on all event loops."""
 
     @asynccontextmanager
     async def place(self) -> AsyncGenerator[None]:
@@ -75,11 +73,9 @@ class Admission:
             await door.free.acquire()
         place = _Place()
         token = _PLACE.set(place)
-        self.held += 1
         try:
             yield
         finally:
-            self.held -= 1
             place.is_held = False  # what a tool has left behind is inside of no run any more
             _PLACE.reset(token)
             door.free.release()

@@ -10,26 +10,37 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 
+from surefoot.core.gate.conversation import read_turn
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.origins import endorsed_by
 from surefoot.core.gate.record import moved_by
 from surefoot.core.gate.slots import Words
 from surefoot.core.gate.verdict import accepted_by
-from surefoot.core.guard.ledger import EXPIRED, words_of
+from surefoot.core.guard.ledger import EXPIRED, used_effects, words_of
 from surefoot.core.guard.resume import guard_of, stricter
 from surefoot.core.plan.accept import PLAN
-from surefoot.core.plan.child import open_calls
-from surefoot.core.state.state import Call, State
+from surefoot.core.plan.child import give_up, open_calls
+from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.runtime.act import call_key
 from surefoot.runtime.ask import stage_templates
 from surefoot.runtime.task_plan import bounded
 from surefoot.tools.call import is_running
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import ConfigError, UsageError
-from surefoot.types.events import CallJudged, DoubtSettled, Event, InStep, IntentAnchored, Outcome, ValuesEndorsed
+from surefoot.types.events import (
+    CallJudged,
+    DoubtSettled,
+    Event,
+    InStep,
+    IntentAnchored,
+    Outcome,
+    RunEnded,
+    ValuesEndorsed,
+)
 from surefoot.types.guard import NO_GROUNDS, Grounds
-from surefoot.types.outcomes import Allow, Ask, Deny
+from surefoot.types.outcomes import Allow, Ask, Cancelled, Deny
 from surefoot.types.plan_events import PlanSigned
 from surefoot.types.ports import Recorded
 from surefoot.types.tools import ToolResult
@@ -41,33 +52,46 @@ MOST_ON_THE_LOOP = 4_096
 """Characters of the words that are read at once; longer ones are read in a thread, so that other runs go on."""
 
 
-async def anchor(words: str, config: LoopConfig) -> tuple[Event, ...]:
-    """What the user's own words ask for, where the gate is on. Attachments are material and are not read."""
-    if len(words) > MOST_ON_THE_LOOP:
-        return await asyncio.to_thread(_anchored, words, config)
-    return _anchored(words, config)
+async def anchor(words: str, config: LoopConfig, before: State = EMPTY) -> tuple[Event, ...]:
+    """What the user's own words ask for, where the gate is on. Attachments are material and are not read.
+
+    `before` is the run that they follow in a conversation.
+    """
+    if len(words) + sum(len(one.task.text) for one in before.exchanges) > MOST_ON_THE_LOOP:
+        return await asyncio.to_thread(_anchored, words, config, before)
+    return _anchored(words, config, before)
 
 
-def _anchored(words: str, config: LoopConfig) -> tuple[Event, ...]:
-    if config.guard is None or config.guard.mode == "off":
+def _anchored(words: str, config: LoopConfig, before: State = EMPTY) -> tuple[Event, ...]:
+    guard = config.guard
+    if guard is None or guard.mode == "off":
         return ()
     today = datetime.now().astimezone().date().isoformat()
-    read = read_words(words, config.guard.lexicon)
+    if before.task is None:
+        read = read_words(words, guard.lexicon)
+    else:
+        earlier, gate = words_of(before), before.gate
+        known = gate.known.words.anchor if gate is not None else read_words(earlier, guard.lexicon)
+        used = used_effects(before) if gate is not None else known.effects_asked
+        answer = getattr(before.ending, "answer", "") if before.ending is not None else "?"  # it is still at work on it
+        read = read_turn(known, earlier, words, guard.lexicon, used=used, answer=answer)
     Words.of(read)  # kept for the fold, which runs on the loop
     return (IntentAnchored(read, today),)
 
 
 def config_taken(state: State, config: LoopConfig | None, own: LoopConfig) -> LoopConfig | None:
-    """The configuration with which a run is taken up, None where it stays: with the guard of whoever does it, too.
+    """The configuration with which a run is taken up, None where it stays; guard and output of whoever does it count.
 
     Raises `ConfigError` for a guard that needs a model: the templates for that are put on record when a run begins.
     """
     given = config or state.config
+    if own.output_schema is not None and given.output_schema != own.output_schema:
+        given = replace(given, output_schema=own.output_schema)
     guard = stricter(given.guard, own.guard)
     taken = guard_of(state, replace(given, guard=guard))
     if state.task is not None and not stage_templates(taken).keys() <= state.prompts.keys():
         raise ConfigError("guard", taken, "a run begun without it takes no guard that asks a model; begin it anew")
-    if config is None and taken == state.config.guard:
+    if config is None and given is state.config and taken == state.config.guard:
         return None
     return bounded(replace(given, guard=guard), state.reasoner, state.planning)
 
@@ -79,7 +103,8 @@ async def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, .
     """
     if state.gate is not None or state.task is None:
         return ()
-    return await anchor(words_of(state), replace(state.config, guard=guard_of(state, config)))
+    words = state.task.text if state.earlier else words_of(state)
+    return await anchor(words, replace(state.config, guard=guard_of(state, config)))
 
 
 def approval(state: State, call: Call, by: str) -> tuple[Event, ...]:
@@ -106,7 +131,11 @@ def refusal(state: State, call: Call, by: str, reason: str = "") -> tuple[Event,
         version = state.planning.version
         if not reason.strip():
             return (PlanSigned(version, "rejected", by),)
-        again = () if state.task is None else _anchored(f"{words_of(state)}\n\n{reason}", state.config)
+        again = (
+            _anchored(reason, state.config, state)
+            if state.earlier
+            else _anchored(f"{words_of(state)}\n\n{reason}", state.config)
+        )
         return (PlanSigned(version, "revise", by, reason), *again)
     why = f"refused by {by}" + (f": {reason}" if reason else "")
     return (CallJudged(call.id, Deny(why), "person", by, grounds=_bound(call)),)
@@ -140,3 +169,9 @@ def expired(state: State, records: Sequence[Recorded], now_s: float | None = Non
         for owner, call in late
         for event in owner.told((CallJudged(call.id, no, EXPIRED, "time limit", grounds=_bound(call)),))
     )
+
+
+def cancelled(state: State, by: str) -> tuple[Event, ...]:
+    """The end of a run that somebody cancels: every open call is given up first."""
+    given = (owner.told((give_up(call, state.elapsed_s),)) for owner, call in open_calls(state))
+    return (*chain.from_iterable(given), RunEnded(Cancelled(by)))

@@ -185,6 +185,10 @@ class Cast:
         found = {(one.model, one.trait): one for role in roles for one in self.parts[role].remembered()}
         return list(found.values())
 
+    def newly_remembered(self, changes: Mapping[str, Speaker], state: State) -> list[Event]:
+        """What is remembered of models that take the place of others."""
+        return self.remembered([role for role, one in changes.items() if one.model != state.speakers[role].model])
+
     def learn(self, event: ModelTraitLearnt, run_id: str = "") -> None:
         """Remember what a run learnt of a model for the user's next; how a Thinker writes says nothing of calls."""
         if event.role == THINKER:
@@ -193,10 +197,10 @@ class Cast:
         if part is not None:
             part.learnt.learn(event, run_id)
 
-    async def aclose(self) -> None:
-        """Give back connections and memory."""
-        for part in self.parts.values():
-            await part.model.aclose()
+    @property
+    def used(self) -> tuple[Model, ...]:
+        """The models, each once."""
+        return tuple({id(part.model): part.model for part in self.parts.values()}.values())
 
 
 def cast_of(

@@ -155,6 +155,10 @@ class Offered:
     selected: Sequence[Event]
 
 
+_Made = tuple[Sequence["McpTool"], Pinned, Offered]
+"""The tools of servers, what their pins said, and what was made of both."""
+
+
 class Offers:
     """The tools of one agent, and what judges them.
 
@@ -174,32 +178,33 @@ class Offers:
         self._config = config
         self._declared = config.guard.declared if config.guard is not None else _UNDECLARED
         self._pins = pins or Pins(None)
-        self._pinned = NOTHING_PINNED
         self._servers = None if mcp is None else _servers(mcp)
-        self._of: tuple[McpTool, ...] = ()
-        self._made = None if self._servers else self._offered(())
+        self._made = None if self._servers else ((), NOTHING_PINNED, self._offered((), NOTHING_PINNED))
 
     async def now(self) -> Offered:
         """The tools as they are now. Connects to servers that are not connected; raises as `McpServers.tools` does.
 
         Where the gate is on, the pins of foreign tools are asked each time, and first sights recorded.
         """
+        return (await self._now())[2]
+
+    async def _now(self) -> _Made:
         served = await self._servers.tools() if self._servers else ()
         guard, pinned = self._config.guard, NOTHING_PINNED
         if guard is not None and guard.mode != "off":
             pinned = self._pins.check((tool.spec for tool in (*self._own.values(), *served)), guard.pins)
-        if self._made is None or served is not self._of or pinned != self._pinned:
-            self._of, self._pinned = served, pinned
-            self._made = self._offered(served)
-        return self._made
+        made = self._made  # read once: an event loop on another thread has connections, and so tools, of its own
+        if made is None or served is not made[0] or pinned != made[1]:
+            made = self._made = (served, pinned, self._offered(served, pinned))
+        return made
 
     async def tools_of(self, known: Catalogue) -> Mapping[str, Tool]:
         """The tools for a run that goes on; one that has changed since it began refuses to be called.
 
         Of the developer's own the parameters count: a call was judged, and approved, by what they were then.
         """
-        now = await self.now()
-        specs = ((tool, known.get(tool.spec.name)) for tool in self._of)
+        served, _, now = await self._now()
+        specs = ((tool, known.get(tool.spec.name)) for tool in served)
         own = ((name, tool, known.get(name)) for name, tool in self._own.items())
         return {
             **now.tools,
@@ -209,27 +214,27 @@ class Offers:
 
     async def effects_of(self, known: Catalogue) -> Mapping[str, Effect]:
         """The effects that are stricter now than a run knows them. Where one is laxer, the known one counts on."""
-        await self.now()
-        tools = {**self._own, **{tool.spec.name: tool for tool in self._of}}  # hidden ones too, which the run may know
+        served, _, _ = await self._now()
+        tools = {**self._own, **{tool.spec.name: tool for tool in served}}  # hidden ones too, which the run may know
         specs = catalogue_of(tools, self._declared).tools
         return {spec.name: spec.effect for spec in specs if (was := known.get(spec.name)) and _is_stricter(spec, was)}
 
-    async def aclose(self) -> None:
-        """End the connections to MCP servers; `now` opens them again."""
-        if self._servers is not None:
-            await self._servers.aclose()
+    @property
+    def used(self) -> tuple[McpServers, ...]:
+        """The MCP servers, if any; `now` connects to them."""
+        return (self._servers,) if self._servers is not None else ()
 
-    def _offered(self, served: Sequence[Tool]) -> Offered:
+    def _offered(self, served: Sequence[Tool], pinned: Pinned) -> Offered:
         tools = {**self._own, **{tool.spec.name: tool for tool in served}}
         if len(tools) < len(self._own) + len(served):
             twice = next(tool.spec.name for tool in served if tool.spec.name in self._own)
             raise UsageError(f"a tool and a tool of an MCP server are both called {twice!r}; rename one of them")
         for name in tools:
             check_tool_name(name)
-        tools = {name: tool for name, tool in tools.items() if name not in self._pinned.hidden}
+        tools = {name: tool for name, tool in tools.items() if name not in pinned.hidden}
         catalogue = catalogue_of(tools, self._declared)
         resolvers_of(self._config, catalogue)  # raises for one that cannot resolve
-        return Offered(tools, catalogue, selection(catalogue, self._config, self._pinned))
+        return Offered(tools, catalogue, selection(catalogue, self._config, pinned))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import orjson
 
+from surefoot.core.loop.read import answer_in
 from surefoot.core.loop.table import REASONERS, mended
 from surefoot.core.parse.marks import parts_of
 from surefoot.core.parse.stream import DisplayFilter
@@ -16,8 +17,10 @@ from surefoot.core.state.state import SpeakerState, State, subset
 from surefoot.core.state.turn import Outcome
 from surefoot.core.text import clean
 from surefoot.core.view.outcome import outcome_of
-from surefoot.core.view.shape import ANSWER, MAX_BRANCHES, name_schema
+from surefoot.core.view.request import ANSWER_SCHEMA
+from surefoot.core.view.shape import ANSWER, MAX_BRANCHES, name_schema, without_answer
 from surefoot.runtime.ask import reply_of
+from surefoot.runtime.blobs import bring_files, cannot_take
 from surefoot.types.errors import ModelError, TraitRefused
 from surefoot.types.events import Event, ModelFailed, ModelReplied, ModelTraitLearnt
 from surefoot.types.messages import (
@@ -32,7 +35,7 @@ from surefoot.types.messages import (
 )
 from surefoot.types.moves import Think
 from surefoot.types.ports import Model
-from surefoot.types.reply import Parsed
+from surefoot.types.reply import Fault, Parsed
 
 if TYPE_CHECKING:
     from surefoot.runtime.world import World
@@ -44,11 +47,17 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     has_limit = state.config.budget.max_seconds is not None
     deadline_s = seconds_left(state, last=move.want == "answer") if has_limit else None
     request = replace(reasoner.view(state, move), settings=part.settings, stream=world.stream, deadline_s=deadline_s)
+    if state.task is not None and state.task.attachments and (untaken := cannot_take(state, move.role)):  # as learnt
+        return (ModelFailed("bad_request", untaken, 0, move.role, want=move.want, elapsed_s=world.elapsed_s),)
+    if files := [one for message in request.messages for one in message.files]:
+        await bring_files(world.journal, files)
     display = _Display(world.tell) if world.stream and world.watch else None
     reply = _asked(part.model, request, display.emit if display else None)
     match await reply_of(reply, speaker.model, deadline_s):
-        case TraitRefused() as refused if not _is_known(speaker, refused):
-            return (ModelTraitLearnt(speaker.model, refused.trait, refused.value, refused.evidence),)
+        case TraitRefused(trait=trait) as refused if not _is_known(speaker, refused):
+            # a caller's own schema may be the reason, which says nothing of others
+            trait = ANSWER_SCHEMA if trait == "json_schema" and request.mode == "native" else trait
+            return (ModelTraitLearnt(speaker.model, trait, refused.value, refused.evidence),)
         case ModelError() as error:
             told, now_s = clean(str(error)), world.elapsed_s
             return (ModelFailed(error.kind, told, error.attempts, move.role, error.usage, move.want, elapsed_s=now_s),)
@@ -57,6 +66,8 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     parsed = reasoner.read(state, move, message)
     if message.mended:
         parsed = mended(parsed)
+    if world.shape and (answer := answer_in(state, move, parsed)) and (told := world.shape.faults(answer)):
+        parsed = without_answer(parsed, Fault("invalid_value", told))
     replied = ModelReplied(move.step, message, parsed, speaker.mode, move.want, move.role, world.elapsed_s, requests)
     if display:
         display.finish(parsed, outcome_of(state, replied))
@@ -85,7 +96,8 @@ async def _asked(model: Model, request: ModelRequest, emit: Emit | None) -> tupl
         return first, 1  # cut off, or not held to the schema: the parser says what is wrong with it
     chosen = subset(request.tools, () if name == ANSWER else (name,))
     branches = cast("list[dict[str, dict[str, object]]]", (request.schema or {})["anyOf"])  # as `step_schema` makes it
-    schema = {"anyOf": [branch for branch in branches if branch["properties"]["action"] == {"const": name}]}
+    held = [branch for branch in branches if branch["properties"]["action"] == {"const": name}]
+    schema = {**(request.schema or {}), "anyOf": held}
     try:
         second = _writable(await model.send(replace(request, tools=chosen, schema=schema), emit))
     except ModelError as error:

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from surefoot.core.state.state import State
 from surefoot.runtime.cast import Cast
@@ -22,6 +22,7 @@ from surefoot.types.reflection import Evaluator
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
+    from surefoot.runtime.output import Shape
     from surefoot.runtime.trajectories import Trajectories
 
 _LOG = logging.getLogger("surefoot")
@@ -33,7 +34,10 @@ Watch = Callable[[Event | Signal], None]
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a run touches. `earlier_s` is the time for which it was driven before, `since` when it was taken up now."""
+    """What a run touches. `earlier_s` is the time for which it was driven before, `since` when it was taken up now.
+
+    `shape` is what answers are to be.
+    """
 
     cast: Cast
     tools: Mapping[str, Tool]
@@ -46,6 +50,7 @@ class World:
     paths: Trajectories | None = None
     encoder: Encoder | None = None
     evaluators: Mapping[str, Evaluator] = field(default_factory=dict[str, Evaluator])
+    shape: Shape[Any] | None = None  # Any: the type is the caller's
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     since: float = field(default_factory=time.monotonic)
 

@@ -119,8 +119,9 @@ class PlayedStore(CheckedJournal):
         return PlayedRun(await super().open(run_id, create=create), self, self._playing.get(run_id))
 
     def take(self, run_id: str, started: RunStarted) -> Tape:
-        """The next tape of that task, reasoner and models."""
-        tapes = [tape for tape in self._tapes if not tape.parent]
+        """The next tape of that task, reasoner and models, behind the same run of a conversation."""
+        follows = self._playing[started.follows].run_id if started.follows else ""
+        tapes = [tape for tape in self._tapes if tape.parent == _started(tape).follows == follows]
         of_task = [tape for tape in tapes if not tape.is_taken and _started(tape).task == started.task]
         if not of_task:
             held = ", ".join(dict.fromkeys(map(_named, tapes)))
@@ -129,6 +130,8 @@ class PlayedStore(CheckedJournal):
         if tape is None:
             was = _played_by(_started(of_task[0]))
             raise self.miss(f"{_named(of_task[0])} was recorded with {was}, not with {_played_by(started)}")
+        if started.follows:
+            tape.advance(tape.events.index(_started(tape)))
         self._play(run_id, tape)
         return tape
 
@@ -310,7 +313,7 @@ def _played_by(started: RunStarted) -> str:
 
 
 def _started(tape: Tape) -> RunStarted:
-    return cast("RunStarted", tape.events[0])  # every run begins with it
+    return next(event for event in reversed(tape.events) if isinstance(event, RunStarted))  # every run begins with it
 
 
 def _named(tape: Tape) -> str:

@@ -6,7 +6,7 @@ import difflib
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -14,9 +14,11 @@ from surefoot.core.text import decoded
 from surefoot.tools.arithmetic import arithmetic_tool
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import tool
+from surefoot.tools.results import with_files
 from surefoot.tools.search import Query, best_lines
 from surefoot.tools.web import web_fetch_tool
 from surefoot.tools.workspace import MAX_READ_BYTES, NotThere, Place, Workspace
+from surefoot.types.attachments import Attachment, media_type_of
 from surefoot.types.ports import Tool
 from surefoot.types.tools import ToolResult
 
@@ -67,7 +69,7 @@ class _Files:
             data, size = self.workspace.read(place)
         text = decoded(data, is_cut=size > len(data))
         if text is None:
-            raise ToolFailed(f"{place.shown} is not text.")
+            return self._file(place, data, size)
         text = text.removeprefix("\ufeff")
         if start_line is not None or lines is not None:
             every, start = text.splitlines(keepends=True), start_line or 1
@@ -79,6 +81,14 @@ class _Files:
         if size > len(data):
             text += f"\n(only the first {MAX_READ_BYTES} of {size} bytes of the file can be read)"
         return ToolResult(text, source=place.shown)
+
+    def _file(self, place: Place, data: bytes, size: int) -> ToolResult:
+        """What is not text, for a model that takes it; for others, what it is."""
+        kind = media_type_of(data)
+        if not kind or size > len(data):
+            told = f" but {kind} of {size:,} bytes, which is too large to be looked at" if kind else ""
+            raise ToolFailed(f"{place.shown} is not text{told}.")
+        return replace(with_files("", [Attachment.from_bytes(data, place.parts[-1])]), source=place.shown)
 
     def file_write(self, path: str, text: str) -> str:
         """Write a text file: make it, or replace all that was in it.

@@ -14,17 +14,18 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
 from surefoot.tools.call import PROBE_OF, Attempts, NotBegun, awaited, called, called_within, failure, is_async
-from surefoot.tools.results import returns_schema, text_of
+from surefoot.tools.results import returns_schema, text_of, with_files
 from surefoot.tools.schema import Convert, arguments_of
 from surefoot.tools.signature import REQUIRED, Parameters, is_text, read_docstring, read_signature, resolve, returned
+from surefoot.types.attachments import Attachment
 from surefoot.types.declaration import Declared
 from surefoot.types.errors import UsageError
 from surefoot.types.guard import Role
 from surefoot.types.ports import ServiceKey, ToolCallContext, service_of
-from surefoot.types.tools import Effect, ToolResult, ToolSpec
+from surefoot.types.tools import Approval, Effect, ToolResult, ToolSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -238,8 +239,9 @@ class _Options(TypedDict, total=False):
     roles: Mapping[str, Role]
     sensitive: Sequence[str]
     trusted_fields: Sequence[str]
-    directory: bool
+    directory: bool | None
     identity: Sequence[str]
+    approval: Approval | None
     timeout_s: float | None
     name: str
     description: str
@@ -261,6 +263,7 @@ def tool(
     For the gate: `egress`, a read that carries its arguments out of the house; `private`, its results are confidential;
     `roles`, what parameters are to the effect (`{"to": "destination"}`); `sensitive`, further parameters whose values
     need a good origin; `trusted_fields`, `directory` and `identity`, what of its results may be believed (`ToolSpec`).
+    `approval="always"` asks a person before each call, "once" before the first of a run, with the gate or without.
     For plans: `category`, what it is for; `exclusive`, one call of it at a time; `empty_ok`, nothing is a result, too.
     `probe(…)` takes any of the tool's parameters, and says of an interrupted call whether it took effect: its result if
     so, None if not; it raises when it could not tell, and a person is asked then. Raises `UsageError` for a name or
@@ -294,7 +297,15 @@ async def _provided(wanted: Iterable[tuple[str, ServiceKey]], context: ToolCallC
 def _rendered(value: object) -> ToolResult:
     if isinstance(value, ToolResult):
         return value
-    return ToolResult(text_of(value), structured=value is not None and not isinstance(value, str | bytes))
+    if isinstance(value, Attachment):
+        return with_files("", [value])
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[object]", value)  # whatever it holds
+        if found := [one for one in items if isinstance(one, Attachment)]:
+            texts = (text_of(one) for one in items if not isinstance(one, Attachment))
+            return with_files("\n".join(texts), found)
+    text = text_of(cast("object", value))
+    return ToolResult(text, structured=value is not None and not isinstance(value, str | bytes))
 
 
 def _unwrapped(fn: Callable[..., object]) -> Callable[..., object]:

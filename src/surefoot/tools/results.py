@@ -28,6 +28,8 @@ import orjson
 from surefoot.core.parse.schema import is_runnable
 from surefoot.tools.schema import one_of
 from surefoot.tools.signature import is_class
+from surefoot.types.attachments import Attachment, files_in
+from surefoot.types.tools import ToolResult
 
 _DEEPEST = 100
 """Containers inside containers that are still written; what lies deeper is named only."""
@@ -92,6 +94,12 @@ def text_of(value: object) -> str:
         return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
     # A lone word was put in quotes only because `_known` made text of an object, an enum or a date.
     return cast("str", orjson.loads(text)) if text.startswith('"') else text
+
+
+def with_files(text: str, attached: Sequence[Attachment]) -> ToolResult:
+    """A result of a text, what was attached to it, and a line about each file."""
+    lines = [one.line if one.digest else one.text for one in attached]
+    return ToolResult("\n".join(filter(None, (text, *lines))), files=files_in(attached))
 
 
 def returns_schema(annotation: object) -> Schema | None:

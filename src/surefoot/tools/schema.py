@@ -23,7 +23,7 @@ from surefoot.tools.signature import REQUIRED, Parameter, has_classes_only
 from surefoot.types.errors import UsageError
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic import TypeAdapter, ValidationError
 
 Convert = Callable[[object], object]
 Schema = dict[str, object]
@@ -211,12 +211,15 @@ def _validating(name: str, adapter: TypeAdapter[object]) -> Convert:
                 return adapter.validate_python(value)
             return adapter.validate_json(text)  # JSON rules: also a strict model takes a date as text
         except ValidationError as error:
-            faults = "; ".join(
-                f"{'.'.join(map(str, (name, *fault['loc'])))}: {fault['msg']}" for fault in error.errors()
-            )
-            raise ToolFailed(f"Invalid arguments: {faults}") from error
+            raise ToolFailed(f"Invalid arguments: {faults_of(error, name)}") from error
 
     return convert
+
+
+def faults_of(error: ValidationError, *place: str) -> str:
+    """What pydantic finds wrong with a value, by field; `place` is where the value stands."""
+    told = ((".".join(map(str, (*place, *fault["loc"]))), fault["msg"]) for fault in error.errors())
+    return "; ".join(": ".join(filter(None, one)) for one in told)
 
 
 def _fill(
@@ -235,20 +238,20 @@ def _fill(
         name = next(iter(adapters))
         raise UsageError(_no_schema(tool_name, ", ".join(adapters), adapters[name], error)) from error
     for (name, _), schema in schemas.items():
-        properties[name].update(cast("Schema", _untitled(schema)))
-    return {key: _untitled(value) for key, value in cast("Schema", shared.get("$defs", {})).items()}
+        properties[name].update(cast("Schema", untitled(schema)))
+    return {key: untitled(value) for key, value in cast("Schema", shared.get("$defs", {})).items()}
 
 
-def _untitled(schema: object, *, names: bool = False) -> object:
+def untitled(schema: object, *, names: bool = False) -> object:
     """A schema without its titles; `names`: the keys are names of properties, among which `title` is a name."""
     if isinstance(schema, list):
-        return [_untitled(item) for item in cast("list[object]", schema)]
+        return [untitled(item) for item in cast("list[object]", schema)]
     if not isinstance(schema, dict):
         return schema
     kept: dict[str, object] = {}
     for key, value in cast("dict[str, object]", schema).items():
         if names or key not in ("title", "default", "enum", "const", "examples"):
-            kept[key] = _untitled(value, names=not names and key in ("properties", "patternProperties", "$defs"))
+            kept[key] = untitled(value, names=not names and key in ("properties", "patternProperties", "$defs"))
         elif key != "title":
             kept[key] = value
     return kept

@@ -128,11 +128,6 @@ class LoopConfig(Settings):
         5.0, seconds, "how long a tool may take to stop once its call is given up; then it is left running"
     )
     finish_with_reads: bool = setting(False, flag, "whether a finish tool's answer counts when reads stand beside it")
-    on_conflict: Literal["first", "error"] = setting(
-        "first",
-        choice("first", "error"),
-        "of several forms of calls in one reply the first counts; `error`: it is a fault",
-    )
     repair: Literal["strict", "lossless"] = setting(
         "lossless",
         choice("strict", "lossless"),
@@ -141,6 +136,9 @@ class LoopConfig(Settings):
     )
     output_schema: Mapping[str, object] | None = setting(
         None, or_none(_schema, "none"), "JSON Schema that the answer, or the deliverable's final output, has to fit"
+    )
+    output_repairs: int = setting(
+        1, whole(0), "answers in another shape than `output_schema` that are asked for again, before the run fails"
     )
     max_rounds: int = setting(
         20, whole(1), "`mono`, `dual`: rounds until the deliverable is asked for", option="--max-rounds"

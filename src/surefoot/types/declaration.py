@@ -20,7 +20,7 @@ from surefoot.types.settings import (
     setting,
     texts,
 )
-from surefoot.types.tools import Effect, ToolSpec
+from surefoot.types.tools import Approval, Effect, ToolSpec
 
 
 def texts_by_name(name: str, value: object) -> Mapping[str, str]:
@@ -49,8 +49,9 @@ class Declared(Settings):
     roles: Mapping[str, str] = setting(dict[str, str], texts_by_name, "")
     sensitive: tuple[str, ...] = setting((), texts, "")
     trusted_fields: tuple[str, ...] = setting((), texts, "")
-    directory: bool = setting(False, flag, "")
+    directory: bool | None = setting(None, or_none(flag, "by its name"), "")
     identity: tuple[str, ...] = setting((), texts, "")
+    approval: Approval | None = setting(None, or_none(choice(*get_args(Approval)), "without"), "")
 
     def __post_init__(self) -> None:
         Settings.__post_init__(self)

@@ -20,7 +20,7 @@ reached) are values, never exceptions. A message says what happened, to which th
 
 from typing import Literal
 
-from surefoot.types.messages import Usage
+from surefoot.types.usage import Usage
 
 ModelFailureKind = Literal[
     "auth", "rate_limited", "timeout", "unavailable", "bad_request", "context_overflow", "refused", "cancelled"

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from surefoot.types.attachments import Attached, Attachment
 from surefoot.types.config import LoopConfig
-from surefoot.types.dataclass import dataclass, field
+from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.errors import ModelFailureKind
 from surefoot.types.guard import NO_GROUNDS, Grounds, IntentAnchor, Role
 from surefoot.types.guard_events import Asking, GuardEvent, SpeculationEvent
@@ -31,15 +32,6 @@ VERSION = 2
 Want = Literal["any", "no_calls", "answer", "reasoning", "isolated"]
 """What a request asks for: any step, words without a call, or the answer alone; the words of a plan's step without
 tools, in which a call is a violation; or the same words out of fresh messages. Only with "any" tools are offered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attachment:
-    """A text that comes with a task. It is material, not instruction."""
-
-    name: str
-    text: str
-    trust: Literal["trusted", "untrusted"] = "untrusted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +57,13 @@ class Task:
         if self.steps:
             check_steps(self.steps)
 
+    @classmethod
+    def of(cls, task: str | Task, attachments: Attached = ()) -> Task:
+        """A task as it was given, with what comes beside it. Raises `UsageError` for a file that cannot be attached."""
+        task = task if isinstance(task, Task) else cls(task)
+        more = [one if isinstance(one, Attachment) else Attachment.from_path(one) for one in attachments]
+        return replace(task, attachments=(*task.attachments, *more)) if more else task
+
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
@@ -84,10 +83,10 @@ def models_line(models: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run exists. Everything that its fold depends on is in here.
+    """A run exists. Everything that its fold depends on is in here, and in the run that it `follows`.
 
-    `speakers` are the models by role: "solo", or "thinker" and "actor". `prompts` are the templates by the name that
-    `core/state/roles.py: prompt_name` gives them.
+    `speakers` are the models by role: "solo", or "thinker" and "actor", `prompts` the templates (`prompt_name`). A run
+    that follows another shares its records up to the one with `follows_hash`: a conversation is a chain of runs.
     """
 
     run_id: str
@@ -99,6 +98,8 @@ class RunStarted:
     reasoner: str = "react"
     config: LoopConfig = LoopConfig()
     version: int = VERSION
+    follows: str = ""
+    follows_hash: str = ""
     type: Literal["RunStarted"] = "RunStarted"
 
 
@@ -110,10 +111,10 @@ JournalOrigin = Literal["", "own", "foreign"]
 class RunResumed:
     """Somebody took the run up again after it had stood still or ended; `None` leaves the configuration as it was.
 
-    `speakers` are those that changed. Of another model, what was learnt of the old one no longer counts; the same model
-    in another call mode keeps what is known of it. `effects` are those of tools that are stricter now than on record:
-    they count from here on, and a person is asked about each call. With a `journal`, what was allowed and has not
-    started is judged again; of a "foreign" one a person is asked before the first effect, and no yes in it counts.
+    `speakers` are those that changed; of another model, what was learnt of the old one no longer counts. `effects` are
+    those of tools that are stricter now than on record: they count from here on, and a person is asked about each call.
+    With a `journal`, what was allowed and has not started is judged again; of a "foreign" one a person is asked before
+    the first effect, and no yes in it counts.
     """
 
     by: str
@@ -144,8 +145,7 @@ class ToolsSelected:
 
     `counts` says how many tools each stage of a profile dropped, `warnings` what the operator should hear, `dropped`
     the first of them with stage and reason. For the gate: `doubted` are the tools about whose every call a person is
-    asked because of their names, and why; `pinned` are the foreign tools seen for the first time, by name with their
-    pin, which holds from now on.
+    asked because of their names, and why; `pinned` are the foreign tools seen for the first time, with their pins.
 
     With `selection` it is the choice of the reasoner `plan`, in the mode `reason`: what is visible stays as it is.
     """

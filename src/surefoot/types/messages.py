@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal
 
+from surefoot.types.attachments import Attachment
 from surefoot.types.dataclass import dataclass, field
 from surefoot.types.tools import Catalogue
+from surefoot.types.usage import Usage
 
 Role = Literal["system", "user", "assistant", "tool"]
 CallMode = Literal["native", "schema", "text"]
@@ -25,38 +27,6 @@ class NativeCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens, and US dollars where known, of one request with its failed attempts. `estimated`: our own count."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-    cost_usd: float | None = None
-    estimated: bool = False
-
-    def __add__(self, other: Usage) -> Usage:
-        cost = (
-            None
-            if self.cost_usd is None and other.cost_usd is None
-            else (self.cost_usd or 0.0) + (other.cost_usd or 0.0)
-        )
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            cost,
-            self.estimated or other.estimated,
-        )
-
-    @property
-    def total_tokens(self) -> int:
-        """Input and output together; cached and reasoning tokens are parts of these."""
-        return self.input_tokens + self.output_tokens
-
-
-@dataclass(frozen=True, slots=True)
 class ModelMessage:
     """One message of a conversation, sent or received.
 
@@ -64,8 +34,9 @@ class ModelMessage:
     what it used, the model as reported and how many attempts it took; `mended` says that some of its text was not valid
     Unicode and was replaced. `reasoning` is kept apart from `content` and is never parsed. `opaque` holds what only the
     model that wrote it can read (signed or encrypted reasoning): each item names in `origin` the wire and the model,
-    and goes back to that model unchanged and to no other; it is never shown or parsed. The encoded form for a wire is
-    kept beside the value, since a message is sent again with every later request (`encoded`).
+    and goes back to that model unchanged and to no other; it is never shown or parsed. `files` are those that the
+    message carries; where a model does not take them, what `content` says of each has to do. The encoded form for a
+    wire is kept beside the value, since a message is sent again with every later request (`encoded`).
     """
 
     role: Role
@@ -81,6 +52,7 @@ class ModelMessage:
     id: str = ""
     opaque: tuple[Mapping[str, object], ...] = ()
     mended: bool = False
+    files: tuple[Attachment, ...] = ()
     _wire: tuple[str, bytes] | None = field(default=None, init=False, repr=False, compare=False)
 
     def encoded(self, wire: str, encode: Callable[[ModelMessage], bytes]) -> bytes:

@@ -24,7 +24,7 @@ FaultKind = Literal[
     "truncated",
     "calls_not_allowed",
     "invalid_output",
-    "conflict",
+    "invalid_value",
     "text_call",
 ]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
+from surefoot.types.attachments import Attachment
 from surefoot.types.dataclass import dataclass, field
 
 T = TypeVar("T")
 
 Effect = Literal["read", "write", "communicate", "transact", "delete"]
 Trust = Literal["trusted", "untrusted"]
+Approval = Literal["always", "once"]
 ResultKind = Literal[
     "ok", "error", "timeout", "denied", "cancelled", "unknown_tool", "in_doubt", "ReasoningStepViolation"
 ]
@@ -33,10 +35,11 @@ class ToolSpec:
     carries its arguments out of the house, `private` that its results are confidential. `roles` says what parameters
     are to the effect, `sensitive` which more of them need a good origin, `trusted_fields` which fields of its results
     may be believed. `directory`: it looks people or accounts up, so a record that the user named may say where
-    something goes to; `identity` are the fields that say whose record it is ((): those called like a name). `server` is
-    where the tool comes from ("": this process), `output` the schema of its results. `category` is the kind of tool
-    that it is, as its maker says: selection prefers the kind that a task names.
+    something goes to (None: as its name says, of an own tool); `identity` are the fields that say whose record it is
+    ((): those called like a name). `server` is where the tool comes from ("": this process), `output` the schema of its
+    results. `category` is the kind of tool that it is, as its maker says: selection prefers the kind that a task names.
 
+    `approval`: a person is asked before each call ("always"), or the first of a run ("once"), with the gate or without.
     For plans (spec/planning.md): `exclusive`, that one call of it runs at a time; `empty_ok`, that nothing found is a
     result like any other.
     """
@@ -60,13 +63,14 @@ class ToolSpec:
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
     sensitive: tuple[str, ...] = ()
     trusted_fields: tuple[str, ...] = ()
-    directory: bool = False
+    directory: bool | None = None
     identity: tuple[str, ...] = ()
     server: str = ""
     output: Mapping[str, object] | None = None
     category: str = ""
     exclusive: bool = False
     empty_ok: bool = False
+    approval: Approval | None = None
 
     @property
     def is_foreign(self) -> bool:
@@ -125,7 +129,8 @@ class ToolResult:
     that are not the tool's own (connection, timeout, overload). `structured` says that `content` is the JSON of a value
     that the tool gave as a value, and not a text that happens to parse. `outcome` is a digest of a whole that became a
     blob, for which times, ids and the like do not count (`core/state/trail.py: outcome`). `error` is "CLASS:CODE" of a
-    failure where that is known (`types/plan.py: StepErrorClass`), `retry_after_s` what a server asks to wait.
+    failure where that is known (`types/plan.py: StepErrorClass`), `retry_after_s` what a server asks to wait. `files`
+    go to a model that takes such; `content` has a line about each.
     """
 
     content: str
@@ -139,6 +144,7 @@ class ToolResult:
     outcome: str = ""
     error: str = ""
     retry_after_s: float | None = None
+    files: tuple[Attachment, ...] = ()
 
     @property
     def is_error(self) -> bool:

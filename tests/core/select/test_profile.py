@@ -228,7 +228,7 @@ def test_a_refused_call_is_told_the_nearest_names_that_it_may_use() -> None:
         "refused: not in profile; the nearest visible names are 'file_read'"
     )
     assert refusal("zzz", ["file_read"]) == "refused: not in profile"
-    assert refusal("zzz", []) == "refused: not in profile; no tool is visible"
+    assert refusal("zzz", []) == "refused: not in profile; this run offers no tools"
     told = refusal("x" * 100_000, ["x" * 100_000, *(f"tool_{i}" for i in range(MOST_COMPARED * 10))])
     assert len(told) < 200
 

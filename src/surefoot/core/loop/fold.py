@@ -22,8 +22,8 @@ from surefoot.core.guard.ledger import (
     with_tree,
     with_verdict,
 )
-from surefoot.core.guard.resume import judged_again, with_config, with_effects
-from surefoot.core.loop.slices import droppable, fit_of
+from surefoot.core.guard.resume import followed, judged_again, with_config, with_effects
+from surefoot.core.loop.slices import fit_of, fit_overflown
 from surefoot.core.loop.steps import retried, with_step
 from surefoot.core.plan.fold import having_read, in_children, planning_of, taken_up, with_plan
 from surefoot.core.plan.limits import with_limit, with_tries
@@ -48,11 +48,10 @@ from surefoot.core.state.roles import (
     mode_for,
     rounds_to_tell,
     speaking,
-    window_of,
 )
 from surefoot.core.state.state import EMPTY, Call, SpeakerState, State, Turn, subset
 from surefoot.core.state.turn import MOST_ATTEMPTS, Outcome, changed
-from surefoot.core.state.window import Fit, limit_in, stretched
+from surefoot.core.state.window import Fit, stretched
 from surefoot.core.view.outcome import calls_of, outcome_of
 from surefoot.core.view.step import guidance
 from surefoot.types.events import (
@@ -157,8 +156,9 @@ def _apply(state: State, event: Event) -> State:
 
 
 def _started(state: State, event: RunStarted) -> State:
-    return changed(
-        state,
+    """The state of a run that begins. One that follows another has its turns before it, and what the gate knows."""
+    begun = changed(
+        followed(state, event) if event.follows else state,
         seen=state.seen + 1,
         run_id=event.run_id,
         task=event.task,
@@ -173,6 +173,14 @@ def _started(state: State, event: RunStarted) -> State:
         planning=planning_of(event.task, event.config) if event.reasoner == "plan" else None,
         heads={},
     )
+    if not event.follows:
+        return begun
+    fits = {
+        role: changed(one, fit=state.speakers[role].fit)
+        for role, one in begun.speakers.items()
+        if role in state.speakers
+    }
+    return changed(begun, speakers={**begun.speakers, **fits})
 
 
 def _taken_up(state: State, event: RunResumed | RunForked) -> State:
@@ -344,7 +352,7 @@ def having_failed(state: State, event: ModelFailed) -> State:
     spent = speaker.usage + event.usage
     speaker = changed(speaker, usage=spent)
     if event.kind == "context_overflow":
-        speaker = changed(speaker, overflows=speaker.overflows + 1, fit=_overflown(state, event))
+        speaker = changed(speaker, overflows=speaker.overflows + 1, fit=fit_overflown(state, event))
     return changed(
         state,
         seen=state.seen + 1,
@@ -353,23 +361,6 @@ def having_failed(state: State, event: ModelFailed) -> State:
         usage=state.usage + event.usage,
         elapsed_s=max(state.elapsed_s, event.elapsed_s),
     )
-
-
-def _overflown(state: State, event: ModelFailed) -> Fit:
-    """What is shown after an overflow: less by a known window, else a quarter less of the turns, oldest first."""
-    speaker = state.speakers[event.role]
-    named = [limit for limit in (speaker.fit.limit, limit_in(event.message)) if limit]
-    fit = replace(speaker.fit, limit=min(named, default=None))
-    if (window := window_of(_with_fit(state, event.role, fit), event.role)) is None:
-        dropped = fit.dropped + max(1, (state.steps - fit.dropped) // 4)  # so that two tries make real room
-        return replace(fit, dropped=max(fit.dropped, min(droppable(state, event.role), dropped)), counted=0, turns=0)
-    before = _with_fit(state, event.role, replace(fit, limit=speaker.fit.limit or 10**12))
-    sent = fit_of(before, Think(state.steps + 1, event.role, event.want)).request
-    return replace(fit, stretch=max(fit.stretch, window / sent))
-
-
-def _with_fit(state: State, role: str, fit: Fit) -> State:
-    return changed(state, speakers={**state.speakers, role: changed(state.speakers[role], fit=fit)})
 
 
 def having_said(speaker: SpeakerState, event: ModelReplied, outcome: Outcome, fit: Fit) -> SpeakerState:

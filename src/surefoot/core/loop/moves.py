@@ -23,6 +23,7 @@ second engine: an interrupted call is simply a call that was started, has not en
     a plan that repairs itself    → what it asks for next (`core/plan/next.py`)
     a plan was given              → its next step, or what the running one asks for (`core/loop/steps.py`)
     otherwise                     → the reasoner says who speaks next, or that it is over
+    it ends with an answer that is not what was asked for → it has failed
     a step with tools is next     → where that is speculated about, first what `core/guard/branches.py` asks for
 """
 
@@ -47,14 +48,14 @@ from surefoot.core.guard.judge import (
     stuck,
 )
 from surefoot.core.guard.ledger import unread
-from surefoot.core.loop.speakers import SPEAKERS, proposed
+from surefoot.core.loop.speakers import SPEAKERS, in_shape, proposed
 from surefoot.core.loop.steps import step_move
 from surefoot.core.plan.child import in_step
 from surefoot.core.plan.next import Rows, held_up, plan_moves
 from surefoot.core.state.places import unread_directory
 from surefoot.core.state.repeats import RULE, answered_by, config_of, is_unsure, reached
 from surefoot.core.state.roles import PREFETCH
-from surefoot.core.state.state import Call, State
+from surefoot.core.state.state import Call, Planning, State
 from surefoot.core.view.step import choosing_now, tools_now
 from surefoot.types import moves
 from surefoot.types.events import (
@@ -101,7 +102,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     if state.planning is not None and state.planning.has_begun:
         if state.gate is not None and state.planning.noted and not under_way and _is_unread(state.gate):
             return (moves.Ask("anchor"),)  # the note on a plan is the user's word, too
-        return () if has_asked_enough(state) else plan_moves(state, state.planning, under_way, _ROWS)
+        return () if has_asked_enough(state) else _planned(state, state.planning, under_way)
     if under_way:
         return ()
     if state.gate is not None and (staged := _staged(state, state.gate)):
@@ -117,9 +118,16 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     if state.stuck:
         return (_when_stuck(state),)
     if state.planning is not None:
-        return plan_moves(state, state.planning, under_way, _ROWS)
+        return _planned(state, state.planning, under_way)
     move = SPEAKERS[state.reasoner](state) if state.plan is None else step_move(state, state.plan)
+    if state.config.output_schema is not None:
+        move = in_shape(state, move)
     return (move if state.gate is None else before_thinking(state, move),)
+
+
+def _planned(state: State, planning: Planning, under_way: frozenset[Move]) -> tuple[Move, ...]:
+    made = plan_moves(state, planning, under_way, _ROWS)
+    return made if state.config.output_schema is None else tuple(in_shape(state, one) for one in made)
 
 
 def _call_moves(state: State, still_open: list[Call], under_way: frozenset[Move]) -> tuple[Move, ...]:
@@ -186,7 +194,7 @@ def _staged(state: State, gate: GateRecord) -> tuple[Move, ...]:
     """
     if gate.hidden:
         return (Record((PerceptionSanitised(*gate.hidden[0]),)),)
-    if _is_unread(gate) and not state.turns and state.found is None:
+    if _is_unread(gate) and state.steps == state.begun and state.found is None:
         return (moves.Ask("anchor"),)
     return tuple(moves.Ask("sanitise", call_id) for call_id in unread(state))
 
@@ -197,7 +205,7 @@ def _is_unread(gate: GateRecord) -> bool:
 
 
 def _has_spoken(state: State) -> bool:
-    return bool(state.done) or (state.turn is not None and state.turn.role != PREFETCH)
+    return len(state.done) > state.begun or (state.turn is not None and state.turn.role != PREFETCH)
 
 
 def standing(state: State) -> Literal["approval", "in_doubt", ""]:

@@ -23,9 +23,9 @@ from surefoot.core.parse.text_calls import AMONG_WORDS, TextCall, text_call
 from surefoot.core.state.roles import ACTOR, THINKER
 from surefoot.core.state.state import State
 from surefoot.core.view.observations import Form, form_in
-from surefoot.core.view.request import must_deliver, offered_now
-from surefoot.core.view.shape import shape_faults
-from surefoot.core.view.step import guidance, is_thought, tools_now
+from surefoot.core.view.request import held_to, must_deliver, offered_now
+from surefoot.core.view.shape import finished, shape_faults, without_answer
+from surefoot.core.view.step import branch_of_words, guidance, tools_now
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.moves import Think
 from surefoot.types.reply import Fault, Parsed, ReplyWarning
@@ -116,7 +116,7 @@ def _only_speaks(state: State, role: str, call: TextCall, source: Source) -> boo
         return False
     if call.standing != "alone" and source == "result":
         return True
-    made = (one for turn in state.turns for one in turn.calls if one.name == call.tool)
+    made = (one for turn in state.own_turns for one in turn.calls if one.name == call.tool)
     if call.standing == "inside" and any(one.result is not None for one in made):
         return True
     return bool(_was_asked(state, role) or speaker.narrated or speaker.faults_running)
@@ -124,7 +124,7 @@ def _only_speaks(state: State, role: str, call: TextCall, source: Source) -> boo
 
 def _was_asked(state: State, role: str) -> Literal["", "before", "just now"]:
     """Whether the role was asked about a call in its words."""
-    own = [turn.parsed.error for turn in state.turns if turn.role == role]
+    own = [turn.parsed.error for turn in state.own_turns if turn.role == role]
     asked = [error is not None and error.kind == "text_call" for error in own]
     return "just now" if asked[-1:] == [True] else "before" if any(asked) else ""
 
@@ -144,15 +144,17 @@ def _quoted(state: State, call: TextCall) -> Source:
     names = "|".join(re.escape(name) for name in dict.fromkeys((call.tool, *(one.name for one in calls))))
     as_call = re.compile(rf"""["'“”‘’;:：=>]\s*+(?:{names})(?!\w)|(?<!\w)(?:{names})\s*+[("'”’&]""", re.IGNORECASE)
     results = (one.result.content for turn in state.turns for one in turn.calls if one.result is not None)
+    tasks = [one.task for one in state.exchanges]
+    attached = (one.text for task in tasks for one in task.attachments)
     told = (guidance(state), *(one.message for one in (state.hydrated, *state.conventions) if one is not None))
 
     def holds(source: str) -> bool:
         bare = _bare(source) if as_call.search(source) is not None else ""
         return bool(bare) and (whole in bare or any(parts and all(one in bare for one in parts) for parts in each))
 
-    if any(holds(source) for source in (*results, *told, *(one.text for one in state.task.attachments))):
+    if any(holds(source) for source in (*results, *told, *attached)):
         return "result"
-    return "task" if holds(state.task.text) else ""
+    return "task" if any(holds(task.text) for task in tasks) else ""
 
 
 _FENCE_LINE = re.compile(r"^[ \t]*+(?:`{3,}|~{3,})[^\n]*+$", re.MULTILINE)
@@ -247,6 +249,9 @@ def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
     is_hiding = bool(tools.tools) and len(tools_now(state).tools) < len(state.tools.tools)
     if is_hiding or think.want == "reasoning":
         tools = state.tools
+    others = tools
+    if form == "native" and state.config.output_schema is not None:
+        tools = held_to(state, think, tools)[1]
 
     def read(text: str, dialect: str, calls: Sequence[NativeCall] = ()) -> Parsed:
         return parse(
@@ -256,7 +261,6 @@ def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
             tool_calls=calls,
             finish_reason=message.finish_reason,
             repair=state.config.repair,
-            on_conflict=state.config.on_conflict,
             injected=tools.injected,
         )
 
@@ -264,6 +268,8 @@ def read_step(state: State, think: Think, message: ModelMessage) -> Parsed:
         parsed = read_words(state, think, message, tools, read)
     else:
         parsed = read(message.content, _DIALECTS[form], message.calls)
+    if tools is not others:
+        parsed = finished(parsed, message)
     if form != "native" and think.want == "any" and parsed.error is not None and parsed.error.kind == "no_step":
         parsed = (
             called_or_asked(state, think, message, text_call(message.content, tools, read), _DIALECTS[form]) or parsed
@@ -329,20 +335,24 @@ def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed
 
 
 def shaped(state: State, think: Think, parsed: Parsed) -> Parsed:
-    """The reply, unless it answers in another shape than was asked for. Reports before the end have no shape."""
-    if state.config.output_schema is None:
-        return parsed
-    schema = state.output_schema
-    if is_thought(state, think.want):
-        return parsed
-    if schema is None or parsed.calls or parsed.errors or parsed.error or parsed.instruction:
-        return parsed
+    """The reply, unless it answers in another shape than was asked for."""
+    answer = answer_in(state, think, parsed)
+    told = shape_faults(answer, state.output_schema or {}) if answer else ""
+    return without_answer(parsed, Fault("invalid_output", told)) if told else parsed
+
+
+def answer_in(state: State, think: Think, parsed: Parsed) -> str:
+    """The answer of a reply, where a shape was asked for; "" for no answer. Reports before the end have no shape."""
+    if state.config.output_schema is None or state.output_schema is None:
+        return ""
+    if branch_of_words(state) == "reasoning" and think.want in ("reasoning", "isolated"):
+        return ""
+    if parsed.calls or parsed.errors or parsed.error or parsed.instruction:
+        return ""
     if think.role == ACTOR and think.want != "answer" and parsed.final is None:
-        return parsed
+        return ""
     answer = parsed.final if parsed.final is not None else parsed.content or ""
-    if not answer.strip() or not (told := shape_faults(answer, schema)):
-        return parsed
-    return replace(parsed, final=None, content=answer, error=Fault("invalid_output", told))
+    return answer if answer.strip() else ""
 
 
 def _delivered(final: str) -> str | None:

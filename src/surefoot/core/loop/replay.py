@@ -16,6 +16,7 @@ from surefoot.core.loop.moves import announce, next_moves
 from surefoot.core.loop.table import REASONERS, mended
 from surefoot.core.plan.child import with_whole
 from surefoot.core.state.state import EMPTY, State
+from surefoot.core.view.shape import as_recorded
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.events import (
     CallEnded,
@@ -78,7 +79,7 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     given = _given(recorded)
     is_opening = True
     for at, event in enumerate(recorded):
-        is_opening = _is_opening(at, event, after_opening=is_opening)
+        is_opening = _is_opening(event, after_opening=is_opening)
         # which tools are offered from here on, only whoever takes a run up decides
         is_profiled = isinstance(event, ToolsSelected) and event.selection is None
         if is_opening or is_profiled or _is_a_persons(event) or at in given:
@@ -102,9 +103,9 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     return Replayed(tuple(out), state)
 
 
-def _is_opening(at: int, event: Event, *, after_opening: bool) -> bool:
+def _is_opening(event: Event, *, after_opening: bool) -> bool:
     """Whether a record belongs to those with which a run is begun or taken up, before the table of moves is asked."""
-    if at == 0 or isinstance(event, RunResumed | RunForked):
+    if isinstance(event, RunStarted | RunResumed | RunForked):
         return True
     if after_opening and isinstance(event, IntentAnchored) and event.asking is None:
         return True
@@ -278,7 +279,7 @@ def _taken(state: State, event: Event) -> Event | None:
 
 
 def _read_again(state: State, event: ModelReplied, move: Think) -> ModelReplied:
-    parsed = REASONERS[state.reasoner].read(state, move, event.message)
+    parsed = as_recorded(REASONERS[state.reasoner].read(state, move, event.message), event.parsed)
     if event.message.mended:
         parsed = mended(parsed)
     return replace(event, parsed=parsed, mode=state.speakers[move.role].mode, want=move.want)

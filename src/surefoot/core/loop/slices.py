@@ -17,14 +17,22 @@ from surefoot.core.parse.frames import attribute, plain
 from surefoot.core.parse.instruction import instruction_schema
 from surefoot.core.parse.schema import properties_of
 from surefoot.core.state.roles import ACTOR, SOLO, THINKER, window_of
-from surefoot.core.state.state import Call, State, Turn, subset
-from surefoot.core.state.turn import Rendered
-from surefoot.core.state.window import Fit
+from surefoot.core.state.state import Call, Exchange, State, Turn, subset
+from surefoot.core.state.turn import Rendered, changed
+from surefoot.core.state.window import Fit, limit_in
 from surefoot.core.text import json_text
 from surefoot.core.view.observations import folded_text, frame_of, framed, shown
 from surefoot.core.view.request import LOOK_FIRST, Show, composed, fit_for, fitting, form_of, own_turns
 from surefoot.core.view.step import isolated_request, without_pager
-from surefoot.core.view.turns import LONGEST_REMINDER, handle, turn_messages, value_for_planner
+from surefoot.core.view.turns import (
+    LONGEST_REMINDER,
+    exchange_of,
+    handle,
+    said_before,
+    turn_messages,
+    value_for_planner,
+)
+from surefoot.types.events import ModelFailed
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think
 from surefoot.types.reply import Instruction
@@ -47,8 +55,11 @@ def actor_turns(state: State) -> Show:
         turn = turns[at]
         if turn.role == ACTOR:
             return turn_messages(state, turn, form, level)
+        if (kept := turn.rendered("instruction")) is not None:
+            return kept
         told = turn.parsed.instruction
-        return turn.rendered("instruction") or _keep(turn, "instruction", _instructed(told) if told else "")
+        instructed = (ModelMessage("user", _instructed(told)),) if told else ()
+        return turn.keep("instruction", (*said_before(state, ACTOR, turn.step), *instructed))
 
     return show
 
@@ -75,7 +86,7 @@ def thinker_turns(state: State) -> Show:
         has_read = _has_read(state, turns[: at + 1])
         text = _reported(state, turn, known, has_read=has_read, is_last=is_last, is_folded=level > 0)
         if text and is_last and form == "schema":
-            text += _reminder(state, turns[: at + 1], known)
+            text += _reminder(turns[: at + 1], known, exchange_of(state, turn.step))
         return _keep(turn, kept_as, text)
 
     return show
@@ -83,7 +94,7 @@ def thinker_turns(state: State) -> Show:
 
 def _known(state: State, turns: Sequence[Turn]) -> list[str]:
     """The words of the user, and those of the Thinker in these turns."""
-    known = [state.task.text] if state.task else []
+    known = [said.task.text for said in state.exchanges]
     for turn in turns:
         if (instruction := turn.parsed.instruction) is not None:
             known += (instruction.text, instruction.input)
@@ -92,17 +103,18 @@ def _known(state: State, turns: Sequence[Turn]) -> list[str]:
 
 def _has_read(state: State, turns: Sequence[Turn]) -> bool:
     """Whether the Actor has read what others wrote."""
-    if state.task is not None and any(one.trust == "untrusted" for one in state.task.attachments):
+    if any(one.trust == "untrusted" for said in state.exchanges for one in said.task.attachments):
         return True
     results = (call.result for turn in turns for call in turn.calls)
     return any(result is not None and result.trust != "trusted" for result in results)
 
 
-def _reminder(state: State, turns: Sequence[Turn], known: Sequence[str]) -> str:
+def _reminder(turns: Sequence[Turn], known: Sequence[str], said: Exchange | None) -> str:
     """What a small model loses sight of: the calls so far, and the question."""
-    calls = (call for turn in turns for call in turn.calls if call.result is not None and not call.known)
+    own = turns[said.begun :] if said is not None else turns
+    calls = (call for turn in own for call in turn.calls if call.result is not None and not call.known)
     named = [f"{call.name}({', '.join(_shown_arguments(call, known).values())})" for call in calls]
-    asked = state.task.text if state.task and len(state.task.text) <= LONGEST_REMINDER else ""
+    asked = said.task.text if said is not None and len(said.task.text) <= LONGEST_REMINDER else ""
     lines = [f"Calls so far: {plain(', '.join(named)) or 'none'}.", *([f"Question: {asked}"] if asked else [])]
     return "\n".join(("", *lines, "If the results hold every value that it asks for, choose TASK_DONE now."))
 
@@ -216,6 +228,23 @@ def fit_of(state: State, think: Think) -> Fit:
     return fit_for(state, think, _SHOWN[think.role](state), droppable(state, think.role))
 
 
+def fit_overflown(state: State, event: ModelFailed) -> Fit:
+    """What is shown after an overflow: less by a known window, else a quarter less of the turns, oldest first."""
+    speaker = state.speakers[event.role]
+    named = [limit for limit in (speaker.fit.limit, limit_in(event.message)) if limit]
+    fit = replace(speaker.fit, limit=min(named, default=None))
+    if (window := window_of(_with_fit(state, event.role, fit), event.role)) is None:
+        dropped = fit.dropped + max(1, (state.steps - fit.dropped) // 4)  # so that two tries make real room
+        return replace(fit, dropped=max(fit.dropped, min(droppable(state, event.role), dropped)), counted=0, turns=0)
+    before = _with_fit(state, event.role, replace(fit, limit=speaker.fit.limit or 10**12))
+    sent = fit_of(before, Think(state.steps + 1, event.role, event.want)).request
+    return replace(fit, stretch=max(fit.stretch, window / sent))
+
+
+def _with_fit(state: State, role: str, fit: Fit) -> State:
+    return changed(state, speakers={**state.speakers, role: changed(state.speakers[role], fit=fit)})
+
+
 def droppable(state: State, role: str) -> int:
     """How many of the oldest turns a role may do without: never the newest, and not what the Actor is to do now."""
     newest = state.steps - 1
@@ -245,7 +274,7 @@ def _idle_tools(state: State) -> frozenset[str]:
     """
     named: list[str] = []
     is_known = False
-    for turn in reversed(state.turns):
+    for turn in reversed(state.own_turns):
         if any(c.result is not None and not c.result.is_error and not c.known for c in turn.calls):
             break
         is_known = is_known or any(call.known and not call.is_told_once for call in turn.calls)

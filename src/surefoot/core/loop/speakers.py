@@ -10,19 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
+from typing import TypeVar
 
 from surefoot.core.gate.record import RUN
 from surefoot.core.guard.judge import answer_of_finish
 from surefoot.core.parse.text_calls import AMONG_WORDS
 from surefoot.core.state.roles import ACTOR, ROLES, SOLO, THINKER, limit_for, reached_limit, spent_limit
 from surefoot.core.state.state import State, Turn
+from surefoot.core.view.shape import OTHER_SHAPE, shape_faults
 from surefoot.core.view.step import branch_of_words, choosing_now, in_view
 from surefoot.types.events import ModelTraitLearnt, RunEnded, Want
 from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchRejected
-from surefoot.types.moves import Record, Think
+from surefoot.types.moves import Move, Record, Think
 from surefoot.types.outcomes import Completed, CompletedPartial, Ending, Failed, Stopped
 from surefoot.types.plan_events import ReasoningStepViolated
+
+OUTPUT_SCHEMA = "output_schema"
+"""Why a run fails whose answer never came to be what was asked for."""
 
 LEAKS_UNTIL_LEARNT = 2
 MOST_OVERFLOWS = 2
@@ -34,6 +39,8 @@ WITHOUT_TOOLS: frozenset[Want] = frozenset(("reasoning", "isolated"))
 """What is asked for in a step without tools."""
 
 _DEFAULT = GuardConfig()
+
+M = TypeVar("M", bound=Move)
 
 
 def think(state: State, role: str, want: Want = "any") -> Think | Record:
@@ -73,6 +80,8 @@ def after_words(state: State, turn: Turn, name: str, bad: Sequence[int]) -> Thin
         return Record((RunEnded(Stopped("refused")),))
     if turn.outcome == "cut" and state.speakers[SOLO].cuts_running <= state.config.continuations and not is_isolated:
         return think(state, SOLO, "reasoning")
+    if has_other_shape(turn):
+        return misshapen(state, turn) or think(state, SOLO, "reasoning")
     if turn.outcome in ("answer", "cut") or is_isolated:
         return None
     if state.steps in bad:
@@ -125,7 +134,8 @@ def given_up(state: State, role: str) -> Record | None:
     if speaker.mode == "native" and speaker.leaks >= LEAKS_UNTIL_LEARNT and "native_tools" not in speaker.traits:
         evidence = f"{speaker.leaks} replies held calls as text although tools were sent"
         return Record((ModelTraitLearnt(speaker.model, "native_tools", "leaks", evidence, alone),))
-    is_unread = speaker.faults_running >= state.config.parse_faults
+    is_misshapen = turn is not None and has_other_shape(turn)  # it can be read, and has its own limit
+    is_unread = speaker.faults_running >= state.config.parse_faults and not is_misshapen
     if not is_unread and speaker.empty_running < state.config.empty_replies:
         return None
     if speaker.mode == "schema" or speaker.traits.get("json_schema") != "yes":
@@ -154,16 +164,36 @@ def last_word(state: State, text: str) -> Record:
 
 def has_other_shape(turn: Turn) -> bool:
     """Whether the reply answers, but not in the shape that was asked for."""
-    return turn.parsed.error is not None and turn.parsed.error.kind == "invalid_output"
+    return turn.parsed.error is not None and turn.parsed.error.kind in OTHER_SHAPE
 
 
 def misshapen(state: State, turn: Turn) -> Record | None:
-    """The end of a run whose newest output does not fit its schema, once a correction was asked for in vain."""
+    """The end of a run whose outputs do not fit what was asked for, once all corrections are used up."""
     if turn.parsed.error is None or not has_other_shape(turn):
         return None
-    before = next((one for one in reversed(state.done) if one.role == turn.role), None)
-    is_second = before is not None and has_other_shape(before)
-    return Record((RunEnded(CompletedPartial(said(turn).strip(), "schema")),)) if is_second else None
+    own = (one for one in reversed(state.own_turns) if one.role == turn.role)
+    running = sum(1 for _ in takewhile(has_other_shape, own))
+    running = min(running, state.speakers[turn.role].faults_running)  # since it was taken up
+    is_over = running > state.config.output_repairs or turn.want == "isolated"
+    return Record((RunEnded(Failed(OUTPUT_SCHEMA, turn.parsed.error.detail)),)) if is_over else None
+
+
+def in_shape(state: State, move: M) -> M | Record:
+    """The move, unless it ends the run with an answer that is not what was asked for: then the run has failed."""
+    match move:
+        case Record((*before, RunEnded(Completed(answer) | CompletedPartial(answer) as ending))):
+            turn, schema = state.turn, state.output_schema
+        case _:
+            return move
+    if schema is None:
+        return move
+    told = shape_faults(answer, schema)
+    if told and state.planning is not None:
+        told = state.planning.answer_fault or told
+    if not told and turn is not None and turn.parsed.error and has_other_shape(turn) and said(turn).strip() == answer:
+        told = turn.parsed.error.detail
+    reason = f" ({ending.reason})" if isinstance(ending, CompletedPartial) else ""
+    return Record((*before, RunEnded(Failed(OUTPUT_SCHEMA, told + reason)))) if told else move
 
 
 def said(turn: Turn) -> str:
@@ -176,7 +206,7 @@ def joined(state: State, turn: Turn) -> str:
     """The answer of a reply, with the pieces before it that were cut by length. Trimmed once it is whole."""
     pieces = [said(turn)]
     is_whole = turn.parsed.format == "tags" and turn.parsed.final is not None  # a deliverable is whole or none
-    for at in range(len(state.done) - 1, -1, -1) if not is_whole else ():
+    for at in range(len(state.done) - 1, state.begun - 1, -1) if not is_whole else ():
         earlier = state.done[at]
         is_other = (earlier.role, earlier.want, earlier.step_id) != (turn.role, turn.want, turn.step_id)
         if earlier.outcome != "cut" or is_other:
@@ -346,7 +376,7 @@ def proposal_of(turn: Turn) -> str:
 
 def proposed(state: State) -> str:
     """The deliverable that the Actor gave before the Thinker's word, if its last turn ended with one; else ""."""
-    turns = (turn for turn in reversed(state.turns) if turn.role == ACTOR)
+    turns = (turn for turn in reversed(state.own_turns) if turn.role == ACTOR)
     newest = next((turn for turn in turns if turn.want != "answer"), None)
     return proposal_of(newest) if newest is not None else ""
 

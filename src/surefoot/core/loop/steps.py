@@ -31,7 +31,6 @@ from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State, Turn
 from surefoot.core.state.turn import changed
 from surefoot.core.view.outcome import calls_of, spoken_call
-from surefoot.core.view.shape import shape_faults
 from surefoot.core.view.step import in_view, union
 from surefoot.types.events import ModelReplied, RunEnded
 from surefoot.types.moves import Record, Think
@@ -57,7 +56,7 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
     """The next move of a run with a plan, while nothing is open. The first row that applies decides."""
     step, turn = plan.running, state.turn
     if step is None:
-        return Record((_next_step(state, plan),))
+        return Record((_next_step(plan),))
     if state.failure is not None:
         return after_failure(state)
     if turn is None or state.steps == plan.since:
@@ -78,14 +77,12 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
     return Record((StepEnded(step.step_id, output, sources=sources, trust=trust),))
 
 
-def _next_step(state: State, plan: PlanRecord) -> StepEvent | RunEnded:
+def _next_step(plan: PlanRecord) -> StepEvent | RunEnded:
     if (failed := plan.failed) is not None and failed.error is not None:
         return RunEnded(Failed(failed.error.code, f"step {failed.step_id}: {failed.error.message}"))
     step = plan.following
     if step is None:
-        schema = state.config.output_schema
-        is_other = schema is not None and bool(shape_faults(plan.answer, schema))
-        return RunEnded(CompletedPartial(plan.answer, "schema") if is_other else Completed(plan.answer))
+        return RunEnded(Completed(plan.answer))
     if step.kind == "skip":
         return StepSkipped(step.step_id, step.instruction, DEVELOPER)
     return StepStarted(step.step_id)

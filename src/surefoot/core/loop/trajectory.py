@@ -63,7 +63,7 @@ def learnt(state: State, events: Sequence[Event], today: str) -> tuple[tuple[Ver
         if isinstance(event, CallJudged):
             judged.setdefault(event.call_id, []).append(event)
     steps: dict[str, list[Call]] = {}
-    for turn in state.turns:
+    for turn in state.own_turns:
         steps.setdefault(turn.step_id, []).extend(turn.calls)
     found = [
         VerifiedPath(key_of_path(state, gate, step_id, call.spec, roles), call.name, pin_of(call.spec), roles, 1, today)

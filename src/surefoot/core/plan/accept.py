@@ -307,8 +307,9 @@ def _forbids(state: State) -> Callable[[ToolSpec], bool]:
 
 def is_unsigned(planning: Planning | None) -> bool:
     """Whether a plan waits for its signature."""
-    is_running = planning is not None and planning.phase == "running" and not planning.rejected_by
-    return planning is not None and is_running and planning.needs_signature
+    return (
+        planning is not None and planning.phase == "running" and planning.needs_signature and not planning.rejected_by
+    )
 
 
 def signature(state: State) -> tuple[Call, ...]:

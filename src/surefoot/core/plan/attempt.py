@@ -251,7 +251,9 @@ def _settled(state: State, planning: Planning, event: InStep, child: State) -> P
         del children[name]
     planning = changed(planning, children=children)
     if name == ANSWER:
-        return planning if result is None else changed(planning, answer=result.output)
+        if result is None:
+            return planning
+        return changed(planning, answer=result.output, answer_fault=result.error.message if result.error else "")
     record = planning.steps[name]
     if result is None:  # in doubt from a call of which nobody knows, until its doubt is settled
         is_settled = isinstance(event.event, DoubtSettled) and event.event.outcome != "unknown"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import cast, get_args
+from typing import get_args
 
 import orjson
 
@@ -85,12 +85,10 @@ def resolved(value: object, planning: Planning) -> object:
             return part if isinstance(part, str) else "" if part is None else json_text(part)
 
         return _REFERENCE.sub(as_text, value)
-    if isinstance(value, Mapping):
-        members = cast("Mapping[str, object]", value)  # JSON
+    if (members := as_object(value)) is not None:
         return {key: resolved(part, planning) for key, part in members.items()}
-    if isinstance(value, list | tuple):
-        return [resolved(part, planning) for part in cast("Sequence[object]", value)]  # the same
-    return value
+    items = list_of(value)
+    return [resolved(part, planning) for part in items] if isinstance(value, list | tuple) else value
 
 
 def _looked_up(reference: Reference, planning: Planning) -> object:
@@ -331,9 +329,7 @@ class Owner:
 
     def told(self, events: Sequence[Event]) -> tuple[Event, ...]:
         """Events of this state as the run has them on record."""
-        if not self.step_id:
-            return tuple(events)
-        return tuple(in_step(self.state, event) for event in events)
+        return tuple(in_step(self.state, event) if self.step_id else event for event in events)
 
 
 def owners(state: State) -> Iterator[Owner]:

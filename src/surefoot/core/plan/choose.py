@@ -111,7 +111,7 @@ def selection_given(state: State, planning: Planning, given: Object) -> Decided:
         if not known or unknown:
             return (ProposalRefused("select_corrective", "unknown_tool", _few(unknown) or EMPTY_SELECTION),)
         chosen = known[:most]
-        made = _selected(state, planning, [*chosen, *_kept_open(planning, chosen)], given, "corrective")
+        made = selected(state, planning, [*chosen, *_kept_open(planning, chosen)], given, "corrective")
         claim = claimed_changes(given.get("changes_from_previous"))
         computed = made.selection.changes_from_previous if made.selection is not None else None
         if claim is None or computed is None or short(claim) == short(computed):
@@ -127,12 +127,12 @@ def selection_given(state: State, planning: Planning, given: Object) -> Decided:
         instead = fallback(state, planning)
         if not isinstance(instead, Failed):
             return (*refused, *instead)
-        return refused or (_selected(state, planning, (), given, "predictive"),)  # it chose none on purpose
+        return refused or (selected(state, planning, (), given, "predictive"),)  # it chose none on purpose
     for best in planning.shortlist.best if planning.shortlist is not None else ():
         if best and not any(name in known for name in best):  # a part of the task for which nothing was chosen
             known.append(best[0])
     spoken = [name for name in _spoken_of(state) if name not in known]
-    return (*refused, _selected(state, planning, [*known[: max(0, most - len(spoken))], *spoken], given, "predictive"))
+    return (*refused, selected(state, planning, [*known[: max(0, most - len(spoken))], *spoken], given, "predictive"))
 
 
 def fallback(state: State, planning: Planning) -> Decided | Failed:
@@ -151,17 +151,13 @@ def fallback(state: State, planning: Planning) -> Decided | Failed:
         chosen += _kept_open(planning, chosen)
         kind, mode = "select_corrective", "corrective"
     refused = ProposalRefused(kind, "selection_fallback", ",".join(chosen))
-    return (refused, _selected(state, planning, chosen, {}, mode))
+    return (refused, selected(state, planning, chosen, {}, mode))
 
 
-def all_selected(state: State, planning: Planning) -> ToolsSelected:
-    """A catalogue that is too small to choose from is taken whole."""
-    return _selected(state, planning, offered_names(state), {}, "all")
-
-
-def _selected(
+def selected(
     state: State, planning: Planning, names: Iterable[str], given: Object, mode: SelectionMode
 ) -> ToolsSelected:
+    """The selection of these tools, with what a model has said of it in `given` and what has changed."""
     chosen = tuple(dict.fromkeys(names))
     changes = None
     if planning.selected is not None:

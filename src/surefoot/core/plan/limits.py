@@ -29,7 +29,7 @@ from surefoot.core.plan.accept import edit_faults, edited
 from surefoot.core.plan.edits import edit_of
 from surefoot.core.plan.forms import MALFORMED
 from surefoot.core.state.plans import StepRecord
-from surefoot.core.state.repeats import limited, reached
+from surefoot.core.state.repeats import limited
 from surefoot.core.state.roles import turns_unasked
 from surefoot.core.state.state import DueLimit, Planning, State
 from surefoot.core.state.stuck import count, record_and_check, reset
@@ -175,19 +175,14 @@ def with_limit(state: State, event: StepLimitReached) -> State:
     return changed(told, planning=changed(told.planning, is_limited=True))
 
 
-def limit_to_tell(state: State) -> StepLimitReached | None:
-    """The limit of a step that is to be put on record."""
-    config = set_limits(state)
-    return None if config is None or not state.limit_due else reached(state.limit_due[0], config.on_limit_reached)
-
-
 def after_limit(state: State, planning: Planning) -> PlanEdited | Escalated | None:
     """What is done about the first failed step that has come to its limit, once that is on record; None for no such."""
-    config = set_limits(state)
+    if (config := set_limits(state)) is None:
+        return None
     asked = {one.step_id for one in state.asked}
-    for name in planning.queue if config is not None else ():
+    for name in planning.queue:
         tried = state.tried.by_id.get(name)
-        if config is None or tried is None or tried.stop is None or name in asked:
+        if tried is None or tried.stop is None or name in asked:
             continue
         if config.on_limit_reached == LimitAction.SkipStep:
             strategy = SkipSteps((name,), tried.stop.reason)

@@ -27,7 +27,7 @@ from surefoot.core.guard.judge import is_paused, questions
 from surefoot.core.plan.accept import is_unsigned
 from surefoot.core.plan.attempt import start_of
 from surefoot.core.plan.child import give_up, in_step, with_whole
-from surefoot.core.plan.choose import all_selected, offered_names
+from surefoot.core.plan.choose import offered_names, selected
 from surefoot.core.plan.limits import (
     after_limit,
     answer_without,
@@ -36,14 +36,14 @@ from surefoot.core.plan.limits import (
     concluded,
     done,
     limit_of,
-    limit_to_tell,
     llm_spent,
     same_error,
+    set_limits,
     spent,
 )
 from surefoot.core.plan.reflect import after_all_tries, decided
 from surefoot.core.state.plans import WANTED
-from surefoot.core.state.repeats import config_of, is_made_beside
+from surefoot.core.state.repeats import config_of, is_made_beside, reached
 from surefoot.core.state.state import Planning, State
 from surefoot.core.state.turn import changed
 from surefoot.types import moves
@@ -83,14 +83,13 @@ def plan_moves(state: State, planning: Planning, under_way: frozenset[Move], row
         is_held = under_way or rows.standing(state) == "in_doubt"  # what a death left open is settled first (R18)
         return () if is_held else concluded(state, planning, ending)
     if planning.phase == "running" and planning.plan is not None:
-        is_unsigned = planning.needs_signature and not planning.rejected_by
-        return () if is_unsigned else _Running(state, planning, under_way, rows).moves()
+        return () if is_unsigned(planning) else _Running(state, planning, under_way, rows).moves()
     if under_way:
         return ()
     names, is_selecting = offered_names(state), planning.phase in ("selecting", "reselecting")
     is_few = len(names) < planning.config.select_all_below
     if is_selecting and (is_few or (not names and planning.phase == "reselecting")):
-        return (Record((all_selected(state, planning),)),)
+        return (Record((selected(state, planning, names, {}, "all"),)),)
     followed = after_all_tries(state, planning, "")
     if isinstance(followed, Failed):
         return concluded(state, planning, followed)
@@ -111,13 +110,14 @@ def _is_asked(state: State, planning: Planning) -> bool:
 
 
 class _Running:
-    """One look at a plan whose steps run."""
+    """One look at a plan whose steps run. `waiting` are those that failed and that no person is asked about."""
 
     def __init__(self, state: State, planning: Planning, under_way: frozenset[Move], rows: Rows) -> None:
         self.state = state
         self.planning = planning
         self.under_way = under_way
         self.rows = rows
+        self.waiting = [name for name in planning.queue if all(one.step_id != name for one in state.asked)]
         self.busy: dict[str, list[Move]] = {}
         for move in under_way:
             if isinstance(move, Within | Wait):
@@ -152,8 +152,8 @@ class _Running:
             if self.started or self.under_way:
                 return tuple(self.started)
             return concluded(state, planning, ending)
-        if (due := limit_to_tell(state)) is not None:
-            return (Record((due,)),)
+        if (config := set_limits(state)) is not None and state.limit_due:
+            return (Record((reached(state.limit_due[0], config.on_limit_reached),)),)
         if planning.escalation is not None:
             return self._drained()
         if (follows := after_limit(state, planning)) is not None:
@@ -276,16 +276,12 @@ class _Running:
     def _doubtful(self) -> frozenset[str]:
         return frozenset(name for name, record in self.planning.steps.items() if record.status == "in_doubt")
 
-    def _waiting(self) -> list[str]:
-        """The steps that have failed and that no person is asked about."""
-        return [name for name in self.planning.queue if all(one.step_id != name for one in self.state.asked)]
-
     def _reflection(self) -> Record | None:
         """The first step that failed: is it failing in the same way, or is it to be thought about?"""
         planning = self.planning
-        name = next(iter(self._waiting()), None)
-        if name is None:
+        if not self.waiting:
             return None
+        name = self.waiting[0]
         record = planning.steps[name]
         if record.times_failed_so >= planning.config.same_error_limit:
             return Record(same_error(record))
@@ -307,7 +303,7 @@ class _Running:
         if self.limit or self.is_paused:
             return starting
         running = sum(name not in (*self.stalled, ANSWER) for name in planning.children)
-        free = planning.config.max_parallel - running - len(self._waiting()) - len(planning.due)
+        free = planning.config.max_parallel - running - len(self.waiting) - len(planning.due)
         asked = self._asked()
         left = calls_left(planning)
         again = [planning.steps[name] for name in planning.due if name not in self.busy]
@@ -315,7 +311,7 @@ class _Running:
             self.limit = "tool_budget"
             return starting
         if retried := [one for one in again if one.due == "retry"]:
-            return [start_of(self.state, self.planning, retried[0])]
+            return [start_of(self.state, planning, retried[0])]
         self._waits()
         for name in planning.ready:
             if free <= 0:
@@ -331,7 +327,7 @@ class _Running:
                 left -= 1
             if self.limit:
                 break
-            event = start_of(self.state, self.planning, record)
+            event = start_of(self.state, planning, record)
             starting.append(event)
             if isinstance(event, StepEnded):
                 break  # it failed before any call, so what follows is looked at anew

@@ -97,6 +97,7 @@ def _of_task(state: State, planning: Planning) -> list[str]:
     """The user's words, what the developer says, and what is known around the task."""
     task = state.task or Task("")
     context = task.context
+    earlier = (line for one in state.earlier for line in (f"Asked: {one.task.text}", f"Answered: {one.answer}"))
     materials: list[tuple[str, str, Trust]] = [
         *((f"attachment {one.name}", one.text, one.trust) for one in task.attachments),
         *(
@@ -105,7 +106,11 @@ def _of_task(state: State, planning: Planning) -> list[str]:
         ),
         *([("references", state.hydrated.message, _DATA)] if state.hydrated and state.hydrated.message else []),
         *((f"conventions {one.directory}", one.message, _DATA) for one in state.conventions if one.message),
-        *([("earlier conversation", text, _DATA)] if (text := "\n".join(context.conversation_history)) else []),
+        *(
+            [("earlier conversation", text, _DATA)]
+            if (text := "\n".join((*earlier, *context.conversation_history)))
+            else []
+        ),
     ]
     if context.additional_info:
         materials.append(("metadata", json_text(context.additional_info), "trusted"))

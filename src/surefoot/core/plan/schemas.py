@@ -125,13 +125,8 @@ def _places(planning: Planning, maker: _Maker) -> dict[str, Schema]:
 
 def _steps(maker: _Maker, places: Mapping[str, Schema]) -> list[Schema]:
     """One branch for each tool, and one for each other kind of step."""
-    made: list[Schema] = [
-        _step(maker, "tool", {"tool_id": {"const": tool.name}, "parameters": _parameters(tool, maker)}, places)
-        for tool in maker.tools[:MOST_BRANCHES]
-    ]
+    made = [_step(maker, "tool", one, places) for one in _calls_of(maker.tools, maker)]
     names = tuple(tool.name for tool in maker.tools)
-    if others := names[MOST_BRANCHES:]:
-        made.append(_step(maker, "tool", {"tool_id": _one_of(others), "parameters": _ANY_OBJECT}, places))
     words: dict[str, Schema] = {"instruction": {"type": "string", "maxLength": _LONGEST_INSTRUCTION}}
     kinds: tuple[StepKind, ...] = ("reasoning",) if maker.is_small else get_args(StepKind)
     for kind in kinds:
@@ -139,6 +134,15 @@ def _steps(maker: _Maker, places: Mapping[str, Schema]) -> list[Schema]:
             more = {"allowed_tools": _array(_one_of(names))} if kind == "agent" and names else {}
             made.append(_step(maker, kind, {**words, **more}, places))
     return made
+
+
+def _calls_of(tools: Sequence[ToolSpec], maker: _Maker) -> list[dict[str, Schema]]:
+    """The fields of a call of one of these tools: each with its parameters, of very many the rest by name."""
+    first, others = tools[:MOST_BRANCHES], tuple(tool.name for tool in tools[MOST_BRANCHES:])
+    made: list[dict[str, Schema]] = [
+        {"tool_id": {"const": tool.name}, "parameters": _parameters(tool, maker)} for tool in first
+    ]
+    return [*made, {"tool_id": _one_of(others), "parameters": _ANY_OBJECT}] if others else made
 
 
 def _step(maker: _Maker, kind: StepKind, own: Mapping[str, Schema], places: Mapping[str, Schema]) -> Schema:
@@ -211,14 +215,9 @@ def _actions(planning: Planning, maker: _Maker, about: str) -> list[Schema]:
     if step.kind == "tool":
         data = _parameters(mine, maker) if mine is not None else _ANY_OBJECT
     others = [tool for tool in maker.tools if tool.name != step.tool_id] if step.kind == "tool" else []
-    exchanges = [
-        _object(tool_id={"const": tool.name}, parameters=_parameters(tool, maker)) for tool in others[:MOST_BRANCHES]
-    ]
-    if names := tuple(tool.name for tool in others[MOST_BRANCHES:]):
-        exchanges.append(_object(tool_id=_one_of(names), parameters=_ANY_OBJECT))
     return [
         _object(type={"const": "retry_with_params"}, data=data),
-        *(_object(type={"const": "retry_with_tool"}, data=one) for one in exchanges),
+        *(_object(type={"const": "retry_with_tool"}, data=_object(**one)) for one in _calls_of(others, maker)),
         _object(type={"const": "trigger_overall_reflection"}, data=maker.chapter),
     ]
 

@@ -111,7 +111,7 @@ def refusal(name: str, visible: Sequence[str]) -> str:
     near = get_close_matches(name[:_MOST_SHOWN_CHARS], list(by_cut), n=_MOST_NEAREST, cutoff=_NEARNESS)
     if near:
         return f"refused: not in profile; the nearest visible names are {_listed(by_cut[cut] for cut in near)}"
-    return "refused: not in profile" if visible else "refused: not in profile; no tool is visible"
+    return "refused: not in profile" if visible else "refused: not in profile; this run offers no tools"
 
 
 def register(tools: Sequence[ToolSpec]) -> tuple[tuple[ToolSpec, ...], tuple[Dropped, ...]]:

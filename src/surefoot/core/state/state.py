@@ -7,7 +7,7 @@ them (the messages of `core/view/request.py`) is kept with them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.state.lookup import History, Lookup
@@ -47,6 +47,7 @@ class Planning:
     fingerprints, the latter with their place in the journal. `has_read`: untrusted text has entered. `noted` are
     words of persons about the plan. `tried_open`, `idle_rounds`, `seen_causes`, `has_moved`: whether rounds get
     anywhere. `is_limited`: a step came to a limit at which it is skipped, so the run is no whole success any more.
+    `answer_fault` says why the answer could not be written.
     """
 
     config: PlanConfig
@@ -89,6 +90,7 @@ class Planning:
     idle_rounds: int = 0
     has_moved: bool = False
     answer: str | None = None
+    answer_fault: str = ""
     is_limited: bool = False
 
     @property
@@ -148,6 +150,17 @@ class Planning:
         return 100 * done // (done + left) if done + left else 0
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What a run of a conversation was asked, behind so many turns, what was fetched for it, and its answer."""
+
+    run_id: str
+    begun: int
+    task: Task
+    hydrated: PreHydrationComplete | None = None
+    answer: str = ""
+
+
 @dataclass(frozen=True)
 class State:
     """A run, as its events tell it.
@@ -163,6 +176,7 @@ class State:
     fields that `RunStarted` sets, once for each role and mode; it is no part of the value. `plan` is how far a given
     plan has come, and `planning` one that repairs itself. The state of one of its running steps has a `scope`,
     "STEP.ATTEMPT", before the ids of its calls, and `barred` are the fingerprints of calls that it must not make again.
+    `earlier` are the runs that this one follows, the first of all first; their turns are among `done`, `begun` of them.
     """
 
     seen: int = 0
@@ -201,6 +215,8 @@ class State:
     barred: frozenset[str] = frozenset()
     stuck: str = ""
     ending: Ending | None = None
+    earlier: tuple[Exchange, ...] = ()
+    begun: int = 0
     heads: dict[str, tuple[str, ModelMessage]] = field(
         default_factory=dict[str, tuple[str, ModelMessage]], repr=False, compare=False
     )
@@ -219,6 +235,20 @@ class State:
     def turns(self) -> History[Turn]:
         """All turns, the newest last."""
         return self.done.plus(self.turn) if self.turn else self.done
+
+    @property
+    def own_turns(self) -> Sequence[Turn]:
+        """The turns of this run, without those of the runs that it follows."""
+        return self.turns[self.begun :] if self.begun else self.turns
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What was asked in this conversation, the newest last; the runs that this one follows with their answers."""
+        return (
+            (*self.earlier, Exchange(self.run_id, self.begun, self.task, self.hydrated))
+            if self.task is not None
+            else ()
+        )
 
     @property
     def called(self) -> frozenset[str]:

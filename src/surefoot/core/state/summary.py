@@ -20,6 +20,7 @@ from surefoot.types.events import (
     ValuesEndorsed,
 )
 from surefoot.types.guard_events import Asking
+from surefoot.types.messages import Usage
 from surefoot.types.outcomes import Cancelled, Completed, CompletedPartial, Stopped
 from surefoot.types.plan_events import PlanSigned, ProposalMade
 from surefoot.types.ports import RunSummary
@@ -55,6 +56,9 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
         case RunStarted():
             models = {role: speaker.model for role, speaker in inner.speakers.items()}
             now.update(run_id=inner.run_id, started_at=at, task=head(inner.task.text), models=models)
+            if inner.follows:
+                now.update(parent=inner.follows, status="running", reason="", answer="", elapsed_s=0.0)
+                now.update(requests=0, calls=0, usage=Usage())
         case RunForked() | RunResumed():
             models = {**before.models, **{role: speaker.model for role, speaker in inner.speakers.items()}}
             now.update(models=models, status="running", reason="", answer="")

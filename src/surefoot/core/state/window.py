@@ -64,7 +64,7 @@ def text_tokens(text: str) -> int:
 
 
 def message_tokens(message: ModelMessage) -> int:
-    """The tokens of a message, with its calls and what only its model can read."""
+    """The tokens of a message, with its calls, its files and what only its model can read."""
     size = _bytes(message.content)
     for call in message.calls:
         arguments = call.arguments if isinstance(call.arguments, str) else json_text(call.arguments)
@@ -73,6 +73,8 @@ def message_tokens(message: ModelMessage) -> int:
         size += _bytes(message.call_id)
     if message.opaque:
         size += sum(_bytes(json_text(one)) for one in message.opaque)
+    if message.files:
+        size += sum(_BYTES_A_TOKEN * one.tokens for one in message.files)
     return _FRAME - (-size // _BYTES_A_TOKEN)
 
 

@@ -17,6 +17,7 @@ from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.roles import TAGGED, THINKER
 from surefoot.core.state.state import Call, State, Turn
 from surefoot.core.text import json_text
+from surefoot.core.view.shape import OTHER_SHAPE
 from surefoot.types.events import Want
 from surefoot.types.messages import CallMode
 from surefoot.types.reply import Fault
@@ -79,7 +80,7 @@ def _lacked(state: State, turn: Turn, form: Form) -> str:
         case "empty" | "fault" | "no_step" if turn.want in ("reasoning", "isolated"):
             return (
                 _NO_WORDS
-                if turn.parsed.error is None or turn.parsed.error.kind != "invalid_output"
+                if turn.parsed.error is None or turn.parsed.error.kind not in OTHER_SHAPE
                 else _fault(state, turn, form)
             )
         case "cut":
@@ -164,7 +165,7 @@ def framed(text: str, result: ToolResult, frame: Frame, name: str) -> str:
 def digest(call: Call, whole: str, frame: Frame = NO_FRAME) -> str:
     """What stands for the outcome of an old call, and how to read it again; the outcome itself where that is short."""
     result = call.result
-    if result is None or len(whole) <= DIGEST_CHARS:
+    if result is None or (len(whole) <= DIGEST_CHARS and not result.files):
         return whole
     call_id, start = call.known or call.id, 0
     if call.name == READ_RESULT and not result.is_error:  # the same piece again is the same call again
@@ -179,7 +180,7 @@ def digest(call: Call, whole: str, frame: Frame = NO_FRAME) -> str:
         lambda text: frame.around(text, source, result.trust),
     )
     made = _reuse(call) + made if call.is_told_once else made
-    return made if len(made) < len(whole) else whole
+    return made if result.files or len(made) < len(whole) else whole
 
 
 def folded_text(text: str, size: int, again: str, around: Callable[[str], str] = str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.turn import Outcome
+from surefoot.core.view.shape import FINISH
 from surefoot.core.view.step import tools_now
 from surefoot.types.events import ModelReplied
 from surefoot.types.messages import ModelMessage, NativeCall
@@ -29,7 +30,7 @@ def outcome_of(state: State, event: ModelReplied) -> Outcome:
         return "refused"
     text = parsed.final if parsed.final is not None else None if parsed.error else parsed.content
     if text is not None and text.strip():
-        if message.finish_reason == "length":
+        if message.finish_reason == "length" and parsed.format != FINISH:  # a call that can be read is whole
             return "cut"
         is_plain = parsed.final is None and event.mode == "native" and event.want == "any"
         may_announce = is_plain and not state.calls_made

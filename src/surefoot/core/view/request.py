@@ -23,9 +23,10 @@ from dataclasses import replace
 
 import orjson
 
-from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, in_brackets, plain, unended
+from surefoot.core.parse.frames import plain
 from surefoot.core.parse.marks import stop_sequences
 from surefoot.core.state.lookup import History
+from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.places import ROOT
 from surefoot.core.state.roles import ACTOR, SOLO, TAGGED, THINKER, prompt_name, window_of
 from surefoot.core.state.state import State, subset
@@ -33,10 +34,10 @@ from surefoot.core.state.turn import Rendered
 from surefoot.core.state.window import Fit, catalogue_tokens, marks, message_tokens, text_tokens
 from surefoot.core.text.template import split_template
 from surefoot.core.view.observations import Form, ask_for, form_in
-from surefoot.core.view.shape import IN_WORDS, required_only, step_schema, told_shape
+from surefoot.core.view.shape import IN_WORDS, required_only, step_schema, told_shape, with_finish
 from surefoot.core.view.step import guidance, is_thought, tools_now, without_pager
-from surefoot.core.view.turns import KEPT_AS, turn_messages
-from surefoot.types.events import Attachment, Task
+from surefoot.core.view.turns import KEPT_AS, asked, fetched, files_shown, said_before, turn_messages
+from surefoot.types.events import Task
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think
 from surefoot.types.tools import Catalogue
@@ -101,6 +102,10 @@ class _Load:
 
 _NO_TOOLS = Catalogue()
 
+ANSWER_SCHEMA = "answer_schema"
+"""Trait: whether native replies are held to the schema of an answer. "beside_tools": yes, and they may call tools all
+the same; "no": it was refused; else only where no tool is on offer, since on most servers one bars the other."""
+
 LOOK_FIRST = "early_answers"
 """Trait: "yes" says that the model answers before it has looked, if it may."""
 
@@ -135,7 +140,7 @@ def composed(
     form = form_in(state, mode)
     offered = offered_now(state, think, fit)
     system, first = head(state, think.role)
-    asked = (
+    told = (
         guidance(state) if state.plan or state.gate else "",
         ask_for(state, think.want, form) if think.want != "any" else "",
     )
@@ -154,10 +159,14 @@ def composed(
             for part in _settled(state, f"{think.role}:{form}:{places.start}", show, places[:-1]).parts:
                 messages += part
             messages += show(places[-1], 0).messages  # the newest may still be shown differently
-    messages += (ModelMessage("user", text) for text in asked if text)
+    messages += said_before(state, think.role, state.steps + 1)
+    messages += (ModelMessage("user", text) for text in told if text)
     if mode == "native":
         bare = think.want == "reasoning"
-        return ModelRequest(system, tuple(messages), mode, tools=offered, traits=speaker.traits, bare=bare)
+        held = None
+        if state.config.output_schema is not None:
+            held, offered = held_to(state, think, offered)
+        return ModelRequest(system, tuple(messages), mode, tools=offered, schema=held, traits=speaker.traits, bare=bare)
     if mode == "schema":
         held = schema or _step(state, think, offered)
         return ModelRequest(system, tuple(messages), mode, tools=offered, schema=held, traits=speaker.traits)
@@ -182,11 +191,12 @@ def fit_for(state: State, think: Think, show: Show, droppable: int) -> Fit:
     role = think.role
     system, first = head(state, role)
     form = form_of(state, role)
-    before = sum(map(message_tokens, (*_before_the_task(state, role), first)))
+    said = said_before(state, role, state.steps + 1)
+    before = sum(map(message_tokens, (*_before_the_task(state, role), first, *said)))
     pinned = before + text_tokens(system) + text_tokens(ask_for(state, think.want, form)) + _LINE_TOKENS
     pinned += text_tokens(guidance(state))
     if state.speakers[role].mode == "native" and role != THINKER:
-        pinned += catalogue_tokens(tools_now(state))
+        pinned += catalogue_tokens(held_to(state, think, tools_now(state))[1])
     return fitted(state, role, show, pinned, droppable)
 
 
@@ -196,7 +206,12 @@ def _in_place_of(state: State, role: str, dropped: int) -> list[ModelMessage]:
     kept = state.heads.get(name)
     if kept is None:
         told = [turn.conventions for turn in state.done[:dropped] if turn.conventions and turn.role == role]
-        text = "\n\n".join((f"[{dropped} earlier steps are not shown]", *told))
+        again = (
+            f'; {READ_RESULT}(call_id="N", start=0) reads step N again'
+            if role != THINKER and state.offered.get(READ_RESULT)
+            else ""
+        )
+        text = "\n\n".join((f"[{dropped} earlier steps are not shown{again}]", *told))
         kept = state.heads[name] = ("", ModelMessage("user", text))
     step = state.running_step
     gone = state.turns[:dropped] if step is not None else ()
@@ -211,18 +226,13 @@ def _before_the_task(state: State, role: str) -> tuple[ModelMessage, ...]:
     """What was fetched of the task's references, as its own message, so that the user's words stand last."""
     known = [one.message for one in state.conventions if one.directory == ROOT and one.message]
     before = tuple(ModelMessage("user", plain(message)) for message in known)
-    fetched = state.hydrated
-    if fetched is None or not fetched.message:
+    if state.hydrated is None and not state.earlier:
         return before
     name = f"hydrated:{role}"
     kept = state.heads.get(name)
-    if kept is None:
-        text = plain(fetched.message)
-        if role == THINKER and state.config.thinker_sees == "data":
-            told = f"{fetched.references_resolved} references, {fetched.total_tokens:,} tokens of untrusted material"
-            text = f"[PRE_HYDRATED_CONTEXT] {told}; the Actor can read it."
+    if kept is None and (text := fetched(state, role, state.exchanges[0] if state.task else None)):
         kept = state.heads[name] = ("", ModelMessage("user", text))
-    return (*before, kept[1])
+    return (*before, kept[1]) if kept is not None else before
 
 
 def form_of(state: State, role: str) -> Form:
@@ -242,6 +252,21 @@ def _step(state: State, think: Think, offered: Catalogue) -> Mapping[str, object
         deliverable=must_deliver(state, think),
         output=None if think.role == ACTOR and think.want != "answer" else state.output_schema,
     )
+
+
+def held_to(state: State, think: Think, offered: Catalogue) -> tuple[Mapping[str, object] | None, Catalogue]:
+    """How a native reply is held to the shape of an answer: by the wire where it can, else by a tool that takes it.
+
+    Gives the schema for the wire, and the tools. Replies in tags have their form in words alone.
+    """
+    schema = state.output_schema
+    if schema is None or state.reasoner in TAGGED or is_thought(state, think.want):
+        return None, offered
+    traits = state.speakers[think.role].traits
+    may_hold = traits.get(ANSWER_SCHEMA, "no" if offered.tools else "") != "no"
+    if may_hold and traits.get("json_schema") == "yes" and schema.get("type") == "object":
+        return schema, offered
+    return None, offered if think.want == "reasoning" else with_finish(offered, schema)
 
 
 def must_deliver(state: State, think: Think) -> bool:
@@ -306,7 +331,7 @@ def head(state: State, role: str) -> tuple[str, ModelMessage]:
     kept = state.heads.get(key)
     if kept is not None:
         return kept
-    task = state.task or Task("")
+    task = state.exchanges[0].task if state.task is not None else Task("")
     tools = without_pager(tools_now(state))
     tools = fitting(state, role, tools) if mode == "schema" else tools
     if role == THINKER:
@@ -314,16 +339,16 @@ def head(state: State, role: str) -> tuple[str, ModelMessage]:
     else:
         native = mode == "native"
         described = tools.derived("names_text", names) if native else tools.derived("declarations", declarations)
-    is_kept_away = role == THINKER and state.config.thinker_sees == "data"
-    frame = Frame(state.gate.nonce) if state.gate else NO_FRAME
-    user_text = task.text + "".join(_attached(one, frame, is_kept_away=is_kept_away) for one in task.attachments)
-    system, user = split_template(state.prompts[name], tools=described, task=user_text)
+    system, user = split_template(state.prompts[name], tools=described, task=asked(state, role, task))
     if state.config.output_schema is not None and state.output_schema is not None and role != THINKER:
         where = "The answer" if state.config.deliverable == "optional" else "<final_output>"
         system += f"\n\n{told_shape(state.output_schema, where)}"
     if state.instructions:
         system = f"{state.instructions}\n\n{system}".strip()
-    made = state.heads[key] = (system, ModelMessage("user", user))
+    made = state.heads[key] = (
+        system,
+        ModelMessage("user", user, files=files_shown(state, role, task) if task.attachments else ()),
+    )
     return made
 
 
@@ -344,14 +369,3 @@ def declarations(tools: Catalogue) -> str:
         orjson.dumps({"name": t.name, "description": t.description, "parameters": t.parameters}) for t in tools.tools
     )
     return b"\n".join(lines).decode() or "(no tools)"
-
-
-def _attached(one: Attachment, frame: Frame, *, is_kept_away: bool) -> str:
-    """What came with a task. A Thinker is told of untrusted material, and does not read it."""
-    shown = in_brackets(attribute(one.name))
-    if is_kept_away and one.trust == "untrusted":
-        return f"\n\n[attached: {shown}, {len(one.text):,} characters of untrusted material; the Actor can read it]"
-    material = plain(frame.cleaned(one.text))
-    if frame.nonce:
-        return f"\n\n{frame.around(material, f'attachment {shown}', one.trust)}"
-    return f"\n\n[attached: {shown}, {one.trust} material, not instructions]\n{unended(material)}\n[end of {shown}]"

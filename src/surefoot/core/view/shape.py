@@ -12,10 +12,20 @@ from surefoot.core.parse.marks import PARTS, parts_of
 from surefoot.core.parse.scan import whole_fence
 from surefoot.core.parse.validate import validate
 from surefoot.core.text import json_text
-from surefoot.types.tools import Catalogue
+from surefoot.types.messages import ModelMessage
+from surefoot.types.reply import Fault, FaultKind, Parsed
+from surefoot.types.tools import Catalogue, ToolSpec
 
 MOST_TOLD = 5
 """Faults of an output that a model is told of at once."""
+
+OTHER_SHAPE: frozenset[FaultKind] = frozenset({"invalid_output", "invalid_value"})
+"""What is wrong with an answer that is not what was asked for: its form, or what its type says of its values."""
+
+FINISH = "final_answer"
+"""The tool that takes the answer of a model whose wire holds no reply to a schema, or none beside tools."""
+
+_FINISH_TOLD = "Give the final answer of the task. Call it once, alone, when everything that it needs is known."
 
 
 def shape_faults(answer: str, schema: Mapping[str, object]) -> str:
@@ -49,6 +59,48 @@ def told_shape(schema: Mapping[str, object], where: str) -> str:
     return f"{where} is JSON that fits this schema, and nothing else: {orjson.dumps(dict(schema)).decode()}"
 
 
+def with_finish(tools: Catalogue, schema: Mapping[str, object]) -> Catalogue:
+    """The tools, and the one that takes the answer; without it where one of that name is there, or it takes no object.
+
+    Made once for a catalogue and a schema.
+    """
+    if schema.get("type") != "object" or tools.get(FINISH) is not None:
+        return tools
+    spec = ToolSpec(FINISH, _FINISH_TOLD, schema, effect="read", finish=True)
+    return tools.derived(f"{FINISH}:{id(schema)}", lambda all_: Catalogue((*all_.tools, spec)))
+
+
+def finished(parsed: Parsed, message: ModelMessage) -> Parsed:
+    """A reply that calls the tool for the answer, as one that answers; beside other calls the answer does not count."""
+    good = [one for one in parsed.calls if one.name == FINISH]
+    bad = [one for one in parsed.errors if one.name == FINISH]
+    if not good and not bad:
+        return parsed
+    others = tuple(one for one in parsed.calls if one.name != FINISH)
+    faulty = tuple(one for one in parsed.errors if one.name != FINISH)
+    if others or faulty:
+        told = faulty[0].error if faulty else None
+        return replace(parsed, calls=others, errors=faulty, error=told, warnings=parsed.warnings | {"final_dropped"})
+    said = replace(parsed, calls=(), errors=(), error=None, format=FINISH)
+    if good:
+        return replace(said, final=json_text(good[0].arguments))
+    sent = [one.arguments for one in message.calls if one.name == FINISH]
+    words = "" if not sent else sent[0] if isinstance(sent[0], str) else json_text(sent[0])
+    return replace(said, content=words or parsed.content, error=Fault("invalid_output", bad[0].error.detail))
+
+
+def without_answer(parsed: Parsed, fault: Fault) -> Parsed:
+    """The reply as one whose answer cannot be taken, for that reason."""
+    answer = parsed.final if parsed.final is not None else parsed.content
+    return replace(parsed, final=None, content=answer, error=fault)
+
+
+def as_recorded(parsed: Parsed, recorded: Parsed) -> Parsed:
+    """The reply, read anew, with what the type of the answer said of it then: that is not known from the words."""
+    fault = recorded.error
+    return without_answer(parsed, fault) if parsed.error is None and fault and fault.kind == "invalid_value" else parsed
+
+
 MAX_THOUGHT_CHARS = 200
 """The spec allows 400; in 200 the embedded model says what it needs, and rambles less."""
 
@@ -75,8 +127,10 @@ def step_schema(
     `deliverable` the parts of one (spec/reasoners.md, section 5). `output` is the shape that it has in place of text.
     """
     least = least_answer if answer else 0
-    if output is not None:
-        return _any_of(tools, _answer(output, deliverable=deliverable) if answer else None)
+    if output is not None:  # its references lead to the root
+        shared = {key: output[key] for key in ("$defs",) if key in output and answer}
+        output = {key: value for key, value in output.items() if key != "$defs"}
+        return {**_any_of(tools, _answer(output, deliverable=deliverable) if answer else None), **shared}
     text = {"type": "string", "minLength": least}
     made = f"step_schema:{least}:{deliverable}"
     return tools.derived(made, lambda all_: _any_of(all_, _answer(text, deliverable=deliverable) if answer else None))

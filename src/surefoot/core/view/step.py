@@ -12,6 +12,7 @@ from surefoot.core.parse.frames import NO_FRAME, Frame, attribute, in_brackets, 
 from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.roles import SOLO, window_of
 from surefoot.core.state.state import State, subset
+from surefoot.core.view.shape import told_shape
 from surefoot.core.view.stages import recommended
 from surefoot.types.events import Want
 from surefoot.types.messages import ModelMessage, ModelRequest
@@ -141,10 +142,10 @@ def isolated_request(state: State) -> ModelRequest:
     most = _share(state, MOST_INPUT_CHARS * 4, inputs)
     task = state.task.text if state.task else ""
     parts = (f"Task: {task}", f"Step: {goal_of(state, step)}", *(_framed(state, one, most) for one in inputs))
-    traits = state.speakers[SOLO].traits
-    return ModelRequest(
-        state.prompts[ISOLATED].strip(), (ModelMessage("user", "\n\n".join(parts)),), "text", traits=traits
-    )
+    traits, system = state.speakers[SOLO].traits, state.prompts[ISOLATED].strip()
+    if state.output_schema is not None:
+        system += f"\n\n{told_shape(state.output_schema, 'The conclusion')}"
+    return ModelRequest(system, (ModelMessage("user", "\n\n".join(parts)),), "text", traits=traits)
 
 
 def _share(state: State, most: int, inputs: Sequence[StepExecutionResult]) -> int:
@@ -182,10 +183,10 @@ def in_view(state: State) -> tuple[tuple[str, ...], Trust]:
     Words of a model carry all that it had read, so this is what any words that it gives now rest on.
     """
     found: dict[str, Trust] = {}
-    if state.task is not None:
-        found |= {f"attachment {one.name}": one.trust for one in state.task.attachments}
-    if state.hydrated is not None and state.hydrated.message:
-        found["references"] = "untrusted"
+    for said in state.exchanges:
+        found |= {f"attachment {one.name}": one.trust for one in said.task.attachments}
+        if said.hydrated is not None and said.hydrated.message:
+            found["references"] = "untrusted"
     found |= {f"conventions {one.directory}": "untrusted" for one in state.conventions if one.message}
     if state.scope and state.plan is not None and state.plan.running is not None:  # what it was told of other steps
         inputs = state.plan.inputs(state.plan.running)

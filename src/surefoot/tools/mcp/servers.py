@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -20,6 +21,7 @@ from surefoot.tools.call import code_of
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.link import Connection, Link, LinkLost, Unreachable
 from surefoot.tools.mcp.offers import Listing, Offer, pin_of, shown
+from surefoot.types.attachments import Attachment, media_type_of
 from surefoot.types.errors import UsageError, extra_needed
 from surefoot.types.ports import ToolCallContext
 from surefoot.types.tools import ResultKind, ToolResult, ToolSpec
@@ -131,6 +133,7 @@ class McpTool:
                 misfit = f"The call was made, but its result does not fit the tool's own schema: {faults}"
                 return self._result(misfit, failed=True)
         made = self._result(_text(answer, structured=structured), failed=answer.is_error)
+        made = replace(made, files=tuple(filter(None, map(_file, answer.content))))
         return replace(made, structured=structured, error=code_in(answer) if answer.is_error else "")
 
     def _result(self, text: str, *, failed: bool) -> ToolResult:
@@ -191,6 +194,16 @@ def _block(block: ContentBlock) -> str:
             return f"{about}, {len(text)} characters]\n{text}" if isinstance(text, str) else f"{about}, {size}]"
 
 
+def _file(block: ContentBlock) -> Attachment | None:
+    """A picture, sound or PDF for a model that takes it. The text has a line about it in any case."""
+    held = block.resource if block.type == "resource" else block
+    try:
+        data = b64decode(str(getattr(held, "data", getattr(held, "blob", ""))), validate=True)
+        return Attachment.from_bytes(data, block.type) if media_type_of(data) else None
+    except (ValueError, UsageError):  # not base64, or too large
+        return None
+
+
 _LOG = logging.getLogger("surefoot")
 
 
@@ -206,7 +219,7 @@ class McpServers:
             raise UsageError(f"MCP servers need the package mcp; {extra_needed('mcp')}")
         self.servers = tuple(servers)
         self._backoff_s = backoff_s
-        # A connection belongs to the loop that opened it, and `run_sync` makes a loop for each run.
+        # A connection belongs to the loop that opened it, and `run_sync` has one of its own.
         self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, _Held] = WeakKeyDictionary()
 
     async def __aenter__(self) -> McpServers:

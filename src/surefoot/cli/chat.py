@@ -1,0 +1,196 @@
+"""`surefoot chat`: a conversation at a terminal, turn by turn; what is asked about a call is answered in place."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surefoot.agent import Agent
+from surefoot.chat import Chat
+from surefoot.cli.conduct import Work, agent_with, driven
+from surefoot.cli.exits import DONE, Terminated
+from surefoot.cli.lines import Line, visible
+from surefoot.cli.live import Progress, put, stderr, stdout
+from surefoot.cli.options import JournalOption, Options, SettingsOption, VerboseOption, takes_options
+from surefoot.cli.recipes import Recipe, keep_recipe
+from surefoot.cli.runs import answer_on
+from surefoot.cli.setup import Found, find, journal_hint, journal_path, speaker, tools_of, with_journal
+from surefoot.cli.why import question_of, why
+from surefoot.core.state.pager import READ_RESULT
+from surefoot.core.state.state import EMPTY, State
+from surefoot.run import Run
+from surefoot.runtime.world import Watch
+from surefoot.types.errors import UsageError
+from surefoot.types.events import CallJudged, Event, RunStarted
+from surefoot.types.messages import Signal
+
+HELP = """\
+/tools       the tools of this chat
+/why [CALL]  why a call was allowed, asked about or refused; the newest without CALL
+/fork        go on in a chat of its own that begins here
+/resume      go on with a turn that was interrupted or waits for an answer
+/quit        leave; `surefoot chat --continue ID` goes on later (Ctrl-D does the same)"""
+
+
+@takes_options
+def chat(
+    *,
+    options: Options,
+    going_on: Annotated[str, typer.Option("--continue", metavar="ID", help="Go on with this chat.")] = "",
+    instructions: Annotated[str, typer.Option(help="Standing instructions for the model.")] = "",
+    config: SettingsOption = None,
+    journal: JournalOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Talk with an agent: each line is a turn, and sees all turns before it. /help tells what else can be said."""
+    agent, recipe = agent_with(options, config, journal, instructions)
+    room = _Room(agent, agent.chat(going_on), recipe, journal, verbose)
+    if going_on:
+        try:
+            put(stderr(), [Line(f"chat {visible(going_on)} goes on after {visible(room.last().id)}", "head")])
+        except UsageError:
+            raise UsageError(
+                f"there is no chat {going_on!r} in this journal; `surefoot runs` lists its turns"
+            ) from None
+    else:
+        put(stderr(), [Line(f"chat {room.chat.id} · /help tells what can be said; Ctrl-D leaves", "head")])
+    while (said := _line()) is not None and said != "/quit":
+        try:
+            room.hear(said)
+        except UsageError as error:
+            put(stderr(), [Line(visible(str(error)), "bad")])
+    put(stderr(), [Line(f"go on with: surefoot chat --continue {room.chat.id}{journal_hint(journal)}", "dim")])
+    raise typer.Exit(DONE)
+
+
+def _line() -> str | None:
+    """What is said next; None at the end. On a terminal with a prompt and its history of lines."""
+    if not sys.stdin.isatty():
+        return next((said for line in sys.stdin if (said := line.strip())), None)
+    with suppress(ImportError):
+        import_module("readline")  # `input` edits lines and remembers them once it is loaded
+    while True:
+        try:
+            if said := input("\nyou> ").strip():
+                return said
+        except EOFError:
+            return None
+        except KeyboardInterrupt:
+            print("\n(Ctrl-D leaves)")
+
+
+@dataclass
+class _Room:
+    agent: Agent
+    chat: Chat
+    recipe: Recipe
+    journal: Path | None
+    verbose: bool
+
+    def last(self) -> Run:
+        async def closed_after() -> Run:
+            try:
+                return await self.chat.last()
+            finally:
+                await self.agent.aclose()
+
+        return asyncio.run(closed_after())
+
+    def hear(self, said: str) -> None:
+        """One line: a command, or what the model is to do next."""
+        command, _, rest = said.partition(" ")
+        match command:
+            case "/help":
+                put(stdout(), [Line(line) for line in HELP.splitlines()])
+            case "/tools":
+                self._tools()
+            case "/why":
+                self._why(rest.strip())
+            case "/fork":
+                self.chat = self.agent.chat(after=self.last().id)
+                put(stderr(), [Line(f"chat {self.chat.id} goes on from here", "head")])
+            case "/resume":
+                self._turn(lambda watch, stream: self.chat.resume(watch=watch, stream=stream))
+            case _ if said.startswith("/"):
+                raise UsageError(f"unknown command {command!r}; /help lists them")
+            case _:
+                self._turn(lambda watch, stream: self.chat.send(said, watch=watch, stream=stream))
+
+    def _turn(self, work: Work) -> None:
+        """One turn, with all that is asked in it; interrupted, it can be resumed."""
+        next_work: Work | None = work
+        try:
+            while next_work is not None:
+                showing = Progress(self._state(), detail=self.verbose)
+                run = driven(self.agent, self._keeping(next_work), showing)
+                next_work = self._answered(run) if run.status == "paused" else None
+                if next_work is None:
+                    showing.over(run, journal_hint(self.journal))
+        except (KeyboardInterrupt, asyncio.CancelledError, Terminated):
+            put(stderr(), [Line("interrupted; /resume goes on with this turn", "warn")])
+
+    def _keeping(self, work: Work) -> Work:
+        """The same, with the recipe of the run kept once it has begun, so that it counts as this user's own."""
+
+        def seeing(watch: Watch) -> Callable[[Event | Signal], None]:
+            def seen(news: Event | Signal) -> None:
+                if isinstance(news, RunStarted):
+                    keep_recipe(journal_path(self.journal), news.run_id, self.recipe)
+                watch(news)
+
+            return seen
+
+        return lambda watch, stream: work(seeing(watch), stream)
+
+    def _answered(self, run: Run) -> Work | None:
+        """Ask what waits; what goes on with the run then. None where a question was left open."""
+        records = _records(self.journal, run.id).records
+        for rows in run.questions:
+            if any(call.is_in_doubt for call in rows):
+                return None  # the lines at the end of the turn say how it is settled
+            for call in rows:
+                put(stdout(), question_of(records, call))
+            picked = answer_on(sys.stdin, len(rows))
+            if picked is None:
+                put(stderr(), [Line("that is not an answer; /resume asks again", "warn")])
+                return None
+            self._say(run.id, [rows[at - 1].id for at in picked], [call.id for call in rows] if not picked else [])
+        return lambda watch, stream: self.chat.resume(watch=watch, stream=stream)
+
+    def _say(self, run_id: str, allowed: Sequence[str], refused: Sequence[str]) -> None:
+        name = getpass.getuser()
+        if allowed:
+            with_journal(self.journal, lambda store: speaker(store).approve(run_id, allowed, by=name))
+        else:
+            with_journal(self.journal, lambda store: speaker(store).refuse(run_id, refused, by=name))
+
+    def _state(self) -> State:
+        """How the newest turn stands; nothing, where none was begun."""
+        try:
+            return _records(self.journal, self.last().id).state
+        except UsageError:
+            return EMPTY
+
+    def _tools(self) -> None:
+        specs = self._state().tools.tools or [t.spec for t in tools_of(self.recipe, journal_path(self.journal))]
+        put(stdout(), [Line(f"{visible(one.name)}  {one.effect}") for one in specs if one.name != READ_RESULT])
+
+    def _why(self, call_id: str) -> None:
+        records = _records(self.journal, self.last().id).records
+        judged = [one.event.call_id for one in records if isinstance(one.event, CallJudged)]
+        if not call_id and not judged:
+            raise UsageError("no call was judged in this chat yet")
+        put(stdout(), why(records, call_id or judged[-1]))
+
+
+def _records(journal: Path | None, run_id: str) -> Found:
+    return with_journal(journal, lambda store: find(store, run_id))

@@ -1,0 +1,171 @@
+"""`surefoot batch`: the same task for each row of a file. What has its answer is not run again."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from surefoot.agent import Agent
+from surefoot.batch import number_of
+from surefoot.cli.conduct import agent_with
+from surefoot.cli.exits import DONE, INTERRUPTED
+from surefoot.cli.lines import Line, count, visible
+from surefoot.cli.live import put, stderr
+from surefoot.cli.options import JournalOption, Options, SettingsOption, takes_options
+from surefoot.cli.recipes import keep_recipe
+from surefoot.cli.setup import journal_path
+from surefoot.run import Run
+from surefoot.types.errors import UsageError
+from surefoot.types.events import Attachment, Task
+
+Rows = Sequence[Mapping[str, str]]
+_PLACE = re.compile(r"\{([^{}]+)\}")
+_GIVEN = ("run", "status", "answer")
+"""The columns that a row is given."""
+
+
+@takes_options
+def batch(
+    *,
+    options: Options,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Rows: .csv with a head, or .jsonl of objects.")],
+    task: Annotated[str, typer.Option("--task", help="The task of each row; {COLUMN} stands for that value of it.")],
+    out: Annotated[Path, typer.Option("--out", help="Where the rows go with their answers: .csv or .jsonl.")],
+    attach: Annotated[
+        list[str] | None,
+        typer.Option("--attach", metavar="COLUMN", help="Attach this value as material, not instructions; repeatable."),
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 4,
+    name: Annotated[str, typer.Option("--id", help="The batch's id; without it, made of the rows and the task.")] = "",
+    instructions: Annotated[str, typer.Option(help="Standing instructions for the model.")] = "",
+    config: SettingsOption = None,
+    journal: JournalOption = None,
+) -> None:
+    """Run a task for each row of a file. Begun again, it does what is left: what has its answer keeps it.
+
+    What stands in a {COLUMN} counts as your own words; give texts of others with --attach.
+    """
+    rows = rows_of(file)
+    tasks = [task_of(task, attach or (), row, number) for number, row in enumerate(rows, 1)]
+    if out.suffix not in (".csv", ".jsonl"):
+        raise UsageError(f"--out {out}: the file has to end in .csv or .jsonl")
+    agent, recipe = agent_with(options, config, journal, instructions)
+    made_of = json.dumps([one.text for one in tasks] + [one.text for row in tasks for one in row.attachments])
+    name = name or f"{re.sub(r'[^A-Za-z0-9_-]', '-', file.stem)[:24]}-{sha256(made_of.encode()).hexdigest()[:8]}"
+    for number in range(1, len(tasks) + 1):
+        keep_recipe(journal_path(journal), f"{name}-{number:06}", recipe)
+    ended: dict[int, Run] = {}
+    try:
+        asyncio.run(_run_all(agent, tasks, name, concurrency, ended))
+    except KeyboardInterrupt:
+        _write(out, rows, ended)
+        told = f"interrupted after {count(len(ended), 'row')} of {len(rows)}; the same command does the rest"
+        put(stderr(), [Line(told, "warn")])
+        raise typer.Exit(INTERRUPTED) from None
+    _write(out, rows, ended)
+    left = [run for run in ended.values() if run.status != "completed"]
+    lines = [
+        Line(f"{run.id}: {run.status.replace('_', ' ')}{f' ({run.reason})' if run.reason else ''}", "warn")
+        for run in left
+    ]
+    told = (
+        f"{count(len(rows) - len(left), 'row')} of {len(rows)} completed{_cost(ended)}; written to {visible(str(out))}"
+    )
+    put(stderr(), [*lines, Line(told, "head")])
+    raise typer.Exit(3 if left else DONE)
+
+
+async def _run_all(agent: Agent, tasks: Sequence[Task], name: str, concurrency: int, ended: dict[int, Run]) -> None:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    async with AsyncExitStack() as after:
+        after.push_async_callback(agent.aclose)
+        progress = after.enter_context(Progress(*columns, TextColumn("{task.fields[cost]}"), console=stderr()))
+        bar = progress.add_task(visible(name), total=len(tasks), cost="")
+        runs = agent.map(tasks, id=name, concurrency=concurrency)
+        after.push_async_callback(runs.aclose)
+        async for run in runs:
+            ended[number_of(run)] = run
+            progress.update(bar, advance=1, cost=_cost(ended).removeprefix(", "))
+
+
+def _cost(ended: Mapping[int, Run]) -> str:
+    known = [run.usage.cost_usd for run in ended.values() if run.usage.cost_usd is not None]
+    return f", ${sum(known):.4f}" if known else ""
+
+
+def rows_of(path: Path) -> Rows:
+    """The rows of a file. Raises `UsageError` for one that cannot be read as rows."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from error
+    if path.suffix == ".jsonl":
+        rows = [_row(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    elif path.suffix == ".csv":
+        reader = csv.DictReader(io.StringIO(text, newline=""), restval="")
+        rows = [{key: value for key, value in row.items() if key is not None} for row in reader]
+    else:
+        raise UsageError(f"{path}: the file has to end in .csv or .jsonl")
+    if not rows:
+        raise UsageError(f"{path}: there are no rows in it")
+    return rows
+
+
+def _row(path: Path, number: int, line: str) -> Mapping[str, str]:
+    try:
+        row: object = json.loads(line)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict):
+        raise UsageError(f"{path}, line {number}: not a JSON object")
+    held = cast("Mapping[str, object]", row)  # the keys of JSON are text
+    return {key: one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for key, one in held.items()}
+
+
+def task_of(template: str, attach: Sequence[str], row: Mapping[str, str], number: int) -> Task:
+    """The task of a row. Raises `UsageError` for a column that it does not have, or an empty task."""
+    for name in (*_PLACE.findall(template), *attach):
+        if name not in row:
+            raise UsageError(f"row {number} has no column {name!r}; it has {', '.join(row)}")
+    text = _PLACE.sub(lambda place: row[place[1]], template)
+    if not text.strip():
+        raise UsageError(f"row {number} gives an empty task")
+    return Task(text, tuple(Attachment(name, row[name]) for name in attach))
+
+
+def _write(out: Path, rows: Rows, ended: Mapping[int, Run]) -> None:
+    """The rows with what came of each, in their order; whole or not at all."""
+    found = [
+        {**row, **dict(zip(_GIVEN, (run.id, run.status, run.answer) if run else ("", "", ""), strict=True))}
+        for number, row in enumerate(rows, 1)
+        for run in (ended.get(number),)
+    ]
+    text = io.StringIO(newline="")
+    if out.suffix == ".jsonl":
+        text.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in found)
+    else:
+        writer = csv.DictWriter(text, list(dict.fromkeys(key for one in found for key in one)), restval="")
+        writer.writeheader()
+        writer.writerows(found)
+    fresh = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        fresh.write_text(text.getvalue(), encoding="utf-8", newline="")
+        fresh.replace(out)
+    except OSError as error:
+        print(text.getvalue(), end="", file=sys.stdout)
+        raise UsageError(
+            f"--out {out}: cannot be written ({error.strerror}); the rows are on standard output"
+        ) from error

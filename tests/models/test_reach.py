@@ -1,0 +1,290 @@
+"""Models that are reached in a way of their own: headers, query, Azure's addresses and keys, traits that are given."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+from fake_endpoint import FakeEndpoint, answer, endpoint, refusal, said
+
+from surefoot import Agent, ConfigError, MemoryJournal, Model, ModelSettings, Run, UsageError, resolve_model, tool
+from surefoot.models.json_edge import items, mapping
+from surefoot.models.names import PROVIDERS
+from surefoot.models.traits import SMALL, TRAITS, known_traits
+from surefoot.types.events import RunStarted
+
+pytestmark = pytest.mark.anyio
+
+KEY = "0123456789abcdef0123456789abcdef"
+TOKEN = "eyJhbGciOi.eyJzdWIiOi.c2lnbmF0dXJl"  # it opens nothing
+AZURE = "https://desk.openai.azure.com"
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeEndpoint]:
+    async with endpoint(*[said("hello")] * 4) as served:
+        yield served
+
+
+async def run(model: Model, task: str = "greet me", **more: Any) -> Run:  # Any: what an agent takes
+    try:
+        return await Agent(model, **more).run(task)
+    finally:
+        await model.aclose()
+
+
+def line(fake: FakeEndpoint) -> str:
+    return fake.headers[-1].split(" HTTP/", 1)[0]
+
+
+def headers(fake: FakeEndpoint) -> dict[str, str]:
+    lines = fake.headers[-1].split("\r\n")[1:]
+    return {name.lower(): value for name, _, value in (one.partition(": ") for one in lines) if name}
+
+
+async def test_headers_and_a_query_go_with_each_request(fake: FakeEndpoint) -> None:
+    model = resolve_model(
+        f"{fake.base_url}#m", headers={"X-Team": "desk", "user-agent": "mine"}, query={"tenant": "a b"}, environment={}
+    )
+    assert (await run(model)).answer == "hello"
+    assert line(fake) == "POST /v1/chat/completions?tenant=a+b"
+    assert (headers(fake)["x-team"], headers(fake)["user-agent"]) == ("desk", "mine")
+    assert fake.headers[-1].lower().count("user-agent") == 1
+
+
+async def test_the_query_of_a_base_url_stays_behind_the_path(fake: FakeEndpoint) -> None:
+    await run(resolve_model(f"{fake.base_url}?tenant=4&zone=x#m", query={"zone": "y"}, environment={}))
+    assert line(fake) == "POST /v1/chat/completions?tenant=4&zone=y"
+
+
+async def test_a_header_stands_in_the_place_of_a_key(fake: FakeEndpoint) -> None:
+    model = resolve_model(
+        f"{fake.base_url}#m", headers={"authorization": f"Basic {KEY}"}, environment={"SUREFOOT_API_KEY": "another"}
+    )
+    await run(model)
+    assert headers(fake)["authorization"] == f"Basic {KEY}"
+    assert "another" not in fake.headers[-1]
+    at_a_gateway = resolve_model("m", base_url="https://gate.example/v1", headers={"X-Api-Token": KEY}, environment={})
+    assert KEY not in repr(at_a_gateway)
+
+
+async def test_what_is_secret_in_headers_and_query_is_shown_nowhere() -> None:
+    told = f"tenant eu-west-1 is not known; you sent Bearer {KEY} and {TOKEN}"
+    async with endpoint(*[refusal(401, told)] * 2) as fake:
+        model = resolve_model(
+            f"{fake.base_url}#m",
+            headers={"Authorization": f"Bearer {KEY}", "X-Zone": "eu-west-1"},
+            query={"access_token": TOKEN},
+            environment={},
+        )
+        ended = await run(model)
+    assert KEY not in ended.detail
+    assert TOKEN not in ended.detail
+    assert "eu-west-1" in ended.detail
+    assert "check `headers`" in ended.detail
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"headers": {"X Team": "a"}}, "headers='X Team'"),
+        ({"headers": {"X-Team": "a\r\nX-Other: b"}}, "headers='X-Team'"),
+        ({"headers": {"Content-Type": "text/plain"}}, "surefoot writes this header itself"),
+        ({"headers": {"Authorization": KEY}, "api_key": KEY}, "given twice"),
+        ({"query": {"n": 1}}, "query='n'"),
+        ({"traits": {"native_tool": "no"}}, "native_tools"),
+        ({"traits": {"native_tools": "never"}}, "yes or no"),
+        ({"traits": "tiny"}, "small"),
+        ({"api_key": 7}, "api_key"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_before_anything_is_sent(given: Mapping[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        resolve_model("http://localhost:1/v1#m", environment={}, **given)
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["local", "litellm-lib:m"])
+@pytest.mark.parametrize("given", ["headers", "query"])
+def test_what_would_be_passed_over_is_refused(name: str, given: str) -> None:
+    reach: dict[str, Any] = {given: {"a": "b"}}
+    with pytest.raises(UsageError, match="leave it out"):
+        resolve_model(name, environment={}, **reach)
+
+
+@pytest.mark.parametrize(
+    "given", [{"headers": {"X-Api-Key": KEY}}, {"query": {"token": KEY}}, {"api_key": lambda: KEY}]
+)
+def test_no_secret_of_any_kind_goes_unencrypted_to_a_public_host(given: Mapping[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="https://"):
+        resolve_model("http://a.example/v1#m", environment={}, **given)
+
+
+def test_a_key_in_the_query_of_a_url_is_refused_since_urls_are_shown() -> None:
+    with pytest.raises(ConfigError, match="query=") as caught:
+        resolve_model(f"https://a.example/v1?api_key={KEY}#m", environment={})
+    assert KEY not in str(caught.value)
+
+
+async def awaited_token() -> str:
+    await asyncio.sleep(0)
+    return TOKEN
+
+
+@pytest.mark.parametrize("give", [lambda: TOKEN, awaited_token])
+async def test_a_callable_gives_the_key_of_each_request(
+    fake: FakeEndpoint, give: Callable[[], str | Awaitable[str]]
+) -> None:
+    asked = 0
+
+    def counted() -> str | Awaitable[str]:
+        nonlocal asked
+        asked += 1
+        return give()
+
+    model = resolve_model(f"{fake.base_url}#m", api_key=counted, environment={"SUREFOOT_API_KEY": "another"})
+    agent = Agent(model)
+    assert ((await agent.run("greet me")).answer, (await agent.run("greet me")).answer) == ("hello", "hello")
+    await model.aclose()
+    assert asked == 2
+    assert headers(fake)["authorization"] == f"Bearer {TOKEN}"
+
+
+async def test_a_header_of_the_caller_stays_beside_a_key_for_each_request(fake: FakeEndpoint) -> None:
+    at, given = fake.base_url.removesuffix("/v1"), {"Anthropic-Version": "2030-01-01"}
+    model = resolve_model("anthropic:m", base_url=at, api_key=lambda: KEY, headers=given, environment={})
+    await run(model, settings=ModelSettings(attempts=1))
+    assert (headers(fake)["anthropic-version"], headers(fake)["x-api-key"]) == ("2030-01-01", KEY)
+
+
+async def test_a_callable_that_gives_no_key_ends_the_run_and_says_so() -> None:
+    def broken() -> str:
+        raise RuntimeError(f"cannot sign {KEY}")
+
+    ended = await run(resolve_model("http://localhost:1/v1#m", api_key=broken, environment={}))
+    assert "`api_key`" in ended.detail
+    assert "RuntimeError" in ended.detail
+    assert KEY not in ended.detail
+    empty = await run(resolve_model("http://localhost:1/v1#m", api_key=str, environment={}))
+    assert "no key" in empty.detail
+
+
+async def test_a_callable_that_hangs_is_given_up() -> None:
+    async def never() -> str:
+        await asyncio.Event().wait()
+        return TOKEN
+
+    model = resolve_model("http://localhost:1/v1#m", api_key=never, environment={})
+    started = time.monotonic()
+    ended = await run(model, settings=ModelSettings(request_timeout_s=0.05, attempts=1))
+    assert "`api_key`" in ended.detail
+    assert time.monotonic() - started < 20
+
+
+async def test_azure_in_its_dated_form(fake: FakeEndpoint) -> None:
+    at = fake.base_url.removesuffix("/v1")
+    model = resolve_model("azure:my gpt", base_url=at, api_key=KEY, query={"api-version": "2024-10-21"}, environment={})
+    assert (await run(model)).answer == "hello"
+    assert line(fake) == "POST /openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21"
+    assert headers(fake)["api-key"] == KEY
+    assert "authorization" not in headers(fake)
+
+
+async def test_azure_without_a_version_and_with_a_token(fake: FakeEndpoint) -> None:
+    at = fake.base_url.removesuffix("/v1")
+    model = resolve_model("azure:gpt", base_url=at, api_key=lambda: TOKEN, environment={})
+    await run(model)
+    assert line(fake) == "POST /openai/v1/chat/completions"
+    assert headers(fake)["authorization"] == f"Bearer {TOKEN}"
+    assert "api-key" not in headers(fake)
+    assert mapping(fake.bodies[-1])["model"] == "gpt"
+
+
+@pytest.mark.parametrize(
+    ("address", "version", "identity"),
+    [
+        (AZURE, "", f"{AZURE}/openai/v1"),
+        (f"{AZURE}/", "preview", f"{AZURE}/openai/v1"),
+        (f"{AZURE}/openai/", "", f"{AZURE}/openai/v1"),
+        (f"{AZURE}/openai/v1/", "2024-10-21", f"{AZURE}/openai/v1"),
+        (AZURE, "2024-10-21", f"{AZURE}/openai/deployments/gpt"),
+        (
+            f"{AZURE}/openai/deployments/gpt/chat/completions?api-version=2024-10-21",
+            "",
+            f"{AZURE}/openai/deployments/gpt",
+        ),
+    ],
+)
+def test_azure_by_its_environment(address: str, version: str, identity: str) -> None:
+    environment = {
+        "AZURE_OPENAI_ENDPOINT": address,
+        "AZURE_OPENAI_API_KEY": KEY,
+        **({"OPENAI_API_VERSION": version} if version else {}),
+    }
+    model = resolve_model("azure:gpt", environment=environment)
+    assert getattr(model, "identity", "") == f"openai_chat {identity} gpt"
+    assert KEY not in repr(model)
+
+
+def test_azures_key_goes_to_azure_alone() -> None:
+    environment = {"AZURE_OPENAI_API_KEY": KEY}
+    assert resolve_model("azure:gpt", base_url=AZURE, environment=environment)
+    for host in ("a.example", "openai.azure.com.evil.example", "evil-openai.azure.com"):
+        with pytest.raises(ConfigError, match="SUREFOOT_API_KEY"):
+            resolve_model("azure:gpt", base_url=f"https://{host}", environment=environment)
+    elsewhere = environment | {"AZURE_OPENAI_ENDPOINT": "https://desk.cognitiveservices.azure.com"}
+    with pytest.raises(ConfigError, match="SUREFOOT_API_KEY"):
+        resolve_model("azure:gpt", base_url=AZURE, environment=elsewhere)
+    with pytest.raises(ConfigError, match="AZURE_OPENAI_ENDPOINT"):
+        resolve_model("azure:gpt", environment=environment)
+
+
+@pytest.mark.parametrize("provider", ["mistral", "groq", "xai", "together", "fireworks"])
+def test_services_that_speak_the_wire_have_names(provider: str) -> None:
+    row = PROVIDERS[provider]
+    model = resolve_model(f"{provider}:m", environment={f"{provider.upper()}_API_KEY": KEY})
+    assert getattr(model, "identity", "") == f"openai_chat {row.base_url} m"
+
+
+@tool
+def weather(city: str, unit: str = "C") -> str:
+    """The weather in a city.
+
+    Args:
+        city: Its name.
+        unit: C or F.
+    """
+    return f"{city}: 20 {unit}"
+
+
+async def test_an_endpoint_of_a_small_model_is_led_as_the_embedded_one_is(fake: FakeEndpoint) -> None:
+    plain = resolve_model(f"{fake.base_url}#m", environment={})
+    await run(plain, tools=[weather])
+    assert "tools" in fake.bodies[-1]
+    fake.script[:] = [answer(b"{}", 500)] * 9
+    led = resolve_model(f"{fake.base_url}#m", traits="small", environment={})
+    await run(led, tools=[weather], settings=ModelSettings(attempts=1))
+    body = fake.bodies[-1]
+    assert "tools" not in body
+    shape = str(mapping(mapping(body["response_format"])["json_schema"])["schema"])
+    assert "city" in shape
+    assert "unit" not in shape
+
+
+async def test_single_traits_can_be_given_and_are_on_record(fake: FakeEndpoint) -> None:
+    traits = {"system_role": "no", "context_tokens": "4096"}
+    model = resolve_model(f"{fake.base_url}#m", traits=traits, environment={})
+    ended = await run(model, journal=(journal := MemoryJournal()), instructions="Be brief.")
+    assert ended.answer == "hello"
+    assert [mapping(one)["role"] for one in items(fake.bodies[-1]["messages"])] == ["user"]
+    started = (await journal.read_recorded(ended.id))[0][0].event
+    assert isinstance(started, RunStarted)
+    assert traits.items() <= next(iter(started.speakers.values())).traits.items()
+
+
+def test_every_trait_in_use_can_be_given() -> None:
+    for host, model in (("api.openai.com", "o1-mini"), ("api.anthropic.com", "claude-3-opus"), ("api.mistral.ai", "m")):
+        for trait, value in known_traits(host, model).items():
+            assert TRAITS[trait].fullmatch(value), trait
+    assert all(TRAITS[trait].fullmatch(value) for trait, value in SMALL.items())

@@ -1,0 +1,89 @@
+"""Many tasks with one agent: so many at a time, each made once, whatever happens in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import aclosing
+
+import pytest
+
+from surefoot import Agent, MemoryJournal, Run, Task, UsageError
+from surefoot.batch import number_of
+from surefoot.testing.journals import Crash, CrashingStore
+from surefoot.testing.models import FunctionModel, Scripted
+from surefoot.types.messages import ModelRequest
+
+pytestmark = pytest.mark.anyio
+
+
+def echo(request: ModelRequest) -> Scripted:
+    return request.messages[-1].content.upper()
+
+
+async def test_each_task_is_a_run_with_its_own_id_and_as_many_go_on_as_may() -> None:
+    most = now = 0
+    are_three = asyncio.Event()
+
+    async def together(request: ModelRequest) -> Scripted:
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        if now == 3:
+            are_three.set()
+        await are_three.wait()
+        now -= 1
+        return echo(request)
+
+    store = MemoryJournal()
+    agent = Agent(FunctionModel(together), journal=store)
+    taken: list[int] = []
+
+    def tasks() -> Iterator[str | Task]:
+        for at in range(20):
+            taken.append(at)
+            yield Task(f"t{at}") if at % 2 else f"t{at}"
+
+    found: dict[int, str] = {}
+    async for run in agent.map(tasks(), id="b", concurrency=3):
+        found[number_of(run)] = run.answer
+        assert len(taken) <= len(found) + 3  # they are taken as there is room
+    assert found == {at + 1: f"T{at}" for at in range(20)}
+    assert most == 3
+    assert next(one.run_id for one in await store.runs(1)).startswith("b-0000")
+    with pytest.raises(UsageError, match="concurrency=0: give at least 1"):
+        await anext(agent.map(["x"], concurrency=0))
+
+
+async def test_a_batch_that_is_begun_again_does_what_is_left() -> None:
+    store, model = MemoryJournal(), FunctionModel(echo)
+    tasks = [f"t{at}" for at in range(6)]
+    with pytest.raises(Crash):
+        async for _ in Agent(model, journal=CrashingStore(store, 7, "after")).map(tasks, id="b", concurrency=2):
+            pass
+    asked = len(model.requests)
+    runs = [run async for run in Agent(model, journal=store).map(tasks, id="b", concurrency=2)]
+    assert sorted(run.answer for run in runs) == [f"T{at}" for at in range(6)]
+    assert asked < len(model.requests) <= asked + 6
+    asked = len(model.requests)
+    again = [run async for run in Agent(model, journal=store).map(tasks, id="b")]
+    assert {run.id: run.answer for run in again} == {run.id: run.answer for run in runs}
+    assert len(model.requests) == asked
+    with pytest.raises(UsageError, match="run b-000001 was another task; give this batch an id of its own"):
+        await anext(Agent(model, journal=store).map(["another"], id="b"))
+
+
+async def test_closing_the_batch_leaves_its_runs_resumable() -> None:
+    store, begun = MemoryJournal(), asyncio.Event()
+
+    async def waits(request: ModelRequest) -> Scripted:
+        if request.messages[-1].content != "first":
+            begun.set()
+            await asyncio.Event().wait()
+        return "done"
+
+    async with aclosing(Agent(FunctionModel(waits), journal=store).map(["first", "second"], id="b")) as runs:
+        assert (await anext(runs)).answer == "done"
+        await begun.wait()
+    left: list[Run] = [run async for run in Agent(FunctionModel(echo), journal=store).map(["first", "second"], id="b")]
+    assert sorted(run.answer for run in left) == ["SECOND", "done"]

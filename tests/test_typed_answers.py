@@ -1,0 +1,357 @@
+"""An answer of a type: `Agent(output=…)` gives values in every call mode, the same however a run is taken up."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any, Literal, assert_type
+
+import pytest
+from pydantic import BaseModel, field_validator
+from typing_extensions import TypedDict
+
+from plan_kit import step
+from records import events_of
+from surefoot import Agent, LoopConfig, MemoryJournal, NoAnswer, PlanStep, Run, Task, UsageError, tool
+from surefoot.core.view.shape import FINISH
+from surefoot.testing.journals import Crash, CrashingStore
+from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.testing.world import plan
+from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
+
+pytestmark = pytest.mark.anyio
+
+
+class Stop(BaseModel):
+    city: str
+    nights: int = 1
+
+
+class Trip(BaseModel):
+    """A way through several cities."""
+
+    stops: list[Stop]
+    start: date
+
+    @field_validator("stops")
+    @classmethod
+    def some(cls, stops: list[Stop]) -> list[Stop]:
+        if len(stops) == 1:
+            raise ValueError("one stop makes no trip")
+        return stops
+
+
+@dataclass
+class Point:
+    x: int
+    y: float
+
+
+class Note(TypedDict):
+    text: str
+
+
+ROME, OSLO = {"city": "Rome", "nights": 2}, {"city": "Oslo"}
+TRIP: Mapping[str, object] = {"stops": [ROME, OSLO], "start": "2026-05-01"}
+VALUE = Trip(stops=[Stop(city="Rome", nights=2), Stop(city="Oslo")], start=date(2026, 5, 1))
+SHORT: Mapping[str, object] = {"stops": [ROME], "start": "2026-05-01"}
+LATE: Mapping[str, object] = {"stops": [ROME, OSLO], "start": "tomorrow"}
+SCHEMA: Mapping[str, object] = {"type": "array", "items": {"type": "integer"}, "minItems": 2}
+
+
+@tool(effect="read")
+def distance(city: str) -> str:
+    """How far it is."""
+    return f"{city}: 900 km"
+
+
+def finish(value: Mapping[str, object]) -> ModelMessage:
+    return calls((FINISH, value))
+
+
+@pytest.mark.parametrize(
+    ("output", "answer", "value"),
+    [
+        (Trip, TRIP, VALUE),
+        (Point, {"x": 1, "y": 2}, Point(1, 2.0)),
+        (Note, {"text": "hello"}, {"text": "hello"}),
+        (list[Stop], {"result": [ROME]}, [Stop(city="Rome", nights=2)]),
+        (int, {"result": 171}, 171),
+        (Stop | None, {"result": None}, None),
+        (SCHEMA, {"result": [1, 2]}, [1, 2]),
+        ({"type": "object"}, {"any": None}, {"any": None}),
+    ],
+)
+@pytest.mark.parametrize("mode", ["native", "schema", "text"])
+async def test_each_type_is_given_in_each_mode(
+    output: Any,  # any type is the case
+    answer: Mapping[str, object],
+    value: object,
+    mode: CallMode,
+) -> None:
+    replies: dict[CallMode, Scripted] = {
+        "native": finish(answer),
+        "schema": {"thought": "t", "action": "Final Answer", "action_input": answer},
+        "text": f"Final Answer: {json.dumps(answer)}",
+    }
+    run = await Agent(ScriptedModel([replies[mode]], modes=(mode,)), output=output).run("plan it")
+    assert (run.status, run.output) == ("completed", value)
+
+
+async def test_without_a_type_the_output_is_the_text() -> None:
+    assert (await Agent(ScriptedModel(["171"])).run("add up")).output == "171"
+    assert (await Agent(ScriptedModel(["171"]), output=str).run("add up")).output == "171"
+
+
+async def test_a_wire_that_holds_replies_is_given_the_schema_and_others_a_tool() -> None:
+    beside = {"json_schema": "yes", "answer_schema": "beside_tools"}
+    for traits, tools, is_held in (
+        (beside, [distance], True),
+        ({"json_schema": "yes"}, [distance], False),
+        ({"json_schema": "yes"}, [], True),
+        ({}, [distance], False),
+        ({}, [], False),
+    ):
+        model = ScriptedModel([json.dumps(TRIP)], modes=("native",), traits=traits)
+        run = await Agent(model, tools, output=Trip).run("plan it")
+        asked = model.requests[0]
+        assert run.output == VALUE
+        assert (asked.schema is not None) == is_held
+        assert (FINISH in asked.tools.names) == (not is_held)
+
+
+async def test_an_answer_beside_another_call_does_not_count() -> None:
+    both = calls((FINISH, SHORT), ("distance", {"city": "Rome"}))
+    model = ScriptedModel([both, finish(TRIP)], modes=("native",))
+    store = MemoryJournal()
+    run = await Agent(model, [distance], output=Trip, journal=store).run("plan it")
+    assert (run.output, run.calls) == (VALUE, 1)
+    assert "answer after the results" in model.requests[1].messages[-1].content
+    await events_of(store, run.id)
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ({"stops": [{"city": 3}]}, "start"),
+        (SHORT, "one stop makes no trip"),
+        (LATE, "start: Input should be a valid date"),
+    ],
+)
+@pytest.mark.parametrize("is_called", [True, False])
+async def test_what_the_type_refuses_is_told_and_asked_for_again(
+    bad: Mapping[str, object], told: str, *, is_called: bool
+) -> None:
+    said = finish(bad) if is_called else json.dumps(bad)
+    store = MemoryJournal()
+    model = ScriptedModel([said, finish(TRIP)], modes=("native",))
+    run = await Agent(model, output=Trip, journal=store).run("plan it")
+    assert run.output == VALUE
+    assert told in model.requests[1].messages[-1].content
+    assert "Rome" in model.requests[1].messages[-2].content or "3" in model.requests[1].messages[-2].content
+    await events_of(store, run.id)
+
+    run = await Agent(ScriptedModel([said, said], modes=("native",)), output=Trip, journal=store).run("plan it")
+    assert (run.status, run.reason, run.answer) == ("failed", "output_schema", "")
+    assert told in run.detail
+    await events_of(store, run.id)
+    with pytest.raises(NoAnswer, match=told):
+        _ = run.output
+
+
+async def test_a_call_for_the_answer_that_can_be_read_is_not_cut() -> None:
+    whole = replace(finish(TRIP), finish_reason="length")
+    run = await Agent(ScriptedModel([whole], modes=("native",)), output=Trip).run("plan it")
+    assert (run.status, run.output) == ("completed", VALUE)
+
+
+async def test_a_failed_run_goes_on_when_it_is_resumed() -> None:
+    store = MemoryJournal()
+    model = ScriptedModel([finish(SHORT), finish(SHORT), finish(TRIP)], modes=("native",))
+    agent = Agent(model, output=Trip, journal=store)
+    run = await agent.run("plan it")
+    assert run.status == "failed"
+    run = await agent.resume(run.id)
+    assert run.output == VALUE
+    await events_of(store, run.id)
+
+
+def talk(request: ModelRequest) -> Scripted:
+    told = [message.content for message in request.messages]
+    if any("one stop makes no trip" in text for text in told):
+        return finish(TRIP)
+    return finish(SHORT) if any("900 km" in text for text in told) else calls(("distance", {"city": "Rome"}))
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_the_output_is_the_same_wherever_the_process_dies(when: Literal["before", "after"]) -> None:
+    deaths = 0
+    for at in range(1, 30):
+        store = MemoryJournal()
+        crashing = CrashingStore(store, at, when)
+        agent = Agent(FunctionModel(talk, modes=("native",)), [distance], output=Trip, journal=crashing)
+        try:
+            run = await agent.run("plan it", run_id="r")
+        except Crash:
+            begun, _ = await store.read_recorded("r")
+            deaths += bool(begun)
+            again = replace(agent, journal=store, guard=False)
+            run = await (again.resume("r") if begun else again.run("plan it"))
+        assert run.output == VALUE
+        await events_of(store, run.id)
+        if not crashing.is_dead:
+            break
+    assert deaths > 2
+
+
+async def test_forked_and_resumed_a_run_keeps_its_output() -> None:
+    store = MemoryJournal()
+    agent = Agent(ScriptedModel([finish(TRIP), finish(TRIP)], modes=("native",)), output=Trip, journal=store)
+    run = await agent.run("plan it")
+    assert (await agent.resume(run.id)).output == VALUE
+    assert (await agent.fork(run.id, 1)).output == VALUE
+    untyped = Agent(ScriptedModel([finish(SHORT)], modes=("native",)), journal=store)
+    assert (await untyped.fork(run.id, 1)).answer  # its shape is on record, its type is not
+
+
+async def test_a_run_that_was_begun_without_the_type_takes_it_when_it_is_taken_up() -> None:
+    store = MemoryJournal()
+    run = await Agent(ScriptedModel(["Rome, then Oslo."], modes=("native",)), journal=store).run("plan it")
+    agent = Agent(ScriptedModel([finish(TRIP)], modes=("native",)), output=Trip, journal=store)
+    with pytest.raises(NoAnswer, match="not what this agent asks for"):
+        _ = (await agent.resume(run.id)).output
+    assert (await agent.fork(run.id, 1)).output == VALUE
+
+
+@pytest.mark.parametrize("mode", ["native", "schema"])
+async def test_the_answer_of_a_given_plan_has_its_type(mode: CallMode) -> None:
+    task = Task(
+        "Go.",
+        steps=(
+            PlanStep("think", kind="reasoning", instruction="Think."),
+            PlanStep("say", kind="response", instruction="Say."),
+        ),
+    )
+    written = {"thought": "t", "action": "Final Answer", "action_input": TRIP} if mode == "schema" else TRIP
+    store = MemoryJournal()
+    run = await Agent(ScriptedModel(["Rome.", written], modes=(mode,)), output=Trip, journal=store).run(task)
+    assert run.output == VALUE
+    await events_of(store, run.id)
+    never = Agent(FunctionModel(lambda _: "Rome.", modes=(mode,)), output=Trip, journal=store)
+    run = await never.run(task)
+    assert (run.status, run.reason, run.detail[:13]) == ("failed", "output_schema", "it is no JSON")
+    await events_of(store, run.id)
+
+
+@pytest.mark.parametrize(("last", "ending"), [(SHORT, ("failed", "output_schema")), (TRIP, ("completed", ""))])
+async def test_a_plan_that_repairs_itself_is_held_to_the_type(
+    last: Mapping[str, object], ending: tuple[str, str]
+) -> None:
+    made = plan(step("far", "distance", city="Rome"))
+    store = MemoryJournal()
+    model = ScriptedModel([made, json.dumps(SHORT), json.dumps(last)], modes=("native",))
+    run = await Agent(model, [distance], output=Trip, reasoner="plan", journal=store).run("plan it")
+    assert (run.status, run.reason) == ending
+    assert ("one stop makes no trip" in run.detail) == (run.status == "failed")
+    assert "one stop makes no trip" in model.requests[-1].messages[-1].content
+    await events_of(store, run.id)
+
+
+@pytest.mark.parametrize("reasoner", ["mono", "dual"])
+async def test_a_deliverable_has_the_type_of_its_final_output(reasoner: str) -> None:
+    said = [
+        f"<deliverable>\n<final_output>{json.dumps(one)}</final_output>\n</deliverable>\nTASK_DONE"
+        for one in (SHORT, TRIP)
+    ]
+    thinker = ScriptedModel(["<instruction>plan it</instruction>", "TASK_DONE"], modes=("text",))
+    actor = ScriptedModel(["I have planned it."] * (reasoner == "dual") + said)
+    model = {"thinker": thinker, "actor": actor} if reasoner == "dual" else actor
+    store = MemoryJournal()
+    run = await Agent(model, output=Trip, reasoner=reasoner, journal=store).run("plan it")
+    assert (run.status, run.output) == ("completed", VALUE)
+    assert "one stop makes no trip" in "".join(one.content for one in actor.requests[-1].messages[-2:])
+    assert FINISH not in actor.requests[-1].tools.names
+    await events_of(store, run.id)
+
+
+async def test_a_finish_tool_of_ones_own_gives_what_was_asked_for() -> None:
+    @tool(finish=True, name=FINISH)
+    def done(sum: int) -> int:  # noqa: A002  # the field's name
+        """Finish."""
+        return sum
+
+    schema = {"type": "object", "properties": {"sum": {"type": "integer", "minimum": 9}}, "required": ["sum"]}
+    model = ScriptedModel([finish({"sum": 1}), finish({"sum": 171})], modes=("native",))
+    run = await Agent(model, [done], config=LoopConfig(output_schema=schema)).run("add up")
+    assert (run.status, run.answer, run.calls) == ("completed", '{"sum":171}', 2)
+    assert "must be at least 9" in model.requests[1].messages[-1].content
+
+
+async def test_a_nested_type_leads_its_references_to_the_root_of_a_step() -> None:
+    step = {"thought": "t", "action": "Final Answer", "action_input": TRIP}
+    model = ScriptedModel([step], modes=("schema",))
+    run = await Agent(model, [distance], output=Trip).run("plan it")
+    assert run.output == VALUE
+    schema = model.requests[0].schema or {}
+    assert "Stop" in str(schema["$defs"])
+    assert "'$defs':" not in str(schema["anyOf"])
+
+
+def test_what_cannot_work_is_told_before_a_run() -> None:
+    @tool(finish=True)
+    def done(answer: str) -> str:
+        """Finish."""
+        return answer
+
+    model = ScriptedModel(["x"])
+    with pytest.raises(UsageError, match="no JSON Schema"):
+        Agent(model, output=object())  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]  # the mistake is the case
+    with pytest.raises(UsageError, match="given twice"):
+        Agent(model, output=Trip, config=LoopConfig(output_schema=SCHEMA))
+    with pytest.raises(UsageError, match="'done' gives the answer"):
+        Agent(model, [done], output=Trip)
+
+
+async def test_each_turn_of_a_conversation_has_the_type() -> None:
+    store = MemoryJournal()
+    model = ScriptedModel([finish(SHORT), finish(TRIP), finish(SHORT), finish(TRIP)], modes=("native",))
+    chat = Agent(model, [distance], output=Trip, journal=store).chat("trip")
+    for _ in range(2):  # each with corrections of its own
+        run = await chat.send("plan it")
+        assert_type(run.output, Trip)
+        assert run.output == (await chat.last()).output == VALUE
+        await events_of(store, run.id)
+    assert model.requests[3].messages[: len(model.requests[2].messages)] == model.requests[2].messages
+    untyped = await Agent(ScriptedModel(["Bon voyage."]), journal=store).run("say goodbye", history=chat)
+    assert untyped.output == "Bon voyage."
+
+
+async def test_each_of_many_tasks_has_the_type() -> None:
+    agent = Agent(FunctionModel(lambda _: finish(TRIP), modes=("native",)), output=Trip)
+    found: list[Trip] = [run.output async for run in agent.map(["one", "two"])]
+    assert found == [VALUE, VALUE]
+
+
+async def test_a_type_checker_knows_the_output() -> None:
+    def script() -> ScriptedModel:
+        return ScriptedModel([finish(TRIP)], modes=("native",))
+
+    agent = Agent(script(), [distance], output=Trip)
+    assert_type(agent, Agent[Trip])
+    run = await agent.run("plan it")
+    assert_type(run, Run[Trip])
+    assert_type(run.output, Trip)
+    assert_type(Agent(script(), output=list[Stop]), Agent[list[Stop]])
+    assert_type(Agent(script(), output=Point), Agent[Point])
+    assert_type(Agent[Trip | None](script(), output=Trip | None), Agent[Trip | None])
+    assert_type(Agent(script(), output=Note), Agent[Note])
+    assert_type(Agent(script(), output=SCHEMA), Agent[Any])
+    assert_type(Agent(script()), Agent[Any])
+    assert_type(distance("Rome"), str)
+
+
+def test_the_type_of_the_output_is_known_without_a_run() -> None:
+    run = Run[Trip]("r", "failed", reason="stuck")
+    with pytest.raises(NoAnswer, match="stuck"):
+        _ = run.output
+    assert isinstance(Agent[Trip](ScriptedModel([]), output=Trip), Agent)
