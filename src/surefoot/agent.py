@@ -10,7 +10,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Unpack
 
 from surefoot.batch import run_all
-from surefoot.chat import Chat, History, RunOptions, follow
+from surefoot.chat import Chat, History, RunOptions, TurnOptions, follow
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.loop.table import CHOICES
@@ -28,7 +28,7 @@ from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.offers import Offered, Offers, bound_tools, known_of, selected_anew
 from surefoot.runtime.output import Shape, shape_of, with_shape
 from surefoot.runtime.pins import Pins
-from surefoot.runtime.services import RunServices, checked_services
+from surefoot.runtime.services import RunServices, checked_services, services_of
 from surefoot.runtime.start import first_events
 from surefoot.runtime.task_plan import planned
 from surefoot.runtime.trajectories import Trajectories
@@ -144,18 +144,19 @@ class Agent(Generic[Out_co]):
         *,
         run_id: str = "",
         attachments: Attached = (),
+        services: Mapping[ServiceKey, object] | None = None,
         history: History | None = None,
         watch: Watch | None = None,
         stream: bool = False,
     ) -> Run[Out_co]:
         """Run a task until it ends, or until it needs a person's decision. Never raises for how it ends.
 
-        `attachments` come with the task. With `history`, a run that has ended, its id or a `Chat`, the model sees what
-        was said and done there. `watch` gets every event, and with `stream` the pieces of replies too. Cancelling
-        leaves the run resumable.
+        `attachments` come with the task, and `services` in place of the agent's. With `history`, a run that has ended,
+        its id or a `Chat`, the model sees what was said and done there. `watch` gets every event, and with `stream` the
+        pieces of replies too. Cancelling leaves the run resumable.
         """
         async with self._admission.place():
-            offered = await self._offers.now()
+            given, offered = services_of(self._services, services), await self._offers.now()
             asked = Task.of(task, attachments)
             asked = planned(asked, self.reasoner, offered.catalogue, self.config) if asked.steps else asked
             new_id = run_id or new_run_id()
@@ -164,8 +165,8 @@ class Agent(Generic[Out_co]):
             async with Opened(journal) as opened:
                 recipe = (self._cast, self._prompts, self.instructions, self.reasoner, self.config)
                 first = await first_events(new_id, asked, offered, recipe, before, at_hash)
-                driving = self._drive(journal, first, watch, stream=stream, state=before, offered=offered)
-                return opened.left(await driving)
+                how = self._drive(journal, first, watch, given, stream=stream, state=before, offered=offered)
+                return opened.left(await how)
 
     def run_sync(self, task: str | Task, **options: Unpack[RunOptions]) -> Run[Out_co]:
         """`run` for scripts, from any number of threads; must not be called where an event loop is running.
@@ -174,9 +175,12 @@ class Agent(Generic[Out_co]):
         """
         return self._sync(self.run(task, **options))
 
-    def stream(self, task: str | Task, *, run_id: str = "", history: History | None = None) -> Stream[Out_co]:
+    def stream(
+        self, task: str | Task, *, run_id: str = "", history: History | None = None, **options: Unpack[TurnOptions]
+    ) -> Stream[Out_co]:
         """Events and signals as they happen; the `Run` comes last. Closing the iterator leaves the run resumable."""
-        return stream_of(lambda watch: self.run(task, run_id=run_id, history=history, watch=watch, stream=True))
+        started = partial(self.run, task, run_id=run_id, history=history, stream=True, **options)
+        return stream_of(lambda watch: started(watch=watch))
 
     def chat(self, id: str = "", *, after: History | None = None) -> Chat[Out_co]:  # noqa: A002  # what it is called everywhere
         """A conversation, begun (`after` a run or another chat) or gone on with; `send` says what comes next."""
@@ -195,6 +199,7 @@ class Agent(Generic[Out_co]):
         *,
         by: str = "",
         config: LoopConfig | None = None,
+        services: Mapping[ServiceKey, object] | None = None,
         watch: Watch | None = None,
         stream: bool = False,
         origin: JournalOrigin = "own",
@@ -205,6 +210,7 @@ class Agent(Generic[Out_co]):
         and the tool profile (one without lifts it); of two guards the stricter holds. `origin`: of a "foreign" run a
         person is asked before the first effect.
         """
+        given = services_of(self._services, services)
         async with self._admission.place(), Opened(await self._store.open(run_id)) as opened:
             journal = opened.journal
             state = fold(await journal.read())
@@ -225,7 +231,7 @@ class Agent(Generic[Out_co]):
             first += (RunResumed(by or "resume", changes, config, effects, origin), *await anchor_late(state, config))
             first += selected_anew(state, config)
             first += self._cast.newly_remembered(changes, state)
-            return opened.left(await self._drive(journal, first, watch, stream=stream, state=state))
+            return opened.left(await self._drive(journal, first, watch, given, stream=stream, state=state))
 
     def resume_sync(self, run_id: str, **options: Any) -> Run[Out_co]:  # Any: passed on as they are
         """`resume` for scripts; takes the same options."""
@@ -238,6 +244,7 @@ class Agent(Generic[Out_co]):
         *,
         new_id: str = "",
         config: LoopConfig | None = None,
+        services: Mapping[ServiceKey, object] | None = None,
         watch: Watch | None = None,
         stream: bool = False,
         origin: JournalOrigin = "own",
@@ -246,6 +253,7 @@ class Agent(Generic[Out_co]):
 
         The others are as in `resume`. Raises `UsageError` for an unknown run or a record that it does not have.
         """
+        given = services_of(self._services, services)
         async with self._admission.place():
             records, _ = await self._store.read_recorded(run_id)
             state = fold(record.event for record in records[:at])
@@ -260,7 +268,7 @@ class Agent(Generic[Out_co]):
             async with Opened(await self._store.open(forked)) as opened:
                 first: list[Event] = [RunForked(forked, run_id, at, changes, config, effects, origin), *selected]
                 first += self._cast.newly_remembered(changes, state)
-                return opened.left(await self._drive(opened.journal, first, watch, stream=stream, state=state))
+                return opened.left(await self._drive(opened.journal, first, watch, given, stream=stream, state=state))
 
     async def settle(self, run_id: str, call_id: str, outcome: Outcome, *, by: str, result: str = "") -> Run[Out_co]:
         """Say what became of a call in doubt: "done" (with `result`), "not_done" (it runs again), or "abandoned".
@@ -367,6 +375,7 @@ class Agent(Generic[Out_co]):
         journal: RunJournal,
         first: Sequence[Event],
         watch: Watch | None,
+        given: Mapping[ServiceKey, object],
         *,
         stream: bool,
         state: State = EMPTY,
@@ -376,7 +385,7 @@ class Agent(Generic[Out_co]):
         tools = offered.tools if offered else await self._offers.tools_of(state.tools)
         begun = await keep_task(journal, fold(first, state))
         await journal.append(first)
-        async with RunServices(self._services) as services:
+        async with RunServices(given) as services:
             own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)
             hands = LiveHands(self._cast, tools, journal, services, watch, stream, begun.elapsed_s, *own)
             hands.announced(first)

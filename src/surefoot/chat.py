@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypedDict
+from typing import Any, Generic, TypedDict, Unpack
 
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import EMPTY, State
@@ -14,7 +14,7 @@ from surefoot.runtime.world import Watch
 from surefoot.types.attachments import Attached
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Task
-from surefoot.types.ports import JournalStore
+from surefoot.types.ports import JournalStore, ServiceKey
 
 MOST_TURNS = 9_999
 _NUMBER = re.compile(r"-(\d{4})\Z")
@@ -39,22 +39,27 @@ class Chat(Generic[Out_co]):
     _after: History | None = field(default=None, repr=False)
     _read: Callable[[str], Out_co] | None = field(default=None, repr=False)
 
-    async def send(self, task: str | Task, *, watch: Watch | None = None, stream: bool = False) -> Run[Out_co]:
-        """Run what the user says next. Raises `UsageError` while the turn before it has not ended.
+    async def send(
+        self, task: str | Task, *, watch: Watch | None = None, stream: bool = False, **options: Unpack[TurnOptions]
+    ) -> Run[Out_co]:
+        """Run what the user says next; takes `attachments` and `services` as `Agent.run` does.
 
-        Such a turn waits for a person (`Agent.approve`, `refuse`), or was interrupted (`resume`).
+        Raises `UsageError` while the turn before it has not ended: it waits for a person (`Agent.approve`, `refuse`),
+        or was interrupted (`resume`).
         """
         number, last = await self._last()
         history = self._after if last is None else last.run_id
-        return await self._run(task, run_id=self._id(number + 1), history=history, watch=watch, stream=stream)
+        return await self._run(
+            task, run_id=self._id(number + 1), history=history, watch=watch, stream=stream, **options
+        )
 
-    def send_sync(self, task: str | Task, *, watch: Watch | None = None) -> Run[Out_co]:
+    def send_sync(self, task: str | Task, *, watch: Watch | None = None, **options: Unpack[TurnOptions]) -> Run[Out_co]:
         """`send` for scripts."""
-        return self._sync(self.send(task, watch=watch))
+        return self._sync(self.send(task, watch=watch, **options))
 
-    def stream(self, task: str | Task) -> Stream[Out_co]:
+    def stream(self, task: str | Task, **options: Unpack[TurnOptions]) -> Stream[Out_co]:
         """`send`, with events and signals as they happen; the `Run` comes last."""
-        return stream_of(lambda watch: self.send(task, watch=watch, stream=True))
+        return stream_of(lambda watch: self.send(task, watch=watch, stream=True, **options))
 
     async def resume(self, **options: Any) -> Run[Out_co]:  # Any: those of `Agent.resume`
         """Go on with the last turn, which was interrupted or whose questions were answered; takes `resume`'s options.
@@ -113,11 +118,17 @@ async def follow(store: JournalStore, history: History | None, run_id: str) -> t
     return state, records[-1].hash
 
 
-class RunOptions(TypedDict, total=False):
+class TurnOptions(TypedDict, total=False):
+    """What comes with one task, alone or in a conversation."""
+
+    attachments: Attached
+    services: Mapping[ServiceKey, object] | None
+
+
+class RunOptions(TurnOptions, total=False):
     """What `Agent.run` takes beside the task."""
 
     run_id: str
-    attachments: Attached
     history: History | None
     watch: Watch | None
     stream: bool

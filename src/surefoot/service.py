@@ -34,7 +34,7 @@ from surefoot.runtime.cast import cast_of
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.offers import bound_tools
-from surefoot.runtime.services import RunServices, checked_services
+from surefoot.runtime.services import RunServices, checked_services, services_of
 from surefoot.runtime.think import MOST_TRAITS
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import ModelError, TraitRefused, UsageError
@@ -94,7 +94,7 @@ class ModelService:
         self.settings = settings
         self.config = config
         self._cast = cast_of(ONCE, {SOLO: resolved}, {SOLO: settings}, call_mode)
-        self._services = checked_services(services)
+        self._services = services_of(checked_services(services))
         self._store = store_of(journal) if journal is not None else None
         self._learnt: dict[str, str] = {}
 

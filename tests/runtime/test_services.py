@@ -544,6 +544,44 @@ class TestThroughTheFrontDoor:
         assert (run.reason, seen) == ("in_doubt", ["closed"])
 
 
+class TestOfOneRun:
+    """What is given with a run takes the place of what the agent has."""
+
+    def agent(self, seen: list[str], db: object = ...) -> Agent:
+        @tool(effect="read")
+        async def whose(db: Db) -> None:
+            seen.append(db.log[0] if db.log else type(db).__name__)
+
+        return Agent(ScriptedModel([calls(("whose", {})), "done"] * 2), tools=[whose], services={Db: db})
+
+    def db(self, owner: str) -> Db:
+        made = Db()
+        made.log.append(owner)
+        return made
+
+    async def test_each_run_of_one_agent_and_each_turn_of_a_chat_has_its_own(self) -> None:
+        seen = list[str]()
+        agent = self.agent(seen)
+        await agent.run("whose is it?", services={Db: self.db("ann")})
+        await agent.chat().send("and now?", services={Db: lambda: self.db("bea")})
+        assert seen == ["ann", "bea"]
+
+    async def test_a_run_without_it_does_not_begin(self) -> None:
+        agent = self.agent([])
+        for start in (agent.run("whose is it?"), agent.resume("r"), agent.fork("r", 1)):
+            with pytest.raises(UsageError, match=r"Db comes with each run; give services=\{Db: …\}"):
+                await start
+        with pytest.raises(UsageError, match="Cache is not registered"):
+            await agent.run("whose is it?", services={Db: Db(), Cache: Cache()})
+
+    async def test_it_takes_the_place_of_the_agents_for_one_run_alone(self) -> None:
+        seen = list[str]()
+        agent = self.agent(seen, self.db("all"))
+        await agent.run("whose?", services={Db: lambda: Closing(seen)})
+        await agent.run("whose?")
+        assert seen == ["Closing", "closed", "all"]
+
+
 class Wordless(Exception):
     """An error of somebody's library that fails when it is put in words."""
 

@@ -2,6 +2,7 @@
 
 What may be registered under a type, or under a type and a name, is decided here alone (`is_factory`):
 
+- **`...`** is given with each run, `agent.run(task, services={Db: db})`; so may be what takes another's place.
 - **An object** is given to tools as it is, and stays the caller's: it is neither entered nor closed. An instance of the
   type that it is registered under is always an object, also when it can be called; so is whatever is not named below.
 - **A factory** is a function, method, partial or class that is no such instance. It takes no arguments and is called on
@@ -63,6 +64,26 @@ def checked_services(services: Mapping[ServiceKey, object]) -> Mapping[ServiceKe
         if is_factory(key, value) and not _needs_nothing(cast("Callable[[], object]", value)):
             raise UsageError(f"services: the factory of {key_text(key)} must be callable without arguments")
     return MappingProxyType(dict(services))
+
+
+def services_of(
+    registered: Mapping[ServiceKey, object], given: Mapping[ServiceKey, object] | None = None
+) -> Mapping[ServiceKey, object]:
+    """The services of one run: what is `given` with it, in place of what is registered.
+
+    Raises `UsageError` for a key that is not registered, as tools are bound to what is, and for one that is registered
+    as `...`, "comes with each run", and did not come.
+    """
+    for key in given or ():
+        if key not in registered:
+            told = f"services: {key_text(key)} is not registered, so no tool asks for it"
+            raise UsageError(f"{told}; give Agent(services={{{key_text(key)}: ...}})")
+    chosen = checked_services({**registered, **given}) if given else registered
+    for key, value in chosen.items():
+        if value is ...:
+            name = key_text(key)
+            raise UsageError(f"services: {name} comes with each run; give services={{{name}: …}} to run or resume")
+    return chosen
 
 
 def is_factory(key: ServiceKey, value: object) -> bool:

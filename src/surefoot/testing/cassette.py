@@ -34,7 +34,7 @@ from surefoot.testing.tape import Miss, PlayedHands, PlayedRun, PlayedStore
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event
 from surefoot.types.messages import ModelRequest, ModelSettings
-from surefoot.types.ports import Model, RunJournal, Tool
+from surefoot.types.ports import Model, RunJournal, ServiceKey, Tool
 
 _FILE = "cassette.journal"
 _PATIENCE_S = 5.0
@@ -198,6 +198,7 @@ class _RecordedAgent(Agent):
         journal: RunJournal,
         first: Sequence[Event],
         watch: Watch | None,
+        given: Mapping[ServiceKey, object],
         *,
         stream: bool,
         state: State = EMPTY,
@@ -206,7 +207,7 @@ class _RecordedAgent(Agent):
         recording = cast("_Recording", self._store)  # the cassette made both
         recording.driving += 1
         try:
-            return await super()._drive(journal, first, watch, stream=stream, state=state, offered=offered)
+            return await super()._drive(journal, first, watch, given, stream=stream, state=state, offered=offered)
         finally:
             recording.driving -= 1
             if not recording.driving:
@@ -224,10 +225,11 @@ class _PlayedAgent(Agent):
         journal: RunJournal,
         first: Sequence[Event],
         watch: Watch | None,
+        given: Mapping[ServiceKey, object],  # noqa: ARG002 - of the agent, and so `offered`
         *,
         stream: bool,
         state: State = EMPTY,
-        offered: Offered | None = None,  # noqa: ARG002 - of the agent
+        offered: Offered | None = None,  # noqa: ARG002
     ) -> Run:
         run = cast("PlayedRun", journal)  # the cassette made the store that it comes from
         await run.append(first)
