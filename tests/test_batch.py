@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 
-from surefoot import Agent, MemoryJournal, Run, Task, UsageError
+from surefoot import Agent, Attachment, MemoryJournal, PlanStep, Run, Task, UsageError, tool
 from surefoot.batch import number_of
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted
@@ -71,6 +72,25 @@ async def test_a_batch_that_is_begun_again_does_what_is_left() -> None:
     assert len(model.requests) == asked
     with pytest.raises(UsageError, match="run b-000001 was another task; give this batch an id of its own"):
         await anext(Agent(model, journal=store).map(["another"], id="b"))
+
+
+async def test_a_run_whose_id_only_begins_like_one_of_the_batch_is_another() -> None:
+    agent = Agent(FunctionModel(echo), journal=MemoryJournal())
+    await agent.run("mine", run_id="b-0000017")
+    assert [run.answer async for run in agent.map(["t"], id="b")] == ["T"]
+
+
+async def test_a_task_with_steps_is_known_again() -> None:
+    @tool(effect="read")
+    def half(amount: float) -> float:
+        return amount / 2
+
+    agent = Agent(FunctionModel(echo), [half], journal=MemoryJournal())
+    task = Task("halve", steps=(PlanStep("1", "half of 3", "tool", tool_id="half", parameters={"amount": "3"}),))
+    first, again = [[run async for run in agent.map([task], id="b")] for _ in range(2)]
+    assert first == again
+    with pytest.raises(UsageError, match="was another task"):
+        await anext(agent.map([replace(task, attachments=(Attachment("a.txt", "x"),))], id="b"))
 
 
 async def test_closing_the_batch_leaves_its_runs_resumable() -> None:

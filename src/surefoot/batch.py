@@ -31,11 +31,11 @@ async def run_all(
 
     async def one(number: int, task: Task) -> Run[Out]:
         run_id = f"{name}-{number:06}"
-        if not await store.beginning(run_id, 1):
+        if run_id not in await store.beginning(run_id, 1):  # it would sort first
             return await run(task, run_id=run_id)
         records, _ = await store.read_recorded(run_id)
         before = fold(record.event for record in records)
-        if before.task != task:
+        if before.task is None or (before.task.text, before.task.attachments) != (task.text, task.attachments):
             raise UsageError(f"run {run_id} was another task; give this batch an id of its own")
         return await resume(run_id)
 

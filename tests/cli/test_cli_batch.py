@@ -52,9 +52,10 @@ def test_text_of_others_is_attached_as_material(surefoot: Command, tmp_path: Pat
 
 WRONG = [
     ("a.csv", "name\nAnn\n", "Greet {nome}.", "o.csv", "row 1 has no column 'nome'; it has name"),
-    ("a.csv", "name\n", "x", "o.csv", "there are no rows in it"),
-    ("a.csv", "name\nAnn\n", "{name}", "o.txt", "o.txt: the file has to end in .csv or .jsonl"),
-    ("a.txt", "name\n", "x", "o.csv", "a.txt: the file has to end in .csv or .jsonl"),
+    ("a.csv", "name\n", "x", "o.csv", "it has no rows"),
+    ("a.csv", "name\nAnn\n", "{name}", "o.txt", "o.txt: the file must end in .csv or .jsonl"),
+    ("a.csv", "name\nAnn\n", "{name}", "nowhere/o.csv", "--out nowhere/o.csv: no such folder"),
+    ("a.txt", "name\n", "x", "o.csv", "a.txt: the file must end in .csv or .jsonl"),
     ("a.jsonl", '{"a": 1}\n[2]\n', "x", "o.csv", "a.jsonl, line 2: not a JSON object"),
     ("a.csv", 'name\n""\n', "{name}", "o.csv", "row 1 gives an empty task"),
     ("none.csv", "", "x", "o.csv", "none.csv: cannot be read: No such file or directory"),

@@ -61,7 +61,9 @@ def batch(
     rows = rows_of(file)
     tasks = [task_of(task, attach or (), row, number) for number, row in enumerate(rows, 1)]
     if out.suffix not in (".csv", ".jsonl"):
-        raise UsageError(f"--out {out}: the file has to end in .csv or .jsonl")
+        raise UsageError(f"--out {out}: the file must end in .csv or .jsonl")
+    if not out.parent.is_dir():
+        raise UsageError(f"--out {out}: no such folder")
     agent, recipe = agent_with(options, config, journal, instructions)
     made_of = json.dumps([one.text for one in tasks] + [one.text for row in tasks for one in row.attachments])
     name = name or f"{re.sub(r'[^A-Za-z0-9_-]', '-', file.stem)[:24]}-{sha256(made_of.encode()).hexdigest()[:8]}"
@@ -118,9 +120,9 @@ def rows_of(path: Path) -> Rows:
         reader = csv.DictReader(io.StringIO(text, newline=""), restval="")
         rows = [{key: value for key, value in row.items() if key is not None} for row in reader]
     else:
-        raise UsageError(f"{path}: the file has to end in .csv or .jsonl")
+        raise UsageError(f"{path}: the file must end in .csv or .jsonl")
     if not rows:
-        raise UsageError(f"{path}: there are no rows in it")
+        raise UsageError(f"{path}: it has no rows")
     return rows
 
 
