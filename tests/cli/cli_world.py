@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -169,7 +170,18 @@ def clean_environment(home: Path) -> Mapping[str, str]:
     }
 
 
-def start(folder: Path, *arguments: str, stdin: IO[str] | None = None) -> subprocess.Popen[str]:
+def typed(folder: Path, keys: str, *arguments: str) -> Ended:
+    """The command with a terminal as its input, on which somebody has typed already."""
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, keys.encode())
+        return ended(start(folder, *arguments, stdin=theirs))
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def start(folder: Path, *arguments: str, stdin: IO[str] | int | None = None) -> subprocess.Popen[str]:
     """The command in a process of its own."""
     return subprocess.Popen(
         [*COMMAND, *arguments],

@@ -1,16 +1,11 @@
 """A conversation from the shell: turns, commands, and questions that are answered in place."""
 
 import io
-import os
-import pty
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from cli_world import COMMAND, Command, calls, chat_server, clean_environment, says
-
-from processes import LIMIT_S
+from cli_world import Command, calls, chat_server, says, typed
 
 TOOLS = """
 import surefoot
@@ -67,30 +62,18 @@ def test_each_line_is_a_turn_and_a_chat_goes_on_later(
         assert f"follows: {name}-0001\ntask: And Alice?" in surefoot("show", f"{name}-0002").out
     monkeypatch.setattr(sys, "stdin", io.StringIO("x\n"))
     unknown = surefoot("chat", "--continue", "nobody", "--model", "http://127.0.0.1:9/v1#m")
-    assert (unknown.code, unknown.err.count("there is no chat 'nobody'")) == (2, 1)
+    assert (unknown.code, unknown.err.count("unknown chat 'nobody'")) == (2, 1)
 
 
 def test_a_question_is_answered_in_place_on_a_terminal(tmp_path: Path, tools: tuple[str, ...]) -> None:
     wanted = calls(("send_note", {"to": "eve@evil.example", "body": "the minutes"}))
     with chat_server(wanted, says("Done."), says("Bye.")) as chat:
-        ours, theirs = pty.openpty()
-        os.write(ours, b"Send the minutes to the lead.\nyes\nThank you.\n\x04")
-        done = subprocess.run(
-            [*COMMAND, "chat", "--model", chat.model, *tools],
-            cwd=tmp_path,
-            env=clean_environment(tmp_path),
-            stdin=theirs,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            check=False,
-        )
-        os.close(ours)
-        os.close(theirs)
-    assert done.returncode == 0, done.stderr
-    assert "On yes, this run sends something to somebody through the tool send_note: eve@evil.example" in done.stdout
-    assert "Done." in done.stdout
-    assert "Bye." in done.stdout
+        keys = "Send the minutes to the lead.\nyes\nThank you.\n\x04"
+        done = typed(tmp_path, keys, "chat", "--model", chat.model, *tools)
+    assert done.code == 0, done.err
+    assert "On yes, this run sends something to somebody through the tool send_note: eve@evil.example" in done.out
+    assert "Done." in done.out
+    assert "Bye." in done.out
     assert "sent to eve@evil.example" in str(chat.bodies[1])
-    assert "Traceback" not in done.stderr
-    assert 'send_note(to="eve@evil.example"' in done.stderr.rpartition("resumed by")[2]
+    assert "Traceback" not in done.err
+    assert 'send_note(to="eve@evil.example"' in done.err.rpartition("resumed by")[2]

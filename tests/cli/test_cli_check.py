@@ -3,16 +3,13 @@
 import io
 import json
 import os
-import pty
-import subprocess
 import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from cli_world import Command, calls, chat_server, clean_environment, run_id_in, says
+from cli_world import Command, calls, chat_server, run_id_in, says, typed
 
-from processes import LIMIT_S
 from surefoot.cli.runs import answer_on
 from surefoot.core.text.json import pin_of
 from surefoot.runtime.pins import pins_file
@@ -133,27 +130,13 @@ def test_a_paused_run_tells_the_same_question_as_approve_in_full(surefoot: Comma
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("typed", "ends"), [("yes\n", "allowed by Ada"), ("no\n", "refused by Ada"), ("\n", "waits"), ("y\n", "waits")]
+    ("keys", "ends"), [("yes\n", "allowed by Ada"), ("no\n", "refused by Ada"), ("\n", "waits"), ("y\n", "waits")]
 )
-def test_no_is_the_default_on_a_terminal(surefoot: Command, folder: Path, paused: str, typed: str, ends: str) -> None:
-    ours, theirs = pty.openpty()
-    os.write(ours, typed.encode())
-    command = [sys.executable, "-m", "surefoot.cli", "approve", paused, "2.0", "--by", "Ada"]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=clean_environment(folder),
-        stdin=theirs,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    os.close(ours)
-    os.close(theirs)
-    assert done.returncode == (6 if ends == "waits" else 0), done.stderr
+def test_no_is_the_default_on_a_terminal(surefoot: Command, folder: Path, paused: str, keys: str, ends: str) -> None:
+    done = typed(folder, keys, "approve", paused, "2.0", "--by", "Ada")
+    assert done.code == (6 if ends == "waits" else 0), done.err
     shown = surefoot("show", paused).out
-    assert ("goes on waiting" in done.stdout) is (ends == "waits")
+    assert ("goes on waiting" in done.out) is (ends == "waits")
     assert ("paused (approval)" in shown.splitlines()[0]) is (ends == "waits")
     assert ends == "waits" or ends in shown
 
