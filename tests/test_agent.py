@@ -236,7 +236,7 @@ async def test_a_long_result_is_cut_and_can_be_paged() -> None:
     assert first.startswith("<000000>")
     assert '[cut: 1000 of 40000 characters; read_result(call_id="1.0", start=1000) goes on]' in first
     assert "<004999>" in model.requests[2].messages[-1].content
-    assert "there is no result" in model.requests[3].messages[-1].content
+    assert "no result of a call" in model.requests[3].messages[-1].content
 
 
 async def test_a_step_limit_ends_the_run_with_what_is_known() -> None:
@@ -445,7 +445,7 @@ async def test_one_agent_serves_many_runs_at_once(tmp_path: Path) -> None:
 async def test_misuse_is_told_before_a_run_starts() -> None:
     with pytest.raises(UsageError, match="two tools"):
         Agent(ScriptedModel([]), tools=[exam_score, exam_score])
-    with pytest.raises(UsageError, match="no reasoner 'deep'"):
+    with pytest.raises(UsageError, match="unknown reasoner 'deep'"):
         Agent(ScriptedModel([]), reasoner="deep")
     with pytest.raises(UsageError, match="call mode"):
         Agent(ScriptedModel([], modes=("text",)), call_mode="native")
@@ -1022,7 +1022,7 @@ async def test_odd_call_ids_of_a_pager_are_told_and_harmless() -> None:
     model = ScriptedModel([calls(("book", {})), asked, "done"])
     run = await Agent(model, tools=[book], config=LoopConfig(tool_result_chars=1_000)).run("go")
     assert run.status == "completed"
-    assert all("there is no result" in m.content for m in model.requests[2].messages[-len(odd) :])
+    assert all("no result of a call" in m.content for m in model.requests[2].messages[-len(odd) :])
 
 
 async def test_a_call_that_failed_twice_alike_is_not_made_a_third_time() -> None:

@@ -392,7 +392,7 @@ async def test_other_tasks_more_runs_other_models_and_no_file_are_told(tmp_path:
         with pytest.raises(Miss, match=r"no run was recorded with openai:gpt-6, only with openai:gpt-5\.1-mini"):
             cassette.agent("openai:gpt-6")
     with (
-        pytest.raises(Miss, match="none: there is no such file; record it"),
+        pytest.raises(Miss, match="none: no such file; record it"),
         Cassette(tmp_path / "none") as cassette,
         suppress(Miss),
     ):
@@ -538,7 +538,7 @@ async def test_a_model_on_a_cassette_is_asked_by_runs_alone(tmp_path: Path) -> N
         await agent.aclose()
         with pytest.raises(UsageError, match="leave `journal` out"):
             cassette.agent(MODEL, journal="runs.db")
-        with pytest.raises(UsageError, match="no run"):
+        with pytest.raises(UsageError, match="unknown run"):
             await agent.resume("r1")
 
 

@@ -171,7 +171,7 @@ async def test_a_run_that_has_not_ended_cannot_be_followed() -> None:
     await agent.refuse(run.id, run.waiting[0].id, by="Ann")
     assert (await chat.resume()).answer == "done"
     assert (await chat.send("Go on")).answer == "more"
-    with pytest.raises(UsageError, match="no run 'nobody'"):
+    with pytest.raises(UsageError, match="unknown run 'nobody'"):
         await agent.run("x", history="nobody")
 
 

@@ -204,9 +204,9 @@ async def test_a_configuration_that_cannot_resolve_is_refused_before_anything_is
     before, _ = await store.read_recorded("r")
     agent = Agent(ScriptedModel(["done"]), World().tools(), journal=store)
     wrong = LoopConfig(pre_hydration=PreHydrationConfig(resolution_tools={"url": "nothing"}))
-    with pytest.raises(ConfigError, match="there is no such tool"):
+    with pytest.raises(ConfigError, match="unknown tool"):
         await agent.resume("r", config=wrong)
-    with pytest.raises(ConfigError, match="there is no such tool"):
+    with pytest.raises(ConfigError, match="unknown tool"):
         await agent.fork("r", at=2, new_id="f", config=wrong)
     assert (await store.read_recorded("r"))[0] == before
     assert [info.run_id for info in await store.runs()] == ["r"]

@@ -147,9 +147,9 @@ async def test_a_service_can_be_given_for_its_model_and_settings() -> None:
 
 def test_what_cannot_work_is_said_when_a_reasoner_is_built() -> None:
     model = ScriptedModel([])
-    with pytest.raises(UsageError, match="no memory 'long'"):
+    with pytest.raises(UsageError, match="unknown memory 'long'"):
         MonoModelReasoner(model, memory="long")  # type: ignore[reportArgumentType]  # the mistake
-    with pytest.raises(UsageError, match="no role 'solo'"):
+    with pytest.raises(UsageError, match="unknown role 'solo'"):
         DualModelReasoner(model, model, settings={"solo": ModelSettings()})
 
 
@@ -514,7 +514,7 @@ async def test_names_that_would_mix_two_jobs_are_refused() -> None:
     await MonoModelReasoner(ScriptedModel([DONE]), journal=store).infer(Task("x", job="j.main", operator="2"))
     reasoner = MonoModelReasoner(ScriptedModel([DONE, DONE]), journal=store)
     await reasoner.infer(Task("x", job="j"))
-    with pytest.raises(UsageError, match=r"j\.main\.2 is no attempt at this operator"):
+    with pytest.raises(UsageError, match=r"j\.main\.2 is not an attempt at this operator"):
         await reasoner.infer(Task("x", job="j"))
-    with pytest.raises(UsageError, match="there is no attempt at operator 'main' of job 'k'"):
+    with pytest.raises(UsageError, match="no attempt at operator 'main' of job 'k'"):
         await reasoner.remembered(Task("x", job="k"))

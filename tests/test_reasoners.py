@@ -482,7 +482,7 @@ def test_roles_that_a_reasoner_does_not_have_are_refused() -> None:
         Agent({"thinker": one}, reasoner="dual")
     with pytest.raises(UsageError, match="has no role 'thinker'"):
         Agent({"thinker": one}, reasoner="mono")
-    with pytest.raises(UsageError, match="no reasoner 'once'"):
+    with pytest.raises(UsageError, match="unknown reasoner 'once'"):
         Agent(one, reasoner="once")
 
 

@@ -539,7 +539,7 @@ UNCHANGED: dict[CallMode, tuple[list[Scripted], str]] = {
             calls(("look", {"q": "d"})),
             "the last word",
         ],
-        "da6856577fe42e1b00ba96d21418f317da6b23ac98b3df6861c04c0f4dda0df7",
+        "59a5113084fa0824be03377d66333138d8d87102b71d2dfd686b2762c47ca232",
     ),
     "text": (
         [
@@ -549,7 +549,7 @@ UNCHANGED: dict[CallMode, tuple[list[Scripted], str]] = {
             'Action: look\nAction Input: {"q": "b"}',
             "Final Answer: the end",
         ],
-        "aee4625b83a56e90904e349bb90bfe2900783367833a9243528a222309d2060a",
+        "4304ed556b15c303a798cdd887f9b9e2b81f636ad98a61a8b24727143f8da27c",
     ),
     "schema": (
         [

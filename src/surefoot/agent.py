@@ -110,7 +110,7 @@ class Agent(Generic[Out_co]):
             raise UsageError("instructions must be a text")
         object.__setattr__(self, "config", checked_config(self.config, guard=guard))
         if self.reasoner not in CHOICES:
-            raise UsageError(f"there is no reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")
+            raise UsageError(f"unknown reasoner {self.reasoner!r}; choose one of {', '.join(CHOICES)}")
         if self.reasoner == "dual" and self.config.guard is not None and self.config.guard.speculate:
             raise UsageError("speculate is for one who speaks alone: use the reasoner 'react' or 'mono'")
         planner = self.config.plan.model if self.config.plan is not None and self.reasoner == "plan" else ""

@@ -72,7 +72,7 @@ class ModelReasoner:
 
     def __init__(self, agent: Agent, store: JournalStore, memory: Memory) -> None:
         if memory not in ("fresh", "resume"):
-            raise UsageError(f"there is no memory {memory!r}; choose fresh or resume")
+            raise UsageError(f"unknown memory {memory!r}; choose fresh or resume")
         self.agent = agent
         self._store = store
         self._memory: Memory = memory
@@ -122,7 +122,7 @@ class ModelReasoner:
         if isinstance(of, Task):
             attempts = await self._attempts(of) if of.job else []
             if not attempts:
-                raise UsageError(f"there is no attempt at operator {of.operator!r} of job {of.job!r} in this journal")
+                raise UsageError(f"no attempt at operator {of.operator!r} of job {of.job!r} in this journal")
             return ReasonerMemory.of(attempts[-1])
         recorded, _ = await self._store.read_recorded(of if isinstance(of, str) else of.id)
         return ReasonerMemory.of(fold(record.event for record in recorded))
@@ -188,7 +188,7 @@ class ModelReasoner:
                 raise JournalError(f"the earlier attempt {run_id} cannot be read: {wrong}")
             state = fold(record.event for record in recorded)
             if state.task is None or (state.task.job, state.task.operator) != (task.job, task.operator):
-                raise UsageError(f"run {run_id} is no attempt at this operator: name the job or the operator otherwise")
+                raise UsageError(f"run {run_id} is not an attempt at this operator: use another job or operator name")
             found.append(state)
 
 
@@ -256,7 +256,7 @@ class DualModelReasoner(ModelReasoner):
         by_role = settings if isinstance(settings, Mapping) else {THINKER: settings, ACTOR: settings}
         given = {THINKER: thinker, ACTOR: actor}
         if unknown := [role for role in by_role if role not in given]:
-            raise UsageError(f"settings are for {THINKER} and {ACTOR}; there is no role {unknown[0]!r}")
+            raise UsageError(f"settings are for {THINKER} and {ACTOR}; unknown role {unknown[0]!r}")
         agent = Agent(
             {role: _model(model) for role, model in given.items()},
             tools,

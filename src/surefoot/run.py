@@ -173,7 +173,7 @@ def _why(run: Run) -> str:
     reason = f" ({run.reason})" if run.reason else ""
     detail = f": {run.detail}" if run.detail else ""
     calls = ", ".join(f"{call.id} {call.name}" for call in run.waiting)
-    waits = f": a person has to speak about {calls} (`approve`, `refuse` or `settle`)" if calls else ""
+    waits = f": it waits for a person's decision on {calls} (`approve`, `refuse` or `settle`)" if calls else ""
     return (
         f"run {run.id} gave no answer, it is {run.status}{reason}{detail}{waits}. "
         f"Go on with `await agent.resume({run.id!r})` or, of a journal file, `surefoot resume {run.id}`"

@@ -75,7 +75,7 @@ def test_a_file_may_begin_with_a_byte_order_mark_and_its_texts_hold_any_line_end
 
 def test_what_cannot_be_meant_is_said(knowledge: Command, tmp_path: Path) -> None:
     for arguments, words in (
-        (("search", "x"), "there is no knowledge store at"),
+        (("search", "x"), "no knowledge store at"),
         (("add", "a", "b", "c", "--directory", "/etc"), "outside the workspace"),
         (("add", "a", "b", "c", "--by", " "), "--by is empty"),
         (("search", "x", "--store", str(tmp_path / "no.db")), "no.db"),

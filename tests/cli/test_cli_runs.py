@@ -188,7 +188,7 @@ def test_a_journal_is_copied_proven_and_a_loss_is_accepted(surefoot: Command, fi
 
 
 def test_an_unknown_or_unclear_run_is_one_clear_line(surefoot: Command, finished: str) -> None:
-    assert surefoot("show", "zz").err == "surefoot: there is no run 'zz'; `surefoot runs` lists them\n"
+    assert surefoot("show", "zz").err == "surefoot: unknown run 'zz'; `surefoot runs` lists them\n"
     journal = str(Path(".surefoot", "journal.db"))
     for command in (
         ("show", "zz"),
@@ -197,7 +197,7 @@ def test_an_unknown_or_unclear_run_is_one_clear_line(surefoot: Command, finished
         ("fork", "zz", "--at", "1"),
     ):
         told = surefoot(*command, "--journal", journal).err
-        assert told == f"surefoot: there is no run 'zz'; `surefoot runs --journal {journal}` lists them\n"
+        assert told == f"surefoot: unknown run 'zz'; `surefoot runs --journal {journal}` lists them\n"
     assert surefoot("show", "").code == 2
     with chat_server(*[says("hi")] * 20) as chat:
         ids = {finished} | {run_id_in(surefoot("run", "--model", chat.model, "x").err) for _ in range(17)}

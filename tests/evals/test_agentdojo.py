@@ -84,7 +84,7 @@ def test_strict_asks_nobody() -> None:
 
 def test_an_unknown_tool_and_an_error_of_a_tool_are_told() -> None:
     gate = ReplayGuard(Episode("Read x.txt"))
-    assert gate.call("nope", {}) == (None, "there is no tool 'nope'")
+    assert gate.call("nope", {}) == (None, "unknown tool 'nope'")
     assert gate.call("read_file", {"path": "x.txt"}) == (None, "FileNotFoundError: no such file")
 
 

@@ -150,7 +150,7 @@ def test_a_person_verifies_by_name_and_only_what_is_there(store: KnowledgeStore)
     with pytest.raises(UsageError, match="name"):
         store.verify("1", by=" ")
     for unknown in ("2", "x", "", "-1", "9" * 30):
-        with pytest.raises(UsageError, match="there is no entry"):
+        with pytest.raises(UsageError, match="unknown entry"):
             store.verify(unknown, by="Ada")
 
 

@@ -54,7 +54,7 @@ async def test_the_time_here_and_there(call: Call) -> None:
 async def test_an_unknown_zone_is_told(call: Call, zone: str) -> None:
     result = await call(date_time_tool(now), timezone=zone)
     assert result.is_error
-    assert result.content.startswith("There is no time zone")
+    assert result.content.startswith("Unknown time zone")
 
 
 async def test_a_city_is_enough_of_a_hint(call: Call) -> None:

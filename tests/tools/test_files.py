@@ -71,7 +71,7 @@ class TestReading:
 
     async def test_a_wrong_name_gets_the_names_nearby(self, files: Files) -> None:
         result = await files("file_read", path="redme.md")
-        assert result.content.startswith("There is no file or folder redme.md. In the workspace there are: readme.md")
+        assert result.content.startswith("No such file or folder: redme.md. In the workspace there are: readme.md")
         assert "In src there are: main.py" in (await files("file_read", path="src/man.py")).content
         assert "In the workspace there are: src/" in (await files("file_read", path="scr/deep/main.py")).content
 

@@ -58,9 +58,7 @@ def chat(
         try:
             put(stderr(), [Line(f"chat {visible(going_on)} goes on after {visible(room.last().id)}", "head")])
         except UsageError:
-            raise UsageError(
-                f"there is no chat {going_on!r} in this journal; `surefoot runs` lists its turns"
-            ) from None
+            raise UsageError(f"unknown chat {going_on!r} in this journal; `surefoot runs` lists its turns") from None
     else:
         put(stderr(), [Line(f"chat {room.chat.id} · /help tells what can be said; Ctrl-D leaves", "head")])
     while (said := _line()) is not None and said != "/quit":

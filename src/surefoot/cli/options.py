@@ -243,7 +243,7 @@ def config_in(path: Path, *, is_found: bool = False) -> LoopConfig:
                 "models are chosen with --model, and keys come from the environment"
             )
         if not isinstance(table, Mapping):
-            raise UsageError(f"{path}: {name!r} has to be a table; write [{name}] and its fields below")
+            raise UsageError(f"{path}: {name!r} must be a table; write [{name}] and its fields below")
         made[name] = _made(path, name, cast("Table", table), is_found=is_found)  # the keys of a TOML table are text
     return replace(made.pop("loop", LoopConfig()), **made)
 
@@ -361,7 +361,7 @@ def _with_files(config: GuardConfig, rules_file: str | None, cedar_file: str | N
 def _read(path: Path) -> Table:
     try:
         if not path.is_file():
-            raise UsageError(f"{path}: there is no such settings file; name another with --config, or none with ''")
+            raise UsageError(f"{path}: no such settings file; name another with --config, or none with ''")
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: the settings cannot be read: {error.strerror}") from error

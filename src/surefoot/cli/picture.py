@@ -53,7 +53,7 @@ class _Node:
 
 
 def picture(rows: Sequence[Row], needs: Mapping[str, Sequence[str]], title: str) -> str:
-    """The SVG. `needs` are the dependencies of each step; one that is no step is left out."""
+    """The SVG. `needs` are the dependencies of each step; one that is not a step is left out."""
     drawn = [_Drawing(rows, needs, is_down=is_down) for is_down in (True, False)]
     return min(drawn, key=lambda one: max(one.width, one.height)).svg(title)
 

@@ -298,7 +298,7 @@ def as_of(events: Sequence[Event], version: str) -> Sequence[Event]:
     at = made.get(f"v{version.lower().removeprefix('v')}")
     if at is None:
         known = ", ".join(made)
-        raise UsageError(f"there is no version {version!r} of the plan; there is {known or 'no plan yet'}")
+        raise UsageError(f"unknown version {version!r} of the plan; there is {known or 'no plan yet'}")
     return events[: at + 1]
 
 

@@ -261,7 +261,7 @@ _NO_ANSWER = (
 def answer_on(stream: TextIO, rows: int = 1) -> list[int] | None:
     """The rows of a question that a person allows on a terminal, none of them for a no; None for no answer.
 
-    Anything but "yes", "no" and numbers of rows is no answer, and neither is a closed or missing terminal.
+    Anything but "yes", "no" and numbers of rows is not an answer, and neither is a closed or missing terminal.
     """
     if not stream.isatty():
         return None

@@ -66,7 +66,7 @@ def opened(path: Path, *, make: bool = False, read_only: bool = False) -> Sqlite
                 f"cannot make {path.parent}: {error.strerror}; name another place with --journal"
             ) from error
     elif not path.exists():
-        raise UsageError(f"there is no journal at {path}; `surefoot run` makes one, --journal names another")
+        raise UsageError(f"no journal at {path}; `surefoot run` makes one, --journal names another")
     heads = heads_of(path)
     if read_only and heads.exists() and not os.access(heads, os.R_OK):
         print(f"surefoot: {heads} cannot be read, so lost records go unnoticed", file=sys.stderr)
@@ -108,7 +108,7 @@ async def find(store: JournalStore, given: str, hint: str = "") -> Found:
     except UsageError:
         ids = await store.beginning(given, _NAMED + 1) if given else ()
     if not ids:
-        raise UsageError(f"there is no run {given!r}; `surefoot runs{hint}` lists them")
+        raise UsageError(f"unknown run {given!r}; `surefoot runs{hint}` lists them")
     if len(ids) > 1:
         several, more = (str(len(ids)), "") if len(ids) <= _NAMED else ("many", ", …")
         named = ", ".join(ids[:_NAMED]) + more
@@ -192,7 +192,7 @@ def tools_in(path: Path) -> list[Tool]:
     says what is wrong.
     """
     if not path.is_file():
-        raise UsageError(f"--tools {path}: there is no such file")
+        raise UsageError(f"--tools {path}: no such file")
     name = f"surefoot_tools_{path.stem}"
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -236,9 +236,7 @@ def _with(
     """What `work` gives with the store open; with `make` it is made if there is none."""
     path = store_path(store)
     if not make and not path.exists():
-        raise UsageError(
-            f"there is no knowledge store at {path}; `surefoot knowledge add` makes one, --store names another"
-        )
+        raise UsageError(f"no knowledge store at {path}; `surefoot knowledge add` makes one, --store names another")
     bridge = KnowledgeBridge(ConventionsConfig(str((root or Path.cwd()).absolute()), store=str(path)))
 
     async def closed_after() -> T:

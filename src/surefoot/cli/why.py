@@ -233,7 +233,7 @@ def _judged(records: Sequence[Recorded], call_id: str) -> tuple[int, CallJudged]
     for at, event in enumerate(map(_inner, records)):
         if isinstance(event, CallJudged) and event.call_id == call_id and not event.by:
             return at, event
-    raise UsageError(f"there is no verdict on a call {call_id!r} in this run; `surefoot show RUN` lists its calls")
+    raise UsageError(f"no verdict on a call {call_id!r} in this run; `surefoot show RUN` lists its calls")
 
 
 def _below(told: Iterable[str], style: Style = "", indent: int = 2) -> list[Line]:

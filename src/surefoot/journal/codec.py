@@ -101,7 +101,7 @@ def chain(previous: bytes, version: int, at: float, body: bytes) -> bytes:
 def encode(event: Event) -> tuple[bytes, Blob | None]:
     """The body of a record, and the bytes that must be kept beside it, if there are any.
 
-    Text that is no valid Unicode and whole numbers of any size come back as they were; what JSON has no number for
+    Text that is not valid Unicode and whole numbers of any size come back as they were; what JSON has no number for
     (NaN, the infinities) comes back as null. Raises `JournalError` for a value that JSON cannot hold.
     """
     try:

@@ -104,7 +104,7 @@ class MemoryJournal:
     def _log(self, run_id: str) -> _Log:
         log = self._logs.get(run_id)
         if log is None:
-            raise UsageError(f"there is no run {run_id!r} in this journal, which lasts only as long as its process")
+            raise UsageError(f"unknown run {run_id!r} in this journal, which lasts only as long as its process")
         return log
 
     def _new(self, run_id: str, parent: _Log | None = None, at: int = 0) -> _Log:
@@ -225,7 +225,7 @@ class _Log:
 
 def _blob(blobs: dict[str, bytes], digest: str) -> bytes:
     if digest not in blobs:
-        raise JournalError(f"there are no bytes of digest {digest} in this journal")
+        raise JournalError(f"no bytes of digest {digest} in this journal")
     return blobs[digest]
 
 

@@ -80,7 +80,7 @@ class Reader:
             if run_id.isprintable():
                 self.check_not_lost(run_id)
             command = f"surefoot runs --journal {shlex.quote(str(self._path))}"
-            raise UsageError(f"there is no run {run_id!r} in this journal; `{command}` lists them")
+            raise UsageError(f"unknown run {run_id!r} in this journal; `{command}` lists them")
         return row
 
     def look_up(self, run_id: str) -> RunRow | None:
@@ -98,7 +98,7 @@ class Reader:
         """Number and head of a run that was here and is gone. Raises `UsageError` where there was none."""
         gone = self.lost().get(key_of(run_id))
         if gone is None:
-            raise UsageError(f"there is no run {run_id!r} in the journal {self._path}, and none of that id is lost")
+            raise UsageError(f"unknown run {run_id!r} in the journal {self._path}, and none of that id is lost")
         return gone
 
     def lost(self) -> dict[bytes, tuple[int, Head]]:
@@ -187,7 +187,7 @@ class Reader:
         altered = f"the bytes of digest {digest} were altered"
         match self._one("SELECT data, run, seq FROM blob WHERE digest=?", digest):
             case None:
-                raise JournalError(f"journal {self._path}: there are no bytes of digest {digest}")
+                raise JournalError(f"journal {self._path}: no bytes of digest {digest}")
             case (bytes(data), int(number), int(seq)):
                 if digest_of(data) == digest:
                     return data

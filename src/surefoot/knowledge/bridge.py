@@ -47,7 +47,7 @@ class KnowledgeBridge:
     Disk and database are used in one thread of its own, so the event loop never waits for them; when a caller is
     cancelled, what was begun is still done. One bridge serves any number of runs. Nothing is opened before the first
     use. Methods raise `ConfigError` for what cannot be meant, and `KnowledgeError` when the store cannot be used;
-    making a bridge raises `ConfigError` when the root is no directory.
+    making a bridge raises `ConfigError` when the root is not a directory.
     """
 
     def __init__(self, config: ConventionsConfig) -> None:
@@ -156,7 +156,7 @@ class KnowledgeBridge:
 
     def _needed_store(self) -> KnowledgeStore:
         if self.store is None:
-            raise UsageError("there is no knowledge store; name one with ConventionsConfig(store=…)")
+            raise UsageError("no knowledge store is set; name one with ConventionsConfig(store=…)")
         return self.store
 
     async def _in_thread(self, do: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:

@@ -65,7 +65,7 @@ class Directories:
 
     All paths here are relative to the root, with `/`, in NFC, and in lower case where case makes no difference.
     Methods ask the file system, and raise `ConfigError` for a directory that cannot be meant. Raises `ConfigError` when
-    the root is no directory.
+    the root is not a directory.
     """
 
     def __init__(self, root: str, *, ignore_case: bool | None = None) -> None:

@@ -274,7 +274,7 @@ class KnowledgeStore:
         is_id = entry_id.isascii() and entry_id.isdigit() and len(entry_id) < 19  # noqa: PLR2004  # what SQLite's integers hold
         number = int(entry_id) if is_id else 0
         if (known := self.load([number]).get(number)) is None:
-            raise UsageError(f"there is no entry {entry_id!r} in the knowledge store {self._path}; a search shows ids")
+            raise UsageError(f"unknown entry {entry_id!r} in the knowledge store {self._path}; a search shows ids")
         row = _row(known, by)
         with transaction(db, self._path):
             self._kept(db, row)

@@ -1,6 +1,6 @@
 """The tools `recall_knowledge` and `store_knowledge`.
 
-What a model stores is unverified: any run can find it, marked, but it is no convention until a person verifies it.
+What a model stores is unverified: any run can find it, marked, but it is not a convention until a person verifies it.
 Source: spec/primitives.md, 4.1; seed 001, tool call.
 """
 

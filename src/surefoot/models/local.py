@@ -216,7 +216,7 @@ def prompt_of(request: ModelRequest) -> list[int | str]:
     system = (ModelMessage("system", request.system),) if request.system else ()
     for message in (*system, *request.messages):
         role = "user" if message.role == "tool" else message.role
-        # Each string is tokenised by itself, so a spelling that is cut in two is no token.
+        # Each string is tokenised by itself, so a spelling that is cut in two is not a token.
         # A lone surrogate cannot be written as UTF-8; a question mark stands for it.
         said = f"{role}\n{message.content}".encode(errors="replace").decode()
         prompt += (_IM_START, *_CONTROL_BEGINS.split(said), _IM_END, "\n")

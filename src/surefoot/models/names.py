@@ -135,7 +135,7 @@ class _Given:
                 raise ConfigError("headers", name, "surefoot writes this header itself; leave it out")
         for name, value in self.query.items():
             if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # the same
-                raise ConfigError("query", name, "its value has to be a text")
+                raise ConfigError("query", name, "its value must be text")
 
 
 def resolve(

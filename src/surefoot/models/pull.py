@@ -86,7 +86,7 @@ async def pull(
     if os.environ.get(weights.variable):
         path = weights_file(weights)
         if length(path) == 0:
-            raise ConfigError(weights.variable, str(path), "there is no such file; unset it, or name the model's file")
+            raise ConfigError(weights.variable, str(path), "no such file; unset it, or name the model's file")
         await _verify(path, weights, where, report)
         return path
     where.mkdir(parents=True, exist_ok=True)

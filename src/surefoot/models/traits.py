@@ -103,7 +103,7 @@ def declared_traits(given: Mapping[str, str] | str) -> Traits:
         return SMALL
     for trait, value in given.items():
         if trait not in TRAITS:
-            raise ConfigError("traits", trait, f"there is no such trait; there are {', '.join(TRAITS)}")
+            raise ConfigError("traits", trait, f"unknown trait; the traits are {', '.join(TRAITS)}")
         if not isinstance(value, str) or not TRAITS[trait].fullmatch(value):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
             values = next(values for values, traits in _VALUES.items() if trait in traits.split())
             raise ConfigError(f"traits[{trait!r}]", value, f"give {_IN_WORDS.get(values, values)}")

@@ -260,7 +260,7 @@ async def _page(world: World, call: Call, state: State) -> ToolResult:
     earlier, said = state.call(wanted), step_in_words(state, wanted)
     result = earlier.result if earlier is not None else ToolResult(said, source="conversation") if said else None
     if result is None or not isinstance(start, int):
-        return ToolResult(f"there is no result of a call {wanted!r}", "error", source="surefoot")
+        return ToolResult(f"no result of a call {wanted!r} is kept", "error", source="surefoot")
     text = result.content
     if result.blob is not None:
         try:

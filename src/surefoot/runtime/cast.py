@@ -39,7 +39,7 @@ def chosen_templates(
     Raises `UsageError` for a name that the reasoner has no use for, `ConfigError` for a template without its places.
     """
     if thinking not in get_args(Thinking):
-        raise UsageError(f"there is no thinking {thinking!r}; choose one of {', '.join(get_args(Thinking))}")
+        raise UsageError(f"unknown thinking style {thinking!r}; choose one of {', '.join(get_args(Thinking))}")
     chosen: dict[str, str] = {}
     for role in ROLES[reasoner]:
         style = ("none" if role in thinks else "states") if thinking == "auto" else thinking

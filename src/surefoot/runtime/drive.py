@@ -17,7 +17,7 @@ from surefoot.types.ports import Durability, RunJournal
 
 
 async def drive(journal: RunJournal, hands: Hands, state: State) -> State:
-    """Take a run as far as it can go: to its end, or to where a person has to speak.
+    """Take a run as far as it can go: to its end, or to where it needs a person's decision.
 
     `state` is the fold of all that the journal holds. Call it again after a crash or an approval: the journal says
     where the run stood. What a tool or a model did wrong is in the journal; only `JournalError` leaves here. Cancelled,

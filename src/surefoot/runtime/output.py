@@ -21,7 +21,7 @@ from surefoot.types.ports import Tool
 T = TypeVar("T")
 
 RESULT = "result"
-"""The only key of an answer whose own shape is no object: what the wires take at the root of a schema is one."""
+"""The only key of an answer whose own shape is not an object: what the wires take at the root of a schema is one."""
 
 _PARTS = ("properties", "$defs", "patternProperties")
 

@@ -62,7 +62,7 @@ class Pins:
 
     @classmethod
     def beside(cls, journal: object) -> Pins:
-        """The pins of a journal store, in memory for one that is no file."""
+        """The pins of a journal store, in memory for one that is not a file."""
         return cls(pins_file(journal.path) if isinstance(journal, InAFile) else None)
 
     def check(self, tools: Iterable[ToolSpec], mode: Literal["first-use", "strict"]) -> Pinned:

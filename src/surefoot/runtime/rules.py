@@ -81,7 +81,7 @@ def _made(
     made: dict[str, T] = {}
     for number, table in enumerate(cast("list[object]", tables), 1):
         if not isinstance(table, Mapping):
-            raise ConfigError(kind, str(path), f"{kind} {number} is no table; write [[{kind}]]")
+            raise ConfigError(kind, str(path), f"{kind} {number} is not a table; write [[{kind}]]")
         entries = cast("Mapping[str, object]", table)  # the keys of a TOML table are text
         name = f"{path}: {kind} {entries.get('id', number)!r}"
         try:

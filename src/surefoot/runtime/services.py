@@ -46,14 +46,14 @@ LONGEST_CLOSING_S = 30.0
 def checked_services(services: Mapping[ServiceKey, object]) -> Mapping[ServiceKey, object]:
     """The registered services, as a copy. For the one who builds an agent.
 
-    Raises `UsageError` for a key that is no class and no pair of class and name, for a type that a model fills itself,
-    and for a factory that cannot be called without arguments. No message shows a value.
+    Raises `UsageError` for a key that is neither a class nor a pair of class and name, for a type that a model fills
+    itself, and for a factory that cannot be called without arguments. No message shows a value.
     """
     for key, value in services.items():
         pair = cast("tuple[object, ...]", key) if isinstance(key, tuple) else (key, "")
         kind, name = pair if len(pair) == 2 else (None, None)  # noqa: PLR2004  # type and name
         if not is_class(kind) or not isinstance(name, str) or (isinstance(key, tuple) and not name):
-            raise UsageError(f"services: {key!r} is no key; give a class, or a class and a name: (Db, 'archive')")
+            raise UsageError(f"services: {key!r} is not a key; give a class, or a class and a name: (Db, 'archive')")
         if kind is ToolCallContext:
             raise UsageError("services: each call has its own ToolCallContext already; leave it out")
         if kind.__module__ in NO_SERVICE and not name:

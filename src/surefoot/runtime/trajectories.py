@@ -36,7 +36,7 @@ class Trajectories:
 
     @classmethod
     def beside(cls, journal: object) -> Trajectories:
-        """The paths of a journal store, in memory for one that is no file."""
+        """The paths of a journal store, in memory for one that is not a file."""
         return cls(paths_file(journal.path) if isinstance(journal, InAFile) else None)
 
     def of(self, tools: Catalogue) -> Mapping[str, VerifiedPath]:

@@ -156,7 +156,7 @@ class Cassette:
     def _store(self) -> PlayedStore:
         if self._played is None:
             if not self.path.exists():
-                raise self.miss("there is no such file")
+                raise self.miss("no such file")
             copy = Path(self._folder.name) / _FILE
             shutil.copyfile(self.path, copy)  # reading a journal writes beside it, and a cassette may be read-only
             self._played = PlayedStore(copy, self.miss, self.patience_s)

@@ -14,7 +14,7 @@ Operation = Literal["open", "append", "put_blob", "release"]
 """What a process does to its journal, and so when it can die."""
 
 
-class Crash(BaseException):  # it is no error that a program could meet
+class Crash(BaseException):  # it is not an error that a program could meet
     """The process is gone. No `except Exception` can hold it, as none holds a `kill -9`."""
 
 

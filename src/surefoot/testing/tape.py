@@ -125,7 +125,7 @@ class PlayedStore(CheckedJournal):
         of_task = [tape for tape in tapes if not tape.is_taken and _started(tape).task == started.task]
         if not of_task:
             held = ", ".join(dict.fromkeys(map(_named, tapes)))
-            raise self.miss(f"there is no (further) run of the task {_short(started.task)}; there are {held}")
+            raise self.miss(f"no (further) run of the task {_short(started.task)}; there are {held}")
         tape = next((tape for tape in of_task if _played_by(_started(tape)) == _played_by(started)), None)
         if tape is None:
             was = _played_by(_started(of_task[0]))
@@ -140,7 +140,7 @@ class PlayedStore(CheckedJournal):
         of = self._playing[forked.parent]
         there = [t for t in self._tapes if not t.is_taken and t.parent == of.run_id and _fork_at(t, forked.at)]
         if not there:
-            raise self.miss(f"there is no (further) fork of {_named(of)} at {forked.at}")
+            raise self.miss(f"no (further) fork of {_named(of)} at {forked.at}")
         models = _models_after(fold(there[0].events[: forked.at]), forked)
         tape = next(
             (t for t in there if _models_after(fold(t.events[: forked.at]), _fork_at(t, forked.at)) == models), None

@@ -122,7 +122,7 @@ class _Files:
 
 @contextmanager
 def _explained(workspace: Workspace, place: Place) -> Generator[None]:
-    """Adds to "there is no such file" the names in the nearest folder that exists, the most alike first."""
+    """Adds to "no such file" the names in the nearest folder that exists, the most alike first."""
     try:
         yield
     except NotThere as error:
@@ -183,7 +183,7 @@ def date_time_tool(now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> T
             wanted = name.rpartition("/")[2].replace(" ", "_").casefold()
             alike = [cities[city] for city in difflib.get_close_matches(wanted[:100], cities, n=3)]
             hint = f"Perhaps {', '.join(alike)}." if alike else "Give an IANA name, or leave it out for UTC."
-            raise ToolFailed(f"There is no time zone {name[:100]!r}. {hint}") from error
+            raise ToolFailed(f"Unknown time zone {name[:100]!r}. {hint}") from error
         return f"{here.isoformat(timespec='seconds')}, {WEEKDAYS[here.weekday()]} ({name})"
 
     return date_time

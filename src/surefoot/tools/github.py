@@ -242,7 +242,7 @@ def _text(item: object, most: int) -> str:
 
 
 def _plain(value: object) -> str:
-    """Text that can be written as UTF-8 and holds no NUL; "" for what is no text."""
+    """Text that can be written as UTF-8 and holds no NUL; "" for what is not text."""
     if not isinstance(value, str):
         return ""
     return clean(value.replace("\r\n", "\n").replace("\0", ""))

@@ -280,7 +280,7 @@ def _class(annotation: object, above: tuple[object, ...]) -> Schema | None:
     try:
         if (whole := _WHOLE.get(annotation)) is not None:
             return {**whole}
-    except TypeError:  # it cannot be looked up, so it is no class
+    except TypeError:  # it cannot be looked up, so it is not a class
         return None
     if not is_class(annotation) or annotation in above:
         return None
@@ -299,7 +299,7 @@ def _class(annotation: object, above: tuple[object, ...]) -> Schema | None:
 def _record(kind: type[object]) -> tuple[dict[str, object], list[str]] | None:
     """The types of the fields of a record, and the names of those that are always there.
 
-    None for a class that is no record, and for a model that shows more than its fields, or in another way.
+    None for a class that is not a record, and for a model that shows more than its fields, or in another way.
     """
     if (decorators := getattr(kind, "__pydantic_decorators__", None)) is not None:
         return _fields_of_model(kind, decorators)

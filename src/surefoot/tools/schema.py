@@ -181,7 +181,7 @@ def _is_json(value: object) -> bool:
 
 
 def _adapter(tool_name: str, parameter: Parameter, annotation: object) -> TypeAdapter[object] | None:
-    """None for an optional parameter of a class that is no data. Raises `UsageError` for what must be filled."""
+    """None for an optional parameter of a class that holds no data. Raises `UsageError` for what must be filled."""
     from pydantic import TypeAdapter  # noqa: PLC0415  # only tools with rich types pay for it
 
     try:

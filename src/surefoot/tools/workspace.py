@@ -186,7 +186,7 @@ class Workspace:
     """The files below `root`, and below each of `allow_roots` when a path leads there.
 
     `allow_secret_names` opens names (patterns as in a shell) that are refused otherwise. `hold_open`: see `opened`.
-    Raises `ConfigError` when a root is no directory. Methods that take a path raise `ToolFailed`.
+    Raises `ConfigError` when a root is not a directory. Methods that take a path raise `ToolFailed`.
     """
 
     def __init__(
@@ -320,7 +320,7 @@ def _explained(place: Place) -> Generator[None]:
     except OSError as error:
         match error:
             case FileNotFoundError():
-                raise NotThere(f"There is no file or folder {place.shown}.") from error
+                raise NotThere(f"No such file or folder: {place.shown}.") from error
             case IsADirectoryError():
                 why = f"{place.shown} is a folder. List it with file_list."
             case NotADirectoryError():

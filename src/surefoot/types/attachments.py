@@ -60,7 +60,7 @@ class Attachment:
         path = Path(path)
         try:
             if not path.is_file():
-                raise UsageError(f"{path}: there is no such file")
+                raise UsageError(f"{path}: no such file")
             with path.open("rb") as file:
                 data = file.read(MOST_BYTES + 1)
         except OSError as error:

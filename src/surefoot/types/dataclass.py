@@ -124,7 +124,7 @@ def _delete(self: Any, name: str) -> None:
 
 
 def _refuse(self: Any, name: str) -> None:
-    """A subclass that is no dataclass itself may have attributes of its own."""
+    """A subclass that is not a dataclass itself may have attributes of its own."""
     if "__dataclass_fields__" in type(self).__dict__ or name in self.__dataclass_fields__:
         raise FrozenInstanceError(f"cannot change field {name!r}")
 

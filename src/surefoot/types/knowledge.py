@@ -72,7 +72,7 @@ class Knowledge:
 
     @property
     def origin(self) -> str:
-        """The level that it belongs to, in words; "" when it is no convention."""
+        """The level that it belongs to, in words; "" when it is not a convention."""
         if self.scope:
             return "(root)" if self.scope == ROOT else self.scope
         return f"language {self.language}" if self.language else ""

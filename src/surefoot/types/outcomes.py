@@ -84,5 +84,5 @@ Ending = Completed | CompletedPartial | Stopped | Failed | Cancelled
 Status = Literal[
     "completed", "completed_partial", "stopped", "failed", "cancelled", "paused", "ready", "interrupted", "running"
 ]
-"""What a run is called from outside: its ending; or `paused` (a person has to speak), `ready` (one has spoken, and it
-can be resumed), `interrupted` (nobody drives)."""
+"""What a run is called from outside: its ending; or `paused` (it needs a person's decision), `ready` (one was
+made, and it can be resumed), `interrupted` (nobody drives)."""

@@ -117,7 +117,7 @@ class PlanStep:
 
     def _fault(self) -> str:
         if self.kind not in get_args(StepKind):
-            return f"there is no kind {self.kind!r}; choose one of {', '.join(get_args(StepKind))}"
+            return f"unknown kind {self.kind!r}; choose one of {', '.join(get_args(StepKind))}"
         is_tool = self.kind == "tool"
         if is_tool != bool(self.tool_id):
             return "a tool step names its tool_id" if is_tool else f"a step of kind {self.kind} has no tool_id"

@@ -200,7 +200,7 @@ def value_test_from(table: Table) -> ValueTest:
 def _taken(table: Table, keys: tuple[str, ...], needed: tuple[str, ...] = ()) -> dict[str, object]:
     for key in table:
         if key not in keys:
-            raise ConfigError(key, table[key], f"there is no such key; there are {', '.join(keys)}")
+            raise ConfigError(key, table[key], f"unknown key; the keys are {', '.join(keys)}")
     for key in needed:
         if key not in table:
             raise ConfigError(key, None, "it is missing")

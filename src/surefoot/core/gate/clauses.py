@@ -103,7 +103,7 @@ def _begun(text: str, start: int, end: int) -> list[_Begun]:
 
 
 def _done_by(text: str, at: int, word: str, before: str, last: str) -> frozenset[Effect | None]:
-    """What a word orders where it stands, None for to leave something alone; nothing if it is no verb there."""
+    """What a word orders where it stands, None for to leave something alone; nothing if it is not a verb there."""
     if last in word_set("determiners") or (last in word_set("adjectives") and before in word_set("determiners")):
         return frozenset()
     is_ing = word.endswith("ing")

@@ -210,7 +210,7 @@ def _class_of(name: str) -> Effect | None:
     """The strongest of what a name joins by "and", "or", "then"; of each part the first word that is in a class.
 
     Behind the first joint a plural says what it is about, and not what is done. What runs something given to it may do
-    anything, and so is no read.
+    anything, and so is not a read.
     """
     words = words_of_name(name)
     found: set[Effect] = set()

@@ -117,7 +117,7 @@ def read_words(text: str, extra: Mapping[str, tuple[str, ...]] = _NO_EXTRA) -> I
     asked: set[Effect] = {
         "read",
         *effects_in(_masked(said, ruled.negated, " "), extra, ordered=True),
-    }  # what is written to a place is no message
+    }  # what is written to a place is not a message
     if _asks_to_write_to(_masked(bare, ruled.negated, "|"), things):
         asked.add("communicate")
     kept: list[str] = []
@@ -237,7 +237,7 @@ def _ends(text: str) -> str:
 def _asks_to_write_to(text: str, things: Sequence[Named]) -> bool:
     """Whether a message to an address is asked for: "write (a line) to ann@x.org", and nothing between or joined to it.
 
-    What is written down for or about an address is no message to it; whatever else it may be is a question.
+    What is written down for or about an address is not a message to it; whatever else it may be is a question.
     """
     ends: dict[int, set[int]] = {}
     for thing in things:

@@ -43,7 +43,7 @@ class Gatekeeper:
         """What the gate says of a call, as `verdict_on`; what a person has refused is refused again unasked."""
         spec = self._tools.get(name)
         if spec is None:
-            return Deny(f"there is no tool {name!r}"), "profile", NO_GROUNDS
+            return Deny(f"unknown tool {name!r}"), "profile", NO_GROUNDS
         decision, rule, grounds = verdict_on(self._gate.known, spec, arguments, self._gate.started)
         if isinstance(decision, Ask) and grounds.digest in self._gate.refused:
             decision = Deny("refused: a person has already said no to exactly this")

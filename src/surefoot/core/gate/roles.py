@@ -144,7 +144,7 @@ def is_sensitive(role: Role, path: Path, spec: ToolSpec) -> bool:
 
 
 def leaves(arguments: Mapping[str, object], spec: ToolSpec | None = None) -> tuple[tuple[Path, object], ...]:
-    """Every value of the arguments that is no list and no mapping, with its path, in order; null and empty left out.
+    """Every value of the arguments that is neither a list nor a mapping, with its path, in order, but null and empty.
 
     A key inside a mapping that the tool's schema does not name is data as well: it comes with the path of its mapping.
     Without a spec every key below the parameters counts as such.

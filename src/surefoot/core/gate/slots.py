@@ -146,7 +146,7 @@ def amounts_of(clauses: Sequence[Clause]) -> tuple[Amount, ...]:
             value, currencies = number(m["sum"]), currencies_in(f"{m['sign'] or ''} {m['unit'] or ''}")
             before = clause.text[max(0, m.start() - 40) : m.start()]
             is_named = _LABEL.search(before) or (_YEAR.fullmatch(m["sum"]) and not _SAYS_HOW_MUCH.search(before))
-            if value in exact and (currencies or not is_named):  # a limit is no sum that is to be paid
+            if value in exact and (currencies or not is_named):  # a limit is not a sum that is to be paid
                 currencies = frozenset[str]() if _LIMIT.search(before) else currencies
                 found.append(Amount(value, currencies, at, m.start()))
                 if len(found) > MOST_SPOTS:  # of more, none is told apart
@@ -179,7 +179,7 @@ class Words:
         parts: list[str] = []
         at = 0
         for token in hard_tokens(anchor.text):
-            if token.kind in ("email", "url", "account", "phone"):  # a piece of an address is no address
+            if token.kind in ("email", "url", "account", "phone"):  # a piece of an address is not an address
                 parts += (anchor.text[at : token.start], "\n")
                 at = token.end
         return cls(

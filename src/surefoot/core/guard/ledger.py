@@ -204,7 +204,7 @@ def with_verdict(state: State, event: CallJudged) -> State:
         spent = digest & gate.refused_once
         return changed(state, gate=replace(gate, refused=gate.refused - spent, refused_once=gate.refused_once - spent))
     gate = replace(gate, refused=gate.refused | digest)
-    if event.rule == "person" and call is not None and call.spec is not None:  # no answer is no word on a value
+    if event.rule == "person" and call is not None and call.spec is not None:  # silence says nothing about a value
         aim = aimed(gate.known, call.spec, call.arguments)
         once = frozenset[str]() if aim.odd or aim.twins or aim.bad else digest
         gate = replace(gate, refused_once=gate.refused_once | once).with_no(call.spec, call.arguments)

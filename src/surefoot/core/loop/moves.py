@@ -8,7 +8,7 @@ second engine: an interrupted call is simply a call that was started, has not en
     to be started, not as it was  → refuse it: another profile counts since it was allowed, or its arguments changed
     interrupted, may be repeated  → run it again, up to three times in all
     interrupted, has a probe      → ask the probe
-    interrupted otherwise         → stand still: in doubt, a person has to speak
+    interrupted otherwise         → stand still: in doubt, a person decides
     enough questions open         → wait: no call is judged, and none begins, until a person has answered one
     a call not judged yet         → answer it from the journal if its result is known, else judge it; ask a model first,
                                     where one has a say
@@ -93,7 +93,7 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
     """What to start now, besides what is under way. The first row that applies decides.
 
     Several moves come back only if they may be made side by side. None, and nothing under way, means that the run
-    stands still: it has ended, or a person has to speak first (`standing`).
+    stands still: it has ended, or a person must decide first (`standing`).
     """
     if state.ending is not None or state.task is None:
         return ()

@@ -244,7 +244,7 @@ def react_speaker(state: State) -> Think | Record:
         return move
     solo = state.speakers[SOLO]
     match turn.outcome:
-        case "answer" if turn.want not in WITHOUT_TOOLS:  # what was for thinking is no answer yet
+        case "answer" if turn.want not in WITHOUT_TOOLS:  # what was for thinking is not an answer yet
             return Record((RunEnded(Completed(joined(state, turn))),))
         case "cut" if solo.cuts_running > state.config.continuations:
             return Record((RunEnded(CompletedPartial(joined(state, turn), "truncated")),))

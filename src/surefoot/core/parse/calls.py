@@ -354,7 +354,7 @@ def settle(drafts: Sequence[Draft], reading: Reading) -> Settled:
         if not named.name:
             fault = fault or Fault("missing_name", "a call has no usable name")
         elif not named.known and (fault is None or fault.kind in _OF_ARGUMENTS):
-            fault = Fault("unknown_tool", f"there is no tool {draft.name[:60]!r}", draft.name[:200])
+            fault = Fault("unknown_tool", f"unknown tool {draft.name[:60]!r}", draft.name[:200])
         if fault is not None:
             faulty.append(FaultyCall(position, fault, draft.name, draft.id))
             continue

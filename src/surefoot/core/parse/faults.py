@@ -111,7 +111,7 @@ _MESSAGES: dict[FaultKind, tuple[str, ...]] = {
     ),
     "args_not_object": ("The input{of} binds to no parameter; nothing was run", "Send a JSON object."),
     "invalid_arguments": ("The arguments{of} were refused, and nothing was run",),
-    "unknown_tool": ("There is no tool {tool}; nothing was run",),
+    "unknown_tool": ("Unknown tool {tool}; nothing was run",),
     "truncated": (
         "The reply was cut off before the call{of} was complete; nothing was run",
         "Write a shorter call, or do it in parts.",

@@ -250,7 +250,7 @@ class Walk:
 
 
 def first_mark(text: str) -> Mark | None:
-    """The first marker that counts; None if there is none. What follows a result that the model invented is no call."""
+    """The first marker that counts, or None. What follows a result that the model invented is not a call."""
     if _ANY_MARKER.search(text) is None:
         return None
     walk = Walk(text)

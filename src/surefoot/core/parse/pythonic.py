@@ -128,7 +128,7 @@ def _is_cut(found: Found) -> bool:
 class _Calls:
     """Reads calls; one that is broken costs as little of its neighbours as can be.
 
-    `prose`: in calls without brackets around them something stands that is no call, so that they are only talked about.
+    `prose`: in calls without brackets around them something else stands, so that they are only talked about.
     """
 
     def __init__(self, text: str, reading: Reading, shape: _Shape, *, has_end: bool = False) -> None:

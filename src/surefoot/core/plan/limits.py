@@ -45,7 +45,7 @@ from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.reflection import SkipSteps
 
 ENGINE = "engine"
-"""Who edits the plan where a limit has it done; such an edit is no replan, so no limit of replans counts it."""
+"""Who edits the plan where a limit has it done; such an edit is not a replan, so no limit of replans counts it."""
 
 STEP_LIMIT = "step_limit"
 """Why a run is no whole success in which a step came to a limit at which it is skipped."""

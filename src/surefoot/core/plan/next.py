@@ -77,7 +77,7 @@ def plan_moves(state: State, planning: Planning, under_way: frozenset[Move], row
     """What to start now, besides what is under way. The first row that applies decides."""
     if planning.proposal is not None:
         return (Record(decided(state, planning, planning.proposal)),)
-    if state.failure is not None and not spent(state, planning):  # a reply that the deadline cut off is no failure
+    if state.failure is not None and not spent(state, planning):  # a reply that the deadline cut off is not a failure
         kind = state.failure.kind
         ending = Failed(kind if kind in _NAMED_FAILURES else "model_unavailable", state.failure.message)
         is_held = under_way or rows.standing(state) == "in_doubt"  # what a death left open is settled first (R18)
@@ -220,7 +220,7 @@ class _Running:
                 elif isinstance(move, Record):
                     match move.events:
                         case (RunEnded(Failed() as failed),) if own.failure is not None:
-                            self.broken = failed  # no model to be had: that is no fault of the step
+                            self.broken = failed  # no model to be had: that is not a fault of the step
                         case (CallJudged(call_id),) if is_made_beside(own, call_id, self.planning.children):
                             pass  # what comes of it there will answer it here
                         case events:

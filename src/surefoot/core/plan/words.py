@@ -37,20 +37,20 @@ FAULTS: Mapping[str, str] = {
     "unknown_tool": "step {0} names the tool {1}, which does not exist: take a listed tool",
     "tool_not_selected": "step {0} names the tool {1}, which is not listed: take a listed tool",
     "outside_intent": "step {0} uses the tool {1} for what the user has forbidden: do without it",
-    "unknown_dependency": "step {0} depends on {1}, which is no step: remove it, or add that step",
+    "unknown_dependency": "step {0} depends on {1}, which is not a step: remove it, or add that step",
     "cycle": "step {0} depends on itself, directly or through others: break the circle",
     "reference_not_a_dependency": "step {0} refers to {1} and does not depend on it: put {1} into its dependencies",
     "bad_kind": "the fields of step {0} do not fit its kind: a tool step has a tool_id, any other an instruction, "
     "and an id is at most 64 letters, digits, _ and -",
     "bad_parameters": "step {0}: the parameter {1} does not fit the tool: see what the tool takes",
-    "unknown_step": "{0} is no step of the plan: name one of the listed steps",
+    "unknown_step": "{0} is not a step of the plan: name one of the listed steps",
     "already_succeeded": "step {0} has succeeded and cannot be changed: name a step that is still open",
     "must_succeed": "step {0} must succeed and cannot be skipped: choose another strategy",
     "already_skipped": "{0} is skipped already",
     "no_steps": "no steps are named: name at least one",
-    "bad_adjustment": "step {0} cannot be adjusted so: it has to be open, and something has to change",
+    "bad_adjustment": "step {0} cannot be adjusted so: it must be open, and something must change",
     "no_adjustments": "no adjustments are given: give at least one",
-    "unknown_strategy": "there is no strategy {0}: take one of those in the rules",
+    "unknown_strategy": "unknown strategy {0}: take one of those in the rules",
     "more_faults": "and {0} faults more",
 }
 """The faults of plans and strategies, by the word before the first colon; the places are what stands behind it."""
@@ -60,11 +60,11 @@ REFUSALS: Mapping[str, str] = {
     "invalid_plan": "the plan has faults:",
     "invalid_strategy": "the strategy has faults:",
     "empty_params": "retry_with_params came without parameters: give them in data",
-    "unknown_action": "there is no action {0} for this step: take one of those in the rules",
+    "unknown_action": "unknown action {0} for this step: take one of those in the rules",
     "repeat_failure": "this very call has failed before in this run: give other values, or trigger_overall_reflection",
     "repeats_completed_call": "this very call was made before in this run and has had its effect: "
     "give other values, or trigger_overall_reflection",
-    "unknown_tool": "there is no tool {0}: take listed tools alone",
+    "unknown_tool": "unknown tool {0}: take listed tools alone",
     "tool_not_selected": "the tool {0} is not listed: take a listed tool",
 }
 """The refusals after which a proposal is asked for again; the place is what was refused of it."""

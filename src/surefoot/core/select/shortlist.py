@@ -249,7 +249,7 @@ def _fitting(index: Index, query: Asked, scores: dict[int, float], limit: int) -
 
 
 def _called(index: Index, task: str) -> list[int]:
-    """The tools that the task calls by name: it is the name, or a name that is no plain word stands in it."""
+    """The tools that the task calls by name: it is the name, or a name that is not a plain word stands in it."""
     whole = index.named.get(task.strip(), ())
     found = {at for name, places in _names_in(index, task) if not name.isalpha() or not name.islower() for at in places}
     return sorted({*whole, *found})

@@ -274,7 +274,7 @@ def questions(state: State) -> tuple[Call, ...]:
 
 
 def answered(state: State, call_id: str, *, is_refused: bool) -> State:
-    """A person has spoken about a call or a limit: its step begins anew, and what came round before is no sign now.
+    """A person has spoken about a call or a limit: its step begins anew, and what came round before is forgotten.
 
     A limit that stands by a person's word leaves its step stopped, and ends a run that goes in circles.
     """
@@ -289,7 +289,7 @@ def answered(state: State, call_id: str, *, is_refused: bool) -> State:
 
 
 def anew(state: State) -> State:
-    """After somebody has taken up a run that ended because it was stuck: what came before is no sign any more."""
+    """After somebody has taken up a run that ended because it was stuck: what came before is not a sign any more."""
     known = _without_failures(state)
     return changed(state, trail=NO_TRAIL, tried=NO_STEPS, limit_due=(), asked=(), stuck="", known=known)
 

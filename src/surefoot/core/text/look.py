@@ -94,7 +94,7 @@ def place_in(text: str, part: str) -> int:
 
 
 def holds_token(text: str, part: str) -> bool:
-    """Whether `part` stands in `text` in whole words, and is no piece of a path, a file name or a hyphenated word."""
+    """Whether `part` stands in `text` in whole words, not as a piece of a path, a file name or a hyphenated word."""
     return next(places_in(text, part), -1) >= 0
 
 

@@ -116,7 +116,7 @@ def masked(text: str) -> str:
 
 
 def _numbers_masked(text: str) -> str:
-    """Order is meaning: a date is no id, an id no long number, and a time no duration."""
+    """Order is meaning: a date is not an id, an id no long number, and a time no duration."""
     text = _NAMED_DATE.sub("<time>", _STAMP.sub("<time>", text))
     if "<time>" in text:
         text = _WEEKDAY.sub("", text)
@@ -131,7 +131,7 @@ def _numbers_masked(text: str) -> str:
 def _id_masked(match: re.Match[str]) -> str:
     """A run of hex digits and dashes with its id masked: a whole word of six digits, a letter and a figure among them.
 
-    The run may begin or end inside a word ("failED-9f2c1a"); that part of it is no id.
+    The run may begin or end inside a word ("failED-9f2c1a"); that part of it is not an id.
     """
     text, start, end = match.string, match.start(), match.end()
     run = match.group()

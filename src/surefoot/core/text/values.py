@@ -19,7 +19,7 @@ from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.rules import ValueKind
 
 MOST_TOKENS = 5_000
-"""Hard tokens that are taken of one text; what has more is no text that a value is looked up in."""
+"""Hard tokens that are taken of one text; what has more is not a text that a value is looked up in."""
 
 LONGEST_TOKEN = 2_048
 LONGEST_ACCOUNT, MOST_GROUPS = 42, 8

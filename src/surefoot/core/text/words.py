@@ -140,7 +140,7 @@ def stems(texts: Iterable[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def words_of_name(name: str) -> tuple[str, ...]:
-    """The words of a name in lower case: split where the case changes and at all that is no letter."""
+    """The words of a name in lower case: split where the case changes and at all that is not a letter."""
     return tuple(word.lower() for word in _WORD.findall(name))
 
 

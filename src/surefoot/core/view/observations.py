@@ -65,7 +65,7 @@ def ask_for(state: State, want: Want, form: Form) -> str:
 
 
 def note_for(state: State, turn: Turn, form: Form) -> str:
-    """What a role is told about its reply: why it was no good step, and that few rounds are left; "" for nothing."""
+    """What a role is told about its reply: why it was not a good step, and that few rounds are left; "" for nothing."""
     lacked = "" if turn.outcome == "calls" and turn.calls and turn.want != "answer" else _lacked(state, turn, form)
     lines = [lacked, turn.progress_note, turn.conventions]
     if turn.wrap_up and turn.want == "any":

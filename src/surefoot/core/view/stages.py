@@ -156,7 +156,7 @@ def judge_prompt(words: str, spec: ToolSpec, arguments: Mapping[str, object], ga
 
 
 def _place(path: Path, spec: ToolSpec) -> str:
-    """Where a value stands in the arguments; "*" for a key that the schema does not name, or that is no name."""
+    """Where a value stands in the arguments; "*" for a key that the schema does not name, or that is not a name."""
     shown = (
         str(part) if is_named(path[: at + 1], spec) and _NAME.fullmatch(str(part)) else "*"
         for at, part in enumerate(path)

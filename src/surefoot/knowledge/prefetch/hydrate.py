@@ -126,7 +126,7 @@ def _lookup(ref_type: str, resolver: Resolver, catalogue: Catalogue) -> Lookup:
     field, spec = f"resolution_tools.{ref_type}", catalogue.get(resolver.tool)
     if spec is None:
         known = ", ".join(catalogue.names[:20]) or "none"
-        raise ConfigError(field, resolver.tool, f"there is no such tool; there are: {known}")
+        raise ConfigError(field, resolver.tool, f"unknown tool; the tools are {known}")
     if spec.effect != "read":
         only = 'only a tool with effect="read" may resolve references'
         raise ConfigError(field, spec.name, f'its effect is "{spec.effect}"; {only}')
