@@ -131,3 +131,16 @@ def test_many_tasks_in_threads_share_an_agent() -> None:
 
     runs = example("threads").ask_all(FunctionModel(reply))
     assert [(run.status, run.answer) for run in runs] == [("completed", score) for score in ("90", "81", "77", "64")]
+
+
+async def test_a_run_goes_on_with_the_next_model(capsys: pytest.CaptureFixture[str]) -> None:
+    await example("fallback").main(ScriptedModel([calls(("exam_score", {"name": "Alice"})), "90"]))
+    assert capsys.readouterr().out == "unavailable: test:scripted goes on\ncompleted: 90\n"
+
+
+async def test_wrappers_time_redact_and_remember(capsys: pytest.CaptureFixture[str]) -> None:
+    model = ScriptedModel([calls(("contact", {"name": "Ann"})), "In Rome."] * 2)
+    await example("wrappers").main(model)
+    told = capsys.readouterr().out
+    assert (told.count("looking up Ann"), told.count("In Rome."), told.count("tokens in")) == (1, 2, 4)
+    assert model.requests[-1].messages[-1].content == "Ann lives in Rome, phone [phone]"

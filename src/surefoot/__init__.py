@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from surefoot.journal.memory import MemoryJournal
     from surefoot.journal.sqlite import SqliteJournal
     from surefoot.models.names import resolve as resolve_model
+    from surefoot.models.wrapper import WrappedModel
     from surefoot.reasoners import Answer, DualModelReasoner, MonoModelReasoner
     from surefoot.run import NoAnswer, Run
     from surefoot.runtime.rules import declared_of, rules_of
     from surefoot.service import ModelService
     from surefoot.tools.builtin import builtin_tools
     from surefoot.tools.call import ToolFailed
-    from surefoot.tools.function import tool
+    from surefoot.tools.function import WrappedTool, tool
     from surefoot.tools.mcp.config import McpServer
     from surefoot.tools.mcp.servers import McpServers
     from surefoot.tools.signature import Inject
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
     from surefoot.types.events import Task
     from surefoot.types.guard import GuardConfig, SecurityConstraint
     from surefoot.types.knowledge import ConventionsConfig
-    from surefoot.types.messages import ModelMessage, ModelSettings, TextDelta
+    from surefoot.types.messages import Emit, ModelMessage, ModelRequest, ModelSettings, TextDelta
     from surefoot.types.plan import PlanConfig, PlanStep
-    from surefoot.types.ports import Model, ToolCallContext
+    from surefoot.types.ports import Model, Tool, ToolCallContext
     from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
     from surefoot.types.progress import LimitAction, StepIterationConfig
     from surefoot.types.reply import FunctionCallResult
@@ -52,6 +53,7 @@ _HOMES = {
     "core.select.profile": "digest_of_tool",
     "journal.memory": "MemoryJournal",
     "journal.sqlite": "SqliteJournal",
+    "models.wrapper": "WrappedModel",
     "models.names": "resolve_model",
     "reasoners": "Answer DualModelReasoner MonoModelReasoner",
     "run": "NoAnswer Run",
@@ -59,7 +61,7 @@ _HOMES = {
     "service": "ModelService",
     "tools.builtin": "builtin_tools",
     "tools.call": "ToolFailed",
-    "tools.function": "tool",
+    "tools.function": "WrappedTool tool",
     "tools.mcp.config": "McpServer",
     "types.declaration": "Declared",
     "tools.mcp.servers": "McpServers",
@@ -70,9 +72,9 @@ _HOMES = {
     "types.events": "Task",
     "types.guard": "GuardConfig SecurityConstraint",
     "types.knowledge": "ConventionsConfig",
-    "types.messages": "ModelMessage ModelSettings TextDelta",
+    "types.messages": "Emit ModelMessage ModelRequest ModelSettings TextDelta",
     "types.plan": "PlanConfig PlanStep",
-    "types.ports": "Model ToolCallContext",
+    "types.ports": "Model Tool ToolCallContext",
     "types.prehydration": "PreHydrationConfig ReferencePattern Resolver",
     "types.progress": "LimitAction StepIterationConfig",
     "types.reply": "FunctionCallResult",
@@ -93,6 +95,7 @@ __all__ = [
     "ConventionsConfig",
     "Declared",
     "DualModelReasoner",
+    "Emit",
     "FunctionCallResult",
     "GuardConfig",
     "Inject",
@@ -105,6 +108,7 @@ __all__ = [
     "Model",
     "ModelError",
     "ModelMessage",
+    "ModelRequest",
     "ModelService",
     "ModelSettings",
     "MonoModelReasoner",
@@ -121,12 +125,15 @@ __all__ = [
     "SurefootError",
     "Task",
     "TextDelta",
+    "Tool",
     "ToolCallContext",
     "ToolFailed",
     "ToolProfile",
     "ToolResult",
     "ToolSpec",
     "UsageError",
+    "WrappedModel",
+    "WrappedTool",
     "builtin_tools",
     "declared_of",
     "digest_of_tool",

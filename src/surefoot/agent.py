@@ -14,15 +14,23 @@ from surefoot.chat import Chat, History, RunOptions, TurnOptions, follow
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.loop.table import CHOICES
-from surefoot.core.plan.child import owner_of
-from surefoot.core.state.state import EMPTY, Call, State
+from surefoot.core.state.state import EMPTY, State
 from surefoot.journal.memory import store_of
-from surefoot.run import Opened, Out_co, Run, Stream, asked_about, late, new_run_id, stream_of
+from surefoot.run import Opened, Out_co, Run, Stream, new_run_id, put_word, stream_of
 from surefoot.runtime.admission import Admission
 from surefoot.runtime.approvals import anchor_late, approval, cancelled, config_taken, expired, refusal, settled
 from surefoot.runtime.background import Closable, hold, leave, run_in_background
 from surefoot.runtime.blobs import keep_task
-from surefoot.runtime.cast import Cast, Thinking, by_role, cast_of, chosen_templates, judge_of
+from surefoot.runtime.cast import (
+    Cast,
+    ModelChoice,
+    ModelWrapper,
+    Thinking,
+    by_role,
+    cast_of,
+    chosen_templates,
+    judge_of,
+)
 from surefoot.runtime.drive import drive
 from surefoot.runtime.hands import LiveHands
 from surefoot.runtime.offers import Offered, Offers, bound_tools, known_of, selected_anew
@@ -33,12 +41,12 @@ from surefoot.runtime.start import first_events
 from surefoot.runtime.task_plan import planned
 from surefoot.runtime.trajectories import Trajectories
 from surefoot.runtime.world import Watch
+from surefoot.tools.function import ToolWrapper
 from surefoot.types.attachments import Attached
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import UsageError
 from surefoot.types.events import (
     Event,
-    InStep,
     JournalOrigin,
     Outcome,
     RunForked,
@@ -49,7 +57,7 @@ from surefoot.types.events import (
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.outcomes import Completed
-from surefoot.types.ports import Encoder, JournalStore, Model, RunJournal, ServiceKey, Tool
+from surefoot.types.ports import Encoder, JournalStore, RunJournal, ServiceKey, Tool
 from surefoot.types.reflection import Evaluator
 
 if TYPE_CHECKING:
@@ -64,19 +72,20 @@ T = TypeVar("T")
 class Agent(Generic[Out_co]):
     """A recipe for runs. It holds no run, so one agent serves thousands at once.
 
-    `model` is `provider:model` or any `Model`; for the reasoner `dual` also one for each role, `{"thinker": …, "actor":
-    …}`, and so with `settings`. `tools` are functions or `Tool`s, with unique names; `services` is what they ask for by
-    type, objects or factories (`runtime/services.py` says which is which). `mcp` are servers whose tools come besides:
-    a file, a mapping or server objects (docs/mcp.md); a run sees them as they are when it begins. `journal` is where
-    runs are kept: a `JournalStore`, a path for SQLite, or None for memory. `call_mode` "auto" takes the first that the
-    model's wire can carry. `fallback` answers while the circuit of a model that was given by name is open. `thinking`
-    is how `mono` and `dual` are asked to think (`runtime/cast.py`). For `plan`, `evaluators` look at a run whose steps
-    are done, by name, and `encoder` helps to find tools. `guard=True` judges each call before it runs, a `GuardConfig`
-    says how. `output` is the type of `Run.output`, or a JSON Schema. `prompts` replaces templates, by call mode or
-    "ROLE_MODE". `max_concurrent_runs` are driven at once, further ones wait. Raises `UsageError` for what cannot work.
+    `model` is `provider:model` or any `Model`, or a list of these, each of which goes on when the one before it fails.
+    For the reasoner `dual` also one for each role, `{"thinker": …, "actor": …}`, and so with `settings`. `tools` are
+    functions or `Tool`s, with unique names; `services` is what they ask for by type, objects or factories
+    (`runtime/services.py` says which is which). `mcp` are servers whose tools come besides: a file, a mapping or server
+    objects (docs/mcp.md); a run sees them as they are when it begins. `journal` is where runs are kept: a
+    `JournalStore`, a path for SQLite, or None for memory. `call_mode` "auto" takes the first that the model's wire can
+    carry. `thinking` is how `mono` and `dual` are asked to think (`runtime/cast.py`). For `plan`, `evaluators` look at
+    a run whose steps are done, by name, and `encoder` helps to find tools. `guard=True` judges each call before it
+    runs, a `GuardConfig` says how. `output` is the type of `Run.output`, or a JSON Schema. `prompts` replaces
+    templates, by call mode or "ROLE_MODE". `wrap_model` and `wrap_tools` are put around every model and tool, the first
+    outermost. `max_concurrent_runs` are driven at once, further ones wait. Raises `UsageError` for what cannot work.
     """
 
-    model: str | Model | Mapping[str, str | Model]
+    model: ModelChoice | Mapping[str, ModelChoice]
     tools: Sequence[Tool | Callable[..., object]] = ()
     instructions: str = ""
     config: LoopConfig = LoopConfig()
@@ -84,7 +93,6 @@ class Agent(Generic[Out_co]):
     journal: JournalStore | str | Path | None = None
     reasoner: str = "react"
     call_mode: CallMode | Literal["auto"] = "auto"
-    fallback: str | Model | None = None
     thinking: Thinking = "auto"
     services: Mapping[ServiceKey, object] = field(default_factory=dict[ServiceKey, object], repr=False)
     prompts: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -93,6 +101,8 @@ class Agent(Generic[Out_co]):
     mcp: McpGiven | Sequence[McpGiven] | McpServers | None = field(default=None, repr=False)
     guard: InitVar[bool | GuardConfig] = False
     output: type[Out_co] | UnionType | Mapping[str, object] | None = None
+    wrap_model: Sequence[ModelWrapper] = field(default=(), repr=False)
+    wrap_tools: Sequence[ToolWrapper] = field(default=(), repr=False)
     max_concurrent_runs: int = 64
     _admission: Admission = field(init=False, repr=False)
     _cast: Cast = field(init=False, repr=False)
@@ -114,8 +124,9 @@ class Agent(Generic[Out_co]):
         if self.reasoner == "dual" and self.config.guard is not None and self.config.guard.speculate:
             raise UsageError("speculate is for one who speaks alone: use the reasoner 'react' or 'mono'")
         planner = self.config.plan.model if self.config.plan is not None and self.reasoner == "plan" else ""
+        judge = judge_of(self.config.guard)
         models, settings = by_role(
-            self.reasoner, self.model, self.settings, self.fallback, judge=judge_of(self.config.guard), planner=planner
+            self.reasoner, self.model, self.settings, judge=judge, planner=planner, wrappers=self.wrap_model
         )
         parts = cast_of(self.reasoner, models, settings, self.call_mode)
         services = checked_services(self.services)
@@ -123,7 +134,7 @@ class Agent(Generic[Out_co]):
         store = store_of(self.journal)
         tools, shape = bound_tools((*self.tools, *own), services), shape_of(self.output)
         object.__setattr__(self, "config", with_shape(self.config, shape, tools))
-        offers = Offers(tools, self.config, self.mcp, Pins.beside(store))
+        offers = Offers(tools, self.config, self.mcp, Pins.beside(store), self.wrap_tools)
         for name, value in (
             ("_admission", Admission(self.max_concurrent_runs)),
             ("_cast", parts),
@@ -278,7 +289,7 @@ class Agent(Generic[Out_co]):
         if len(result) > (most := self.config.tool_result_chars):
             raise UsageError(f"the result has {len(result)} characters; give at most {most}")
         told = partial(settled, outcome=outcome, by=by, result=result)
-        return await self._speak(run_id, call_id, by, "in_doubt", told)
+        return await put_word(self._store, run_id, call_id, by, told, about="in_doubt", read=self._shape)
 
     async def approve(self, run_id: str, call_id: str | Sequence[str], *, by: str) -> Run[Out_co]:
         """Allow a call that waits for a person, exactly as it is, or sign the plan ("plan"). `by` is their name.
@@ -286,11 +297,13 @@ class Agent(Generic[Out_co]):
         Of a question about several calls (`Run.questions`), give the ids of those that may run. Raises `AnswerLate`
         when it has waited longer than `GuardConfig.approval_timeout_s`, which is a no.
         """
-        return await self._speak(run_id, call_id, by, "approval", partial(approval, by=by), is_yes=True)
+        word = partial(approval, by=by)
+        return await put_word(self._store, run_id, call_id, by, word, read=self._shape, is_yes=True)
 
     async def refuse(self, run_id: str, call_id: str | Sequence[str], *, by: str, reason: str = "") -> Run[Out_co]:
         """Refuse calls that wait; the model reads the reason. Of a plan, it asks for another."""
-        return await self._speak(run_id, call_id, by, "approval", partial(refusal, by=by, reason=reason))
+        word = partial(refusal, by=by, reason=reason)
+        return await put_word(self._store, run_id, call_id, by, word, read=self._shape)
 
     async def cancel(self, run_id: str, *, by: str) -> Run[Out_co]:
         """End a run that nobody drives. One that is driven is stopped by cancelling its task.
@@ -332,44 +345,6 @@ class Agent(Generic[Out_co]):
     def _sync(self, work: Coroutine[object, object, T]) -> T:
         return run_in_background(work, self._used)
 
-    async def _speak(
-        self,
-        run_id: str,
-        call_id: str | Sequence[str],
-        by: str,
-        about: Literal["approval", "in_doubt"],
-        word: Callable[[State, Call], Sequence[Event]],
-        *,
-        is_yes: bool = False,
-    ) -> Run[Out_co]:
-        """Put a person's word on record, if it answers what the call waits for."""
-        if not by.strip():
-            raise UsageError("say who decides this: give `by`")
-        named = tuple(dict.fromkeys([call_id] if isinstance(call_id, str) else call_id))
-        if not named:
-            raise UsageError("name the calls that are meant; `Run.waiting` has their ids")
-        async with Opened(await self._store.open(run_id)) as opened:
-            journal = opened.journal
-            state = fold(await journal.read())
-            calls = [asked_about(state, one, about) for one in named]
-            no = expired(state, (await self._store.read_recorded(run_id))[0])
-            others = tuple(
-                n for n in no if getattr(n.event if isinstance(n, InStep) else n, "call_id", "") not in named
-            )
-            is_late = is_yes and len(others) < len(no)  # a no counts at any time, with its reason
-            said = [*(no if is_late else others)]
-            state = fold(said, state)
-            for call in () if is_late else calls:
-                owner = owner_of(state, call.id)
-                told = owner.told(word(owner.state, call))
-                said += told
-                state = fold(told, state)
-            await journal.append(said, "written")
-            run = opened.left(Run.of(state, said[-1], self._shape))
-        if is_late:
-            raise late(run_id, named[0])
-        return run
-
     async def _drive(
         self,
         journal: RunJournal,
@@ -384,6 +359,7 @@ class Agent(Generic[Out_co]):
         """Put on record how somebody takes it up, then drive on from `state`."""
         tools = offered.tools if offered else await self._offers.tools_of(state.tools)
         begun = await keep_task(journal, fold(first, state))
+        self._cast.check_prices(begun.config)
         await journal.append(first)
         async with RunServices(given) as services:
             own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 
 from surefoot.core.guard.ledger import EXPIRED
+from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.parse.marks import Deliverable, parts_of
 from surefoot.core.plan.accept import signature
-from surefoot.core.plan.child import open_calls, owners
+from surefoot.core.plan.child import open_calls, owner_of, owners
 from surefoot.core.state.repeats import questions
 from surefoot.core.state.roles import rounds
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word
+from surefoot.runtime.approvals import expired
 from surefoot.types.errors import AnswerLate, SurefootError, UsageError
-from surefoot.types.events import Event, models_line
+from surefoot.types.events import Event, InStep, models_line
 from surefoot.types.messages import Signal, Usage
 from surefoot.types.outcomes import Ask, Cancelled, Completed, CompletedPartial, Status, Stopped
-from surefoot.types.ports import RunJournal, Standing
+from surefoot.types.ports import JournalStore, RunJournal, Standing
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -224,3 +226,41 @@ def late(run_id: str, call_id: str) -> AnswerLate:
 def new_run_id() -> str:
     """A new name for a run: 12 letters and digits."""
     return uuid.uuid4().hex[:12]
+
+
+async def put_word(
+    store: JournalStore,
+    run_id: str,
+    call_id: str | Sequence[str],
+    by: str,
+    word: Callable[[State, Call], Sequence[Event]],
+    *,
+    about: Literal["approval", "in_doubt"] = "approval",
+    read: Callable[[str], Out] | None = None,
+    is_yes: bool = False,
+) -> Run[Out]:
+    """Put a person's word on record, if it answers what the calls wait for. Raises `UsageError` where it does not."""
+    if not by.strip():
+        raise UsageError("say who decides this: give `by`")
+    named = tuple(dict.fromkeys([call_id] if isinstance(call_id, str) else call_id))
+    if not named:
+        raise UsageError("name the calls that are meant; `Run.waiting` has their ids")
+    async with Opened(await store.open(run_id)) as opened:
+        journal = opened.journal
+        state = fold(await journal.read())
+        calls = [asked_about(state, one, about) for one in named]
+        no = expired(state, (await store.read_recorded(run_id))[0])
+        others = tuple(n for n in no if getattr(n.event if isinstance(n, InStep) else n, "call_id", "") not in named)
+        is_late = is_yes and len(others) < len(no)  # a no counts at any time, with its reason
+        said = [*(no if is_late else others)]
+        state = fold(said, state)
+        for call in () if is_late else calls:
+            owner = owner_of(state, call.id)
+            told = owner.told(word(owner.state, call))
+            said += told
+            state = fold(told, state)
+        await journal.append(said, "written")
+        run = opened.left(Run.of(state, said[-1], read))
+    if is_late:
+        raise late(run_id, named[0])
+    return run

@@ -95,7 +95,7 @@ class ModelService:
         resolved = resolve(model, settings=settings) if isinstance(model, str) else model
         self.settings = settings
         self.config = config
-        self._cast = cast_of(ONCE, {SOLO: resolved}, {SOLO: settings}, call_mode)
+        self._cast = cast_of(ONCE, {SOLO: (resolved,)}, {SOLO: settings}, call_mode)
         self._services = services_of(checked_services(services))
         self._store = store_of(journal) if journal is not None else None
         self._learnt: dict[str, str] = {}

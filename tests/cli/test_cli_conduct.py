@@ -314,3 +314,27 @@ def test_the_gate_is_on_where_a_tool_may_change_something(
         done = surefoot("run", *given, "Send the report to ann@x.example.")
     verdicts = [cast("Json", line["decision"])["kind"] for line in done.json_lines[:-1] if line["type"] == "CallJudged"]
     assert verdicts == (["deny"] if is_on else ["allow"])
+
+
+def test_another_model_goes_on_and_its_cost_is_told(surefoot: Command, scores: str) -> None:
+    with chat_server(says("81.")) as chat:
+        given = ("--model", "http://127.0.0.1:9/v1#gone", "--fallback", chat.model, "--tools", scores)
+        done = surefoot("run", *given, "--effort", "low", "--price-in", "1", "Bob's score?")
+        assert (done.code, done.out) == (0, "81.\n")
+        assert f"; {chat.model} goes on" in done.err
+        assert chat.bodies[0]["reasoning_effort"] == "low"
+    secret = surefoot("run", "--model", chat.model, "--fallback", "http://ann:pw@127.0.0.1:9/v1#m", "Hello")
+    assert (secret.code, secret.err.count("\n"), "pw" in secret.err) == (2, 1, False)
+    assert "give its key in the environment" in secret.err
+
+
+def test_a_limit_of_cost_without_a_price_is_one_clear_line(surefoot: Command) -> None:
+    with chat_server(says("x")) as chat:
+        done = surefoot(
+            "run", "--model", "openai:nobody-knows-it", "--base-url", "http://10.1.2.3/v1", "--max-cost", "1", "x"
+        )
+        assert (done.code, done.err.count("\n")) == (2, 1)
+        assert "max_cost_usd cannot hold: no price is known for openai:nobody-knows-it" in done.err
+        used = surefoot("run", "--model", chat.model, "--price-in", "1000", "--max-cost", "9", "x", "--no-tools")
+        assert "$" in used.err
+        assert "$" in surefoot("runs").out

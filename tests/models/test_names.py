@@ -10,7 +10,7 @@ import pytest
 from surefoot.models.anthropic import Anthropic
 from surefoot.models.http_model import HttpModel
 from surefoot.models.names import PROVIDERS, is_local_url, resolve
-from surefoot.models.wrapper import Wrapped, identity_of
+from surefoot.models.wrapper import WrappedModel, identity_of
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.messages import ModelSettings, Patience
 from surefoot.types.ports import Model
@@ -109,7 +109,7 @@ def test_resolving_opens_nothing_and_loads_no_client() -> None:
 
 
 def endpoint_of(model: Model) -> HttpModel:
-    while isinstance(model, Wrapped):
+    while isinstance(model, WrappedModel):
         model = model.inner
     assert isinstance(model, HttpModel)
     return model

@@ -4,13 +4,11 @@ import asyncio
 import gc
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from itertools import cycle
 
 import pytest
 
 from surefoot.models.names import resolve
-from surefoot.models.wrapper import CircuitBreaker, Retried, circuit_of, identity_of
-from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel
+from surefoot.models.wrapper import CircuitBreaker, Retried, circuit_of
 from surefoot.types.errors import (
     ModelError,
     ModelFailureKind,
@@ -18,7 +16,6 @@ from surefoot.types.errors import (
     ModelTimeout,
     ModelUnreachable,
     TraitRefused,
-    UsageError,
 )
 from surefoot.types.messages import (
     CallMode,
@@ -80,18 +77,14 @@ class World:
     def retried(self, random: float = 1.0) -> Retried:
         return Retried(self, clock=self.clock, sleep=self.sleep, random01=lambda: random)
 
-    def breaker(self, fallback: Model | None = None) -> CircuitBreaker:
-        return CircuitBreaker(self, fallback=fallback, clock=self.clock, sleep=self.sleep)
+    def breaker(self) -> CircuitBreaker:
+        return CircuitBreaker(self, clock=self.clock, sleep=self.sleep)
 
-    async def opened(self, *then: ModelMessage | ModelError, fallback: Model | None = None) -> CircuitBreaker:
+    async def opened(self, *then: ModelMessage | ModelError) -> CircuitBreaker:
         """A breaker that has just opened, and what the model does after that."""
         self.script = [*downs(5), *then]
-        breaker = self.breaker(fallback)
-        await fail(breaker, 4)
-        if fallback is None:
-            await fail(breaker)
-        else:
-            await breaker.send(request())
+        breaker = self.breaker()
+        await fail(breaker, 5)
         self.deadlines.clear()
         return breaker
 
@@ -270,15 +263,7 @@ async def test_running_out_of_the_runs_time_is_no_failure() -> None:
     assert await breaker.send(request()) is REPLY
 
 
-async def test_a_fallback_is_not_asked_while_the_circuit_is_closed() -> None:
-    world, other = World([*downs(4), REPLY]), ScriptedModel([])
-    breaker = world.breaker(other)
-    await fail(breaker, 4)
-    assert await breaker.send(request()) is REPLY
-    assert other.requests == []
-
-
-# open, without a fallback
+# open
 
 
 @pytest.mark.parametrize(("deadline_s", "left_s"), [(None, None), (100.0, 80.0)])
@@ -296,7 +281,9 @@ async def test_a_request_whose_deadline_comes_first_fails_at_once() -> None:
     world = World()
     breaker = await world.opened()
     world.now += 10
-    with pytest.raises(ModelUnreachable, match="left alone for 20 s; look at its server, or name a fallback") as caught:
+    with pytest.raises(
+        ModelUnreachable, match="left alone for 20 s; look at its server, or name another model behind it"
+    ) as caught:
         await breaker.send(request(deadline_s=20.0))
     assert (caught.value.kind, caught.value.retry_after_s) == ("unavailable", 20.0)
     assert (world.slept, world.deadlines) == ([], [])
@@ -392,163 +379,24 @@ async def test_a_cancelled_probe_lets_the_next_one_try() -> None:
     assert world.slept == []
 
 
-# open, with a fallback
-
-
-async def test_while_open_the_fallback_answers_and_the_message_says_so() -> None:
-    world = World()
-    other = FunctionModel(lambda _: ModelMessage("assistant", "I stand in", model="other-7b"), name="test:other")
-    breaker = await world.opened(REPLY, fallback=other)
-    reply = await breaker.send(request())
-    assert (reply.content, reply.model) == ("I stand in", "other-7b")
-    assert (world.slept, world.deadlines) == ([], [])
-    world.now += 30
-    assert await breaker.send(request()) is REPLY  # the probe
-    breaker = await World().opened(fallback=FunctionModel(lambda _: "hello", name="test:other"))
-    assert (await breaker.send(request())).model == "test:other"  # one that does not report its model
-
-
-async def test_a_request_that_leaves_the_circuit_open_is_answered_by_the_fallback() -> None:
-    shown: list[ModelSignal] = []
-    other = FunctionModel(lambda _: ModelMessage("assistant", "here", usage=Usage(3, 1)), name="test:other")
-    world = World([*downs(4), failure(attempts=3, usage=Usage(0, 4, estimated=True)), *downs(1)], shows="brok")
-    breaker = world.breaker(other)
-    await fail(breaker, 4)
-    reply = await breaker.send(request(), shown.append)
-    assert (reply.content, reply.attempts, reply.usage) == ("here", 4, Usage(3, 5, estimated=True))
-    assert shown == [TextDelta("brok"), Reset("down"), TextDelta("here ")]
-    world.now += 30
-    assert (await breaker.send(request())).content == "here"  # a probe that fails
-
-
-async def test_the_fallback_is_spoken_to_by_its_own_traits_and_what_it_refuses_is_learnt_of_it_alone() -> None:
-    def reply(asked: ModelRequest) -> Scripted:
-        return "yes" if asked.traits.get("seed") == "no" else TraitRefused("seed", "no", "no seed here")
-
-    world, other = World(), FunctionModel(reply, traits={"stop": "no"})
-    breaker = await world.opened(fallback=other)
-    assert (await breaker.send(request(temperature="no"))).content == "yes"
-    assert [dict(asked.traits) for asked in other.requests] == [
-        {"stop": "no"},
-        {"stop": "no", "seed": "no"},
-        {"stop": "no", "seed": "no"},
-    ]
-
-
-@pytest.mark.parametrize(
-    "values", [("no",), ("no", "yes"), tuple(str(n) for n in range(1000))], ids=["the same", "in turns", "ever new"]
-)
-async def test_a_fallback_that_refuses_for_ever_ends_the_request(values: tuple[str, ...]) -> None:
-    turns = cycle(values)
-    other = FunctionModel(lambda _: TraitRefused("stop", next(turns), "still"))
-    breaker = World(downs(5)).breaker(other)
-    await fail(breaker, 4)
-    with pytest.raises(ModelRefused, match="still"):
-        await breaker.send(request())
-    assert len(other.requests) <= 32
-
-
-async def test_each_try_of_the_fallback_is_told_what_is_left_of_the_time() -> None:
-    refusals = [TraitRefused("stop", "no", "x"), TraitRefused("seed", "no", "x")]
-    world, other = World(), World([*refusals, REPLY], takes_s=4.0, name="test:other")
-    breaker = await world.opened(fallback=FunctionModel(lambda _: "x"))
-    breaker = CircuitBreaker(world, fallback=other, circuit=breaker.circuit, clock=lambda: world.now + other.now)
-    with pytest.raises(ModelTimeout, match="test:other refused"):
-        await breaker.send(request(deadline_s=7.0))
-    assert other.deadlines == [7.0, 3.0]
-
-
-async def test_prices_and_extra_of_a_model_are_not_for_its_fallback() -> None:
-    world, other = World(), FunctionModel(lambda _: "x")
-    breaker = await world.opened(fallback=other)
-    settings = ModelSettings(temperature=0.5, price_in=1.0, price_out=2.0, extra={"top_k": 1})
-    await breaker.send(replace(request(), settings=settings))
-    assert other.requests[-1].settings == ModelSettings(temperature=0.5)
-
-
-async def test_what_was_spent_is_told_when_the_fallback_fails_too() -> None:
-    def failing(asked: ModelRequest) -> ModelError:
-        error = ModelUnreachable("down too") if "stop" in asked.traits else TraitRefused("stop", "no", "x")
-        error.usage = Usage(0, 1)
-        return error
-
-    world = World([*downs(4), failure(attempts=3, usage=Usage(10, 20))])
-    breaker = world.breaker(FunctionModel(failing))
-    await fail(breaker, 4)
-    with pytest.raises(ModelUnreachable, match="down too") as caught:
-        await breaker.send(request())
-    assert (caught.value.usage, caught.value.attempts) == (Usage(10, 22), 4)
-
-
-@pytest.mark.parametrize("then", [downs(1), [REPLY]], ids=["fails", "replies"])
-async def test_what_a_fallback_spent_in_vain_is_told(then: list[ModelMessage | ModelError]) -> None:
-    refusal = TraitRefused("native_tools", "no", "none")
-    refusal.usage = Usage(1, 1)
-    world, other = World([*downs(5), *then]), FunctionModel(lambda _: refusal)
-    breaker = world.breaker()
-    await fail(breaker, 5)
-    breaker = CircuitBreaker(world, fallback=other, circuit=breaker.circuit, clock=world.clock, sleep=world.sleep)
-    if then == [REPLY]:
-        assert (await breaker.send(request())).usage == REPLY.usage + Usage(1, 1)
-        return
-    error = await error_from(breaker, request())
-    assert isinstance(error, ModelUnreachable)
-    assert error.usage == Usage(1, 1)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        FunctionModel(lambda _: "never", name="test:text", modes=("text",)),
-        FunctionModel(lambda _: "never", name="test:text", traits={"native_tools": "no"}),
-        FunctionModel(lambda _: TraitRefused("native_tools", "no", "none"), name="test:text"),
-    ],
-    ids=["its wire cannot", "known not to", "learnt now"],
-)
-async def test_a_request_in_a_mode_that_the_fallback_cannot_carry_is_not_answered_by_it(other: FunctionModel) -> None:
-    world = World([*downs(5), REPLY])
-    breaker = world.breaker(other)
-    await fail(breaker, 5)
-    told = "its fallback test:text cannot be spoken to in call mode 'native': name one that can"
-    with pytest.raises(ModelUnreachable, match=told):
-        await breaker.send(request(deadline_s=10.0))
-    assert await breaker.send(request()) is REPLY  # it waits, as without a fallback
-    assert world.slept == [30.0]
-    assert len(other.requests) <= 1
-
-
-async def test_when_the_fallback_fails_too_the_request_fails_with_its_error() -> None:
-    world = World(downs(5))
-    breaker = world.breaker(FunctionModel(lambda _: ModelRefused("no such key", kind="auth")))
-    await fail(breaker, 4)
-    with pytest.raises(ModelRefused, match="no such key"):
-        await breaker.send(request())
-
-
 # around it
 
 
-async def test_it_names_what_it_wraps_and_closes_the_fallback_too() -> None:
-    world, other = World(), World()
-    breaker = CircuitBreaker(Retried(world), fallback=other)
+async def test_it_names_what_it_wraps_and_closes_it() -> None:
+    world = World()
+    breaker = CircuitBreaker(Retried(world))
     assert (breaker.name, breaker.modes, breaker.traits) == ("scripted", ("native",), {})
     await breaker.aclose()
-    assert (world.name, other.name) == ("closed", "closed")
+    assert world.name == "closed"
 
 
-async def test_a_fallback_is_named_as_any_model() -> None:
-    model = resolve("ollama:qwen3:8b", fallback="http://localhost:9/v1#small", environment={})
-    assert (model.name, identity_of(model)) == ("ollama:qwen3:8b", identity_of(resolve("ollama:qwen3:8b")))
-    assert isinstance(model, CircuitBreaker)
-    assert model.fallback is not None
-    assert model.fallback.name == "http://localhost:9/v1#small"
-
-
-def test_a_fallback_that_cannot_be_is_told_at_once() -> None:
-    with pytest.raises(UsageError, match="not a model name"):
-        resolve("ollama:m", fallback="nothing", environment={})
-    with pytest.raises(UsageError, match="needs no fallback"):
-        resolve("local", fallback="ollama:m", environment={})
+async def test_one_that_another_model_stands_behind_is_not_waited_for() -> None:
+    world = World()
+    open_now = (await world.opened(REPLY)).circuit
+    breaker = CircuitBreaker(world, waits=False, circuit=open_now, clock=world.clock, sleep=world.sleep)
+    with pytest.raises(ModelUnreachable, match="left alone for 30 s"):
+        await breaker.send(request())
+    assert world.slept == []
 
 
 # shared

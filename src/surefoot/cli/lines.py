@@ -44,7 +44,7 @@ _GAP = 2
 _LEAST_CELLS = 4
 _MOST_CELLS = 32
 _LEAST_COLUMN = 10
-_COLUMNS = ("run", "status", "started", "records", "model", "task")
+_COLUMNS = ("run", "status", "started", "records", "cost", "model", "task")
 _LIMITS = {
     "steps": "--max-steps",
     "tokens": "--max-tokens",
@@ -119,8 +119,8 @@ def _row(cells: Sequence[str], wide: Sequence[int]) -> str:
 def listing(rows: Sequence[Sequence[str]], width: int) -> list[Line]:
     """Runs under each other, in `width` cells. What one would type again is never cut; the rest shares what is left."""
     table = [_COLUMNS, *rows]
-    *whole, model, _ = (max(map(cell_len, column)) for column in zip(*table, strict=True))
-    room = max(width - sum(whole) - _GAP * (len(_COLUMNS) - 1), 2 * _LEAST_COLUMN)
+    *whole, model, _ = (max(map(cell_len, column)) * any(column[1:]) for column in zip(*table, strict=True))
+    room = max(width - sum(whole) - _GAP * (sum(map(bool, whole)) + 1), 2 * _LEAST_COLUMN)
     model = min(model, max(room // 3, _LEAST_COLUMN))
     wide = (*whole, model, room - model)
     return [Line(_row(row, wide), "head" if row is _COLUMNS else "") for row in table]
@@ -239,12 +239,16 @@ def outcome(run: Run, reasoner: str) -> str:
     return (run.deliverable.output if reasoner in _DELIVERING else "") or run.answer
 
 
+def dollars(usage: Usage) -> str:
+    """What it cost; "" where that is not known."""
+    return "" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+
+
 def status_line(run: Run) -> str:
     """How a run stands, and what it used."""
     reason = f" ({visible(run.reason)})" if run.reason else ""
     used = [count(run.requests, "request"), tokens(run.usage), f"{run.elapsed_s:.1f} s"]
-    if run.usage.cost_usd is not None:
-        used.append(f"${run.usage.cost_usd:.4f}")
+    used += [dollars(run.usage)] * (run.usage.cost_usd is not None)
     status = READY if run.status == "ready" else run.status.replace("_", " ")
     return f"{status}{reason} · {' · '.join(used)}"
 

@@ -71,6 +71,10 @@ class Options:
     call_mode: Mode | None = None
     temperature: float | None = None
     seed: int | None = None
+    effort: str | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+    fallback: list[str] | None = None
     root: Path | None = None
     use: str | None = None
     write: bool = False
@@ -106,6 +110,10 @@ _SHOWN: Mapping[str, Mapping[str, str]] = {
         "call_mode": "How tool calls are written; auto asks the model's adapter.",
         "temperature": "Sampling temperature.",
         "seed": "Sampling seed.",
+        "effort": "How hard a model that reasons is to think: low, medium, high, or what its provider takes.",
+        "price_in": "US dollars a million input tokens of --model. Default: as its server or surefoot[prices] has it.",
+        "price_out": "US dollars a million output tokens.",
+        "fallback": "Model that goes on when the one before it fails. Repeatable.",
     },
     _TOOLS: {
         "root": "Folder that the file tools work in. Default: this folder.",
@@ -128,6 +136,7 @@ _SHOWN: Mapping[str, Mapping[str, str]] = {
 """The panels of help, and what each says of an option; what else there is to say comes from the type of its field."""
 _METAVARS = {
     "allow_host": "HOST:PORT",
+    "fallback": "MODEL",
     "tools": "FILE.py",
     "mcp": "FILE.json",
     "rules": "FILE.toml",

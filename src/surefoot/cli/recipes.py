@@ -62,6 +62,10 @@ class Recipe:
     call_mode: str = "auto"
     temperature: float | None = None
     seed: int | None = None
+    effort: str | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+    fallback: tuple[str, ...] = ()
     settings: str = ""
     guard_files: tuple[str, ...] = ()
 

@@ -16,6 +16,7 @@ from surefoot.cli.lines import (
     READY,
     Line,
     closing,
+    dollars,
     ending_lines,
     header,
     json_line,
@@ -67,7 +68,7 @@ def runs(
     rows: list[list[str]] = []
     for info, status in found:
         when, model = _time(info.started_at)[: -len(":00")], without_password(info.model)
-        row = (info.run_id, status, when, str(info.events), model, redacted(info.task))
+        row = (info.run_id, status, when, str(info.events), dollars(info.usage), model, redacted(info.task))
         rows.append([one_line(cell) for cell in row])
     put(stdout(), listing(rows, stdout().width) if rows else [Line("no runs yet")])
 

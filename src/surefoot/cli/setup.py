@@ -15,6 +15,7 @@ from typing import Literal, TypeVar, cast, get_args
 
 from surefoot.agent import Agent
 from surefoot.cli.exits import Terminated
+from surefoot.cli.lines import without_password
 from surefoot.cli.options import SETTINGS_FILE, Mode, Options
 from surefoot.cli.recipes import Recipe, chosen_models, chosen_reasoner, recipes_folder
 from surefoot.core.loop.fold import fold
@@ -131,6 +132,9 @@ def with_journal(
     return asyncio.run(closed_after())
 
 
+_PLAIN = ("thinking", "call_mode", "temperature", "seed", "effort", "price_in", "price_out")
+
+
 def recipe_from(options: Options, earlier: Recipe | None = None, state: State = EMPTY) -> Recipe:
     """What was said, else what the run was started with, else the defaults. `state`: the run as its journal tells it.
 
@@ -148,7 +152,10 @@ def recipe_from(options: Options, earlier: Recipe | None = None, state: State = 
     use = (*(() if options.no_builtin else use), *["file_write"] * options.write, *["web_fetch"] * options.web)
     tools = base.tools if options.tools is None else tuple(str(path.absolute()) for path in options.tools)
     mcp = base.mcp if options.mcp is None else tuple(str(path.absolute()) for path in options.mcp)
-    plain = {name: getattr(options, name) for name in ("thinking", "call_mode", "temperature", "seed")}
+    plain = {name: getattr(options, name) for name in _PLAIN}
+    if secret := next((one for one in options.fallback or () if without_password(one) != one), None):
+        told = without_password(secret)
+        raise UsageError(f"--fallback {told}: give its key in the environment, not in the URL, which is kept")
     return replace(
         base,
         models=models,
@@ -158,6 +165,7 @@ def recipe_from(options: Options, earlier: Recipe | None = None, state: State = 
         tools=() if options.no_tools else tools,
         mcp=() if options.no_tools else mcp,
         reasoner=reasoner,
+        fallback=base.fallback if options.fallback is None else tuple(options.fallback),
         **{name: value for name, value in plain.items() if value is not None},
     )
 
@@ -168,11 +176,18 @@ def agent_from(
     """The agent of a recipe. Raises `UsageError` for what cannot work."""
     if recipe.call_mode not in (modes := get_args(Mode)):
         raise UsageError(f"unknown call mode {recipe.call_mode!r}; choose one of {', '.join(modes)}")
-    settings = ModelSettings(temperature=recipe.temperature, seed=recipe.seed)
+    settings = ModelSettings(
+        recipe.temperature,
+        seed=recipe.seed,
+        reasoning_effort=recipe.effort,
+        price_in=recipe.price_in,
+        price_out=recipe.price_out,
+    )
     chosen = dict.fromkeys(recipe.models.values())  # a model that plays both roles is there once
-    made = {one: resolve(one.model, base_url=one.base_url, settings=settings) for one in chosen}
+    is_alone = not recipe.fallback
+    made = {one: resolve(one.model, base_url=one.base_url, settings=settings, waits=is_alone) for one in chosen}
     return Agent(
-        {role: made[one] for role, one in recipe.models.items()},
+        {role: made[one] if is_alone else [made[one], *recipe.fallback] for role, one in recipe.models.items()},
         tools=tools,
         instructions=instructions,
         config=config or LoopConfig(),

@@ -101,9 +101,10 @@ class Teller:
                 return [self._one(f"* learnt about {without_password(model)}: {trait} is {value} ({evidence})", "warn")]
             case e.ModelReplied():
                 return self._reply(event, seq, at)
-            case e.ModelFailed(kind, message, attempts, role):
+            case e.ModelFailed(kind, message, attempts, role, instead=instead):
                 tried = f"{whose(role)}no reply after {count(attempts, 'attempt')} ({kind})"
-                return [Line(f"! {tried}: {visible(message)}", "bad")]
+                then = f"; {visible(without_password(instead.model))} goes on" if instead else ""
+                return [Line(f"! {tried}: {visible(message)}{then}", "warn" if instead else "bad")]
             case e.CallJudged():
                 return self._judged(event)
             case e.IntentAnchored(anchor):

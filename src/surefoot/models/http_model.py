@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from inspect import isawaitable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -15,8 +16,11 @@ from surefoot.models.json_edge import decoded, mapping, read, without_halves, wr
 from surefoot.models.wire import Form, ReplyStream, Wire, refused_file, show_whole
 from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable, TraitRefused
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, Traits
+from surefoot.types.usage import Usage
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from surefoot.models.http import Http
 
 
@@ -77,6 +81,11 @@ class HttpModel:
         """Wire, base URL and model in one text: what learnt traits are kept under."""
         return f"{self._wire.protocol} {self._endpoint.base_url} {self._endpoint.model}"
 
+    @property
+    def is_priced(self) -> bool:
+        """Whether it is known what a reply costs; a server on this machine costs nothing."""
+        return self.is_near or price_of(Usage(1, 1), self._endpoint.base_url, self._endpoint.model) is not None
+
     async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
         if request.deadline_s is not None and request.deadline_s <= 0:
             raise ModelTimeout(f"{self.name} was not asked: none of the run's time is left")
@@ -97,14 +106,15 @@ class HttpModel:
         try:
             answer = await self._http.post(body, request.settings, deadline_s, events, own_headers)
             if isinstance(answer, bytes):
-                return self._read(answer, body, request, emit, endpoint)
+                return self._priced(self._read(answer, body, request, emit, endpoint))
             if answer is not None:
                 wait_s = retry_after_of(answer.retry_after_ms, answer.retry_after, self._now())
                 raise self._error(answer.status, answer.body, wait_s, body, request, endpoint=endpoint)
             assert events is not None  # noqa: S101  # only a stream brings no answer
             if events.reply.error is not None:
                 raise self._error(200, write(events.reply.error), None, body, request, endpoint=endpoint)
-            return _mend(events.reply.message(_size_of(body, request), request.settings), is_mended=events.is_mended)
+            message = events.reply.message(_size_of(body, request), request.settings)
+            return self._priced(_mend(message, is_mended=events.is_mended))
         except ModelError as error:
             error.endpoint = self._endpoint.where
             error.status = 200 if error.status is None else error.status  # what is left is wrong in the reply itself
@@ -113,6 +123,12 @@ class HttpModel:
     async def aclose(self) -> None:
         if self._http is not None:
             await self._http.aclose()
+
+    def _priced(self, message: ModelMessage) -> ModelMessage:
+        if message.usage.cost_usd is not None or self.is_near:
+            return message
+        cost = price_of(message.usage, self._endpoint.base_url, message.model or "", self._endpoint.model)
+        return message if cost is None else replace(message, usage=replace(message.usage, cost_usd=cost))
 
     def _beside_given(self, headers: Mapping[str, str]) -> dict[str, str]:
         given = {name.lower() for name in self._headers}
@@ -231,3 +247,32 @@ def is_key(text: str) -> bool:
 def without_user(url: str) -> str:
     """The URL without user and password, so that it can be shown."""
     return re.sub(r"(?<=://)[^/]*@", "", url, count=1)
+
+
+def price_of(usage: Usage, base_url: str, *models: str) -> float | None:
+    """US dollars for what one request used; None where no price is known. The first of the names that has one counts.
+
+    The prices are those that the package brings; nothing is fetched.
+    """
+    if (prices := price_table()) is None:
+        return None
+    most_cached = min(usage.cached_tokens, usage.input_tokens)
+    used = prices.Usage(
+        input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cache_read_tokens=most_cached
+    )
+    for model in models:
+        try:
+            return float(prices.calc_price(used, model_ref=model, provider_api_url=base_url).total_price)
+        except LookupError:  # a model or server that it does not know
+            continue
+    return None
+
+
+@cache
+def price_table() -> "ModuleType | None":
+    """The package `genai-prices`; None where it is not installed."""
+    try:
+        import genai_prices  # noqa: PLC0415  # an extra, which takes 0.15 s to load
+    except ImportError:
+        return None
+    return genai_prices

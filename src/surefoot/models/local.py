@@ -67,6 +67,7 @@ class LocalModel:
     """
 
     modes: tuple[CallMode, ...] = ("schema", "text")
+    is_priced = True  # it costs nothing
 
     def __init__(
         self, name: str, engine: Engine, to_grammar: Callable[[JsonObject], str], context_tokens: int = CONTEXT_TOKENS

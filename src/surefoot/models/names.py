@@ -16,7 +16,7 @@ from surefoot.models.openai_chat import AzureChat, OpenAIChat
 from surefoot.models.openai_responses import OpenAIResponses
 from surefoot.models.traits import declared_traits, known_traits
 from surefoot.models.wire import Form, Wire
-from surefoot.models.wrapper import CircuitBreaker, Retried, circuit_of, identity_of, settings_instead
+from surefoot.models.wrapper import CircuitBreaker, Retried, circuit_of, identity_of
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.errors import ConfigError, SurefootError, UsageError
 from surefoot.types.messages import ModelSettings, Traits
@@ -147,7 +147,7 @@ def resolve(
     query: Mapping[str, str] = _NONE,
     traits: Traits | Literal["small"] = _NONE,
     settings: ModelSettings | None = None,
-    fallback: Model | str | None = None,
+    waits: bool = True,
     environment: Mapping[str, str] = os.environ,
 ) -> Model:
     """The model of that name, with retry and circuit breaker around it. Nothing is sent or opened yet.
@@ -158,19 +158,14 @@ def resolve(
     does for a key. `traits` say what is known of the model, "small" that it is led as the embedded one is. The
     environment's key of a provider with a public host goes only there or to the host of the provider's own base URL
     variable; any other host that the caller names gets `SUREFOOT_API_KEY`. `settings` go to plug-ins, which find base
-    URL and key by themselves. `fallback`, a model or the name of one, answers while the circuit of this one is open;
-    base URL, key, headers, query, traits and prices are not for it. Models of one wire, base URL and name share a
-    circuit. Raises `ConfigError` for a missing key or base URL, for a value that cannot be meant, for a key that would
-    go unencrypted to a public host and for a broken plug-in, `UsageError` for a name that cannot be understood.
+    URL and key by themselves. Models of one wire, base URL and name share a circuit; `waits` says whether a request
+    waits while it is open. Raises `ConfigError` for a missing key or base URL, for a value that cannot be meant, for a
+    key that would go unencrypted to a public host and for a broken plug-in, `UsageError` for a name that cannot be
+    understood.
     """
     given = _Given(base_url, api_key, headers, query, declared_traits(traits), environment)
     given.check()
-    if isinstance(fallback, str):
-        instead = settings_instead(settings or ModelSettings())
-        fallback = resolve(fallback, settings=instead, environment=environment)
     if name == "local" or name.startswith("local:"):
-        if fallback is not None:
-            raise UsageError(f"{name!r} runs in this process, so it needs no fallback: leave it out")
         if given.named:
             raise UsageError(
                 f"{name!r} runs in this process and has no {given.named}: leave it out, or name a server's model"
@@ -183,7 +178,7 @@ def resolve(
         return LocalModel.from_default()
     asked = _asked(name, given, settings or ModelSettings())
     near = isinstance(asked, HttpModel) and asked.is_near
-    return CircuitBreaker(Retried(asked, near=near), fallback=fallback, circuit=circuit_of(identity_of(asked)))
+    return CircuitBreaker(Retried(asked, near=near), waits=waits, circuit=circuit_of(identity_of(asked)))
 
 
 def _asked(name: str, given: _Given, settings: ModelSettings) -> Model:

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
-from surefoot.core.state.roles import mode_for
 from surefoot.types.errors import ModelError, ModelRefused, ModelTimeout, ModelUnreachable, TraitRefused
 from surefoot.types.messages import (
     CallMode,
@@ -39,10 +38,9 @@ _LONGEST_RETRY_AFTER_S = 60.0
 _CHARACTERS_A_TOKEN = 4
 _LEAST_S = 1.0  # with less than that left another attempt is not worth while
 _PROBING_S = 1.0  # when to ask again while another request is finding out
-_MOST_TRAITS = 30  # learnt of a fallback in one request; after that it is not asked any more
 
 
-class Wrapped:
+class WrappedModel:
     """A model around another one, which it is until a subclass says otherwise."""
 
     def __init__(self, inner: Model) -> None:
@@ -68,6 +66,11 @@ class Wrapped:
         """That of the inner model, as `identity_of` has it."""
         return identity_of(self.inner)
 
+    @property
+    def is_priced(self) -> bool:
+        """Whether it is known what a reply of the inner model costs."""
+        return bool(getattr(self.inner, "is_priced", False))
+
     async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
         """One reply, as `surefoot.types.ports.Model.send` has it."""
         return await self.inner.send(request, emit)
@@ -83,7 +86,7 @@ def identity_of(model: Model) -> str:
     return identity if isinstance(identity, str) else model.name
 
 
-class Retried(Wrapped):
+class Retried(WrappedModel):
     """Asks the inner model up to `settings.attempts` times, with growing, wholly random waits between.
 
     What a server asks for in `Retry-After` is kept, up to 60 s; when it asks for more, or for more than the deadline
@@ -222,12 +225,11 @@ def circuit_of(identity: str) -> Circuit:
     return _CIRCUITS.setdefault(identity, Circuit())
 
 
-class CircuitBreaker(Wrapped):
+class CircuitBreaker(WrappedModel):
     """Opens after 5 failures of the inner model within 60 s; while open, the inner model is asked nothing.
 
-    While it is open the `fallback` answers, if there is one that can be spoken to in the request's call mode; so it
-    does for the request whose own failure leaves the circuit open. Otherwise a request waits for the circuit, as long
-    as its deadline allows; without a deadline, until one probe has told. After 30 s one request is let through as that
+    While it is open a request waits, as long as its deadline allows; without a deadline, until one probe has told. With
+    `waits=False` it fails at once, so that another model can go on. After 30 s one request is let through as that
     probe: any answer of the server closes the circuit, a failure opens it for another 30 s. Failures are those that
     pass (unreachable, overloaded, timed out), counted after the retries; running out of the run's own time does not
     count. `circuit` holds the state; all who ask the same endpoint share one (`circuit_of`), by the same clock.
@@ -237,35 +239,34 @@ class CircuitBreaker(Wrapped):
         self,
         inner: Model,
         *,
-        fallback: Model | None = None,
+        waits: bool = True,
         circuit: Circuit | None = None,
         clock: Clock = time.monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         super().__init__(inner)
-        self.fallback = fallback
         self.circuit = circuit or Circuit()
-        self._instead = None if fallback is None else _Instead(fallback, clock)
+        self.waits = waits
         self._clock = clock
         self._sleep = sleep
 
     async def send(self, request: ModelRequest, emit: Emit | None = None) -> ModelMessage:
-        """One reply, as `surefoot.types.ports.Model.send` has it; `message.model` tells if the fallback gave it.
+        """One reply, as `surefoot.types.ports.Model.send` has it.
 
         Raises `ModelUnreachable` when the circuit stays open for longer than the request can wait.
         """
         until = None if request.deadline_s is None else self._clock() + request.deadline_s
         circuit = self.circuit
-        opened, spent = circuit.open_until, Usage()
+        opened = circuit.open_until
         while circuit.is_blocked(self._clock()):
-            if self._instead is not None:
-                answer = await self._instead.answer(request, emit)
-                if isinstance(answer, ModelMessage):
-                    return answer
-                spent += answer
             wait_s = circuit.wait_s(self._clock())
-            if circuit.open_until != opened if until is None else self._clock() + wait_s >= until:
-                raise self._left_alone(request, wait_s, spent)
+            is_late = circuit.open_until != opened if until is None else self._clock() + wait_s >= until
+            if is_late or not self.waits:
+                raise ModelUnreachable(
+                    f"{self.name} failed {FAILURES} times within {WITHIN_S:g} s, at last with: {circuit.last_error}. "
+                    f"It is left alone for {wait_s:.0f} s; look at its server, or name another model behind it",
+                    retry_after_s=wait_s,
+                )
             await self._sleep(wait_s)
             if until is not None:
                 request = replace(request, deadline_s=until - self._clock())
@@ -275,116 +276,17 @@ class CircuitBreaker(Wrapped):
         try:
             message = await self.inner.send(request, emit)
         except ModelError as error:
-            error.usage += spent
             ran_out = request.deadline_s is not None and self._clock() - started >= request.deadline_s
-            if not is_passing(error) or (ran_out and isinstance(error, ModelTimeout)):
-                if is_probe:
-                    circuit.close()
-                raise
-            circuit.count(self._clock(), is_probe=is_probe)
-            circuit.last_error = str(error)
-            if circuit.open_until is None or self._instead is None:
-                raise
-            failure = error
+            if is_passing(error) and not (ran_out and isinstance(error, ModelTimeout)):
+                circuit.count(self._clock(), is_probe=is_probe)
+                circuit.last_error = str(error)
+            elif is_probe:
+                circuit.close()
+            raise
         else:
             if is_probe:
                 circuit.close()
-            return message if spent == Usage() else replace(message, usage=message.usage + spent)
+            return message
         finally:
             if is_probe:
                 circuit.is_probing = False
-        return await self._instead.answer_for(request, emit, failure, started)
-
-    async def aclose(self) -> None:
-        """Close the inner model and the fallback. What is known of their failures stays."""
-        await self.inner.aclose()
-        if self.fallback is not None:
-            await self.fallback.aclose()
-
-    def _left_alone(self, request: ModelRequest, wait_s: float, spent: Usage) -> ModelUnreachable:
-        remedy = "look at its server, or name a fallback"
-        if self.fallback is not None:
-            remedy = (
-                f"its fallback {self.fallback.name} cannot be spoken to in call mode {request.mode!r}: "
-                "name one that can, or look at its server"
-            )
-        error = ModelUnreachable(
-            f"{self.name} failed {FAILURES} times within {WITHIN_S:g} s, at last with: {self.circuit.last_error}. "
-            f"It is left alone for {wait_s:.0f} s; {remedy}",
-            retry_after_s=wait_s,
-        )
-        error.usage = spent
-        return error
-
-
-def settings_instead(settings: ModelSettings) -> ModelSettings:
-    """The settings for a fallback: prices and `extra` are those of the model whose place it takes."""
-    return replace(settings, price_in=None, price_out=None, extra={})
-
-
-class _Instead:
-    """The model that answers while another is left alone.
-
-    It is spoken to by its own traits, declared and learnt here: what is known of the other model says nothing of it,
-    and what its endpoint refuses must not be learnt of the other.
-    """
-
-    def __init__(self, model: Model, clock: Clock) -> None:
-        self._model = model
-        self._clock = clock
-        self._learnt: dict[str, str] = {}
-
-    async def answer_for(
-        self, request: ModelRequest, emit: Emit | None, failure: ModelError, started: float
-    ) -> ModelMessage:
-        """Its reply in place of a failure that leaves the circuit open; what both have spent is told."""
-        if emit is not None:
-            emit(Reset(str(failure)))
-        left_s = None if request.deadline_s is None else request.deadline_s - (self._clock() - started)
-        try:
-            answer = await self.answer(replace(request, deadline_s=left_s), emit)
-        except ModelError as error:
-            error.usage += failure.usage
-            error.attempts += failure.attempts
-            raise
-        if isinstance(answer, Usage):
-            failure.usage += answer
-            raise failure
-        return replace(answer, usage=answer.usage + failure.usage, attempts=answer.attempts + failure.attempts)
-
-    async def answer(self, request: ModelRequest, emit: Emit | None) -> ModelMessage | Usage:
-        """Its reply, which says that it is its own.
-
-        When it cannot be spoken to in the call mode of the request: what finding that out has cost. Raises what it
-        raises, but `TraitRefused`; `usage` holds what all of its tries have spent.
-        """
-        started, spent = self._clock(), Usage()
-        tried: set[tuple[str, str]] = set()  # one that changes its mind would be asked for ever
-        settings = settings_instead(request.settings)
-        while request.mode in self._model.modes:
-            traits = {**self._model.traits, **self._learnt}
-            if request.mode != mode_for(request.mode, traits):
-                break
-            left_s = None if request.deadline_s is None else request.deadline_s - (self._clock() - started)
-            try:
-                if tried and left_s is not None and left_s <= 0:
-                    refusals = f"{self._model.name} refused one part of the request after another, in all its time"
-                    raise ModelTimeout(refusals)
-                asked = replace(request, traits=traits, settings=settings, deadline_s=left_s)
-                message = await self._model.send(asked, emit)
-            except TraitRefused as refused:
-                spent += refused.usage
-                learnt = (refused.trait, refused.value)
-                if learnt in tried or learnt in traits.items() or len(tried) >= _MOST_TRAITS:
-                    final = ModelRefused(str(refused))  # it was left out already: nothing more can be learnt
-                    final.usage = spent
-                    raise final from refused
-                tried.add(learnt)
-                self._learnt[refused.trait] = refused.value
-                continue
-            except ModelError as error:
-                error.usage += spent
-                raise
-            usage = message.usage if spent == Usage() else message.usage + spent
-            return replace(message, model=message.model or self._model.name, usage=usage)
-        return spent

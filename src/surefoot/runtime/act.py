@@ -29,7 +29,7 @@ from surefoot.core.text import clean
 from surefoot.core.view.turns import step_in_words
 from surefoot.runtime.blobs import keep_files
 from surefoot.tools.call import Raised, after_left, as_exception, failure, goes_on, is_stopping, retry
-from surefoot.tools.function import FunctionTool
+from surefoot.tools.function import FunctionTool, innermost
 from surefoot.types.attachments import Attachment
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, DoubtSettled, Event
@@ -110,6 +110,7 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
         result = await _page(world, call, state)
         return (CallEnded(call_id, result, world.elapsed_s),)
     tool = world.tools.get(call.name)
+    own = innermost(tool) if tool is not None else None
     if tool is None:
         missing = f"the tool {call.name!r} is part of this run but was not given to the agent that goes on with it"
         return (CallEnded(call_id, ToolResult(missing, "error", source="surefoot"), world.elapsed_s),)
@@ -122,7 +123,7 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
         return tool.call(_handed(call), context)
 
     may_retry = (
-        isinstance(tool, FunctionTool) and call.spec.may_repeat and not (state.scope and _is_planned(state))
+        isinstance(own, FunctionTool) and call.spec.may_repeat and not (state.scope and _is_planned(state))
     )  # others know best themselves
     work: Callable[[], Awaitable[object]] = partial(retry, once, limit_s) if may_retry else once
     key = context.idempotency_key
@@ -131,7 +132,7 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
             work = partial(after_left, key, work)
             result = await within(work, limit_s, state.config.tool_grace_s, call.name, key)
     except TimeoutError as late:
-        has_begun = not (isinstance(tool, FunctionTool) and line.ended_waiting)  # of other tools nobody knows
+        has_begun = not (isinstance(own, FunctionTool) and line.ended_waiting)  # of other tools nobody knows
         is_doubtful = has_begun and not call.spec.may_repeat
         if is_doubtful and not state.scope:
             return ()
@@ -150,7 +151,7 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
             raise
         result = _failed(error)
     finally:
-        if isinstance(tool, FunctionTool) and (threads := tool.threads(context)):
+        if isinstance(own, FunctionTool) and (threads := own.threads(context)):
             world.services.used_by(threads)  # a thread cannot be stopped, so its services stay open until it is done
     elapsed_s = max(world.elapsed_s, state.elapsed_s + limit_s) if is_over else world.elapsed_s
     return (CallEnded(call_id, await _fitted(world, result, call, state), elapsed_s),)
@@ -207,8 +208,8 @@ async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
             raise
         return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=world.elapsed_s),)
     finally:
-        if isinstance(tool, FunctionTool):
-            world.services.used_by(tool.threads(context))
+        if isinstance(own := innermost(tool), FunctionTool):
+            world.services.used_by(own.threads(context))
     if found is None:
         return (DoubtSettled(call_id, "not_done", PROBE, elapsed_s=world.elapsed_s),)
     result = await _fitted(world, found, call, state)

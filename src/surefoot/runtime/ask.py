@@ -57,7 +57,7 @@ from surefoot.core.view.step import ISOLATED, choosing_now
 from surefoot.prompts.load import template
 from surefoot.runtime.act import within
 from surefoot.types.errors import ModelError, ModelTimeout, TraitRefused
-from surefoot.types.events import Event, IntentAnchored, ModelFailed, ModelTraitLearnt
+from surefoot.types.events import Event, IntentAnchored, ModelFailed, ModelTraitLearnt, Want
 from surefoot.types.guard import CommitmentDecision, GuardConfig, HypothesisBranch, HypothesisTree
 from surefoot.types.guard_events import Asking, BranchCommitted, HypothesesMade, JudgementMade, PerceptionSanitised
 from surefoot.types.messages import ModelMessage, ModelRequest, Usage
@@ -129,6 +129,19 @@ async def reply_of(reply: Awaitable[T], model: str, limit_s: float | None) -> T 
         return failure
 
 
+NOT_FOR_ANOTHER = frozenset({"refused", "context_overflow"})
+"""Failures after which no other model is asked: what a model refuses to say, and what the view is cut for."""
+
+
+def failed(world: World, state: State, role: str, error: ModelError, want: Want = "any") -> ModelFailed:
+    """Why a model gave no reply, and which one goes on where another was named behind it."""
+    behind = None if error.kind in NOT_FOR_ANOTHER else world.cast.part(state, role).instead
+    told, now_s = clean(str(error)), world.elapsed_s
+    return ModelFailed(
+        error.kind, told, error.attempts, role, error.usage, want, now_s, behind.known_speaker() if behind else None
+    )
+
+
 async def _proposed(world: World, kind: ProposalKind, about: str, state: State) -> Event:
     """A proposal as the model gives it; what follows from it is decided elsewhere."""
     from surefoot.core.plan.requests import prompt_for  # noqa: PLC0415  # only a run that plans pays for it
@@ -136,7 +149,7 @@ async def _proposed(world: World, kind: ProposalKind, about: str, state: State) 
     planning = state.planning
     assert planning is not None  # noqa: S101  # the move was made from this state
     role = PLANNER if PLANNER in state.speakers else SOLO
-    speaker, part = state.speakers[role], world.cast.parts[role]
+    speaker, part = state.speakers[role], world.cast.part(state, role)
     prompt = prompt_for(state, planning, kind, about)
     deadline_s = planning.loops.words.budget.max_seconds
     limit_s = None if deadline_s is None else max(0.0, deadline_s - world.elapsed_s)
@@ -157,8 +170,7 @@ async def _proposed(world: World, kind: ProposalKind, about: str, state: State) 
         case TraitRefused(trait="json_schema") as refused if held:  # the prompt says what the reply has to be
             return ModelTraitLearnt(speaker.model, refused.trait, refused.value, refused.evidence)
         case ModelError() as error:
-            told = clean(str(error))
-            return ModelFailed(error.kind, told, error.attempts, role, error.usage, elapsed_s=world.elapsed_s)
+            return failed(world, state, role, error)
         case message:
             message = replace(message, content=clean(message.content), calls=(), opaque=())
             return ProposalMade(kind, message, about, elapsed_s=world.elapsed_s)
@@ -209,7 +221,7 @@ class Asker:
         self.world = world
         self._state = state
         self._role = guard_role(state)
-        self._model = world.cast.parts[self._role].model
+        self._model = world.cast.part(state, self._role).model
         self._limit_s = config.stage_timeout_s
         self._usage = Usage()
         self._requests = 0
@@ -258,7 +270,7 @@ class Asker:
         return why
 
     async def _sent(self, prompt: StagePrompt, messages: Sequence[ModelMessage], limit_s: float) -> ModelMessage:
-        part, speaker = self.world.cast.parts[self._role], self._state.speakers[self._role]
+        part, speaker = self.world.cast.part(self._state, self._role), self._state.speakers[self._role]
         held = self._has_schema and speaker.traits.get("json_schema") != "no"
         request = ModelRequest(
             self._state.prompts[prompt.template],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -17,6 +17,7 @@ from surefoot.models.names import resolve
 from surefoot.models.traits import LearntTrait, Remembered, load, save
 from surefoot.models.wrapper import identity_of
 from surefoot.prompts.load import template
+from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, ModelTraitLearnt, Speaker
 from surefoot.types.guard import GuardConfig
@@ -117,6 +118,14 @@ class Part:
     call_mode: CallMode | Literal["auto"]
     calls_tools: bool
     learnt: LearntTraits
+    instead: Part | None = None
+
+    def of(self, model: str) -> Part:
+        """This part, or the one behind it that this model plays; this one where none does."""
+        part: Part | None = self
+        while part is not None and part.model.name != model:
+            part = part.instead
+        return part or self
 
     def speaker(self) -> Speaker:
         """The part as a run's journal tells of it."""
@@ -128,6 +137,12 @@ class Part:
             return Speaker(self.model.name, self.call_mode, may_have)
         first = self.model.modes[0]  # the first that the wire carries, and words for one who calls no tools
         return Speaker(self.model.name, "text" if first == "native" and not self.calls_tools else first, traits)
+
+    def known_speaker(self) -> Speaker:
+        """The part as the journal tells of it in the midst of a run, with what is remembered of its model."""
+        speaker = self.speaker()
+        known = {learnt.trait: learnt.value for learnt in self.remembered()}
+        return replace(speaker, traits={**speaker.traits, **known})
 
     def remembered(self) -> list[ModelTraitLearnt]:
         """What earlier runs of this user have learnt, and the adapter does not say itself."""
@@ -149,9 +164,22 @@ _BESIDE = frozenset(_NAMED_IN)
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """The parts by role."""
+    """The parts by role; behind each may stand others, one of which goes on when it fails."""
 
     parts: Mapping[str, Part]
+
+    def part(self, state: State, role: str) -> Part:
+        """The part that a run has in a role now."""
+        return self.parts[role].of(state.speakers[role].model)
+
+    @property
+    def all(self) -> Iterator[Part]:
+        """The parts with those behind them."""
+        for part in self.parts.values():
+            behind: Part | None = part
+            while behind is not None:
+                yield behind
+                behind = behind.instead
 
     @property
     def speakers(self) -> dict[str, Speaker]:
@@ -163,8 +191,22 @@ class Cast:
         """The roles whose model reasons by itself, before it writes."""
         return frozenset(role for role, part in self.parts.items() if part.model.traits.get(OWN_REASONING) == "yes")
 
+    def check_prices(self, config: LoopConfig) -> None:
+        """Raises `UsageError` where cost is limited and nobody knows what a model costs: the limit would not hold."""
+        limits = (config.budget.max_cost_usd, config.plan.max_cost_usd if config.plan is not None else None)
+        for part in self.all if limits != (None, None) else ():
+            own = (part.settings.price_in, part.settings.price_out)
+            if own == (None, None) and not getattr(part.model, "is_priced", False):
+                raise UsageError(
+                    f"max_cost_usd cannot hold: no price is known for {part.model.name}. Give ModelSettings(price_in=…,"
+                    " price_out=…) in US dollars a million tokens, or install surefoot[prices], which knows many models"
+                )
+
     def changes(self, state: State) -> dict[str, Speaker]:
-        """The parts that go on otherwise than the run has had them: another model, or a call mode that was chosen."""
+        """The parts that go on otherwise than the run has had them: another model, or a call mode that was chosen.
+
+        Where the last model has failed too, the first is asked again.
+        """
         if set(state.speakers) - _BESIDE != set(self.parts) - _BESIDE:
             has = " and ".join(state.speakers)
             raise UsageError(f"run {state.run_id} has the roles {has}: take it up with reasoner={state.reasoner!r}")
@@ -174,7 +216,7 @@ class Cast:
                 raise UsageError(f"run {state.run_id} has {named} for its {role}: name it as {where} again")
         changed: dict[str, Speaker] = {}
         for role, kept in state.speakers.items():
-            part = self.parts[role]
+            part = self.parts[role] if state.failure is not None else self.parts[role].of(kept.model)
             is_other = part.model.name != kept.model
             if is_other or (part.call_mode not in ("auto", kept.start_mode)):
                 changed[role] = part.speaker()
@@ -193,50 +235,55 @@ class Cast:
         """Remember what a run learnt of a model for the user's next; how a Thinker writes says nothing of calls."""
         if event.role == THINKER:
             return
-        part = next((part for part in self.parts.values() if part.model.name == event.model), None)
+        part = next((part for part in self.all if part.model.name == event.model), None)
         if part is not None:
             part.learnt.learn(event, run_id)
 
     @property
     def used(self) -> tuple[Model, ...]:
         """The models, each once."""
-        return tuple({id(part.model): part.model for part in self.parts.values()}.values())
+        return tuple({id(part.model): part.model for part in self.all}.values())
+
+
+ModelChoice = str | Model | Sequence[str | Model]
+"""A model, or several: each goes on when the one before it fails."""
+ModelWrapper = Callable[[Model], Model]
 
 
 def cast_of(
     reasoner: str,
-    models: Mapping[str, Model],
+    models: Mapping[str, Sequence[Model]],
     settings: Mapping[str, ModelSettings],
     call_mode: CallMode | Literal["auto"],
 ) -> Cast:
     """The cast of a reasoner. Raises `UsageError` for a role without a model, and for a mode that a model lacks."""
-    for role in ROLES[reasoner]:
+    path = traits_file()
+    parts: dict[str, Part] = {}
+    for role in (*ROLES[reasoner], *(role for role in _NAMED_IN if role in models)):
         if role not in models:
             raise UsageError(f"reasoner {reasoner!r} needs a model for the role {role!r}; it has {', '.join(models)}")
-        modes = models[role].modes
-        if call_mode != "auto" and call_mode not in modes:
-            raise UsageError(f"{models[role].name} cannot be spoken to in call mode {call_mode!r}; it has {modes}")
-    path = traits_file()
-    parts = {
-        role: Part(models[role], settings[role], call_mode, role != THINKER, LearntTraits(models[role], path))
-        for role in ROLES[reasoner]
-    }
-    for role in (role for role in _NAMED_IN if role in models):
-        one = models[role]
-        parts[role] = Part(one, settings[role], "auto", calls_tools=False, learnt=LearntTraits(one, path))
+        own, mode = settings[role], "auto" if role in _NAMED_IN else call_mode
+        calls_tools = role != THINKER and role not in _NAMED_IN
+        part: Part | None = None
+        for at, one in reversed(list(enumerate(models[role]))):
+            if mode != "auto" and mode not in one.modes:
+                raise UsageError(f"{one.name} cannot be spoken to in call mode {mode!r}; it has {one.modes}")
+            part = Part(one, settings_instead(own) if at else own, mode, calls_tools, LearntTraits(one, path), part)
+        assert part is not None  # noqa: S101  # `by_role` gives one at least
+        parts[role] = part
     return Cast(parts)
 
 
 def by_role(
     reasoner: str,
-    model: str | Model | Mapping[str, str | Model],
+    model: ModelChoice | Mapping[str, ModelChoice],
     settings: ModelSettings | Mapping[str, ModelSettings],
-    fallback: str | Model | None,
     *,
     judge: str = "",
     planner: str = "",
-) -> tuple[dict[str, Model], dict[str, ModelSettings]]:
-    """Models and settings for each role; one that is given alone plays all of them.
+    wrappers: Sequence[ModelWrapper] = (),
+) -> tuple[dict[str, Sequence[Model]], dict[str, ModelSettings]]:
+    """Models and settings for each role; those that are given alone play all of them.
 
     The stages of the guard have a model of their own where `judge` names one, or one is given for the role "guard"; so
     have the proposals of a plan, with `planner` and the role "planner".
@@ -248,19 +295,37 @@ def by_role(
     ]:
         raise UsageError(f"reasoner {reasoner!r} has no role {unknown[0]!r}; it has {', '.join(roles)}")
     chosen = {role: of_role.get(role, ModelSettings()) for role in roles}
-    if isinstance(fallback, str):
-        fallback = resolve(fallback, settings=chosen[roles[0]])
-    given = model if isinstance(model, Mapping) else dict[str, str | Model]({roles[0]: model})
+    given = model if isinstance(model, Mapping) else {roles[0]: model}
     named = {role: name for role, name in ((GUARD, judge), (PLANNER, planner)) if name and role not in given}
-    given = {**given, **named}
-    models: dict[str, Model] = {}
-    for role, one in given.items():
-        if not isinstance(one, str) and fallback is not None:
-            raise UsageError(f"a fallback goes with a model that is given by name, and {one.name} is given as it is")
-        models[role] = resolve(one, settings=chosen[role], fallback=fallback) if isinstance(one, str) else one
+    models = {role: _resolved(one, chosen[role], wrappers) for role, one in {**given, **named}.items()}
     if not isinstance(model, Mapping):
         models = {**dict.fromkeys(ROLES[reasoner], models[roles[0]]), **models}
     return models, chosen
+
+
+def _resolved(choice: ModelChoice, settings: ModelSettings, wrappers: Sequence[ModelWrapper]) -> Sequence[Model]:
+    """The models of a choice, with the wrappers around each; only the last waits while its endpoint is left alone."""
+    several = choice if isinstance(choice, Sequence) and not isinstance(choice, str) else [choice]
+    if not several:
+        raise UsageError("no model is given; name one, such as 'openai:gpt-5.1-mini'")
+    found: list[Model] = []
+    for at, one in enumerate(several):
+        own = settings_instead(settings) if at else settings
+        made = resolve(one, settings=own, waits=at == len(several) - 1) if isinstance(one, str) else one
+        bare = made
+        for wrap in reversed(wrappers):
+            made = wrap(made)
+        if not hasattr(made, "send"):
+            raise UsageError(f"wrap_model: what comes back for {bare.name} is not a model; WrappedModel makes one")
+        if made.name in (other.name for other in found):
+            raise UsageError(f"{made.name} is given twice; each model that goes on for another must be a different one")
+        found.append(made)
+    return found
+
+
+def settings_instead(settings: ModelSettings) -> ModelSettings:
+    """The settings for a model that goes on for another: prices and `extra` are those of the first."""
+    return replace(settings, price_in=None, price_out=None, extra={})
 
 
 def judge_of(guard: GuardConfig | None) -> str:

@@ -14,7 +14,7 @@ from surefoot.core.select.profile import apply, canonical
 from surefoot.core.state.pager import READ_RESULT, pager_spec
 from surefoot.core.state.state import State
 from surefoot.runtime.pins import NOTHING_PINNED, Pinned, Pins
-from surefoot.tools.function import FunctionTool
+from surefoot.tools.function import FunctionTool, ToolWrapper, wrapped_in
 from surefoot.tools.function import tool as as_tool
 from surefoot.types.config import LoopConfig
 from surefoot.types.declaration import Declared, as_declared
@@ -171,10 +171,12 @@ class Offers:
         config: LoopConfig,
         mcp: McpGiven | Sequence[McpGiven] | McpServers | None,
         pins: Pins | None = None,
+        wrappers: Sequence[ToolWrapper] = (),
     ) -> None:
         if config.guard is not None and config.guard.cedar:
             check_cedar(config.guard.cedar)
-        self._own = own
+        self._own = {name: wrapped_in(tool, wrappers) for name, tool in own.items()}
+        self._wrappers = wrappers
         self._config = config
         self._declared = config.guard.declared if config.guard is not None else _UNDECLARED
         self._pins = pins or Pins(None)
@@ -209,7 +211,7 @@ class Offers:
         return {
             **now.tools,
             **{name: _Changed(spec) for name, tool, spec in own if spec and spec.parameters != tool.spec.parameters},
-            **{spec.name: tool.known_as(spec) for tool, spec in specs if spec is not None},
+            **{spec.name: self._wrapped(tool.known_as(spec)) for tool, spec in specs if spec is not None},
         }
 
     async def effects_of(self, known: Catalogue) -> Mapping[str, Effect]:
@@ -224,8 +226,11 @@ class Offers:
         """The MCP servers, if any; `now` connects to them."""
         return (self._servers,) if self._servers is not None else ()
 
+    def _wrapped(self, tool: Tool) -> Tool:
+        return wrapped_in(tool, self._wrappers)
+
     def _offered(self, served: Sequence[Tool], pinned: Pinned) -> Offered:
-        tools = {**self._own, **{tool.spec.name: tool for tool in served}}
+        tools = {**self._own, **{tool.spec.name: self._wrapped(tool) for tool in served}}
         if len(tools) < len(self._own) + len(served):
             twice = next(tool.spec.name for tool in served if tool.spec.name in self._own)
             raise UsageError(f"a tool and a tool of an MCP server are both called {twice!r}; rename one of them")

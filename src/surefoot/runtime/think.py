@@ -19,10 +19,10 @@ from surefoot.core.text import clean
 from surefoot.core.view.outcome import outcome_of
 from surefoot.core.view.request import ANSWER_SCHEMA
 from surefoot.core.view.shape import ANSWER, MAX_BRANCHES, name_schema, without_answer
-from surefoot.runtime.ask import reply_of
+from surefoot.runtime.ask import failed, reply_of
 from surefoot.runtime.blobs import bring_files, cannot_take
-from surefoot.types.errors import ModelError, TraitRefused
-from surefoot.types.events import Event, ModelFailed, ModelReplied, ModelTraitLearnt
+from surefoot.types.errors import ModelError, ModelRefused, TraitRefused
+from surefoot.types.events import Event, ModelReplied, ModelTraitLearnt
 from surefoot.types.messages import (
     Emit,
     FinishReason,
@@ -43,12 +43,14 @@ if TYPE_CHECKING:
 
 async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     """One reply as an event; or what was learnt about the endpoint; or why there is no reply."""
-    reasoner, speaker, part = REASONERS[state.reasoner], state.speakers[move.role], world.cast.parts[move.role]
+    reasoner, speaker, part = REASONERS[state.reasoner], state.speakers[move.role], world.cast.part(state, move.role)
     has_limit = state.config.budget.max_seconds is not None
     deadline_s = seconds_left(state, last=move.want == "answer") if has_limit else None
     request = replace(reasoner.view(state, move), settings=part.settings, stream=world.stream, deadline_s=deadline_s)
     if state.task is not None and state.task.attachments and (untaken := cannot_take(state, move.role)):  # as learnt
-        return (ModelFailed("bad_request", untaken, 0, move.role, want=move.want, elapsed_s=world.elapsed_s),)
+        error = ModelRefused(untaken)
+        error.attempts = 0
+        return (failed(world, state, move.role, error, move.want),)
     if files := [one for message in request.messages for one in message.files]:
         await bring_files(world.journal, files)
     display = _Display(world.tell) if world.stream and world.watch else None
@@ -59,8 +61,10 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
             trait = ANSWER_SCHEMA if trait == "json_schema" and request.mode == "native" else trait
             return (ModelTraitLearnt(speaker.model, trait, refused.value, refused.evidence),)
         case ModelError() as error:
-            told, now_s = clean(str(error)), world.elapsed_s
-            return (ModelFailed(error.kind, told, error.attempts, move.role, error.usage, move.want, elapsed_s=now_s),)
+            event = failed(world, state, move.role, error, move.want)
+            if display and event.instead:
+                display.emit(Reset(event.message))
+            return (event,)
         case message, requests:
             pass
     parsed = reasoner.read(state, move, message)

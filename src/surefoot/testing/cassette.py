@@ -23,7 +23,7 @@ from surefoot.core.state.state import EMPTY, State
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.http_model import without_user
 from surefoot.models.names import resolve
-from surefoot.models.wrapper import Wrapped
+from surefoot.models.wrapper import WrappedModel
 from surefoot.run import Run
 from surefoot.runtime.drive import drive
 from surefoot.runtime.offers import Offered
@@ -163,7 +163,7 @@ class Cassette:
         return self._played
 
 
-class _Recorded(Wrapped):
+class _Recorded(WrappedModel):
     """A real model under the name that the test gives it: nothing of this machine is remembered of it or for it."""
 
     def __init__(self, model: Model, name: str) -> None:

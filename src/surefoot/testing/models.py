@@ -32,6 +32,8 @@ class FunctionModel:
     A plain function that is asked for a reply within a time runs in a thread, so that it cannot hold up the loop.
     """
 
+    is_priced = True  # a reply costs what its usage says
+
     def __init__(
         self,
         reply: Callable[[ModelRequest], Scripted | Awaitable[Scripted]],

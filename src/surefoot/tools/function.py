@@ -24,7 +24,7 @@ from surefoot.types.attachments import Attachment
 from surefoot.types.declaration import Declared
 from surefoot.types.errors import UsageError
 from surefoot.types.guard import Role
-from surefoot.types.ports import ServiceKey, ToolCallContext, service_of
+from surefoot.types.ports import ServiceKey, Tool, ToolCallContext, service_of
 from surefoot.types.tools import Approval, Effect, ToolResult, ToolSpec
 
 P = ParamSpec("P")
@@ -313,3 +313,44 @@ def _unwrapped(fn: Callable[..., object]) -> Callable[..., object]:
     while isinstance(fn, functools.partial):
         fn = fn.func
     return fn
+
+
+class WrappedTool:
+    """A tool around another one, which it is until a subclass says otherwise."""
+
+    def __init__(self, inner: Tool) -> None:
+        self.inner = inner
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the inner tool declares. The gate and the pins go by it, so a wrapper must not change it."""
+        return self.inner.spec
+
+    async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
+        """Run once, as `surefoot.types.ports.Tool.call` has it."""
+        return await self.inner.call(arguments, context)
+
+    async def probe(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult | None:
+        """Whether an interrupted call took effect, as the inner tool tells."""
+        return await self.inner.probe(arguments, context)
+
+
+ToolWrapper = Callable[[Tool], Tool]
+
+
+def wrapped_in(tool: Tool, wrappers: Sequence[ToolWrapper]) -> Tool:
+    """The tool with wrappers around it, the first outermost. Raises `UsageError` for one that changes its spec."""
+    made = tool
+    for wrap in reversed(wrappers):
+        made = wrap(made)
+    if made is not tool and getattr(made, "spec", None) != tool.spec:
+        told = f"wrap_tools: what comes back for {tool.spec.name!r} does not have the spec of that tool"
+        raise UsageError(f"{told}; return a tool with the same `spec`, as WrappedTool has it")
+    return made
+
+
+def innermost(tool: Tool) -> Tool:
+    """The tool inside all `WrappedTool`s."""
+    while isinstance(tool, WrappedTool):
+        tool = tool.inner
+    return tool

@@ -193,7 +193,7 @@ class ModelReplied:
 
 @dataclass(frozen=True, slots=True)
 class ModelFailed:
-    """A model gave no reply, after all attempts. `message` says what to do about it."""
+    """A model gave no reply, after all attempts. `message` says what to do about it; `instead` goes on from here."""
 
     kind: ModelFailureKind
     message: str
@@ -202,6 +202,7 @@ class ModelFailed:
     usage: Usage = Usage()
     want: Want = "any"
     elapsed_s: float = 0.0
+    instead: Speaker | None = None
     type: Literal["ModelFailed"] = "ModelFailed"
 
 

@@ -353,10 +353,12 @@ def having_failed(state: State, event: ModelFailed) -> State:
     speaker = changed(speaker, usage=spent)
     if event.kind == "context_overflow":
         speaker = changed(speaker, overflows=speaker.overflows + 1, fit=fit_overflown(state, event))
+    if event.instead is not None:
+        speaker = goes_on(speaker, event.instead)
     return changed(
         state,
         seen=state.seen + 1,
-        failure=event,
+        failure=event if event.instead is None else None,
         speakers={**state.speakers, event.role: speaker},
         usage=state.usage + event.usage,
         elapsed_s=max(state.elapsed_s, event.elapsed_s),

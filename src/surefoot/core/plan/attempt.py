@@ -22,6 +22,7 @@ from surefoot.core.plan.child import (
 )
 from surefoot.core.state.plans import StepRecord
 from surefoot.core.state.repeats import NOTHING_KNOWN, call_fingerprint
+from surefoot.core.state.roles import goes_on
 from surefoot.core.state.state import Call, Planning, State
 from surefoot.core.state.turn import changed
 from surefoot.core.text import json_text
@@ -31,6 +32,7 @@ from surefoot.types.events import (
     DoubtSettled,
     Event,
     InStep,
+    ModelFailed,
     ModelReplied,
     ModelTraitLearnt,
     StepInner,
@@ -173,6 +175,9 @@ def inside(state: State, planning: Planning, event: InStep, apply: Apply) -> Sta
         after = apply(before, inner)
     if isinstance(inner, ModelTraitLearnt):
         state = changed(apply(state, inner), seen=state.seen)
+    elif isinstance(inner, ModelFailed) and inner.instead is not None:  # steps that begin later ask it at once
+        going_on = {**state.speakers, inner.role: goes_on(state.speakers[inner.role], inner.instead)}
+        state = changed(state, speakers=going_on)
     planning = _noticed(state, planning, event.step_id, after, inner)
     if _has_acted(after, inner):  # from here on each step knows that alone
         state = changed(state, known=after.known)

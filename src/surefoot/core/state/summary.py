@@ -67,8 +67,9 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
         case ProposalMade():
             asked = inner.requests if inner.by == "model" else 0
             now.update(requests=before.requests + asked, usage=before.usage + inner.message.usage)
-        case ModelFailed():
-            now["usage"] = before.usage + inner.usage
+        case ModelFailed(role=role, instead=instead):
+            models = before.models if instead is None else {**before.models, role: instead.model}
+            now.update(usage=before.usage + inner.usage, models=models)
         case RunEnded(ending) if event is inner:  # a step's loop ends so, too
             answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
             reason = ending.by if isinstance(ending, Cancelled) else getattr(ending, "reason", "")
