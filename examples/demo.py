@@ -23,7 +23,7 @@ from pathlib import Path
 from threading import Thread
 
 EXAMPLES = Path(__file__).resolve().parent
-SUREFOOT = (sys.executable, "-m", "surefoot.cli")
+SUREFOOT = (sys.executable, "-m", "surefoot")
 LIMIT_S = 1100
 """Seconds that a task may take."""
 

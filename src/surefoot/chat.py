@@ -94,6 +94,14 @@ History = Run | Chat | str
 """What a run may follow: a run that has ended, its id, or a conversation."""
 
 
+def is_next_turn(run_id: str, before: str) -> bool:
+    """Whether a run is the turn of a chat that comes right after another."""
+    one, other = _NUMBER.search(before), _NUMBER.search(run_id)
+    if one is None or other is None or before[: one.start()] != run_id[: other.start()]:
+        return False
+    return int(other[1]) == int(one[1]) + 1
+
+
 async def follow(store: JournalStore, history: History | None, run_id: str) -> tuple[State, str]:
     """The state that a run follows, whose records it shares from here on, and the hash of the last of these.
 

@@ -57,7 +57,8 @@ def test_each_line_is_a_turn_and_a_chat_goes_on_later(
             "And Alice?",
             "Say it again.",
         ]
-        shown = surefoot("runs").out
+        assert f"{name}-0001" not in surefoot("runs").out
+        shown = surefoot("runs", "--all").out
         assert shown.index(f"{name}-0003") < shown.index(f"{name}-0001")
         assert f"follows: {name}-0001\ntask: And Alice?" in surefoot("show", f"{name}-0002").out
     monkeypatch.setattr(sys, "stdin", io.StringIO("x\n"))

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import cast
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from cli_world import Command, Json, calls, chat_server, clean_environment, run_id_in, says, texts
+from cli_world import COMMAND, Command, Json, calls, chat_server, clean_environment, run_id_in, says, texts
 
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Opened
@@ -338,3 +339,59 @@ def test_a_limit_of_cost_without_a_price_is_one_clear_line(surefoot: Command) ->
         used = surefoot("run", "--model", chat.model, "--price-in", "1000", "--max-cost", "9", "x", "--no-tools")
         assert "$" in used.err
         assert "$" in surefoot("runs").out
+
+
+def test_an_answer_goes_to_a_file_and_fits_a_schema(surefoot: Command, tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"score": {"type": "integer"}}, "required": ["score"]}
+    (tmp_path / "score.json").write_text(json.dumps(schema))
+    with chat_server(says('{"score": "x"}'), says('{"score": 81}'), says("81.")) as chat:
+        given = ("--model", chat.model, "--no-tools", "--schema", "score.json", "--output", "answer.json")
+        done = surefoot("run", *given, "Bob's score?")
+        assert (done.code, done.out) == (0, "")
+        assert "the answer is in answer.json" in done.err
+        assert json.loads((tmp_path / "answer.json").read_text()) == {"score": 81}
+        plain = surefoot("run", "--model", chat.model, "--no-tools", "--json", "--output", "a.txt", "Bob's score?")
+        assert (tmp_path / "a.txt").read_text() == "81.\n"
+    ids = {str(line["run_id"]) for line in plain.json_lines}
+    assert ids == {str(cast("Json", plain.json_lines[-1]["run"])["id"])}
+    (run_id,) = ids
+    listed = surefoot("runs", "--json").json_lines
+    told = surefoot("show", run_id, "--events").json_lines
+    assert [line["run_id"] for line in (listed[0], *told)] == [run_id] * (len(told) + 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--output", "nowhere/a.txt"), "--output nowhere/a.txt: no such folder"),
+        (("--schema", "gone.json"), "--schema gone.json: No such file or directory"),
+        (("--schema", "list.json"), "--schema list.json: a JSON Schema is an object"),
+        (("--schema", "broken.json"), "--schema broken.json: not valid JSON"),
+    ],
+)
+def test_what_cannot_be_written_or_read_is_told_before_the_run(
+    surefoot: Command, tmp_path: Path, options: tuple[str, ...], told: str
+) -> None:
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "broken.json").write_text("{")
+    done = surefoot("run", "--model", "http://127.0.0.1:9/v1#m", *options, "Hello")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert told in done.err
+
+
+def test_where_nobody_reads_any_more_there_is_one_line_and_the_run_goes_on(tmp_path: Path) -> None:
+    with chat_server(says("81.")) as chat:
+        read, write = os.pipe()
+        os.close(read)
+        command = [*COMMAND, "run", "--model", chat.model, "--no-tools", "--json", "Bob's score?"]
+        with os.fdopen(write, "wb") as unread:
+            done = subprocess.run(
+                command,
+                cwd=tmp_path,
+                env=clean_environment(tmp_path),
+                stdout=unread,
+                stderr=subprocess.PIPE,
+                timeout=60,
+            )
+    assert (done.returncode, len(chat.bodies)) == (0, 1)
+    assert done.stderr == b"surefoot: nobody reads stdout any more; the run goes on\n"

@@ -1,12 +1,13 @@
 """A run on a terminal: what streams by goes away, what stays is told once."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from cli_world import lasting
 
 from surefoot.cli.lines import json_line
-from surefoot.cli.live import JsonLines, Progress, progress, under_way
+from surefoot.cli.live import Answers, JsonLines, Progress, as_markdown, progress, stdout, under_way
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import EMPTY
 from surefoot.run import Run
@@ -62,8 +63,49 @@ def test_how_far_a_call_is_goes_away(capsys: pytest.CaptureFixture[str], termina
     assert lasting(err)[-2:] == ['  → look(at="all")', "  ← found"]
 
 
+def test_a_line_on_a_terminal_says_how_long_a_model_thinks_and_what_has_come(
+    capsys: pytest.CaptureFixture[str], terminal: Callable[..., None]
+) -> None:
+    terminal(80)
+    now = [0.0]
+    shown = Progress(EMPTY, clock=lambda: now[0])
+    with shown:
+        shown.watch(LOOKING[0])
+        now[0] = 7.0
+        assert str(shown.__rich__()) == "thinking 7 s"
+        shown.watch(TextDelta("word" * 10))
+        now[0] = 9.0
+        assert str(shown.__rich__()).startswith("thinking 9 s · about 10 tokens, 5/s … ")
+        shown.watch(LOOKING[1])
+        assert str(shown.__rich__()) == "thinking"
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one\ntwo", ["one", "two"]),
+        ("**Done** in `a.txt`:\n- first\n- second", ["Done in a.txt:", "• first", "• second"]),
+        ("Line one\nline **two**", ["Line one", "line two"]),
+        ("```\na = 1\nb = 2\n```", ["a = 1", "b = 2"]),
+        ('{"a": "**b**"}', ['{"a": "**b**"}']),
+        ("5 * 3 * 2 = 30", ["5 * 3 * 2 = 30"]),
+    ],
+)
+def test_an_answer_is_markdown_on_a_terminal_and_itself_everywhere_else(
+    capsys: pytest.CaptureFixture[str], terminal: Callable[..., None], tmp_path: Path, text: str, shown: list[str]
+) -> None:
+    Answers().give(text)
+    assert capsys.readouterr().out == f"{text}\n"
+    Answers(tmp_path / "answer.md").give(text)
+    assert (tmp_path / "answer.md").read_text() == f"{text}\n"
+    terminal(40)
+    stdout().print(as_markdown(text))
+    assert [line.strip() for line in lasting(capsys.readouterr().out)] == shown
+
+
 def test_how_far_a_call_is_is_told_to_nobody_but_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    for shown in (Progress(EMPTY), JsonLines("react")):
+    for shown in (Progress(EMPTY), JsonLines("r1", "react", Answers())):
         with shown:
             for event in LOOKING:
                 shown.watch(event)

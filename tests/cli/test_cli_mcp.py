@@ -36,6 +36,16 @@ def test_mcp_list_says_what_is_wrong_with_a_file(surefoot: Command, tmp_path: Pa
     assert "mcpServers.h.comand: unknown field" in done.err
 
 
+def test_mcp_list_names_a_server_that_fails_and_lists_the_others(surefoot: Command, tmp_path: Path) -> None:
+    file_in(tmp_path)
+    servers = json.loads((tmp_path / "mcp.json").read_text())["mcpServers"]
+    (tmp_path / "two.json").write_text(json.dumps({"mcpServers": {"gone": {"command": "no-such-command"}, **servers}}))
+    done = surefoot("mcp", "list", "two.json")
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert "the MCP server gone cannot be reached" in done.err
+    assert "h__echo" in done.out
+
+
 def test_a_run_uses_the_tools_of_its_servers(surefoot: Command, tmp_path: Path) -> None:
     with chat_server(calls(("h__echo", {"text": "from afar"})), says("They said it.")) as chat:
         done = surefoot("run", "--guard", "off", "--model", chat.model, "--mcp", file_in(tmp_path), "Say it.")

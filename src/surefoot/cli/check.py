@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
-from surefoot.cli.exits import DONE
+from surefoot.cli.exits import DONE, JOURNAL_TROUBLE
 from surefoot.cli.lines import Line, count, json_line, visible
-from surefoot.cli.live import put, stdout
+from surefoot.cli.live import put, stderr, stdout
 from surefoot.cli.logs import replay as replayed
 from surefoot.cli.options import (
     JournalOption,
@@ -32,7 +32,9 @@ from surefoot.core.state.pager import pager_spec
 from surefoot.core.text.json import pin_of
 from surefoot.runtime.offers import selection
 from surefoot.runtime.pins import Pins, pins_file
-from surefoot.tools.mcp.servers import McpServers
+from surefoot.tools.mcp.config import McpServer
+from surefoot.tools.mcp.offers import Listing
+from surefoot.tools.mcp.servers import McpServers, McpTool
 from surefoot.types.config import LoopConfig
 from surefoot.types.declaration import as_declared
 from surefoot.types.errors import UsageError
@@ -110,7 +112,7 @@ def check(
     if replay is not None:
         recipe = replace(recipe, use=())
     path = journal_path(journal)
-    served = asyncio.run(_served(recipe.mcp, McpServers.tools)) if recipe.mcp else ()
+    served = asyncio.run(_served(recipe.mcp)) if recipe.mcp else ()
     guard = limits.guard or GuardConfig()
     specs = [as_declared(tool.spec, guard.declared) for tool in (*tools_of(recipe, path), *served)]
     if replay is not None:
@@ -210,26 +212,52 @@ def listed(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per tool.")] = False,
 ) -> None:
-    """Start the servers of files and list their tools: effect, pin, and what is left out and why."""
-    for server, listing in asyncio.run(_served(files, McpServers.listings)).items():
-        if as_json:
+    """Start the servers of files and list their tools: effect, pin, and what is left out and why.
+
+    A server that cannot be reached is named, and the others are listed; the exit code is 1 then.
+    """
+    found = asyncio.run(_listings(files))
+    for server, listing in found:
+        if isinstance(listing, UsageError):
+            put(stderr(), [Line(visible(str(listing)), "bad")])
+        elif as_json:
             for offer in listing.offers.values():
                 print(json_line({"server": server, "remote": offer.remote, "pin": offer.pin, "spec": offer.spec}))
-            continue
-        lines = [Line(f"{visible(server)}: {count(len(listing.offers), 'tool')}", "head")]
-        width = max(map(len, listing.offers), default=0)
-        for name, offer in listing.offers.items():
-            taken = guess(offer.spec)
-            whose = "declared" if offer.spec.declared else f"taken for {taken.effect or 'unknown'}"
-            effect = f"{offer.spec.effect}{' +egress' if taken.egress else ''} ({whose})"
-            lines.append(Line(f"  {name:<{width}}  {effect:<30}  pin {offer.pin[:_PIN_CHARS]}"))
-        lines += [Line(f"  - {visible(name)}: {visible(why)}", "dim") for name, why in listing.dropped]
-        put(stdout(), lines)
+        else:
+            put(stdout(), offered_lines(server, listing))
+    raise typer.Exit(JOURNAL_TROUBLE if any(isinstance(listing, UsageError) for _, listing in found) else DONE)
 
 
-async def _served(files: Sequence[str | Path], wanted: Callable[[McpServers], Awaitable[T]]) -> T:
-    """What is asked of the servers of these files."""
+def offered_lines(server: str, listing: Listing) -> list[Line]:
+    """What one server offers."""
+    lines = [Line(f"{visible(server)}: {count(len(listing.offers), 'tool')}", "head")]
+    width = max(map(len, listing.offers), default=0)
+    for name, offer in listing.offers.items():
+        taken = guess(offer.spec)
+        whose = "declared" if offer.spec.declared else f"taken for {taken.effect or 'unknown'}"
+        effect = f"{offer.spec.effect}{' +egress' if taken.egress else ''} ({whose})"
+        lines.append(Line(f"  {name:<{width}}  {effect:<30}  pin {offer.pin[:_PIN_CHARS]}"))
+    return [*lines, *(Line(f"  - {visible(name)}: {visible(why)}", "dim") for name, why in listing.dropped)]
+
+
+async def _listings(files: Sequence[str | Path]) -> list[tuple[str, Listing | UsageError]]:
+    """What each server of these files offers, all asked at once; or why it cannot be asked."""
+    from surefoot.tools.mcp.config import servers_of  # noqa: PLC0415  # pydantic loads when it is used
+
+    async def asked(server: McpServer) -> tuple[str, Listing | UsageError]:
+        try:
+            async with McpServers([replace(server, optional=False)]) as alone:
+                (listing,) = (await alone.listings()).values()
+        except UsageError as error:
+            return server.name, error
+        return server.name, listing
+
+    return await asyncio.gather(*map(asked, servers_of(files)))
+
+
+async def _served(files: Sequence[str | Path]) -> Sequence[McpTool]:
+    """The tools of the servers of these files."""
     from surefoot.tools.mcp.config import servers_of  # noqa: PLC0415  # pydantic loads when it is used
 
     async with McpServers(servers_of(files)) as servers:
-        return await wanted(servers)
+        return await servers.tools()

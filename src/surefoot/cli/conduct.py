@@ -8,24 +8,25 @@ from __future__ import annotations
 import asyncio
 import getpass
 import io
+import json
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, TextIO
+from typing import Annotated, TextIO, cast
 
 import typer
 
 from surefoot.agent import Agent
 from surefoot.cli.exits import CODES, INTERRUPTED, TERMINATED, Terminated
 from surefoot.cli.lines import Line, visible
-from surefoot.cli.live import JsonLines, PlanProgress, Progress, Showing, put, stderr
+from surefoot.cli.live import Answers, JsonLines, PlanProgress, Progress, Showing, put, stderr
 from surefoot.cli.options import (
     KEPT_BY_FORK,
     KEPT_BY_RESUME,
@@ -76,7 +77,13 @@ WordsOption = Annotated[
     str,
     typer.Option("--words", metavar="-", help="In place of TASK: - takes the words from stdin.", show_default=False),
 ]
-AttachOption = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="Text file for the task; repeatable.")]
+AttachOption = Annotated[
+    list[Path] | None, typer.Option(metavar="FILE", help="Text, picture, PDF or sound for the task; repeatable.")
+]
+
+OutputOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the answer to this file, not to stdout.", show_default=False)
+]
 
 Work = Callable[[Watch, bool], Coroutine[object, object, Run]]
 """What drives the run; it is given who watches, and whether pieces of replies are wanted."""
@@ -90,17 +97,19 @@ def run(
     *,
     options: Options,
     task: TaskArgument = None,
-    words: WordsOption = "",
     attach: AttachOption = None,
+    output: OutputOption = None,
+    verbose: VerboseOption = False,
+    as_json: JsonOption = False,
+    schema: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON Schema that the answer must fit.")] = None,
+    words: WordsOption = "",
     instructions: Annotated[str, typer.Option(help="Standing instructions for the model.")] = "",
     config: SettingsOption = None,
     journal: JournalOption = None,
-    verbose: VerboseOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Run a task: progress on stderr, the answer on stdout; the exit code says how it ended."""
-    given = task_from(task or (), words, attach or ())
-    agent, recipe = agent_with(options, config, journal, instructions)
+    answers, given = Answers(output), task_from(task or (), words, attach or ())
+    agent, recipe = agent_with(options, config, journal, instructions, schema_in(schema))
     run_id = new_run_id()
     keep_recipe(journal_path(journal), run_id, recipe)
 
@@ -109,16 +118,36 @@ def run(
 
     if recipe.settings and not as_json:
         put(stderr(), [Line(f"settings: {visible(recipe.settings)}", "dim")])
-    showing = _showing(EMPTY, recipe.reasoner, as_json=as_json, verbose=verbose)
+    showing = _showing(EMPTY, run_id, recipe.reasoner, answers, as_json=as_json, verbose=verbose)
     _conduct(agent, work, run_id, showing, journal, by="" if options.review_plan and not as_json else None)
 
 
-def agent_with(options: Options, config: str | None, journal: Path | None, instructions: str) -> tuple[Agent, Recipe]:
+def schema_in(path: Path | None) -> Mapping[str, object] | None:
+    """The JSON Schema of a file. Raises `UsageError` for one that cannot be read as an object."""
+    if path is None:
+        return None
+    try:
+        schema: object = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or f"not valid JSON: {error}"
+        raise UsageError(f"--schema {path}: {why}") from error
+    if not isinstance(schema, dict):
+        raise UsageError(f"--schema {path}: a JSON Schema is an object")
+    return cast("Mapping[str, object]", schema)  # the keys of JSON are text
+
+
+def agent_with(
+    options: Options,
+    config: str | None,
+    journal: Path | None,
+    instructions: str,
+    schema: Mapping[str, object] | None = None,
+) -> tuple[Agent, Recipe]:
     """The agent that some options and settings describe, and its recipe. Makes the journal's folder."""
     settings = settings_path(config)
     by_file = config_in(settings, is_found=config is None) if settings else LoopConfig()
     closed = guard_files(settings, options)
-    recipe = replace(recipe_from(options), settings=str(settings or ""), guard_files=closed)
+    recipe = replace(recipe_from(options), settings=str(settings or ""), guard_files=closed, schema=schema)
     path = journal_path(journal)
     tools = tools_of(recipe, path)
     store = opened(path, make=True)
@@ -134,12 +163,13 @@ def resume(
     options: Options,
     run_id: RunArgument,
     by: Annotated[str, typer.Option("--by", help="Who resumes it; goes on record.")] = "",
-    journal: JournalOption = None,
+    output: OutputOption = None,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
+    journal: JournalOption = None,
 ) -> None:
     """Go on with a run that was interrupted, paused or ended, with its own model and tools unless others are named."""
-    found = _found(run_id, journal)
+    answers, found = Answers(output), _found(run_id, journal)
     state = found.state
     recipe, agent_of, origin = _again(options, found, state, journal)
     if options.said("guard") or options.rules or options.cedar:
@@ -154,7 +184,7 @@ def resume(
         seen = _keeping(watch, keep)
         return await agent.resume(found.run_id, by=by, config=config, watch=seen, stream=stream, origin=origin)
 
-    showing = _showing(state, recipe.reasoner, as_json=as_json, verbose=verbose)
+    showing = _showing(state, found.run_id, recipe.reasoner, answers, as_json=as_json, verbose=verbose)
     asked = by if options.review_plan and not as_json else None
     _conduct(agent, work, found.run_id, showing, journal, by=asked)
 
@@ -165,14 +195,15 @@ def fork(
     options: Options,
     run_id: RunArgument,
     at: Annotated[int, typer.Option("--at", min=1, help="How many records to share; `show` numbers them from 0.")],
-    journal: JournalOption = None,
+    output: OutputOption = None,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
+    journal: JournalOption = None,
 ) -> None:
     """Make a new run out of the first N records of another, and drive it, perhaps with another model."""
     if changed(options, LoopConfig()):
         raise UsageError("a fork begins with the limits and settings of its run; `surefoot resume` can give it others")
-    found = _found(run_id, journal)
+    answers, found = Answers(output), _found(run_id, journal)
     if at > len(found.records):
         raise UsageError(f"run {found.run_id} has {len(found.records)} records; --at can be 1 to {len(found.records)}")
     state = fold(record.event for record in found.records[:at])
@@ -184,7 +215,7 @@ def fork(
         seen = _keeping(watch, keep)
         return await agent.fork(found.run_id, at, new_id=forked, watch=seen, stream=stream, origin=origin)
 
-    showing = _showing(state, recipe.reasoner, as_json=as_json, verbose=verbose)
+    showing = _showing(state, forked, recipe.reasoner, answers, as_json=as_json, verbose=verbose)
     _conduct(agent, work, forked, showing, journal)
 
 
@@ -217,12 +248,12 @@ def _again(
     return recipe, lambda config: agent_from(recipe, tools, opened(path), config, state.instructions), origin
 
 
-def _showing(state: State, reasoner: str, *, as_json: bool, verbose: bool) -> Showing:
+def _showing(state: State, run_id: str, reasoner: str, answers: Answers, *, as_json: bool, verbose: bool) -> Showing:
     if as_json:
-        return JsonLines(reasoner)
+        return JsonLines(run_id, reasoner, answers)
     if reasoner == "plan" and not verbose and stderr().is_terminal:
-        return PlanProgress(state)
-    return Progress(state, detail=verbose)
+        return PlanProgress(state, answers=answers)
+    return Progress(state, detail=verbose, answers=answers)
 
 
 def task_from(given: Sequence[str], words: str, attach: Sequence[Path]) -> Task:

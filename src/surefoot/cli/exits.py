@@ -12,6 +12,8 @@ JOURNAL_TROUBLE = 1
 MISUSED = 2
 FAILED = 5
 INTERRUPTED = 130
+UNREAD = 141
+"""Whoever read stdout is gone, as a shell tells of a command that SIGPIPE has ended."""
 TERMINATED = 143
 
 CODES: Mapping[Status, int] = {

@@ -182,12 +182,18 @@ def _size_of(value: object) -> str:
     return ""
 
 
-def json_line(value: object) -> str:
-    """The value as JSON on one line; dataclasses are objects. Fields that begin with "_" are left out."""
+def json_line(value: object, run_id: str = "") -> str:
+    """The value as JSON on one line; dataclasses are objects. Fields that begin with "_" are left out.
+
+    An object about a run begins with its `run_id`, wherever a command writes one.
+    """
     try:
-        return orjson.dumps(value, default=_plain).decode()
+        line = orjson.dumps(value, default=_plain).decode()
     except TypeError:  # lone surrogates and whole numbers beyond 64 bits, which only the slower writer can write
-        return json.dumps(value, default=_plain)
+        line = json.dumps(value, default=_plain)
+    if not run_id or line.startswith('{"run_id":'):
+        return line
+    return f'{{"run_id":{json.dumps(run_id)},{line[1:]}'
 
 
 def _plain(value: object) -> object:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.markdown import Markdown
 from rich.status import Status
 from rich.text import Text
 
@@ -20,8 +24,9 @@ from surefoot.core.loop.phase import phase_of
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State
 from surefoot.run import Run
+from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, InStep
-from surefoot.types.messages import CallPreview, ReasoningDelta, Reset, Signal, TextDelta, ToolProgress
+from surefoot.types.messages import CallPreview, ReasoningDelta, Reset, Signal, TextDelta, TextHeld, ToolProgress
 from surefoot.types.moves import Think
 from surefoot.types.plan_events import OfStep, PlanMade, StepStarted
 
@@ -37,14 +42,57 @@ _PER_SECOND = 8
 _OVER = frozenset({"succeeded", "skipped", "superseded"})
 
 
+class Answers:
+    """Where the answer of a run goes: to a file, else to stdout; to a terminal as the Markdown that models write."""
+
+    def __init__(self, output: Path | None = None) -> None:
+        if output is not None and not output.parent.is_dir():
+            raise UsageError(f"--output {output}: no such folder")
+        self.output = output
+
+    def give(self, text: str) -> str:
+        """Write it; the name of the file, "" for stdout. Raises `UsageError` where it cannot be written."""
+        if self.output is not None:
+            fresh = self.output.with_name(f".{self.output.name}.{os.getpid()}")
+            try:
+                fresh.write_text(text + "\n" * (not text.endswith("\n")), encoding="utf-8")
+                fresh.replace(self.output)  # whole or not at all
+            except OSError as error:
+                print(text)
+                why = f"cannot be written ({error.strerror}); the answer is on standard output"
+                raise UsageError(f"--output {self.output}: {why}") from error
+            return str(self.output)
+        if not sys.stdout.isatty():
+            print(text, flush=True)
+        else:
+            print(file=sys.stderr)
+            stdout().print(as_markdown(visible(text)))
+        return ""
+
+
+def as_markdown(text: str) -> RenderableType:
+    """A text as Markdown in which each line stays a line; JSON, and text without any mark of Markdown, as it is."""
+    if text[:1] in "{[" or not _MARKDOWN.search(text):
+        return Text(text)
+    parts = text.split("```")  # the odd ones are code
+    parts[::2] = [re.sub(r"(?<=\S)\n(?=\S)", "  \n", part) for part in parts[::2]]
+    return Markdown("```".join(parts))
+
+
+_MARKDOWN = re.compile(r"^\s{0,3}(#{1,6} |[-*+] |\d+[.)] |>|```|\|)|\*\*|`", re.MULTILINE)
+_CHARS_A_TOKEN = 4
+
+
 class JsonLines:
-    """One JSON object for each event on stdout, and at last {"run": …}. `reasoner`: that of the run."""
+    """One JSON object for each event on stdout, and at last {"run": …}; each has the `run_id`."""
 
     streams = False
     """Whether pieces of replies are wanted, too."""
 
-    def __init__(self, reasoner: str) -> None:
+    def __init__(self, run_id: str, reasoner: str, answers: Answers) -> None:
+        self._run_id = run_id
         self._reasoner = reasoner
+        self._answers = answers
 
     def __enter__(self) -> Self:
         return self
@@ -55,20 +103,36 @@ class JsonLines:
     def watch(self, item: Event | Signal) -> None:
         """Print one event. How far a call is passes by, and no other signal is asked for."""
         if not isinstance(item, ToolProgress):
-            print(json_line(item), flush=True)
+            try:
+                print(json_line(item, self._run_id), flush=True)
+            except BrokenPipeError:
+                leave_stdout()
+                print("surefoot: nobody reads stdout any more; the run goes on", file=sys.stderr)
 
     def over(self, run: Run, hint: str) -> None:  # noqa: ARG002 - machines know what to call
         """Print what came of it."""
-        print(json_line({"run": as_plain(run, self._reasoner)}), flush=True)
+        print(json_line({"run": as_plain(run, self._reasoner)}, run.id), flush=True)
+        if self._answers.output is not None and run.answer:
+            self._answers.give(outcome(run, self._reasoner))
 
 
 class Progress:
     """Lines for a person. `state`: what happened before, when a run goes on; `detail`: all that happens.
 
-    `clock` gives seconds. `streams`: whether pieces of replies are wanted, too.
+    `clock` gives seconds. `streams`: whether pieces of replies are wanted, too. While a model or tool is at work the
+    last line on a terminal says for how long, and about how many tokens have come.
     """
 
-    def __init__(self, state: State, *, detail: bool = False, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        state: State,
+        *,
+        detail: bool = False,
+        clock: Callable[[], float] = time.time,
+        answers: Answers | None = None,
+    ) -> None:
+        self._answers = answers or Answers()
+        self._since, self._chars, self._first = clock(), 0, 0.0
         self._console = stderr()
         self._teller = Teller(state, width=self._console.width, detail=detail)
         self._clock = clock
@@ -79,7 +143,7 @@ class Progress:
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
-            self._status = self._console.status(Text(self._busy, "dim"))
+            self._status = self._console.status(self)
             self._status.start()
         return self
 
@@ -91,7 +155,10 @@ class Progress:
     def watch(self, item: Event | Signal) -> None:
         """Show one event in lines that stay, or a piece of a reply or a call's progress in the one that goes away."""
         match item:
+            case TextHeld(chars):
+                self._count(chars)
             case TextDelta(text) | ReasoningDelta(text):
+                self._count(len(text))
                 self._tail = (self._tail + text)[-_WIDTH:]
             case CallPreview(_, name):
                 self._tail = f"{self._tail} → {name}"[-_WIDTH:]
@@ -100,18 +167,29 @@ class Progress:
             case Reset():
                 self._tail = ""
             case _:
-                self._tail = ""
                 self._show(item)
-        if self._status is not None:
-            self._status.update(Text(self._with_tail(self._busy, self._console.width - 4), "dim"))
+                self._tail, self._since, self._chars = "", self._clock(), 0
+
+    def _count(self, chars: int) -> None:
+        self._first = self._first if self._chars else self._clock()
+        self._chars += chars
+
+    def __rich__(self) -> Text:
+        """The line that goes away, as it is now: what the run is busy with, for how long, and what has come of it."""
+        now = self._clock()
+        told = f"{self._busy} {now - self._since:.0f} s" if now - self._since >= 1 else self._busy
+        if came := self._chars // _CHARS_A_TOKEN:
+            speed = came / max(now - self._first, 1.0)
+            told += f" · about {count(came, 'token')}, {speed:.0f}/s"
+        return Text(self._with_tail(told, self._console.width - 4), "dim")
 
     def over(self, run: Run, hint: str) -> None:
         """The answer to stdout, all else to stderr; `hint` ends each command that is proposed."""
-        if text := outcome(run, self._teller.state.reasoner):
-            if sys.stdout.isatty():
-                print(file=sys.stderr)
-            print(visible(text) if sys.stdout.isatty() else text, flush=True)
+        text = outcome(run, self._teller.state.reasoner)
+        written = self._answers.give(text) if text else ""
         put(self._console, closing(run, hint))
+        if written:
+            put(self._console, [Line(f"the answer is in {visible(written)}")])
 
     def _show(self, event: Event) -> None:
         put(self._console, self._teller.tell(event, self._clock()))
@@ -126,8 +204,8 @@ class Progress:
 class PlanProgress(Progress):
     """The plan as a live table: mark, id, name, tool, state, time and what came of it; below it phase and budgets."""
 
-    def __init__(self, state: State, *, clock: Callable[[], float] = time.time) -> None:
-        super().__init__(state, clock=clock)
+    def __init__(self, state: State, *, clock: Callable[[], float] = time.time, answers: Answers | None = None) -> None:
+        super().__init__(state, clock=clock, answers=answers)
         self._began: dict[str, float] = {}
         self._took: dict[str, float] = {}
         self._live: Live | None = None
@@ -231,6 +309,12 @@ def progress(state: State, told: ToolProgress) -> str:
 
 def _running(state: State) -> list[str]:
     return [visible(call.name) for call in state.calls if call.attempts and call.is_open]
+
+
+def leave_stdout() -> None:
+    """Whoever read stdout is gone: what is still printed goes nowhere, and so does what Python flushes at its exit."""
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def stderr() -> Console:

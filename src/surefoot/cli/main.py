@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
-from surefoot.cli.exits import HELP, INTERRUPTED, MISUSED, TERMINATED, Terminated, code_of
+from surefoot.cli.exits import HELP, INTERRUPTED, MISUSED, TERMINATED, UNREAD, Terminated, code_of
 from surefoot.types.errors import SurefootError, extra_needed
 
 if TYPE_CHECKING:
@@ -67,6 +67,11 @@ def main() -> None:
         _leave(error, str(error), code_of(error))
     except UnicodeError as error:
         _leave(error, f"an input is not valid UTF-8 ({error})", MISUSED)
+    except BrokenPipeError:
+        from surefoot.cli.live import leave_stdout  # noqa: PLC0415  # it needs rich
+
+        leave_stdout()
+        sys.exit(UNREAD)
     except OSError as error:
         told = f"{error.filename}: " if error.filename else ""
         told += error.strerror or str(error)
@@ -110,7 +115,6 @@ def _commands() -> typer.Typer:
         help=about,
         epilog=HELP,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )

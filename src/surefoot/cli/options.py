@@ -52,8 +52,8 @@ Mode = Literal["auto", "native", "schema", "text"]
 ReasonerName = Literal["react", "mono", "dual", "plan"]
 Settled = Literal["done", "not-done", "abandon"]
 
-_MARKUP = re.compile(r"`|\[([^]]*)\]\([^)]*\)")
-"""What Markdown adds to a sentence; of a link its words stay."""
+_MARKUP = re.compile(r"`| \(\[[^]]*\]\([^)]*\)\)|\[([^]]*)\]\([^)]*\)")
+"""What Markdown adds to a sentence; of a link its words stay, unless it stands alone in parentheses."""
 
 _MODEL, _TOOLS, _GUARD, _PLAN, _LIMITS = "Model", "Tools", "Guard", "With --reasoner plan", "Limits"
 
@@ -111,7 +111,7 @@ _SHOWN: Mapping[str, Mapping[str, str]] = {
         "temperature": "Sampling temperature.",
         "seed": "Sampling seed.",
         "effort": "How hard a model that reasons is to think: low, medium, high, or what its provider takes.",
-        "price_in": "US dollars a million input tokens of --model. Default: as its server or surefoot[prices] has it.",
+        "price_in": "US dollars a million input tokens of --model. Default: as its server says, or the extra `prices`.",
         "price_out": "US dollars a million output tokens.",
         "fallback": "Model that goes on when the one before it fails. Repeatable.",
     },
@@ -142,6 +142,8 @@ _METAVARS = {
     "rules": "FILE.toml",
     "cedar": "FILE.cedar",
 }
+_COMMON = ("model", "reasoner", "tools", "mcp", "write", "max_cost")
+"""What most runs are told; help shows them first, in no panel of their own."""
 _PANELS = {"tool_profile": _TOOLS, "guard": _GUARD, "plan": _PLAN}
 
 SETTINGS: Mapping[str, tuple[str, str]] = {
@@ -166,11 +168,13 @@ def takes_options(command: Callable[..., None], hidden: Collection[str] = ()) ->
     """
     hints = get_type_hints(Options)
     signature = inspect.signature(command, eval_str=True)
-    parameters = [one for name, one in signature.parameters.items() if name != "options"]
+    own = [one for name, one in signature.parameters.items() if name != "options"]
+    made: list[inspect.Parameter] = []
 
     def take(name: str, kind: Any, default: object, *names: str, **told: Any) -> None:  # Any: an annotation; typer's
+        told["rich_help_panel"] = None if name in _COMMON else told["rich_help_panel"]
         taken = Annotated[kind, typer.Option(*names, hidden=name in hidden, **told)]
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=taken))
+        made.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=taken))
 
     defaults_of = {one.name: one.default for one in fields(Options)}
     for panel, meanings in _SHOWN.items():
@@ -190,6 +194,9 @@ def takes_options(command: Callable[..., None], hidden: Collection[str] = ()) ->
         panel, metavar = _PANELS.get(table, _LIMITS), "GLOB" if is_list else None
         kind = (list[str] if is_list else hint) | None
         take(option, kind, None, row.option, help=told, metavar=metavar, rich_help_panel=panel)
+
+    first = sorted((one for one in made if one.name in _COMMON), key=lambda one: _COMMON.index(one.name))
+    parameters = [*first, *own, *(one for one in made if one.name not in _COMMON)]
 
     def with_options(**given: Any) -> None:  # Any: typer has converted them by these types
         plain = {one.name: given.pop(one.name) for one in fields(Options)[:-1]}

@@ -66,6 +66,7 @@ class Recipe:
     price_in: float | None = None
     price_out: float | None = None
     fallback: tuple[str, ...] = ()
+    schema: Mapping[str, object] | None = None
     settings: str = ""
     guard_files: tuple[str, ...] = ()
 

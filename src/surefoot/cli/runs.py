@@ -11,6 +11,7 @@ from typing import Annotated, TextIO
 import typer
 
 from surefoot.agent import Agent
+from surefoot.chat import is_next_turn
 from surefoot.cli.exits import CODES, DONE, JOURNAL_TROUBLE
 from surefoot.cli.lines import (
     READY,
@@ -46,24 +47,33 @@ from surefoot.types.errors import AnswerLate, UsageError
 from surefoot.types.events import Event, Outcome, RunEnded
 from surefoot.types.ports import Recorded, RunSummary
 
+_TURNS = 10
+"""Runs that are looked at for one line of the list, where the turns of a chat take one together."""
 _PLAN = "For a run with --reasoner plan"
 
 
 def runs(
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, newest first.")] = 20,
+    every: Annotated[bool, typer.Option("--all", help="Each turn of a chat, not its newest alone.")] = False,
     journal: JournalOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the newest runs."""
+    """List the newest runs; of a chat its newest turn."""
 
     async def listed(store: SqliteJournal) -> list[tuple[RunSummary, str]]:
-        return [(info, await _status(store, info)) for info in await store.runs(limit)]
+        if every or as_json:
+            found = await store.runs(limit)
+        else:
+            found = await store.runs(limit * _TURNS)
+            earlier = {info.parent for info in found if is_next_turn(info.run_id, info.parent)}
+            found = [info for info in found if info.run_id not in earlier][:limit]
+        return [(info, await _status(store, info)) for info in found]
 
     found = with_journal(journal, listed, read_only=True)
     if as_json:
         for info, status in found:
-            print(json_line({"run": info, "status": status}))
+            print(json_line({"run": info, "status": status}, info.run_id))
         return
     rows: list[list[str]] = []
     for info, status in found:
@@ -122,7 +132,7 @@ def show(
             write_picture(state, svg)
             put(console, [Line(f"drawn to {visible(str(svg))}")])
         elif as_json:
-            print(json_line(as_fold(state, taken)))
+            print(json_line(as_fold(state, taken), state.run_id))
         elif plan:
             at = "" if len(taken) == len(found.records) else f"as of record {len(taken) - 1}"
             put(console, plan_shown(state, taken, console.width, at))
@@ -152,7 +162,7 @@ async def _tell(store: SqliteJournal, found: Found, hint: str, *, as_events: boo
 
     def tell(record: Recorded) -> Event:
         if as_events:
-            print(json_line(record), flush=True)
+            print(json_line(record, found.run_id), flush=True)
         else:
             put(console, teller.tell(record.event, record.at))
         return record.event

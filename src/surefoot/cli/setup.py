@@ -197,6 +197,7 @@ def agent_from(
         call_mode=cast("CallMode | Literal['auto']", recipe.call_mode),  # one of the four, as was just asked
         thinking=recipe.thinking,
         mcp=recipe.mcp or None,
+        output=recipe.schema,
     )
 
 

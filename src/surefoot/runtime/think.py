@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -31,7 +31,9 @@ from surefoot.types.messages import (
     ModelSignal,
     ReasoningDelta,
     Reset,
+    Signal,
     TextDelta,
+    TextHeld,
 )
 from surefoot.types.moves import Think
 from surefoot.types.ports import Model
@@ -149,7 +151,7 @@ def _writable(message: ModelMessage) -> ModelMessage:
 class _Display:
     """What of a reply is shown: while it streams, what cannot become a call; in the end, exactly its visible words."""
 
-    def __init__(self, tell: Emit) -> None:
+    def __init__(self, tell: Callable[[Signal], None]) -> None:
         self._filter = DisplayFilter()
         self._tell = tell
         self._shown: list[str] = []
@@ -164,6 +166,8 @@ class _Display:
                 if visible:
                     self._shown.append(visible)
                     self._tell(TextDelta(visible))
+                elif not reasoning:
+                    self._tell(TextHeld(len(text)))
             case Reset():
                 self._filter.reset()
                 self._shown.clear()

@@ -69,7 +69,10 @@ class Budget(Settings):
         None, or_none(whole(1), "no limit"), "tokens, in and out together", option="--max-tokens"
     )
     max_cost_usd: float | None = setting(
-        None, or_none(above_zero, "no limit"), "US dollars ([models](models.md))", option="--max-cost"
+        None,
+        or_none(above_zero, "no limit"),
+        "most that a run may cost, in US dollars",
+        option="--max-cost",
     )
     max_seconds: float | None = setting(
         None,

@@ -170,6 +170,13 @@ ModelSignal = TextDelta | ReasoningDelta | CallPreview | Reset
 
 
 @dataclass(frozen=True, slots=True)
+class TextHeld:
+    """So many characters of a reply have come that may still become a call, so that they are not shown."""
+
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
 class ToolProgress:
     """How far a call is, as its tool tells it: `done` of `total`, in the tool's own units, where it knows them."""
 
@@ -179,7 +186,7 @@ class ToolProgress:
     total: float | None = None
 
 
-Signal = ModelSignal | ToolProgress
+Signal = ModelSignal | TextHeld | ToolProgress
 """All that is shown to whoever watches a run and is never journaled."""
 
 Emit = Callable[[ModelSignal], None]

@@ -1,4 +1,4 @@
-"""`python -m surefoot.cli` is `surefoot`."""
+"""`python -m surefoot` is the command `surefoot`."""
 
 import sys
 from pathlib import Path
