@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from cli_world import Command, calls, chat_server, run_id_in, says
 
 HOSTILE = Path(__file__).parent.parent / "tools" / "mcp_hostile.py"
@@ -73,3 +74,37 @@ def test_a_resumed_run_has_its_servers_back(surefoot: Command, tmp_path: Path) -
         done = surefoot("resume", run_id)
     assert done.code == 0, done.err
     assert (tmp_path / "log").read_text(encoding="utf-8").count("tools/call echo") == 2
+
+
+def test_resources_and_prompts_of_a_server_are_a_runs_material_and_task(surefoot: Command, tmp_path: Path) -> None:
+    held = {"command": sys.executable, "args": [str(HOSTILE.parent / "mcp_held.py")]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"held": held}}))
+    listed = surefoot("mcp", "list", "mcp.json")
+    assert "  resource notes://monday  monday" in listed.out
+    assert "  prompt where(thing)" in listed.out
+    asked = surefoot("mcp", "prompt", "mcp.json", "held/where", "thing=ladder")
+    assert (asked.code, asked.out) == (0, "Where is the ladder?\n")
+    with chat_server(says("In the shed.")) as chat:
+        given = ("--model", chat.model, "--mcp", "mcp.json", "--attach", "mcp:held/notes://monday")
+        done = surefoot("run", *given, asked.out)
+        assert (done.code, done.out) == (0, "In the shed.\n")
+        assert "The ladder is in the shed." in json.dumps(chat.bodies[0])
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("run", "--attach", "mcp:held", "x"), "mcp:held: write mcp:SERVER/URI"),
+        (("run", "--attach", "mcp:held/notes://a", "x"), "name the file of MCP servers with --mcp"),
+        (("mcp", "prompt", "mcp.json", "where"), "where: write SERVER/NAME"),
+        (("mcp", "prompt", "mcp.json", "held/where", "ladder"), "ladder: write an argument as KEY=VALUE"),
+        (("mcp", "prompt", "mcp.json", "other/where"), "unknown MCP server 'other'; there are: h"),
+    ],
+)
+def test_what_names_no_resource_or_prompt_is_one_line(
+    surefoot: Command, tmp_path: Path, command: tuple[str, ...], told: str
+) -> None:
+    file_in(tmp_path)
+    done = surefoot(*command)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert told in done.err

@@ -73,6 +73,9 @@ async def test_everything(node: str, installed: Path) -> None:
         slow.cancel()
         with pytest.raises(asyncio.CancelledError):
             await slow
+        resources, prompts = await servers.held("all")
+        assert await servers.resource("all", resources[0].uri)
+        assert (await servers.prompt("all", prompts[0].name))[0].content
         secret = await called(tools["all__get-env"])
         assert "SUREFOOT_TRAITS_FILE" in os.environ
         assert "SUREFOOT_TRAITS_FILE" not in secret.content  # it gets nothing of our environment that it need not have

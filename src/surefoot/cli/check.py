@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -34,13 +34,16 @@ from surefoot.runtime.offers import selection
 from surefoot.runtime.pins import Pins, pins_file
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.offers import Listing
-from surefoot.tools.mcp.servers import McpServers, McpTool
+from surefoot.tools.mcp.servers import McpServers
 from surefoot.types.config import LoopConfig
 from surefoot.types.declaration import as_declared
 from surefoot.types.errors import UsageError
 from surefoot.types.events import ToolsSelected
 from surefoot.types.guard import GuardConfig
 from surefoot.types.tools import Catalogue, Effect, ToolSpec
+
+if TYPE_CHECKING:
+    from mcp_types import Prompt, Resource
 
 T = TypeVar("T")
 
@@ -112,9 +115,9 @@ def check(
     if replay is not None:
         recipe = replace(recipe, use=())
     path = journal_path(journal)
-    served = asyncio.run(_served(recipe.mcp)) if recipe.mcp else ()
+    offered = asyncio.run(served(recipe.mcp, McpServers.tools)) if recipe.mcp else ()
     guard = limits.guard or GuardConfig()
-    specs = [as_declared(tool.spec, guard.declared) for tool in (*tools_of(recipe, path), *served)]
+    specs = [as_declared(tool.spec, guard.declared) for tool in (*tools_of(recipe, path), *offered)]
     if replay is not None:
         raise typer.Exit(replayed(replay, specs, guard, as_json=as_json))
     if is_suggesting:
@@ -217,15 +220,48 @@ def listed(
     A server that cannot be reached is named, and the others are listed; the exit code is 1 then.
     """
     found = asyncio.run(_listings(files))
-    for server, listing in found:
-        if isinstance(listing, UsageError):
-            put(stderr(), [Line(visible(str(listing)), "bad")])
-        elif as_json:
+    for server, held in found:
+        if isinstance(held, UsageError):
+            put(stderr(), [Line(visible(str(held)), "bad")])
+            continue
+        listing, resources, prompts = held
+        if as_json:
             for offer in listing.offers.values():
                 print(json_line({"server": server, "remote": offer.remote, "pin": offer.pin, "spec": offer.spec}))
-        else:
-            put(stdout(), offered_lines(server, listing))
-    raise typer.Exit(JOURNAL_TROUBLE if any(isinstance(listing, UsageError) for _, listing in found) else DONE)
+            for one in resources:
+                print(json_line({"server": server, "resource": one.uri, "name": one.name, "type": one.mime_type}))
+            for one in prompts:
+                print(json_line({"server": server, "prompt": one.name, "arguments": arguments_in(one)}))
+            continue
+        lines = offered_lines(server, listing)
+        lines += [Line(visible(f"  resource {one.uri}  {one.name}")) for one in resources]
+        lines += [Line(visible(f"  prompt {one.name}({', '.join(arguments_in(one))})")) for one in prompts]
+        put(stdout(), lines)
+    raise typer.Exit(JOURNAL_TROUBLE if any(isinstance(held, UsageError) for _, held in found) else DONE)
+
+
+@app.command()
+def prompt(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="File of MCP servers.")],
+    name: Annotated[str, typer.Argument(metavar="SERVER/NAME", help="The prompt, as `mcp list` shows it.")],
+    given: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE...", help="Its arguments.")] = None,
+) -> None:
+    """Print a prompt of a server, filled in; `| surefoot run --words -` makes it the task of a run."""
+    server, _, called = name.partition("/")
+    if not (server and called):
+        raise UsageError(f"{name}: write SERVER/NAME, as in docs/review")
+    pairs = [one.partition("=") for one in given or ()]
+    if wrong := next(("".join(one) for one in pairs if not (one[0] and one[1])), None):
+        raise UsageError(f"{wrong}: write an argument as KEY=VALUE")
+    asked = {key: value for key, _, value in pairs}
+    messages = asyncio.run(served([file], lambda servers: servers.prompt(server, called, asked)))
+    for one in messages:
+        print(one.content if len(messages) == 1 else f"{one.role}: {one.content}")
+
+
+def arguments_in(prompt: Prompt) -> list[str]:
+    """The names of a prompt's arguments; those that may be left out end in a question mark."""
+    return [one.name if one.required else f"{one.name}?" for one in prompt.arguments or ()]
 
 
 def offered_lines(server: str, listing: Listing) -> list[Line]:
@@ -240,24 +276,28 @@ def offered_lines(server: str, listing: Listing) -> list[Line]:
     return [*lines, *(Line(f"  - {visible(name)}: {visible(why)}", "dim") for name, why in listing.dropped)]
 
 
-async def _listings(files: Sequence[str | Path]) -> list[tuple[str, Listing | UsageError]]:
+Held = tuple[Listing, Sequence["Resource"], Sequence["Prompt"]]
+"""What a server offers: its tools, its resources, its prompts."""
+
+
+async def _listings(files: Sequence[str | Path]) -> list[tuple[str, Held | UsageError]]:
     """What each server of these files offers, all asked at once; or why it cannot be asked."""
     from surefoot.tools.mcp.config import servers_of  # noqa: PLC0415  # pydantic loads when it is used
 
-    async def asked(server: McpServer) -> tuple[str, Listing | UsageError]:
+    async def asked(server: McpServer) -> tuple[str, Held | UsageError]:
         try:
             async with McpServers([replace(server, optional=False)]) as alone:
                 (listing,) = (await alone.listings()).values()
+                return server.name, (listing, *await alone.held(server.name))
         except UsageError as error:
             return server.name, error
-        return server.name, listing
 
     return await asyncio.gather(*map(asked, servers_of(files)))
 
 
-async def _served(files: Sequence[str | Path]) -> Sequence[McpTool]:
-    """The tools of the servers of these files."""
+async def served(files: Sequence[str | Path], ask: Callable[[McpServers], Awaitable[T]]) -> T:
+    """What is asked of the servers of these files."""
     from surefoot.tools.mcp.config import servers_of  # noqa: PLC0415  # pydantic loads when it is used
 
     async with McpServers(servers_of(files)) as servers:
-        return await servers.tools()
+        return await ask(servers)

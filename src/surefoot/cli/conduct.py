@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import getpass
 import io
-import json
 import os
 import signal
 import sys
@@ -19,11 +18,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, TextIO, cast
+from typing import Annotated, TextIO
 
 import typer
 
 from surefoot.agent import Agent
+from surefoot.cli.check import served
 from surefoot.cli.exits import CODES, INTERRUPTED, TERMINATED, Terminated
 from surefoot.cli.lines import Line, visible
 from surefoot.cli.live import Answers, JsonLines, PlanProgress, Progress, Showing, put, stderr
@@ -52,6 +52,7 @@ from surefoot.cli.setup import (
     journal_path,
     opened,
     recipe_from,
+    schema_in,
     speaker,
     tools_of,
     with_journal,
@@ -78,7 +79,8 @@ WordsOption = Annotated[
     typer.Option("--words", metavar="-", help="In place of TASK: - takes the words from stdin.", show_default=False),
 ]
 AttachOption = Annotated[
-    list[Path] | None, typer.Option(metavar="FILE", help="Text, picture, PDF or sound for the task; repeatable.")
+    list[str] | None,
+    typer.Option(metavar="FILE", help="Text, picture, PDF or sound, or mcp:SERVER/URI of a resource; repeatable."),
 ]
 
 OutputOption = Annotated[
@@ -108,7 +110,7 @@ def run(
     journal: JournalOption = None,
 ) -> None:
     """Run a task: progress on stderr, the answer on stdout; the exit code says how it ended."""
-    answers, given = Answers(output), task_from(task or (), words, attach or ())
+    answers, given = Answers(output), task_from(task or (), words, attach or (), options.mcp or ())
     agent, recipe = agent_with(options, config, journal, instructions, schema_in(schema))
     run_id = new_run_id()
     keep_recipe(journal_path(journal), run_id, recipe)
@@ -120,20 +122,6 @@ def run(
         put(stderr(), [Line(f"settings: {visible(recipe.settings)}", "dim")])
     showing = _showing(EMPTY, run_id, recipe.reasoner, answers, as_json=as_json, verbose=verbose)
     _conduct(agent, work, run_id, showing, journal, by="" if options.review_plan and not as_json else None)
-
-
-def schema_in(path: Path | None) -> Mapping[str, object] | None:
-    """The JSON Schema of a file. Raises `UsageError` for one that cannot be read as an object."""
-    if path is None:
-        return None
-    try:
-        schema: object = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or f"not valid JSON: {error}"
-        raise UsageError(f"--schema {path}: {why}") from error
-    if not isinstance(schema, dict):
-        raise UsageError(f"--schema {path}: a JSON Schema is an object")
-    return cast("Mapping[str, object]", schema)  # the keys of JSON are text
 
 
 def agent_with(
@@ -256,7 +244,7 @@ def _showing(state: State, run_id: str, reasoner: str, answers: Answers, *, as_j
     return Progress(state, detail=verbose, answers=answers)
 
 
-def task_from(given: Sequence[str], words: str, attach: Sequence[Path]) -> Task:
+def task_from(given: Sequence[str], words: str, attach: Sequence[str], mcp: Sequence[Path]) -> Task:
     """The user's words, and what comes with them; stdin is material, unless it is said to hold the words."""
     said = [text for text in given if text != "-"]
     is_attached, is_words = len(said) < len(given), words == "-"
@@ -277,10 +265,20 @@ def task_from(given: Sequence[str], words: str, attach: Sequence[Path]) -> Task:
     attached = [Attachment("stdin", _stdin())] if is_attached else []
     for path in attach:
         try:
-            attached.append(Attachment.from_path(path))
+            attached += _resource(path, mcp) if path.startswith("mcp:") else [Attachment.from_path(path)]
         except UsageError as error:
             raise UsageError(f"--attach {error}") from error
     return Task(text, tuple(attached))
+
+
+def _resource(named: str, mcp: Sequence[Path]) -> tuple[Attachment, ...]:
+    """A resource of an MCP server, named mcp:SERVER/URI."""
+    server, _, uri = named.removeprefix("mcp:").partition("/")
+    if not (server and uri):
+        raise UsageError(f"{named}: write mcp:SERVER/URI, as in mcp:docs/file:///notes.md")
+    if not mcp:
+        raise UsageError(f"{named}: name the file of MCP servers with --mcp")
+    return asyncio.run(served(mcp, lambda servers: servers.resource(server, uri)))
 
 
 def _stdin() -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -199,6 +200,20 @@ def agent_from(
         mcp=recipe.mcp or None,
         output=recipe.schema,
     )
+
+
+def schema_in(path: Path | None) -> Mapping[str, object] | None:
+    """The JSON Schema of a file. Raises `UsageError` for one that cannot be read as an object."""
+    if path is None:
+        return None
+    try:
+        schema: object = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or f"not valid JSON: {error}"
+        raise UsageError(f"--schema {path}: {why}") from error
+    if not isinstance(schema, dict):
+        raise UsageError(f"--schema {path}: a JSON Schema is an object")
+    return cast("Mapping[str, object]", schema)  # the keys of JSON are text
 
 
 def tools_in(path: Path) -> list[Tool]:

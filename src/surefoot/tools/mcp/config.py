@@ -46,7 +46,8 @@ class McpServer(Settings):
     `name` begins the names of its tools: letters, digits, `-` and single `_`. The command gets `env` and a few harmless
     variables (PATH, HOME and the like), nothing else of our environment. `include` and `exclude` are globs over the
     server's own names of tools. `timeout_s` bounds a call of a tool that declares none; `connect_timeout_s` bounds
-    connecting, and each listing. `optional`: a run may start without it. `secrets`: texts that no message shows;
+    connecting, and each listing. `optional`: a run may start without it. `resources`: a model may
+    list and read its resources, with a tool `SERVER__read_resource`. `secrets`: texts that no message shows;
     neither shows it what is in `env` and `headers`. Raises `ConfigError`.
     """
 
@@ -63,6 +64,7 @@ class McpServer(Settings):
     timeout_s: float | None = setting(None, or_none(seconds, "none"), "")
     connect_timeout_s: float = setting(30.0, seconds, "")
     optional: bool = setting(False, flag, "")
+    resources: bool = setting(False, flag, "")
     secrets: tuple[str, ...] = field(default=(), metadata=row(texts), repr=False)
 
     def __post_init__(self) -> None:

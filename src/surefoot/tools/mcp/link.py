@@ -11,9 +11,9 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.offers import MOST_TOOLS, Listing, listing_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, InputRequiredResult, Tool
     from pydantic import TypeAdapter
 
+T = TypeVar("T")
 _LOG = logging.getLogger("surefoot")
 
 MOST_TRIES = 3
@@ -113,6 +114,22 @@ class Link:
             is_closed = error.code == CONNECTION_CLOSED and (self.is_lost or bool(self.server.url))
             if is_refused or is_closed:
                 raise LinkLost(f"HTTP status {self._status}" if error.message in _REFUSED else "") from error
+            raise
+
+    async def asked(self, ask: Callable[[Client], Awaitable[T]]) -> T:
+        """What the server answers to what is no call. Raises `MCPError`, or `LinkLost` where no answer came."""
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # the extra `mcp` loads late
+        from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415  # as above
+
+        assert self._client is not None  # noqa: S101  # only a link that stands is asked
+        try:
+            async with asyncio.timeout(self.server.connect_timeout_s):
+                return await ask(self._client)
+        except TimeoutError as error:
+            raise LinkLost(f"no answer within {self.server.connect_timeout_s:g} s") from error
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED and self.is_lost:
+                raise LinkLost("") from error
             raise
 
     async def aclose(self) -> None:
@@ -229,7 +246,8 @@ class Link:
                 if page.next_cursor is None or page.next_cursor == cursor or len(tools) > MOST_TOOLS:
                     break
                 cursor = page.next_cursor
-        return listing_of(self.server, tools)
+        has_resources = self._client.server_capabilities.resources is not None
+        return listing_of(self.server, tools, has_resources=has_resources)
 
     async def _listen(self, client: Client) -> None:
         """From version 2026-07-28 on, changes are told on a stream that has to be asked for, and may end."""

@@ -53,11 +53,15 @@ _VALUES = ("const", "default", "enum", "examples", "required", "pattern")
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One tool as it is offered: its declaration, the server's own name for it, and its pin."""
+    """One tool as it is offered: its declaration, the server's own name for it, and its pin.
+
+    `reads`: it is our own, and reads the server's resources.
+    """
 
     remote: str
     spec: ToolSpec
     pin: str
+    reads: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +72,8 @@ class Listing:
     dropped: tuple[tuple[str, str], ...] = ()
 
 
-def listing_of(server: McpServer, tools: Iterable[Tool]) -> Listing:
-    """The offers among what a server lists, in its order. Pure."""
+def listing_of(server: McpServer, tools: Iterable[Tool], *, has_resources: bool = False) -> Listing:
+    """The offers among what a server lists, in its order, and behind them what reads its resources. Pure."""
     offers: dict[str, Offer] = {}
     dropped: list[tuple[str, str]] = []
     seen: set[str] = set()
@@ -93,6 +97,10 @@ def listing_of(server: McpServer, tools: Iterable[Tool]) -> Listing:
         else:
             offers[made.spec.name] = made
         seen.add(tool.name)
+    if has_resources and server.resources and READ_RESOURCE not in seen:
+        reader = _reader(server)
+        offers[reader.spec.name] = reader
+        seen.add(READ_RESOURCE)
     dropped += [(name, "declared, but the server does not list it") for name in server.tools if name not in seen]
     return Listing(offers, tuple(dropped))
 
@@ -117,6 +125,26 @@ def offer_of(server: McpServer, tool: Tool) -> Offer:
     )
     spec = said.of(spec)
     return Offer(tool.name, spec, pin_of(spec))
+
+
+READ_RESOURCE = "read_resource"
+
+
+def _reader(server: McpServer) -> Offer:
+    about = f"Read a resource of the MCP server {server.name} by its URI; with an empty URI, list them."
+    uri = {"type": "string", "description": "URI of the resource"}
+    spec = ToolSpec(
+        name=name_of(server.name, READ_RESOURCE),
+        description=about,
+        parameters={"type": "object", "properties": {"uri": uri}, "required": ["uri"]},
+        effect="read",
+        timeout_s=server.timeout_s,
+        origin="remote",
+        server=server.name,
+        declared=True,
+    )
+    spec = server.tools.get(READ_RESOURCE, _UNDECLARED).of(spec)
+    return Offer(READ_RESOURCE, spec, pin_of(spec), reads=True)
 
 
 def shown(text: str, most: int) -> str:

@@ -6,11 +6,12 @@ import asyncio
 import logging
 import re
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 import orjson
@@ -23,11 +24,15 @@ from surefoot.tools.mcp.link import Connection, Link, LinkLost, Unreachable
 from surefoot.tools.mcp.offers import Listing, Offer, pin_of, shown
 from surefoot.types.attachments import Attachment, media_type_of
 from surefoot.types.errors import UsageError, extra_needed
+from surefoot.types.messages import ModelMessage
 from surefoot.types.ports import ToolCallContext
 from surefoot.types.tools import ResultKind, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
-    from mcp_types import CallToolResult, ContentBlock
+    from mcp.client.client import Client
+    from mcp_types import CallToolResult, ContentBlock, Prompt, Resource
+
+T = TypeVar("T")
 
 
 MOST_RESULT_CHARS = 4_000_000
@@ -117,6 +122,8 @@ class McpTool:
             context.progress(message or "", progress, total)
 
         try:
+            if self.offer.reads:
+                return await self._read(link, str(arguments.get("uri") or ""))
             answer = await link.call(self.offer.remote, arguments, on_progress)
         except MCPError as error:
             code = error.code
@@ -135,6 +142,19 @@ class McpTool:
         made = self._result(_text(answer, structured=structured), failed=answer.is_error)
         made = replace(made, files=tuple(filter(None, map(_file, answer.content))))
         return replace(made, structured=structured, error=code_in(answer) if answer.is_error else "")
+
+    async def _read(self, link: Link, uri: str) -> ToolResult:
+        from surefoot.tools.mcp.resources import attachments_of, resource_lines, resources_of  # noqa: PLC0415  # as above
+
+        if not uri:
+            return self._result(resource_lines(await link.asked(resources_of)), failed=False)
+        try:
+            found = await link.asked(partial(attachments_of, uri=uri))
+        except UsageError as error:
+            return self._result(f"Not read: {error}", failed=True)
+        files = tuple(one for one in found if one.digest)
+        made = self._result("\n".join(one.line if one.digest else one.text for one in found), failed=False)
+        return replace(made, files=files)
 
     def _result(self, text: str, *, failed: bool) -> ToolResult:
         return result(self.connection.server.name, text, "error" if failed else "ok")
@@ -244,6 +264,49 @@ class McpServers:
         """What each server offers, by its name, as of `tools`; without optional servers that were never reached."""
         held = await self._current()
         return {one.server.name: listing for one, listing in zip(held.connections, held.of, strict=True) if listing}
+
+    async def resource(self, server: str, uri: str) -> tuple[Attachment, ...]:
+        """What a resource holds, for a task: `agent.run(task, attachments=await servers.resource("docs", uri))`.
+
+        Raises `UsageError` for a server that is not one of these or cannot be reached, and for what it cannot read.
+        """
+        from surefoot.tools.mcp.resources import attachments_of  # noqa: PLC0415  # few need it
+
+        return await self._asked(server, f"the resource {uri!r}", partial(attachments_of, uri=uri))
+
+    async def prompt(
+        self, server: str, name: str, arguments: Mapping[str, str] | None = None
+    ) -> tuple[ModelMessage, ...]:
+        """A prompt of a server, filled in. Raises `UsageError` as `resource` does."""
+        from surefoot.tools.mcp.resources import messages_of  # noqa: PLC0415  # few need it
+
+        return await self._asked(
+            server, f"the prompt {name!r}", partial(messages_of, name=name, arguments=arguments or {})
+        )
+
+    async def held(self, server: str) -> tuple[Sequence[Resource], Sequence[Prompt]]:
+        """The resources and prompts that a server lists. Raises `UsageError` as `resource` does."""
+        from surefoot.tools.mcp.resources import prompts_of, resources_of  # noqa: PLC0415  # few need it
+
+        found = await self._asked(server, "its resources", resources_of)
+        return found, await self._asked(server, "its prompts", prompts_of)
+
+    async def _asked(self, server: str, what: str, ask: Callable[[Client], Awaitable[T]]) -> T:
+        await self._current()
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # the extra `mcp` loads late
+
+        connections = self._held[asyncio.get_running_loop()].connections
+        connection = next((one for one in connections if one.server.name == server), None)
+        if connection is None:
+            known = ", ".join(one.name for one in self.servers) or "none"
+            raise UsageError(f"unknown MCP server {server!r}; there are: {known}")
+        try:
+            return await (await connection.ready()).asked(ask)
+        except (Unreachable, LinkLost) as error:
+            raise UsageError(f"the MCP server {server} cannot be asked for {what}: {error}") from error
+        except MCPError as error:
+            told = connection.server.without_secrets(shown(error.message, _MOST_TOLD_CHARS))
+            raise UsageError(f"the MCP server {server} does not give {what}: {told}") from error
 
     async def aclose(self) -> None:
         """Close the connections of this event loop and end its processes. Can be used again afterwards."""
