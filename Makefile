@@ -43,7 +43,7 @@ quick: $(STAMP)
 
 types:  ## the examples under mypy --strict, as somebody who has installed surefoot checks their own code
 	@$(PYTHON) -m venv build/types
-	@build/types/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt mypy .
+	@build/types/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt mypy '.[mcp]'
 	build/types/bin/python -m mypy --strict --cache-dir build/types/cache examples
 
 bench: $(STAMP)  ## what a step costs, against the raw loop in the same run

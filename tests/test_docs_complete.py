@@ -1,5 +1,6 @@
 """What can be set, and what can stand in a journal, is named on a page."""
 
+import re
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from typing import get_args
@@ -44,3 +45,12 @@ def test_each_option_that_is_a_setting_is_on_the_page() -> None:
     page = (DOCS / "configuration.md").read_text(encoding="utf-8")
     assert not [option for option in SETTINGS if f"`--{option.replace('_', '-')}" not in page]
     assert "`--on-stuck " + "\\|".join(LimitAction) + "`" in page
+
+
+def test_the_template_of_the_environment_has_every_variable_that_is_read() -> None:
+    root = DOCS.parent
+    written = set(re.findall(r"^#([A-Z_]+)=$", (root / ".env.template").read_text(encoding="utf-8"), re.MULTILINE))
+    asked = {name for one in PROVIDERS.values() for name in (*one.keys, one.base_url_variable) if name.isupper()}
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (root / "src").rglob("*.py"))
+    asked |= set(re.findall(r"\"(SUREFOOT_[A-Z_]+|OPENAI_API_VERSION|HF_ENDPOINT)\"", source))
+    assert not asked ^ written

@@ -144,3 +144,18 @@ async def test_wrappers_time_redact_and_remember(capsys: pytest.CaptureFixture[s
     told = capsys.readouterr().out
     assert (told.count("looking up Ann"), told.count("In Rome."), told.count("tokens in")) == (1, 2, 4)
     assert model.requests[-1].messages[-1].content == "Ann lives in Rome, phone [phone]"
+
+
+async def test_parts_of_a_run_work_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    await example("parts_alone").main(ScriptedModel([{"selected_tool_ids": ["exchange_rate"]}]))
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "visible: web_get, exchange_rate"
+    assert told[1].endswith("says that the bridge is open.")
+    assert told[2] == "chosen: exchange_rate"
+
+
+async def test_resources_and_prompts_of_a_server_are_used(capsys: pytest.CaptureFixture[str]) -> None:
+    model = ScriptedModel(["In the shed.", calls(("notes__read_resource", {"uri": "notes://tuesday"})), "It is green."])
+    await example("mcp_resources").main(model)
+    assert capsys.readouterr().out.endswith("In the shed.\nIt is green.\n")
+    assert model.requests[-1].messages[-1].content == "The paint is green."

@@ -8,14 +8,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from surefoot.advice import (
+        perform_overall_reflection,
+        reflect_on_single_step,
+        select_relevant_tools,
+        select_tools_for_replanning,
+    )
     from surefoot.agent import Agent
     from surefoot.chat import Chat
     from surefoot.core.loop.replay import replay
     from surefoot.core.parse.reply import parse as parse_reply
+    from surefoot.core.select.profile import apply as apply_profile
     from surefoot.core.select.profile import digest_of_tool
     from surefoot.core.text.json import pin_of
     from surefoot.journal.memory import MemoryJournal
     from surefoot.journal.sqlite import SqliteJournal
+    from surefoot.knowledge.prefetch.engine import PreHydrationEngine
     from surefoot.models.names import resolve as resolve_model
     from surefoot.models.wrapper import WrappedModel
     from surefoot.reasoners import Answer, DualModelReasoner, MonoModelReasoner
@@ -45,12 +53,14 @@ if TYPE_CHECKING:
     from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 _HOMES = {
+    "advice": "perform_overall_reflection reflect_on_single_step select_relevant_tools select_tools_for_replanning",
     "agent": "Agent",
     "chat": "Chat",
     "core.parse.reply": "parse_reply",
     "core.text.json": "pin_of",
     "core.loop.replay": "replay",
-    "core.select.profile": "digest_of_tool",
+    "core.select.profile": "apply_profile digest_of_tool",
+    "knowledge.prefetch.engine": "PreHydrationEngine",
     "journal.memory": "MemoryJournal",
     "journal.sqlite": "SqliteJournal",
     "models.wrapper": "WrappedModel",
@@ -82,7 +92,7 @@ _HOMES = {
     "types.tools": "Catalogue ToolResult ToolSpec",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
-_WRITTEN_AS = {"parse_reply": "parse", "resolve_model": "resolve"}
+_WRITTEN_AS = {"apply_profile": "apply", "parse_reply": "parse", "resolve_model": "resolve"}
 
 __all__ = [
     "Agent",
@@ -116,6 +126,7 @@ __all__ = [
     "PlanConfig",
     "PlanStep",
     "PreHydrationConfig",
+    "PreHydrationEngine",
     "ReferencePattern",
     "Resolver",
     "Run",
@@ -134,14 +145,19 @@ __all__ = [
     "UsageError",
     "WrappedModel",
     "WrappedTool",
+    "apply_profile",
     "builtin_tools",
     "declared_of",
     "digest_of_tool",
     "parse_reply",
+    "perform_overall_reflection",
     "pin_of",
+    "reflect_on_single_step",
     "replay",
     "resolve_model",
     "rules_of",
+    "select_relevant_tools",
+    "select_tools_for_replanning",
     "tool",
 ]
 
