@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from surefoot import (
@@ -19,6 +21,7 @@ from surefoot import (
 )
 from surefoot.core.loop.fold import fold
 from surefoot.models.names import resolve
+from surefoot.testing.cassette import Cassette
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.types.errors import ModelError, ModelRefused, ModelUnreachable
@@ -168,3 +171,14 @@ async def test_a_model_named_in_a_list_is_resolved_as_any_other() -> None:
     agent = Agent([scripted("test:a", down()), "http://127.0.0.1:9/v1#m"], settings=ModelSettings(attempts=1))
     run = await agent.run("Hello")
     assert (run.status, run.models) == ("failed", {"solo": "http://127.0.0.1:9/v1#m"})
+
+
+def test_a_run_that_went_on_with_another_model_plays_from_a_cassette(tmp_path: Path) -> None:
+    def asked(cassette: Cassette) -> str:
+        agent = cassette.agent([scripted("test:a", down()), scripted("test:b", "Blue.")], [look])
+        return agent.run_sync("What colour is the sky?").answer
+
+    with Cassette(tmp_path / "sky.db", record=True) as cassette:
+        assert asked(cassette) == "Blue."
+    with Cassette(tmp_path / "sky.db") as cassette:
+        assert asked(cassette) == "Blue."

@@ -25,6 +25,7 @@ from surefoot.models.http_model import without_user
 from surefoot.models.names import resolve
 from surefoot.models.wrapper import WrappedModel
 from surefoot.run import Run
+from surefoot.runtime.cast import ModelChoice
 from surefoot.runtime.drive import drive
 from surefoot.runtime.offers import Offered
 from surefoot.runtime.services import RunServices
@@ -32,7 +33,7 @@ from surefoot.runtime.world import Watch
 from surefoot.testing.models import FunctionModel
 from surefoot.testing.tape import Miss, PlayedHands, PlayedRun, PlayedStore
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Event
+from surefoot.types.events import Event, Speaker
 from surefoot.types.messages import ModelRequest, ModelSettings
 from surefoot.types.ports import Model, RunJournal, ServiceKey, Tool
 
@@ -73,7 +74,7 @@ class Cassette:
 
     def agent(
         self,
-        model: str | Model | Mapping[str, str | Model],
+        model: ModelChoice | Mapping[str, ModelChoice],
         tools: Sequence[Tool | Callable[..., object]] = (),
         **recipe: Any,  # Any: passed on to `Agent` as it is
     ) -> Agent:
@@ -85,9 +86,9 @@ class Cassette:
         if "journal" in recipe:
             raise UsageError("the journal of an agent on a cassette is the cassette: leave `journal` out")
         if isinstance(model, Mapping):
-            made = {role: self._model(one, role, recipe) for role, one in model.items()}
+            made = {role: self._models(one, role, recipe) for role, one in model.items()}
         else:
-            made = self._model(model, "", recipe)
+            made = self._models(model, "", recipe)
         if self._recording is not None:
             return _RecordedAgent(made, tools, journal=self._recording, **recipe)
         return _PlayedAgent(made, tools, journal=self._store(), **recipe)
@@ -138,7 +139,11 @@ class Cassette:
         finally:
             self.close(keep=kind is None)
 
-    def _model(self, given: str | Model, role: str, recipe: Mapping[str, Any]) -> Model:
+    def _models(self, given: ModelChoice, role: str, recipe: Mapping[str, Any]) -> list[str | Model]:
+        several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+        return [self._model(one, role, recipe, at) for at, one in enumerate(several)]
+
+    def _model(self, given: str | Model, role: str, recipe: Mapping[str, Any], at: int) -> Model:
         name = without_user(given) if isinstance(given, str) else given.name
         if self._recording is not None:
             settings: ModelSettings | Mapping[str, ModelSettings] = recipe.get("settings", ModelSettings())
@@ -146,7 +151,8 @@ class Cassette:
             real = resolve(given, settings=own) if isinstance(given, str) else given
             self._recording.models.append(real)
             return _Recorded(real, name)
-        speaker = self._store().speaker(name, recipe.get("call_mode", "auto"))
+        # one that goes on for another may have been asked nothing, and is told by the tape when it was
+        speaker = Speaker(name) if at else self._store().speaker(name, recipe.get("call_mode", "auto"))
 
         async def absent(_: ModelRequest) -> str:
             raise self.miss(f"{name} is asked outside the runs of its agent")
