@@ -77,3 +77,17 @@ def test_a_value_is_good_only_where_the_words_put_it(row: Mapping[str, Any]) -> 
         call for call in (*_swaps(words, right), *wrong) if Run(words).verdict(TOOLS[call[0]], **call[1]) == "allow"
     ]
     assert not let_through
+
+
+@pytest.mark.parametrize(
+    ("words", "recipient", "verdict"),
+    [
+        ("Transfer 120 EUR to DE89370400440532013000, see notes.txt.", "120", "ask"),
+        ("Transfer 120 EUR to DE89370400440532013000, see notes.txt.", "120 EUR", "ask"),
+        ("向DE89370400440532013000转账120欧元。", 120, "ask"),
+        ("Send 120 EUR to 120.", "120", "allow"),  # the words say so
+        ("Transfer 120 EUR to DE89370400440532013000, see notes.txt.", "DE89370400440532013000", "allow"),
+    ],
+)
+def test_a_sum_of_money_is_nobody_to_pay(words: str, recipient: object, verdict: str) -> None:
+    assert Run(words).verdict(PAY, recipient=recipient, amount=120) == verdict

@@ -22,7 +22,7 @@ from surefoot.core.gate.forbids import Named, Rules, Span, read_rules
 from surefoot.core.gate.record import BY_MODEL, TARGETS
 from surefoot.core.text.dates import dates_of
 from surefoot.core.text.look import holds, normal_text, without_format
-from surefoot.core.text.values import hard_tokens, numbers_of
+from surefoot.core.text.values import hard_tokens, norm_of, numbers_of
 from surefoot.core.text.words import late, rows, stem, stems, stems_of, word_set
 from surefoot.types.guard import (
     AbstractSketch,
@@ -96,6 +96,7 @@ _CHINESE_VERBS = late(
     "|{joints}|{cjk_keepers|}|把|将|在|从|给|请|文件|为|成|到|按照?|根据)+"
 )
 _CHINESE = late(r"[\u3400-\u9fff]+")
+_CHINESE_BEHIND = late(r"(?<=[A-Za-z0-9])[,;!?]?(?=[\u3400-\u9fff])|(?<=/)[,;!?](?=[\u3400-\u9fff])")
 _KINDS: tuple[EntityKind, ...] = ("email", "url", "account", "phone", "key", "id", "quoted", "file", "name")
 _NO_EXTRA: Mapping[str, tuple[str, ...]] = {}
 
@@ -277,7 +278,11 @@ def _masked(text: str, spans: Iterable[Named | Span], sign: str = MASK) -> str:
 
 def _things(text: str) -> tuple[Named, ...]:
     """What a text names, in the order in which it stands there; a quoted span may hold others."""
-    hard = [_named(t.text, t.kind, t.start, t.norm) for t in hard_tokens(text)]
+    hard: list[Named] = []
+    for one in hard_tokens(text):
+        goes_on = _CHINESE_BEHIND.search(one.text) if one.kind == "url" else None  # no space says that it is over
+        own = one.text[: goes_on.start()] if goes_on else one.text
+        hard.append(_named(own, one.kind, one.start, norm_of(own) if goes_on else one.norm))
     found = [*hard, *_files(_masked(text, hard))]
     rest = _masked(text, found)
     labelled = list(_labelled(rest))

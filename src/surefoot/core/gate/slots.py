@@ -219,6 +219,9 @@ class Words:
         """
         if leaf.role == "amount" and leaf.kind == "number":
             return self._is_amount(leaf, use)
+        sums = [one for one in self.amounts if f"number:{one.exact}" == leaf.norm]
+        if leaf.role == "destination" and sums and all(one.currencies for one in sums):
+            return False  # a sum of money is nobody to pay
         fit = self.place(leaf, use) if leaf.role in ("destination", "object") else "exact"
         if fit in ("exact", "no"):
             return fit == "exact"
