@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 from gate_world import CONTACTS, DELETE, EVENT, FETCH, PAY, READ, SEARCH, SEND, SIGN_IN, TEXT, Row, Run, tool
@@ -152,7 +153,7 @@ def verdict(way: str, one: Try) -> str:
     run = Run(words)
     run.read(READ, "The ladder is red. Draft1 is old.", name="notes.txt")
     for value in arguments.values():
-        for text in value if isinstance(value, list) else [value]:
+        for text in cast("list[object]", value if isinstance(value, list) else [value]):
             read(run, way, text if isinstance(text, str) else json.dumps(text))
     return run.verdict(spec, **arguments)
 
