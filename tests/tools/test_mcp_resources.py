@@ -48,6 +48,13 @@ async def test_resources_and_prompts_are_there_for_a_task() -> None:
                 await wrong
 
 
+async def test_a_server_is_asked_though_another_is_down() -> None:
+    async with McpServers([McpServer("gone", command="no-such-command"), HELD]) as servers:
+        assert await servers.resource("held", "notes://monday") == (Attachment("monday", "The ladder is in the shed."),)
+        with pytest.raises(UsageError, match="the MCP server gone cannot be asked for the resource 'x'"):
+            await servers.resource("gone", "x")
+
+
 async def test_a_model_lists_and_reads_resources_with_a_tool_that_only_reads() -> None:
     async with McpServers([HELD]) as servers:
         listed = await read(servers, "")

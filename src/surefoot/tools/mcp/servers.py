@@ -292,11 +292,9 @@ class McpServers:
         return found, await self._asked(server, "its prompts", prompts_of)
 
     async def _asked(self, server: str, what: str, ask: Callable[[Client], Awaitable[T]]) -> T:
-        await self._current()
         from mcp.shared.exceptions import MCPError  # noqa: PLC0415  # the extra `mcp` loads late
 
-        connections = self._held[asyncio.get_running_loop()].connections
-        connection = next((one for one in connections if one.server.name == server), None)
+        connection = next((one for one in self._here().connections if one.server.name == server), None)
         if connection is None:
             known = ", ".join(one.name for one in self.servers) or "none"
             raise UsageError(f"unknown MCP server {server!r}; there are: {known}")
@@ -314,11 +312,15 @@ class McpServers:
         if held is not None:
             await asyncio.gather(*(connection.aclose() for connection in held.connections))
 
-    async def _current(self) -> _Held:
+    def _here(self) -> _Held:
+        """The connections of this event loop; those that were not needed yet are not open."""
         loop = asyncio.get_running_loop()
         if loop not in self._held:
             self._held[loop] = _Held(tuple(Connection(server, self._backoff_s) for server in self.servers))
-        held = self._held[loop]
+        return self._held[loop]
+
+    async def _current(self) -> _Held:
+        held = self._here()
 
         async def listing_now(connection: Connection) -> Listing | None:
             """What it offers now, else what it offered before; None for an optional one that was never reached."""
