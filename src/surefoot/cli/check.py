@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,7 +25,7 @@ from surefoot.cli.options import (
     settings_path,
     takes_options,
 )
-from surefoot.cli.setup import journal_path, recipe_from, tools_of
+from surefoot.cli.setup import journal_path, recipe_from, served, tools_of
 from surefoot.cli.suggest import suggest
 from surefoot.core.gate.effects import bare_name, guess, is_called_directory
 from surefoot.core.state.pager import pager_spec
@@ -44,8 +44,6 @@ from surefoot.types.tools import Catalogue, Effect, ToolSpec
 
 if TYPE_CHECKING:
     from mcp_types import Prompt, Resource
-
-T = TypeVar("T")
 
 _PIN_CHARS = 12
 
@@ -293,11 +291,3 @@ async def _listings(files: Sequence[str | Path]) -> list[tuple[str, Held | Usage
             return server.name, error
 
     return await asyncio.gather(*map(asked, servers_of(files)))
-
-
-async def served(files: Sequence[str | Path], ask: Callable[[McpServers], Awaitable[T]]) -> T:
-    """What is asked of the servers of these files."""
-    from surefoot.tools.mcp.config import servers_of  # noqa: PLC0415  # pydantic loads when it is used
-
-    async with McpServers(servers_of(files)) as servers:
-        return await ask(servers)

@@ -23,7 +23,6 @@ from typing import Annotated, TextIO
 import typer
 
 from surefoot.agent import Agent
-from surefoot.cli.check import served
 from surefoot.cli.exits import CODES, INTERRUPTED, TERMINATED, Terminated
 from surefoot.cli.lines import Line, visible
 from surefoot.cli.live import Answers, JsonLines, PlanProgress, Progress, Showing, put, stderr
@@ -53,6 +52,7 @@ from surefoot.cli.setup import (
     opened,
     recipe_from,
     schema_in,
+    served,
     speaker,
     tools_of,
     with_journal,

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -29,6 +29,7 @@ from surefoot.run import Run
 from surefoot.tools.builtin import builtin_tools
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import FunctionTool
+from surefoot.tools.mcp.servers import McpServers
 from surefoot.tools.workspace import Place, Workspace
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import JournalError, UsageError
@@ -200,6 +201,14 @@ def agent_from(
         mcp=recipe.mcp or None,
         output=recipe.schema,
     )
+
+
+async def served(files: Sequence[str | Path], ask: Callable[[McpServers], Awaitable[T]]) -> T:
+    """What is asked of the servers of these files."""
+    from surefoot.tools.mcp.config import servers_of  # noqa: PLC0415  # pydantic loads when it is used
+
+    async with McpServers(servers_of(files)) as servers:
+        return await ask(servers)
 
 
 def schema_in(path: Path | None) -> Mapping[str, object] | None:

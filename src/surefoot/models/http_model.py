@@ -263,7 +263,7 @@ def price_of(usage: Usage, base_url: str, *models: str) -> float | None:
     for model in models:
         try:
             return float(prices.calc_price(used, model_ref=model, provider_api_url=base_url).total_price)
-        except LookupError:  # a model or server that it does not know
+        except (LookupError, ValueError):  # a model or server that it does not know, a usage that cannot be
             continue
     return None
 
