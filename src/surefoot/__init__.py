@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from surefoot.core.select.profile import apply as apply_profile
     from surefoot.core.select.profile import digest_of_tool
     from surefoot.core.text.json import pin_of
+    from surefoot.delegate import AgentTool
     from surefoot.journal.memory import MemoryJournal
     from surefoot.journal.sqlite import SqliteJournal
     from surefoot.knowledge.prefetch.engine import PreHydrationEngine
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from surefoot.types.events import Task
     from surefoot.types.guard import GuardConfig, SecurityConstraint
     from surefoot.types.knowledge import ConventionsConfig
-    from surefoot.types.messages import Emit, ModelMessage, ModelRequest, ModelSettings, TextDelta
+    from surefoot.types.messages import Emit, Inside, ModelMessage, ModelRequest, ModelSettings, TextDelta
     from surefoot.types.plan import PlanConfig, PlanStep
     from surefoot.types.ports import Model, Tool, ToolCallContext
     from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "advice": "perform_overall_reflection reflect_on_single_step select_relevant_tools select_tools_for_replanning",
     "agent": "Agent",
+    "delegate": "AgentTool",
     "chat": "Chat",
     "core.parse.reply": "parse_reply",
     "core.text.json": "pin_of",
@@ -82,7 +84,7 @@ _HOMES = {
     "types.events": "Task",
     "types.guard": "GuardConfig SecurityConstraint",
     "types.knowledge": "ConventionsConfig",
-    "types.messages": "Emit ModelMessage ModelRequest ModelSettings TextDelta",
+    "types.messages": "Emit Inside ModelMessage ModelRequest ModelSettings TextDelta",
     "types.plan": "PlanConfig PlanStep",
     "types.ports": "Model Tool ToolCallContext",
     "types.prehydration": "PreHydrationConfig ReferencePattern Resolver",
@@ -96,6 +98,7 @@ _WRITTEN_AS = {"apply_profile": "apply", "parse_reply": "parse", "resolve_model"
 
 __all__ = [
     "Agent",
+    "AgentTool",
     "Answer",
     "Attachment",
     "Budget",
@@ -109,6 +112,7 @@ __all__ = [
     "FunctionCallResult",
     "GuardConfig",
     "Inject",
+    "Inside",
     "JournalError",
     "LimitAction",
     "LoopConfig",

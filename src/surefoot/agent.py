@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
 from functools import partial
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack
 
 from surefoot.batch import run_all
 from surefoot.chat import Chat, History, RunOptions, TurnOptions, follow
@@ -15,11 +16,21 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.loop.table import CHOICES
 from surefoot.core.state.state import EMPTY, State
+from surefoot.delegate import AgentTool, inner_ids, look_inside, on_journal, spec_of
 from surefoot.journal.memory import store_of
 from surefoot.run import Opened, Out_co, Run, Stream, new_run_id, put_word, stream_of
 from surefoot.runtime.admission import Admission
-from surefoot.runtime.approvals import anchor_late, approval, cancelled, config_taken, expired, refusal, settled
-from surefoot.runtime.background import Closable, hold, leave, run_in_background
+from surefoot.runtime.approvals import (
+    HandOver,
+    anchor_late,
+    approval,
+    cancelled,
+    config_taken,
+    expired,
+    refusal,
+    settled,
+)
+from surefoot.runtime.background import Closable, Held
 from surefoot.runtime.blobs import keep_task
 from surefoot.runtime.cast import (
     Cast,
@@ -59,6 +70,7 @@ from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.outcomes import Completed
 from surefoot.types.ports import Encoder, JournalStore, RunJournal, ServiceKey, Tool
 from surefoot.types.reflection import Evaluator
+from surefoot.types.tools import Delegates, Effect
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
@@ -69,7 +81,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)  # with slots, `Agent[Trip](…)` cannot be made
-class Agent(Generic[Out_co]):
+class Agent(Held, Generic[Out_co]):
     """A recipe for runs. It holds no run, so one agent serves thousands at once.
 
     `model` is `provider:model` or any `Model`, or a list of these, each of which goes on when the one before it fails.
@@ -132,7 +144,8 @@ class Agent(Generic[Out_co]):
         services = checked_services(self.services)
         known, own = known_of(self.config)
         store = store_of(self.journal)
-        tools, shape = bound_tools((*self.tools, *own), services), shape_of(self.output)
+        given = tuple(on_journal(one, store, self.config.guard) for one in self.tools)
+        tools, shape = bound_tools((*given, *own), services), shape_of(self.output)
         object.__setattr__(self, "config", with_shape(self.config, shape, tools))
         offers = Offers(tools, self.config, self.mcp, Pins.beside(store), self.wrap_tools)
         for name, value in (
@@ -144,7 +157,16 @@ class Agent(Generic[Out_co]):
             ("_services", services),
             ("_knowledge", known),
             ("_paths", Trajectories.beside(store)),
-            ("_used", (store, *((known,) if known else ()), *offers.used, *parts.used)),
+            (
+                "_used",
+                (
+                    store,
+                    *((known,) if known else ()),
+                    *offers.used,
+                    *parts.used,
+                    *(one for one in given if isinstance(one, AgentTool)),
+                ),
+            ),
             ("_prompts", chosen_templates(self.reasoner, self.thinking, parts.thinks, self.prompts)),
         ):
             object.__setattr__(self, name, value)
@@ -166,16 +188,31 @@ class Agent(Generic[Out_co]):
         its id or a `Chat`, the model sees what was said and done there. `watch` gets every event, and with `stream` the
         pieces of replies too. Cancelling leaves the run resumable.
         """
+        begin = partial(self.begin, run_id or new_run_id(), history=history, watch=watch, stream=stream)
+        return await begin(Task.of(task, attachments), services)
+
+    async def begin(
+        self,
+        new_id: str,
+        asked: Task,
+        services: Mapping[ServiceKey, object] | None,
+        *,
+        history: History | None = None,
+        watch: Watch | None = None,
+        stream: bool = False,
+        config: LoopConfig | None = None,
+        over: HandOver | None = None,
+    ) -> Run[Out_co]:
+        """`run` as agents do it that another one has asked: with the limits of that, and what it hands `over`."""
         async with self._admission.place():
             given, offered = services_of(self._services, services), await self._offers.now()
-            asked = Task.of(task, attachments)
-            asked = planned(asked, self.reasoner, offered.catalogue, self.config) if asked.steps else asked
-            new_id = run_id or new_run_id()
+            config = config or self.config
+            asked = planned(asked, self.reasoner, offered.catalogue, config) if asked.steps else asked
             before, at_hash = await follow(self._store, history, new_id)
             journal = await self._store.open(new_id, create=before.task is None)
             async with Opened(journal) as opened:
-                recipe = (self._cast, self._prompts, self.instructions, self.reasoner, self.config)
-                first = await first_events(new_id, asked, offered, recipe, before, at_hash)
+                recipe = (self._cast, self._prompts, self.instructions, self.reasoner, config)
+                first = await first_events(new_id, asked, offered, recipe, before, at_hash, over)
                 how = self._drive(journal, first, watch, given, stream=stream, state=before, offered=offered)
                 return opened.left(await how)
 
@@ -227,7 +264,9 @@ class Agent(Generic[Out_co]):
             state = fold(await journal.read())
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
-            if standing(state) and (no := expired(state, (await self._store.read_recorded(run_id))[0])):
+            no = await look_inside(self._store, state)
+            no += expired(state, (await self._store.read_recorded(run_id))[0]) if standing(state) else ()
+            if no:
                 await journal.append(no, "written")
                 state = fold(no, state)
             stands = origin != "foreign" and standing(state) and not next_moves(state)
@@ -316,34 +355,23 @@ class Agent(Generic[Out_co]):
             state = fold(await opened.journal.read())
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to cancel")
+            for inner_id in inner_ids(state):
+                with suppress(UsageError):  # it had not begun
+                    await self.cancel(inner_id, by=by)
             if state.ending is None:
                 await opened.journal.append(ended := cancelled(state, by), "written")
                 state = fold(ended, state)
             return Run.of(state, read=self._shape)
 
-    async def aclose(self) -> None:
-        """Give back connections and files. The agent can be used again afterwards."""
-        for one in reversed(self._used):
-            await one.aclose()
+    def as_tool(
+        self, name: str, description: str, *, effect: Effect | None = None, hand_off: bool = False
+    ) -> AgentTool:
+        """This agent as a tool of another: a call of it is a run of its own, in the other's journal (docs/agents.md).
 
-    def __enter__(self) -> Self:
-        """Keep connections and files open for the `_sync` forms until the end of the block, which closes them."""
-        run_in_background(hold(self._used))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        run_in_background(leave(self._used))
-
-    async def __aenter__(self) -> Self:
-        """As `with`, for this event loop."""
-        await hold(self._used)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await leave(self._used)
-
-    def _sync(self, work: Coroutine[object, object, T]) -> T:
-        return run_in_background(work, self._used)
+        `effect` is the strongest of its tools' where it is not given. With `hand_off` its answer ends the outer run.
+        """
+        how: Delegates = "hand_off" if hand_off else "call"
+        return AgentTool(self, spec_of(name, description, effect or self._offers.effect, how))
 
     async def _drive(
         self,
@@ -363,7 +391,8 @@ class Agent(Generic[Out_co]):
         await journal.append(first)
         async with RunServices(given) as services:
             own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)
-            hands = LiveHands(self._cast, tools, journal, services, watch, stream, begun.elapsed_s, *own)
+            live = partial(LiveHands, budget=begun.config.budget, store=self._store)
+            hands = live(self._cast, tools, journal, services, watch, stream, begun.elapsed_s, *own)
             hands.announced(first)
             ended = await drive(journal, hands, begun)
             if ended.gate is not None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 
 from surefoot.core.guard.ledger import EXPIRED
@@ -19,9 +20,10 @@ from surefoot.core.state.roles import rounds
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word
 from surefoot.runtime.approvals import expired
-from surefoot.types.errors import AnswerLate, SurefootError, UsageError
-from surefoot.types.events import Event, InStep, models_line
-from surefoot.types.messages import Signal, Usage
+from surefoot.types.errors import AnswerLate, JournalError, SurefootError, UsageError
+from surefoot.types.events import Event, InStep
+from surefoot.types.inner import CallPaused, InnerQuestion, InnerRun
+from surefoot.types.messages import Signal, Usage, models_line
 from surefoot.types.outcomes import Ask, Cancelled, Completed, CompletedPartial, Status, Stopped
 from surefoot.types.ports import JournalStore, RunJournal, Standing
 
@@ -42,7 +44,8 @@ class Run(Generic[Out_co]):
 
     `answer` is the answer, or "" when there is none. `status` is the ending's name, or `paused`, `ready` or
     `interrupted`; `reason` says why, `detail` what to do about it. `waiting` are the calls that wait for a person,
-    limits of progress, and a plan that is to be signed, in the form of calls; they are answered in any order.
+    limits of progress, and a plan that is to be signed, in the form of calls; they are answered in any order. Those
+    of an agent that was asked are among them, as "CALL/ITS-CALL".
     `elapsed_s`: seconds in which it was driven. `models` are by role, `rounds` replies of the role that leads.
     """
 
@@ -72,7 +75,8 @@ class Run(Generic[Out_co]):
             # what only a person can answer, also of a run that could go on with something else meanwhile
             calls = (call for _, call in open_calls(state) if isinstance(call.decision, Ask) or call.is_in_doubt)
             limits = (one for owner in owners(state) for one in questions(owner.state))
-            waiting = (*calls, *limits, *signature(state))
+            inner = (asked for _, call in open_calls(state) for asked in call.asks)
+            waiting = (*calls, *inner, *limits, *signature(state))
             reason = standing(state) if not next_moves(state) else ""
             is_ready = not reason and last is not None and is_word(last)
             status: Status = "paused" if reason else "ready" if is_ready else "interrupted"
@@ -248,6 +252,12 @@ async def put_word(
     async with Opened(await store.open(run_id)) as opened:
         journal = opened.journal
         state = fold(await journal.read())
+        if any("/" in one for one in named):
+            told = await _put_inside(
+                store, state, named, by, partial(put_word, by=by, word=word, about=about, is_yes=is_yes)
+            )
+            await journal.append(told, "written")
+            return opened.left(Run.of(fold(told, state), told[-1], read))
         calls = [asked_about(state, one, about) for one in named]
         no = expired(state, (await store.read_recorded(run_id))[0])
         others = tuple(n for n in no if getattr(n.event if isinstance(n, InStep) else n, "call_id", "") not in named)
@@ -264,3 +274,59 @@ async def put_word(
     if is_late:
         raise late(run_id, named[0])
     return run
+
+
+async def _put_inside(
+    store: JournalStore,
+    state: State,
+    named: Sequence[str],
+    by: str,
+    put: Callable[[JournalStore, str, Sequence[str]], Awaitable[Run]],
+) -> tuple[Event, ...]:
+    """Put a person's word on record in the run of an agent that waits for it, and say how that stands now.
+
+    Raises `UsageError` as `put_word` does, and where the ids are of several runs.
+    """
+    outer_ids = {one.partition("/")[0] for one in named}
+    outer_id = min(outer_ids)
+    owner = owner_of(state, outer_id)
+    call = owner.state.call(outer_id)
+    if len(outer_ids) > 1 or call is None or call.inner is None or not call.is_open:
+        told = "answer the questions of one agent at a time" if len(outer_ids) > 1 else "no agent waits there"
+        raise UsageError(f"run {state.run_id}: {', '.join(named)}: {told}")
+    inner_id = call.inner.run_id
+    try:
+        await put(store, inner_id, [one.partition("/")[2] for one in named])
+    except AnswerLate as error:
+        told = f"run {state.run_id}: the answer about {', '.join(named)} came too late; resume the run"
+        raise AnswerLate(told) from error  # whoever resumes it looks inside
+    now = inner_run(await state_of(store, inner_id), call)
+    return owner.told((CallPaused(call.id, now, state.elapsed_s, by=by),))
+
+
+MADE_BEFORE = "outer/"
+"""Before the ids of calls that an outer run had begun, as its inner run has them."""
+
+
+async def state_of(store: JournalStore, run_id: str) -> State:
+    """A run as its records tell it. Raises `JournalError` for one that is damaged."""
+    records, wrong = await store.read_recorded(run_id)
+    if wrong:
+        raise JournalError(f"run {run_id} is damaged: {wrong}")
+    return fold(record.event for record in records)
+
+
+def inner_run(inner: State, call: Call) -> InnerRun:
+    """How the run of an agent stands, since the call that asks it was last told of it."""
+    before = call.inner or InnerRun(inner.run_id)
+    begun = inner.gate.started if inner.gate is not None else ()
+    return InnerRun(
+        inner.run_id,
+        tuple(
+            InnerQuestion(q.id, q.name, q.arguments, q.spec, q.decision, q.rule, q.attempts, q.doubt)
+            for q in Run.of(inner).waiting
+        ),
+        inner.usage.since(before.usage),
+        inner.requests - before.requests,
+        tuple(one for one in begun if not one.call_id.startswith(MADE_BEFORE)),
+    )

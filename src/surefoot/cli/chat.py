@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -23,8 +24,8 @@ from surefoot.cli.live import Progress, put, stderr, stdout
 from surefoot.cli.options import JournalOption, Options, SettingsOption, VerboseOption, takes_options
 from surefoot.cli.recipes import Recipe, keep_recipe
 from surefoot.cli.runs import answer_on
-from surefoot.cli.setup import Found, find, journal_hint, journal_path, speaker, tools_of, with_journal
-from surefoot.cli.why import question_of, why
+from surefoot.cli.setup import Found, find, journal_hint, journal_path, question_within, speaker, tools_of, with_journal
+from surefoot.cli.why import why
 from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Run
@@ -151,12 +152,12 @@ class _Room:
 
     def _answered(self, run: Run) -> Work | None:
         """Ask what waits; what goes on with the run then. None where a question was left open."""
-        records = _records(self.journal, run.id).records
+        found = _records(self.journal, run.id)
         for rows in run.questions:
             if any(call.is_in_doubt for call in rows):
                 return None  # the lines at the end of the turn say how it is settled
             for call in rows:
-                put(stdout(), question_of(records, call))
+                put(stdout(), with_journal(self.journal, partial(question_within, found=found, call=call)))
             picked = answer_on(sys.stdin, len(rows))
             if picked is None:
                 put(stderr(), [Line("that is not an answer; /resume asks again", "warn")])

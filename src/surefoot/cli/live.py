@@ -7,8 +7,9 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Self, cast, get_args
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -22,11 +23,20 @@ from surefoot.cli.teller import Teller, whose
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.phase import phase_of
 from surefoot.core.state.roles import SOLO
-from surefoot.core.state.state import State
+from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Run
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Event, InStep
-from surefoot.types.messages import CallPreview, ReasoningDelta, Reset, Signal, TextDelta, TextHeld, ToolProgress
+from surefoot.types.events import Event, InStep, RunStarted
+from surefoot.types.messages import (
+    CallPreview,
+    Inside,
+    ReasoningDelta,
+    Reset,
+    Signal,
+    TextDelta,
+    TextHeld,
+    ToolProgress,
+)
 from surefoot.types.moves import Think
 from surefoot.types.plan_events import OfStep, PlanMade, StepStarted
 
@@ -101,10 +111,13 @@ class JsonLines:
         return
 
     def watch(self, item: Event | Signal) -> None:
-        """Print one event. How far a call is passes by, and no other signal is asked for."""
-        if not isinstance(item, ToolProgress):
+        """Print one event, also of an agent's run. How far a call is passes by, and no other signal is asked for."""
+        run_id, told = self._run_id, cast("object", item)
+        while isinstance(told, Inside):
+            run_id, told = told.run_id, told.item
+        if not isinstance(told, ToolProgress):
             try:
-                print(json_line(item, self._run_id), flush=True)
+                print(json_line(told, run_id), flush=True)
             except BrokenPipeError:
                 leave_stdout()
                 print("surefoot: nobody reads stdout any more; the run goes on", file=sys.stderr)
@@ -135,7 +148,7 @@ class Progress:
         self._since, self._chars, self._first = clock(), 0, 0.0
         self._console = stderr()
         self._teller = Teller(state, width=self._console.width, detail=detail)
-        self._clock = clock
+        self._clock, self._detail, self._asked = clock, detail, dict[str, Teller]()
         self._tail = ""
         self._busy = "thinking"
         self._status: Status | None = None
@@ -166,6 +179,8 @@ class Progress:
                 self._tail = progress(self._teller.state, item)
             case Reset():
                 self._tail = ""
+            case Inside():
+                put(self._console, self._inside(item))
             case _:
                 self._show(item)
                 self._tail, self._since, self._chars = "", self._clock(), 0
@@ -190,6 +205,18 @@ class Progress:
         put(self._console, closing(run, hint))
         if written:
             put(self._console, [Line(f"the answer is in {visible(written)}")])
+
+    def _inside(self, news: Inside, indent: int = 4) -> list[Line]:
+        """The lines of what happens in the run of an agent; none of one whose beginning was not seen."""
+        item = news.item
+        if isinstance(item, Inside):
+            return self._inside(item, indent + 4)
+        width = self._console.width - indent
+        teller = self._asked.setdefault(news.run_id, Teller(EMPTY, width=width, detail=self._detail))
+        if not isinstance(item, RunStarted) and (teller.state.task is None or not isinstance(item, get_args(Event))):
+            return []
+        told = teller.tell(cast("Event", item), self._clock())
+        return [replace(line, indent=line.indent + indent) for line in told]
 
     def _show(self, event: Event) -> None:
         put(self._console, self._teller.tell(event, self._clock()))
@@ -230,6 +257,18 @@ class PlanProgress(Progress):
         """The table for good, the answer to stdout, all else to stderr."""
         self._draw()
         super().over(run, hint)
+
+    def _inside(self, news: Inside, indent: int = 4) -> list[Line]:
+        """The lines of what happens in the run of an agent; none of one whose beginning was not seen."""
+        item = news.item
+        if isinstance(item, Inside):
+            return self._inside(item, indent + 4)
+        width = self._console.width - indent
+        teller = self._asked.setdefault(news.run_id, Teller(EMPTY, width=width, detail=self._detail))
+        if not isinstance(item, RunStarted) and (teller.state.task is None or not isinstance(item, get_args(Event))):
+            return []
+        told = teller.tell(cast("Event", item), self._clock())
+        return [replace(line, indent=line.indent + indent) for line in told]
 
     def _show(self, event: Event) -> None:
         """Note when steps began and ended; what the table does not show itself stays above it."""

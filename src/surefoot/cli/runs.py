@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -31,20 +33,21 @@ from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, CallArgument, JournalOption, JsonOption, RunArgument, Settled, VerboseOption
 from surefoot.cli.picture import write_picture
 from surefoot.cli.plan_table import LATEST, as_fold, as_of, plan_shown, planning_of
-from surefoot.cli.setup import Found, find, journal_hint, speaker, with_journal
+from surefoot.cli.setup import Found, find, journal_hint, question_within, speaker, with_journal, within
 from surefoot.cli.teller import Teller
-from surefoot.cli.why import question_of
 from surefoot.cli.why import why as why_lines
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay as replayed
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.plan.history import history as history_of
 from surefoot.core.state.state import EMPTY
+from surefoot.delegate import inner_run_id
+from surefoot.journal.memory import store_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run
 from surefoot.types.errors import AnswerLate, UsageError
-from surefoot.types.events import Event, Outcome, RunEnded
+from surefoot.types.events import CallStarted, Event, Outcome, RunEnded, RunStarted
 from surefoot.types.ports import Recorded, RunSummary
 
 _TURNS = 10
@@ -55,11 +58,11 @@ _PLAN = "For a run with --reasoner plan"
 def runs(
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, newest first.")] = 20,
-    every: Annotated[bool, typer.Option("--all", help="Each turn of a chat, not its newest alone.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Each turn of a chat, and what agents ask agents.")] = False,
     journal: JournalOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the newest runs; of a chat its newest turn."""
+    """List the newest runs; of a chat its newest turn, and none that an agent has made for another."""
 
     async def listed(store: SqliteJournal) -> list[tuple[RunSummary, str]]:
         if every or as_json:
@@ -67,7 +70,7 @@ def runs(
         else:
             found = await store.runs(limit * _TURNS)
             earlier = {info.parent for info in found if is_next_turn(info.run_id, info.parent)}
-            found = [info for info in found if info.run_id not in earlier][:limit]
+            found = [info for info in found if info.run_id not in earlier and not info.outer][:limit]
         return [(info, await _status(store, info)) for info in found]
 
     found = with_journal(journal, listed, read_only=True)
@@ -146,7 +149,7 @@ def show(
         found = await find(store, run_id, hint)
         has_plan = bool(found.records) and found.state.planning is not None
         if why:
-            put(console, why_lines(found.records, why))
+            put(console, why_lines(*await within(store, found, why)))
         elif plan or history or svg or as_json or (has_plan and not is_told):
             show_plan(found)
         else:
@@ -175,12 +178,29 @@ async def _tell(store: SqliteJournal, found: Found, hint: str, *, as_events: boo
         put(console, [Line("")])
     for record in found.records:
         last = tell(record)
+        if not as_events and isinstance(last, CallStarted) and last.attempt == 1:
+            put(console, await _told_inside(store, teller, last.call_id, console.width))
     found.whole()
     if follow and not isinstance(last, RunEnded):
         async for record in store.subscribe(found.run_id, len(found.records)):
             last = tell(record)
     if not as_events:
         put(console, [*ending_lines(teller.state), Line(""), *closing(Run.of(teller.state, last), hint)])
+
+
+async def _told_inside(store: SqliteJournal, teller: Teller, call_id: str, width: int) -> list[Line]:
+    """The run of an agent that a call has asked, as lines; none for any other call."""
+    call = teller.state.call(call_id)
+    if call is None or call.spec is None or not call.spec.delegates:
+        return []
+    inner, lines = Teller(EMPTY, width=width - 4, detail=True), list[Line]()
+    with suppress(UsageError):  # it died before it began
+        for record in (await store.read_recorded(inner_run_id(teller.state, call)))[0]:
+            lines += [Line(f"run {record.event.run_id}", "head")] if isinstance(record.event, RunStarted) else []
+            lines += inner.tell(record.event, record.at)
+            if isinstance(record.event, CallStarted) and record.event.attempt == 1:
+                lines += await _told_inside(store, inner, record.event.call_id, width - 4)
+    return [replace(line, indent=line.indent + 4) for line in lines]
 
 
 def replay(run_id: RunArgument, journal: JournalOption = None) -> None:
@@ -242,7 +262,7 @@ def approve(
         rows = [one for one in group if one.id in named or (is_asked and len(named) == 1)]
         for number, one in enumerate(rows, 1):  # of what does not wait, the agent says what is wrong
             place = [Line(f"row {number} of {len(rows)}", "dim")] if len(rows) > 1 else []
-            put(stdout(), place + question_of(found.records, one))
+            put(stdout(), place + await question_within(store_of(agent.journal), found, one))
         allowed, refused = ([], named) if refuse else (named, [])
         if rows and is_asked:
             ids, picked = [one.id for one in rows], answer_on(sys.stdin, len(rows))

@@ -16,12 +16,14 @@ from typing import Literal, TypeVar, cast, get_args
 
 from surefoot.agent import Agent
 from surefoot.cli.exits import Terminated
-from surefoot.cli.lines import without_password
+from surefoot.cli.lines import Line, without_password
 from surefoot.cli.options import SETTINGS_FILE, Mode, Options
 from surefoot.cli.recipes import Recipe, chosen_models, chosen_reasoner, recipes_folder
+from surefoot.cli.why import question_of
 from surefoot.core.loop.fold import fold
+from surefoot.core.plan.child import owner_of
 from surefoot.core.state.pager import READ_RESULT
-from surefoot.core.state.state import EMPTY, State
+from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.journal.heads import heads_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.names import resolve
@@ -117,6 +119,23 @@ async def find(store: JournalStore, given: str, hint: str = "") -> Found:
         named = ", ".join(ids[:_NAMED]) + more
         raise UsageError(f"{several} runs begin with {given!r}: {named}; give more of the id")
     return Found(ids[0], *await store.read_recorded(ids[0]))
+
+
+async def within(store: JournalStore, found: Found, call_id: str) -> tuple[Sequence[Recorded], str]:
+    """The records of the run in which a call waits, and its id there: "CALL/ITS-CALL" is one of an agent."""
+    outer_id, _, inner_id = call_id.partition("/")
+    if not inner_id:
+        return found.records, call_id
+    call = owner_of(found.state, outer_id).state.call(outer_id)
+    if call is None or call.inner is None:
+        raise UsageError(f"run {found.run_id}: call {outer_id!r} has asked no agent")
+    return await within(store, await find(store, call.inner.run_id), inner_id)
+
+
+async def question_within(store: JournalStore, found: Found, call: Call) -> list[Line]:
+    """The question about a call that waits, also in the run of an agent that was asked."""
+    records, call_id = await within(store, found, call.id)
+    return question_of(records, replace(call, id=call_id))
 
 
 def with_journal(

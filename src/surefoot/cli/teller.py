@@ -23,6 +23,7 @@ from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.types import events as e
 from surefoot.types import plan_events as p
 from surefoot.types.guard_events import JudgementMade, OfTree, PerceptionSanitised
+from surefoot.types.messages import models_line
 from surefoot.types.outcomes import Allow, Ask, Deny
 from surefoot.types.plan import PlanStep
 from surefoot.types.tools import ToolResult
@@ -46,6 +47,7 @@ _OUTCOMES = {
 }
 
 Told = list[tuple[str, Style]]
+_CallStopped = e.CallEnded | e.CallPaused
 
 
 class Teller:
@@ -88,7 +90,7 @@ class Teller:
                 number = sum(name != READ_RESULT for name in self.state.tools.names)
                 models = {role: speaker.model for role, speaker in self.state.speakers.items()}
                 tools = count(number, "tool") if number else "no tools"
-                told = f"run {self.state.run_id} · {visible(without_password(e.models_line(models)))} · {tools}"
+                told = f"run {self.state.run_id} · {visible(without_password(models_line(models)))} · {tools}"
                 told += f" · follows {visible(follows)}" if follows else ""
                 return [] if self._detail else [Line(told, "head")]
             case e.RunResumed(by, speakers):
@@ -142,7 +144,7 @@ class Teller:
                 return self._call_lines(event, at)
 
     def _call_lines(
-        self, event: e.ValuesEndorsed | e.CallReused | e.CallStarted | e.CallEnded | e.DoubtSettled, at: float
+        self, event: e.ValuesEndorsed | e.CallReused | e.CallStarted | _CallStopped | e.DoubtSettled, at: float
     ) -> list[Line]:
         call = self._call(event.call_id)
         what = self._what(call)
@@ -158,6 +160,10 @@ class Teller:
                 return [self._one(f"→ {what}{again}", "call", 2)]
             case e.CallEnded(_, result):
                 return self._result(call, result, at - self._began.get(call.id, at))
+            case e.CallPaused(_, inner, by=by):
+                told = f"waits for a person in run {inner.run_id}" if inner.waiting else "can go on"
+                after = f", since {visible(by)} has answered" if by else ""
+                return [self._one(f"? {visible(call.name)}  {told}{after}", "warn", 2)]
             case e.DoubtSettled(_, outcome, by):
                 return [self._one(f"? {what}  {_SETTLED[outcome]}, says {by}", "warn", 2)]
             case _:
@@ -350,7 +356,7 @@ def _concerns_a_person(event: e.StepInner) -> bool:
     match event:
         case e.CallJudged(decision=decision, by=by):
             return bool(by) or isinstance(decision, Ask)
-        case e.ModelFailed() | e.DoubtSettled() | e.ModelTraitLearnt() | p.ReasoningStepViolated():
+        case e.CallPaused() | e.ModelFailed() | e.DoubtSettled() | e.ModelTraitLearnt() | p.ReasoningStepViolated():
             return True
         case _:
             return isinstance(event, e.StepLimitReached)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from decimal import Decimal
 from functools import cache
 from hashlib import sha256
 from struct import Struct
@@ -212,7 +213,9 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[object, object]", value))  # JSON takes any mapping as an object
     if isinstance(value, frozenset):
-        return sorted(cast("frozenset[str]", value))  # the one set in an event holds words
+        return sorted(cast("frozenset[object]", value), key=str)
+    if isinstance(value, Decimal):
+        return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         return _plain_fields(value)
     raise TypeError(f"a {type(value).__name__} is no JSON value")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -18,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, cast, get_args
 
 from surefoot.core.loop.fold import PROBE
 from surefoot.core.state.pager import READ_RESULT
@@ -34,7 +35,7 @@ from surefoot.types.attachments import Attachment
 from surefoot.types.errors import JournalError
 from surefoot.types.events import CallEnded, DoubtSettled, Event
 from surefoot.types.messages import ToolProgress
-from surefoot.types.ports import ServiceKey, ToolCallContext
+from surefoot.types.ports import ServiceKey, Tool, ToolCallContext
 from surefoot.types.settings import is_number
 from surefoot.types.tools import ResultKind, ToolResult
 
@@ -96,6 +97,17 @@ class Line:
             self._world.tell(signal)
 
 
+class Delegating(Protocol):
+    """A tool whose spec says that it `delegates`: each call of it is a run of its own."""
+
+    async def delegate(self, world: World, tool: Tool, call: Call, state: State) -> Sequence[Event]:
+        """What came of that run: how the call ended, or that it waits. `tool` is this one, in its wrappers.
+
+        Raises `JournalError`, as a run does.
+        """
+        ...
+
+
 _KINDS = frozenset(get_args(ResultKind))
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -114,13 +126,15 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     if tool is None:
         missing = f"the tool {call.name!r} is part of this run but was not given to the agent that goes on with it"
         return (CallEnded(call_id, ToolResult(missing, "error", source="surefoot"), world.elapsed_s),)
+    if call.spec.delegates:
+        return await cast("Delegating", own).delegate(world, tool, call, state)
     limit_s = _limit_s(call, state, world.elapsed_s)
     line = Line(world)
-    context = _context(state, call, limit_s, line)
+    context = context_of(state, call, limit_s, line)
     is_over = False
 
     def once() -> Awaitable[ToolResult]:
-        return tool.call(_handed(call), context)
+        return tool.call(handed(call), context)
 
     may_retry = (
         isinstance(own, FunctionTool) and call.spec.may_repeat and not (state.scope and _is_planned(state))
@@ -149,21 +163,21 @@ async def act(world: World, call_id: str, state: State) -> Sequence[Event]:
     except BaseException as error:  # a tool may be anybody's code: the model is told
         if is_stopping(error):
             raise
-        result = _failed(error)
+        result = failed(error)
     finally:
         if isinstance(own, FunctionTool) and (threads := own.threads(context)):
             world.services.used_by(threads)  # a thread cannot be stopped, so its services stay open until it is done
     elapsed_s = max(world.elapsed_s, state.elapsed_s + limit_s) if is_over else world.elapsed_s
-    return (CallEnded(call_id, await _fitted(world, result, call, state), elapsed_s),)
+    return (CallEnded(call_id, await fitted(world, result, call, state), elapsed_s),)
 
 
-def _handed(call: Call) -> Mapping[str, object]:
+def handed(call: Call) -> Mapping[str, object]:
     """The arguments for one try, which a tool may keep and change: what was judged stays as it was."""
     given = dict(call.arguments)  # the tool may change what it is given
     return given if _PLAIN.issuperset(map(type, given.values())) else deepcopy(given)
 
 
-def _failed(error: BaseException) -> ToolResult:
+def failed(error: BaseException) -> ToolResult:
     """What a tool raised, for the model; also when the error cannot be put in words, for it is anybody's code too."""
     if isinstance(error, asyncio.CancelledError):
         return ToolResult("the tool was cancelled from inside", "error")
@@ -198,10 +212,10 @@ async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
         return (DoubtSettled(call_id, "unknown", PROBE, elapsed_s=world.elapsed_s),)
     limit_s = state.config.tool_timeout_s
     line = Line(world)
-    context = _context(state, call, limit_s, line)
+    context = context_of(state, call, limit_s, line)
     try:
         with line:
-            asked = partial(after_left, context.idempotency_key, partial(tool.probe, _handed(call), context))
+            asked = partial(after_left, context.idempotency_key, partial(tool.probe, handed(call), context))
             found = await within(asked, limit_s, state.config.tool_grace_s, f"the probe of {call.name}")
     except BaseException as error:  # a probe is the user's code: whatever it raises, it could not tell
         if is_stopping(error):
@@ -212,7 +226,7 @@ async def probe(world: World, call_id: str, state: State) -> Sequence[Event]:
             world.services.used_by(own.threads(context))
     if found is None:
         return (DoubtSettled(call_id, "not_done", PROBE, elapsed_s=world.elapsed_s),)
-    result = await _fitted(world, found, call, state)
+    result = await fitted(world, found, call, state)
     return (DoubtSettled(call_id, "done", PROBE, result, world.elapsed_s),)
 
 
@@ -224,16 +238,21 @@ def call_key(state: State, call: Call) -> str:
     return sha256(f"{call.origin or state.run_id}\0{named}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _context(state: State, call: Call, limit_s: float, line: Line) -> ToolCallContext:
+def context_of(state: State, call: Call, limit_s: float, line: Line) -> ToolCallContext:
+    """What a tool may know of its call."""
     job, operator = (state.task.job or state.run_id, state.task.operator) if state.task else (state.run_id, "main")
     if state.scope and _is_planned(state):
         operator = state.scope.rpartition(".")[0]
     key = call_key(state, call)
-    return ToolCallContext(state.run_id, call.id, key, max(1, call.attempts), job, operator, limit_s, line)
+    left_s = None if math.isinf(limit_s) else limit_s
+    return ToolCallContext(state.run_id, call.id, key, max(1, call.attempts), job, operator, left_s, line)
 
 
-async def _fitted(world: World, given: object, call: Call, state: State) -> ToolResult:
-    """The result as the journal keeps it: a text over the limit becomes a blob, and the model sees its beginning."""
+async def fitted(world: World, given: object, call: Call, state: State, *, is_whole: bool = False) -> ToolResult:
+    """The result as the journal keeps it: a text over the limit becomes a blob, and the model sees its beginning.
+
+    With `is_whole` it is kept whole: it is the answer of the run.
+    """
     if not isinstance(given, ToolResult) or not isinstance(given.content, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # anybody's code
         given = ToolResult(f"the tool gave a {type(given).__name__} in place of a ToolResult with text", "error")
     limit = state.config.tool_result_chars
@@ -249,7 +268,7 @@ async def _fitted(world: World, given: object, call: Call, state: State) -> Tool
     if files:
         await keep_files(world.journal, files)
         given = replace(given, files=files)
-    if size <= limit:
+    if size <= limit or (is_whole and not given.is_error):
         return given
     digest = await world.journal.put_blob(content.encode())
     return replace(given, content=content[:limit], blob=digest, structured=False, outcome=outcome(content).hex())

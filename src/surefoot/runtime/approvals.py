@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 
-from surefoot.core.gate.conversation import read_turn
+from surefoot.core.gate.conversation import narrowed, read_turn
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.origins import endorsed_by
 from surefoot.core.gate.record import moved_by
@@ -39,11 +39,25 @@ from surefoot.types.events import (
     RunEnded,
     ValuesEndorsed,
 )
-from surefoot.types.guard import NO_GROUNDS, Grounds
+from surefoot.types.guard import NO_GROUNDS, Grounds, IntentAnchor
+from surefoot.types.inner import Outer, Started
 from surefoot.types.outcomes import Allow, Ask, Cancelled, Deny
 from surefoot.types.plan_events import PlanSigned
 from surefoot.types.ports import Recorded
 from surefoot.types.tools import ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """What the gate of an agent is told by the run that asks it: the user's words as that has read them, if it has.
+
+    `begun` is what that run has begun, which counts for its limits.
+    """
+
+    outer: Outer
+    anchor: IntentAnchor | None = None
+    begun: tuple[Started, ...] = ()
+
 
 _TOO_LATE = "the question was not answered in time"
 
@@ -52,22 +66,28 @@ MOST_ON_THE_LOOP = 4_096
 """Characters of the words that are read at once; longer ones are read in a thread, so that other runs go on."""
 
 
-async def anchor(words: str, config: LoopConfig, before: State = EMPTY) -> tuple[Event, ...]:
+async def anchor(
+    words: str, config: LoopConfig, before: State = EMPTY, over: HandOver | None = None
+) -> tuple[Event, ...]:
     """What the user's own words ask for, where the gate is on. Attachments are material and are not read.
 
-    `before` is the run that they follow in a conversation.
+    `before` is the run that they follow in a conversation. With `over` they are a model's, which has asked an agent.
     """
-    if len(words) + sum(len(one.task.text) for one in before.exchanges) > MOST_ON_THE_LOOP:
-        return await asyncio.to_thread(_anchored, words, config, before)
-    return _anchored(words, config, before)
+    size = len(words) + sum(len(one.task.text) for one in before.exchanges) + (len(over.outer.words) if over else 0)
+    if size > MOST_ON_THE_LOOP:
+        return await asyncio.to_thread(_anchored, words, config, before, over)
+    return _anchored(words, config, before, over)
 
 
-def _anchored(words: str, config: LoopConfig, before: State = EMPTY) -> tuple[Event, ...]:
+def _anchored(words: str, config: LoopConfig, before: State = EMPTY, over: HandOver | None = None) -> tuple[Event, ...]:
     guard = config.guard
     if guard is None or guard.mode == "off":
         return ()
     today = datetime.now().astimezone().date().isoformat()
-    if before.task is None:
+    if over is not None:
+        said = over.anchor or read_words(over.outer.words, guard.lexicon)
+        read = narrowed(said, read_words(words, guard.lexicon))
+    elif before.task is None:
         read = read_words(words, guard.lexicon)
     else:
         earlier, gate = words_of(before), before.gate
@@ -76,7 +96,7 @@ def _anchored(words: str, config: LoopConfig, before: State = EMPTY) -> tuple[Ev
         answer = getattr(before.ending, "answer", "") if before.ending is not None else "?"  # it is still at work on it
         read = read_turn(known, earlier, words, guard.lexicon, used=used, answer=answer)
     Words.of(read)  # kept for the fold, which runs on the loop
-    return (IntentAnchored(read, today),)
+    return (IntentAnchored(read, today, begun=over.begun if over is not None else ()),)
 
 
 def config_taken(state: State, config: LoopConfig | None, own: LoopConfig) -> LoopConfig | None:
@@ -103,8 +123,9 @@ async def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, .
     """
     if state.gate is not None or state.task is None:
         return ()
-    words = state.task.text if state.earlier else words_of(state)
-    return await anchor(words, replace(state.config, guard=guard_of(state, config)))
+    words = state.task.text if state.earlier or state.outer else words_of(state)
+    over = HandOver(state.outer) if state.outer is not None else None
+    return await anchor(words, replace(state.config, guard=guard_of(state, config)), over=over)
 
 
 def approval(state: State, call: Call, by: str) -> tuple[Event, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future, wait
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from surefoot.types.errors import UsageError
@@ -72,6 +72,36 @@ async def leave(things: Sequence[Closable]) -> None:
             use.users -= 1
             if not use.users:
                 unused.push_async_callback(close, use)
+
+
+class Held:
+    """Who uses things, which a block keeps open: `with` for the `_sync` forms, `async with` for the others."""
+
+    _used: Sequence[Closable]
+
+    async def aclose(self) -> None:
+        """Give back connections and files. It can be used again afterwards."""
+        for one in reversed(self._used):
+            await one.aclose()
+
+    def __enter__(self) -> Self:
+        """Keep connections and files open for the `_sync` forms until the end of the block, which closes them."""
+        run_in_background(hold(self._used))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        run_in_background(leave(self._used))
+
+    async def __aenter__(self) -> Self:
+        """As `with`, for this event loop."""
+        await hold(self._used)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await leave(self._used)
+
+    def _sync(self, work: Coroutine[object, object, T]) -> T:
+        return run_in_background(work, self._used)
 
 
 def run_in_background(work: Coroutine[object, object, T], things: Sequence[Closable] = ()) -> T:

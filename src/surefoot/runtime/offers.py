@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args
 
 from surefoot.core.gate.effects import lookalikes
 from surefoot.core.gate.rules import check_cedar
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from surefoot.tools.mcp.servers import McpServers, McpTool
 
 
+_EFFECTS: tuple[Effect, ...] = get_args(Effect)
 _UNDECLARED: Mapping[str, Declared] = {}
 
 
@@ -225,6 +226,13 @@ class Offers:
     def used(self) -> tuple[McpServers, ...]:
         """The MCP servers, if any; `now` connects to them."""
         return (self._servers,) if self._servers is not None else ()
+
+    @property
+    def effect(self) -> Effect:
+        """The strongest effect of its own tools; of servers, whose tools are not known yet, at least a write."""
+        known: set[Effect] = {tool.spec.effect for tool in self._own.values()}
+        known.add("write" if self._servers else "read")
+        return max(known, key=_EFFECTS.index)
 
     def _wrapped(self, tool: Tool) -> Tool:
         return wrapped_in(tool, self._wrappers)

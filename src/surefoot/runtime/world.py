@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from surefoot.core.state.state import State
 from surefoot.runtime.cast import Cast
 from surefoot.runtime.services import RunServices
+from surefoot.types.config import Budget
 from surefoot.types.events import Event, ModelReplied, ModelTraitLearnt
 from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade
 from surefoot.types.messages import Signal
 from surefoot.types.moves import WorldMove
 from surefoot.types.plan_events import ReasoningStepCompleted, ReasoningStepViolated, StepSkipped
-from surefoot.types.ports import Encoder, RunJournal, Tool
+from surefoot.types.ports import Encoder, JournalStore, RunJournal, Tool
 from surefoot.types.reflection import Evaluator
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ Watch = Callable[[Event | Signal], None]
 class World:
     """What a run touches. `earlier_s` is the time for which it was driven before, `since` when it was taken up now.
 
-    `shape` is what answers are to be.
+    `shape` is what answers are to be, `budget` what the whole run may use, its steps and the runs of agents among it;
+    these are kept in `store`.
     """
 
     cast: Cast
@@ -51,6 +53,8 @@ class World:
     encoder: Encoder | None = None
     evaluators: Mapping[str, Evaluator] = field(default_factory=dict[str, Evaluator])
     shape: Shape[Any] | None = None  # Any: the type is the caller's
+    budget: Budget = Budget()
+    store: JournalStore | None = None
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     since: float = field(default_factory=time.monotonic)
 

@@ -17,6 +17,7 @@ from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.errors import ModelFailureKind
 from surefoot.types.guard import NO_GROUNDS, Grounds, IntentAnchor, Role
 from surefoot.types.guard_events import Asking, GuardEvent, SpeculationEvent
+from surefoot.types.inner import CallPaused, InnerRun, Outer, Started
 from surefoot.types.messages import CallMode, ModelMessage, Usage
 from surefoot.types.outcomes import Decision, Ending
 from surefoot.types.plan import NO_CONTEXT, PlanStep, TaskContext, check_steps
@@ -74,19 +75,13 @@ class Speaker:
     traits: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def models_line(models: Mapping[str, str]) -> str:
-    """Models by role in one line: the name, or "ROLE NAME" of each where there are several."""
-    if len(models) == 1:
-        return next(iter(models.values()))
-    return " · ".join(f"{role} {model}" for role, model in models.items())
-
-
 @dataclass(frozen=True, slots=True)
 class RunStarted:
     """A run exists. Everything that its fold depends on is in here, and in the run that it `follows`.
 
     `speakers` are the models by role: "solo", or "thinker" and "actor", `prompts` the templates (`prompt_name`). A run
-    that follows another shares its records up to the one with `follows_hash`: a conversation is a chain of runs.
+    that follows another shares its records up to the one with `follows_hash`: a conversation is a chain of runs. One
+    with an `outer` is that of an agent which a call of another run has asked.
     """
 
     run_id: str
@@ -100,6 +95,7 @@ class RunStarted:
     version: int = VERSION
     follows: str = ""
     follows_hash: str = ""
+    outer: Outer | None = None
     type: Literal["RunStarted"] = "RunStarted"
 
 
@@ -228,13 +224,14 @@ class IntentAnchored:
     """What the user's words ask for, read before any other text; only a later word of the user extends it.
 
     `today` is the day on which the run was begun, in ISO form. With `asking` a model has read the words too; `dropped`
-    counts what of its reply does not stand in them. Source: spec/guard.md, section 3.2.
+    counts what of its reply does not stand in them. `begun` is what an outer run had begun. Source: spec/guard.md, 3.2.
     """
 
     anchor: IntentAnchor
     today: str = ""
     dropped: int = 0
     asking: Asking | None = None
+    begun: tuple[Started, ...] = ()
     type: Literal["IntentAnchored"] = "IntentAnchored"
 
 
@@ -272,11 +269,12 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """The call ran, well or badly."""
+    """The call ran, well or badly. Of a call that has asked an agent, `inner` is the run of that agent."""
 
     call_id: str
     result: ToolResult
     elapsed_s: float = 0.0
+    inner: InnerRun | None = None
     type: Literal["CallEnded"] = "CallEnded"
 
 
@@ -337,6 +335,7 @@ StepInner = (
     | CallReused
     | CallStarted
     | CallEnded
+    | CallPaused
     | DoubtSettled
     | ConventionsRead
     | StepLimitReached
@@ -385,6 +384,7 @@ Event = (
     | CallReused
     | CallStarted
     | CallEnded
+    | CallPaused
     | DoubtSettled
     | ReferencesFound
     | PreHydrationComplete

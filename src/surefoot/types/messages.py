@@ -186,7 +186,23 @@ class ToolProgress:
     total: float | None = None
 
 
-Signal = ModelSignal | TextHeld | ToolProgress
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What happens in the run of an agent that a call has asked: `item` is an event of it, or a signal."""
+
+    call_id: str
+    run_id: str
+    item: object
+
+
+Signal = ModelSignal | TextHeld | ToolProgress | Inside
 """All that is shown to whoever watches a run and is never journaled."""
 
 Emit = Callable[[ModelSignal], None]
+
+
+def models_line(models: Mapping[str, str]) -> str:
+    """Models by role in one line: the name, or "ROLE NAME" of each where there are several."""
+    if len(models) == 1:
+        return next(iter(models.values()))
+    return " · ".join(f"{role} {model}" for role, model in models.items())

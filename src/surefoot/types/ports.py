@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Literal, Protocol
 
 from surefoot.types.dataclass import dataclass, field
-from surefoot.types.events import Event, models_line
-from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ToolProgress, Traits, Usage
+from surefoot.types.events import Event
+from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ToolProgress, Traits, Usage, models_line
 from surefoot.types.tools import ToolResult, ToolSpec
 
 Standing = Literal["", "approval", "in_doubt", "ready"]
@@ -20,7 +20,8 @@ class RunSummary:
 
     `status` is the ending's kind, or "running"; a store says "interrupted" of a run that nobody drives, and "damaged"
     of one that it cannot read. `reason` is why it ended. `task` and `answer` are their beginnings. `calls` counts those
-    that were started, each once; `events` the records. Times are seconds since the epoch.
+    that were started, each once; `events` the records. Times are seconds since the epoch. A call of the run `outer` has
+    asked this one.
     Source: spec/scale.md, section 3.1; spec/serving.md, section 8.
     """
 
@@ -39,6 +40,7 @@ class RunSummary:
     usage: Usage = Usage()
     elapsed_s: float = 0.0
     parent: str = ""
+    outer: str = ""
 
     @property
     def model(self) -> str:

@@ -13,6 +13,7 @@ T = TypeVar("T")
 Effect = Literal["read", "write", "communicate", "transact", "delete"]
 Trust = Literal["trusted", "untrusted"]
 Approval = Literal["always", "once"]
+Delegates = Literal["", "call", "hand_off"]
 ResultKind = Literal[
     "ok", "error", "timeout", "denied", "cancelled", "unknown_tool", "in_doubt", "ReasoningStepViolation"
 ]
@@ -40,6 +41,8 @@ class ToolSpec:
     results. `category` is the kind of tool that it is, as its maker says: selection prefers the kind that a task names.
 
     `approval`: a person is asked before each call ("always"), or the first of a run ("once"), with the gate or without.
+    `delegates`: it is an agent, so that a call of it is a run of its own, which goes on where it stood; the answer of a
+    "hand_off" ends the run that made it.
     For plans (spec/planning.md): `exclusive`, that one call of it runs at a time; `empty_ok`, that nothing found is a
     result like any other.
     """
@@ -71,6 +74,7 @@ class ToolSpec:
     exclusive: bool = False
     empty_ok: bool = False
     approval: Approval | None = None
+    delegates: Delegates = ""
 
     @property
     def is_foreign(self) -> bool:

@@ -31,6 +31,18 @@ class Usage:
             self.estimated or other.estimated,
         )
 
+    def since(self, before: Usage) -> Usage:
+        """What was used after `before`, which is a part of this."""
+        cost = None if self.cost_usd is None else self.cost_usd - (before.cost_usd or 0.0)
+        return Usage(
+            self.input_tokens - before.input_tokens,
+            self.output_tokens - before.output_tokens,
+            self.cached_tokens - before.cached_tokens,
+            self.reasoning_tokens - before.reasoning_tokens,
+            cost,
+            self.estimated,
+        )
+
     @property
     def total_tokens(self) -> int:
         """Input and output together; cached and reasoning tokens are parts of these."""

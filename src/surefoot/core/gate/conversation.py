@@ -57,6 +57,26 @@ def read_turn(
     )
 
 
+def narrowed(words: IntentAnchor, hand_over: IntentAnchor) -> IntentAnchor:
+    """The anchor of an agent that another one has asked: what the user's words ask for, and the hand-over too.
+
+    A model has written the hand-over, so it vouches for no value and grants nothing; what it forbids or limits holds.
+    """
+    limits = (
+        replace(one, constraint_id=f"{one.constraint_id}.{hand_over.words_sha256[:6]}")
+        for one in hand_over.constraints.constraints
+        if one.constraint_type != "allow"
+    )
+    known = words.constraints
+    return replace(
+        words,
+        effects_asked=words.effects_asked & hand_over.effects_asked,
+        cues=words.cues & hand_over.cues,
+        constraints=replace(known, constraints=(*known.constraints, *limits)),
+        sketch=None,
+    )
+
+
 def _still_set(one: SecurityConstraint, now: IntentAnchor, said: str) -> SecurityConstraint | None:
     """What is left of a limit after later words; None where they take all of it back.
 

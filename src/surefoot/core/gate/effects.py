@@ -155,8 +155,11 @@ def guess(spec: ToolSpec, guess: Literal["own", "all", "none"] = "own") -> Guess
     """The effect of a tool: declared, or guessed of its name. A pure function of both.
 
     An external tool's name never makes it a read, unless `guess` is "all". An undeclared tool whose effect was raised
-    by its annotations keeps the raised one.
+    by its annotations keeps the raised one. To ask an agent changes nothing: its own calls are judged, each by the same
+    words.
     """
+    if spec.delegates:
+        return Guess("read", "read", egress=False)
     if spec.declared:  # what is made for people ("create_event") is asked for by either word
         made = guess != "none" and spec.effect in ("communicate", "transact") and _class_of(bare_name(spec)) == "write"
         return Guess(

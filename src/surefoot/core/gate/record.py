@@ -11,15 +11,16 @@ from decimal import Decimal
 from surefoot.core.gate.effects import guess
 from surefoot.core.gate.origins import Shown, having_read, set_of
 from surefoot.core.gate.question import refused_before
-from surefoot.core.gate.roles import Sum, leaves_of, sums_of
+from surefoot.core.gate.roles import leaves_of, sums_of
 from surefoot.core.gate.sources import Known
 from surefoot.core.text.json import json_text
 from surefoot.core.text.values import norm_of
 from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.guard import CommitmentDecision, Grounds, HypothesisBranch, HypothesisTree, Rejection
 from surefoot.types.guard_events import JudgementMade
+from surefoot.types.inner import Started, Sum
 from surefoot.types.rules import Role
-from surefoot.types.tools import Effect, ToolResult, ToolSpec
+from surefoot.types.tools import ToolResult, ToolSpec
 
 BY_MODEL = "model-"
 """How the ids of constraints begin that a model has read in the words."""
@@ -32,24 +33,6 @@ RUN = "run"
 
 CALL_FAILED = "call_failed"
 """Under which a branch is out whose call ran and failed; it may be named again later, unlike what the gate refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A call of this run that was started: what it was for, and which sums it moved.
-
-    `moved` is where it goes, on what it acts and how much it moves, in normal form: however it is spelled, it is that.
-    `ended` is its place in the order in which calls with a result have ended, 0 for one that is open.
-    """
-
-    call_id: str
-    name: str
-    effects: frozenset[Effect | None]
-    digest: str
-    amounts: tuple[Sum, ...] = ()
-    is_open: bool = False
-    moved: frozenset[tuple[Role, str]] = frozenset()
-    ended: int = 0
 
 
 def moved_by(spec: ToolSpec, arguments: Mapping[str, object]) -> frozenset[tuple[Role, str]]:

@@ -12,6 +12,7 @@ from typing import Literal, cast, get_args
 from surefoot.core.text.values import kind_of, norm_of, number
 from surefoot.core.text.words import late, rows, stem, stems_of, stems_of_name, word_set, words, words_of_name
 from surefoot.types.dataclass import dataclass
+from surefoot.types.inner import Sum
 from surefoot.types.rules import Role, ValueKind
 from surefoot.types.tools import ToolSpec
 
@@ -225,18 +226,6 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 
 _CURRENCY = late(r"[^\W\d_]+|[$€£¥₹]")
-
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """An amount, None where it cannot be read, and the currencies of which it may be; none where nobody says.
-
-    `times` is how often it may be meant: the quantity beside a price.
-    """
-
-    amount: Decimal | None
-    currencies: frozenset[str] = frozenset()
-    times: Decimal = Decimal(1)
 
 
 def sums_of(values: Iterable[tuple[str, Role, object]]) -> tuple[Sum, ...]:

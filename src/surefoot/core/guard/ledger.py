@@ -79,7 +79,8 @@ def _anchored(state: State, event: IntentAnchored) -> State:
         today = event.today or gate.known.today
         gate = replace(gate, known=replace(gate.known, words=words, today=today), is_read=is_read)
     elif config is not None:
-        gate = GateRecord(Known(words, config, today=event.today), nonce=nonce_of(state.run_id))
+        known = Known(words, config, today=event.today)
+        gate = GateRecord(known, event.begun, nonce=nonce_of(state.run_id), is_read=state.outer is not None)
     else:
         gate = None
     is_late = state.gate is None and gate is not None
@@ -110,8 +111,11 @@ def _with_what_was_read(anchor: IntentAnchor, before: IntentAnchor) -> IntentAnc
 def words_of(state: State, *, of_run: bool = False) -> str:
     """The user's words: all tasks of the conversation, and what a person has said of plans that they did not sign.
 
-    With `of_run`, only those of this run, which alone ask for anything.
+    With `of_run`, only those of this run, which alone ask for anything. Of the run of an agent, those of the outer run:
+    what a model has handed over is nobody's word.
     """
+    if state.outer is not None:
+        return state.outer.words
     said = state.exchanges[-1:] if of_run else state.exchanges
     noted = state.planning.noted if state.planning is not None else ()
     return "\n\n".join((*(one.task.text for one in said), *noted))

@@ -23,6 +23,7 @@ from surefoot.core.guard.ledger import (
     with_verdict,
 )
 from surefoot.core.guard.resume import followed, judged_again, with_config, with_effects
+from surefoot.core.loop.inner import with_inner
 from surefoot.core.loop.slices import fit_of, fit_overflown
 from surefoot.core.loop.steps import retried, with_step
 from surefoot.core.plan.fold import having_read, in_children, planning_of, taken_up, with_plan
@@ -79,6 +80,7 @@ from surefoot.types.events import (
     ValuesEndorsed,
 )
 from surefoot.types.guard_events import JudgementMade, OfTree, PerceptionSanitised
+from surefoot.types.inner import CallPaused
 from surefoot.types.messages import ModelMessage
 from surefoot.types.moves import Think
 from surefoot.types.outcomes import Allow, Ask, Deny
@@ -110,8 +112,12 @@ def _apply(state: State, event: Event) -> State:
             return with_start(state, call_id) if state.gate is not None else state
         case IntentAnchored() | ValuesEndorsed():
             return heard(state, event)
-        case CallEnded():
+        case CallEnded(inner=inner):
+            state = with_inner(state, event.call_id, inner) if inner is not None else state
             return _with_result(state, event.call_id, event.result, event.elapsed_s)
+        case CallPaused(call_id, inner, elapsed_s):
+            state = with_inner(state, call_id, inner)
+            return _with_call(state, call_id, elapsed_s)
         case CallReused(call_id, known_id):
             answered = _with_call(
                 state, call_id, known=known_id, decision=Allow(), result=result_of(state, call_id, known_id)
@@ -171,6 +177,7 @@ def _started(state: State, event: RunStarted) -> State:
         config=event.config,
         plan=PlanRecord(event.task.steps) if event.task.steps and event.reasoner != "plan" else None,
         planning=planning_of(event.task, event.config) if event.reasoner == "plan" else None,
+        outer=event.outer,
         heads={},
     )
     if not event.follows:

@@ -6,7 +6,7 @@ second engine: an interrupted call is simply a call that was started, has not en
 
     ended                         → nothing more
     to be started, not as it was  → refuse it: another profile counts since it was allowed, or its arguments changed
-    interrupted, may be repeated  → run it again, up to three times in all
+    interrupted, may be repeated  → run it again, up to three times in all; of an agent, its run goes on
     interrupted, has a probe      → ask the probe
     interrupted otherwise         → stand still: in doubt, a person decides
     enough questions open         → wait: no call is judged, and none begins, until a person has answered one
@@ -19,6 +19,7 @@ second engine: an interrupted call is simply a call that was started, has not en
     words or results not read yet → a model reads them for the guard, where that is wanted
     references to be fetched      → find them; once their calls have ended, lay out what came of them
     a directory not known yet     → read its conventions
+    handed off, and answered      → end with that answer
     a limit of progress reached   → put it on record; then end, or wait for a person, if that is the action
     a plan that repairs itself    → what it asks for next (`core/plan/next.py`)
     a plan was given              → its next step, or what the running one asks for (`core/loop/steps.py`)
@@ -111,6 +112,8 @@ def next_moves(state: State, under_way: frozenset[Move] = NONE_UNDER_WAY) -> tup
         return (Find(),) if state.found is None else (Hydrate(),)
     if state.config.conventions is not None and (directory := unread_directory(state)) is not None:
         return (ReadConventions(directory),)
+    if (answered := _handed_off(state)) is not None:
+        return (answered if state.config.output_schema is None else in_shape(state, answered),)
     if state.limit_due:
         return (Record((reached(state.limit_due[0], config_of(state).on_limit_reached),)),)
     if state.asked:
@@ -187,6 +190,17 @@ def _when_stuck(state: State) -> Move:
             return move
 
 
+def _handed_off(state: State) -> Record | None:
+    """The end of a run that has handed its task off to another agent, which has answered. No step of a plan does."""
+    if state.turn is None or state.plan is not None or state.planning is not None:
+        return None
+    for call in state.calls:
+        if call.spec is not None and call.spec.delegates == "hand_off" and call.result and not call.result.is_error:
+            answer, why = call.result.content, call.result.error
+            return Record((RunEnded(CompletedPartial(answer, why) if why else Completed(answer)),))
+    return None
+
+
 def _staged(state: State, gate: GateRecord) -> tuple[Move, ...]:
     """What a stage of the guard has to see before anybody goes on: the user's words first, then each new result.
 
@@ -214,9 +228,10 @@ def standing(state: State) -> Literal["approval", "in_doubt", ""]:
         return ""
     if state.planning is not None and (why := held_up(state, state.planning, standing)):
         return why
-    if any(c.is_in_doubt for c in state.calls):
+    asking = (*state.calls, *(inner for call in state.calls for inner in call.asks))
+    if any(c.is_in_doubt for c in asking):
         return "in_doubt"
-    if state.asked or any(isinstance(c.decision, Ask) and c.is_open for c in state.calls):
+    if state.asked or any(isinstance(c.decision, Ask) and c.is_open for c in asking):
         return "approval"
     return ""
 

@@ -40,6 +40,7 @@ from surefoot.types.events import (
     ValuesEndorsed,
 )
 from surefoot.types.guard_events import BranchCommitted, HypothesesMade, JudgementMade, PerceptionSanitised
+from surefoot.types.inner import CallPaused
 from surefoot.types.moves import (
     Act,
     Ask,
@@ -120,7 +121,7 @@ def _is_a_persons(event: Event) -> bool:
     """Whether a person said it, which they do while nobody drives the run."""
     inner = event.event if isinstance(event, InStep) else event
     match inner:
-        case CallJudged(by=by):
+        case CallJudged(by=by) | CallPaused(by=by):
             return bool(by)
         case DoubtSettled(by=by):
             return by != PROBE
@@ -181,7 +182,7 @@ def _again(
             return event, under_way
         case RunStarted() | RunResumed() | RunForked() | ToolsSelected() | ValuesEndorsed() | PlanSigned():
             return event, under_way
-        case CallJudged(by=by) if by:
+        case CallJudged(by=by) | CallPaused(by=by) if by:
             return event, under_way
         case _:
             made = next((m for m in under_way if came_of(event, m)), None)
@@ -208,7 +209,7 @@ def came_of(event: Event, move: Move) -> bool:
     """Whether an event is what came of a move that touches the world, but for a reply."""
     match move:
         case Act(call_id):
-            return isinstance(event, CallEnded) and event.call_id == call_id
+            return isinstance(event, CallEnded | CallPaused) and event.call_id == call_id
         case Probe(call_id):
             return isinstance(event, DoubtSettled) and event.call_id == call_id
         case Find():

@@ -189,6 +189,7 @@ def child_of(state: State, planning: Planning, step: PlanStep, attempt: int, arg
         hydrated=state.hydrated,
         conventions=state.conventions,
         gate=state.gate,
+        outer=state.outer,
         barred=barred,
         heads={},
     )
@@ -356,7 +357,13 @@ def owner_of(state: State, call_id: str) -> Owner:
 
 
 def give_up(call: Call, elapsed_s: float) -> CallEnded:
-    """An open call is cancelled where it had not begun or may be repeated; else nobody knows what it has done."""
+    """An open call is cancelled where it had not begun or may be repeated; else nobody knows what it has done.
+
+    The run of an agent knows that of its own calls, and is cancelled with it.
+    """
+    if call.spec is not None and call.spec.delegates and call.attempts:
+        told = f"cancelled: {call.name} had begun; its run has what it did"
+        return CallEnded(call.id, ToolResult(told, "cancelled", source="surefoot"), elapsed_s)
     if call.is_waiting or (call.spec is not None and call.spec.may_repeat):
         told = ToolResult("cancelled: not run", "cancelled", source="surefoot", trust="trusted", infrastructure=True)
     else:

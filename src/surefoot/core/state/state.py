@@ -25,6 +25,7 @@ from surefoot.types.events import (
     StepLimitReached,
     Task,
 )
+from surefoot.types.inner import Outer
 from surefoot.types.messages import ModelMessage, Usage
 from surefoot.types.outcomes import Ending
 from surefoot.types.plan import Plan, PlanConfig, PlanStep
@@ -177,6 +178,7 @@ class State:
     plan has come, and `planning` one that repairs itself. The state of one of its running steps has a `scope`,
     "STEP.ATTEMPT", before the ids of its calls, and `barred` are the fingerprints of calls that it must not make again.
     `earlier` are the runs that this one follows, the first of all first; their turns are among `done`, `begun` of them.
+    `outer` is the call of another run that has asked this one, which is then the run of an agent.
     """
 
     seen: int = 0
@@ -217,6 +219,7 @@ class State:
     ending: Ending | None = None
     earlier: tuple[Exchange, ...] = ()
     begun: int = 0
+    outer: Outer | None = None
     heads: dict[str, tuple[str, ModelMessage]] = field(
         default_factory=dict[str, tuple[str, ModelMessage]], repr=False, compare=False
     )

@@ -20,6 +20,7 @@ from surefoot.types.events import (
     ValuesEndorsed,
 )
 from surefoot.types.guard_events import Asking
+from surefoot.types.inner import CallPaused, InnerRun
 from surefoot.types.messages import Usage
 from surefoot.types.outcomes import Cancelled, Completed, CompletedPartial, Stopped
 from surefoot.types.plan_events import PlanSigned, ProposalMade
@@ -28,7 +29,7 @@ from surefoot.types.ports import RunSummary
 HEAD_CHARS = 200
 """How much of a task and of an answer is shown."""
 
-_WORDS = (CallJudged, DoubtSettled, ValuesEndorsed, PlanSigned)
+_WORDS = (CallJudged, CallPaused, DoubtSettled, ValuesEndorsed, PlanSigned)
 _NOBODY = ("", "probe", "developer")
 
 
@@ -47,8 +48,10 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
     now.update(before.__dict__, changed_at=at, events=before.events + 1, standing="ready" if is_ready else "")
     now["elapsed_s"] = max(before.elapsed_s, getattr(inner, "elapsed_s", 0.0))
     match inner:
-        case CallJudged() | CallEnded():  # the most frequent tell nothing else
+        case CallJudged() | CallEnded(inner=None):  # the most frequent tell nothing else
             pass
+        case CallEnded(inner=InnerRun() as spent) | CallPaused(inner=spent):
+            now.update(requests=before.requests + spent.requests, usage=before.usage + spent.usage)
         case ModelReplied():
             now.update(requests=before.requests + inner.requests, usage=before.usage + inner.message.usage)
         case CallStarted():
@@ -56,6 +59,8 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
         case RunStarted():
             models = {role: speaker.model for role, speaker in inner.speakers.items()}
             now.update(run_id=inner.run_id, started_at=at, task=head(inner.task.text), models=models)
+            if inner.outer is not None:
+                now["outer"] = inner.outer.run_id
             if inner.follows:
                 now.update(parent=inner.follows, status="running", reason="", answer="", elapsed_s=0.0)
                 now.update(requests=0, calls=0, usage=Usage())

@@ -11,9 +11,8 @@ from surefoot.core.state.trail import call_digest
 from surefoot.core.state.window import NO_FIT, Fit, message_tokens
 from surefoot.core.text import json_text
 from surefoot.types.dataclass import dataclass, field
-from surefoot.types.events import (
-    Want,
-)
+from surefoot.types.events import Want
+from surefoot.types.inner import InnerRun
 from surefoot.types.messages import CallMode, ModelMessage, Usage
 from surefoot.types.outcomes import Decision
 from surefoot.types.progress import StepDecision
@@ -52,7 +51,8 @@ class Call:
 
     A call that could not be read has a `fault` and no decision. `attempts` counts how often it was started, and
     `origin` is the run in which it first was (a fork keeps it). `doubt` is what was said about an interrupted attempt:
-    "not_done" lets it run again, "unknown" leaves it to a person.
+    "not_done" lets it run again, "unknown" leaves it to a person. `inner` is the run of the agent that it has
+    asked, with all that this has used.
     """
 
     id: str
@@ -69,6 +69,7 @@ class Call:
     known: str = ""
     digest: str = ""
     result: ToolResult | None = None
+    inner: InnerRun | None = None
 
     @property
     def position(self) -> int:
@@ -88,6 +89,8 @@ class Call:
     @property
     def may_run_again(self) -> bool:
         """Whether it is run again if it was interrupted, and nobody is asked."""
+        if self.spec is not None and self.spec.delegates:
+            return not self.asks
         may_repeat = self.spec is not None and self.spec.may_repeat
         return may_repeat and self.doubt != "unknown" and self.attempts < MOST_ATTEMPTS
 
@@ -96,7 +99,31 @@ class Call:
         """Whether it was interrupted, and only a person can say how it goes on."""
         if self.spec is None or not self.is_open or not self.attempts or self.doubt == "not_done":
             return False
+        if self.spec.delegates:
+            return False  # its run knows
         return not self.may_run_again and (self.doubt == "unknown" or not self.spec.has_probe)
+
+    @property
+    def asks(self) -> tuple[Call, ...]:
+        """What the run of the agent that it has asked waits for, under the ids by which that is answered."""
+        if self.inner is None or not self.is_open:
+            return ()
+        return tuple(
+            Call(
+                f"{self.id}/{q.call_id}",
+                "",
+                q.name,
+                q.arguments,
+                q.spec,
+                None,
+                q.decision,
+                q.rule,
+                q.attempts,
+                "",
+                q.doubt,
+            )
+            for q in self.inner.waiting
+        )
 
     @cached_property
     def key(self) -> str:
