@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from plan_kit import World, off, script, step, store_of, thinking
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, SqliteJournal, UsageError, replay, tool
 from surefoot.core.loop.fold import fold
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, calls
+from surefoot.testing.world import plan
 from surefoot.types.events import CallEnded, CallStarted, Event, RunStarted
 from surefoot.types.messages import Inside, ModelMessage, ModelRequest, Usage
 from surefoot.types.ports import JournalStore
@@ -342,3 +347,113 @@ async def test_a_fork_has_the_run_that_its_parent_had_asked_and_repeats_nothing(
     fork = await agent.fork("r", at, new_id="f")
     assert (fork.status, fork.answer, post.sent.total()) == ("completed", "done", 1)
     await alike(store)
+
+
+# ------------------------------------------------------------------ plans, several at once
+
+
+async def test_an_agent_is_a_step_of_a_plan() -> None:
+    post = Post()
+    asked = asking(post).as_tool("clerk", "Does the mail.")
+    steps = plan(step("mail", "clerk", task=TASK), thinking("told", ["mail"], "response"))
+    agent = World().agent(script(steps, "all is sent"), more=[asked], config=off())
+    run = await agent.run(TASK, run_id="r")
+    assert (run.status, run.reason, [one.name for one in run.waiting]) == ("paused", "approval", ["send_mail"])
+    run = await agent.approve("r", run.waiting[0].id, by="Ada")
+    run = await agent.resume("r")
+    assert (run.status, run.answer, post.sent.total(), run.requests) == ("completed", "all is sent", 1, 4)
+    await alike(store_of(agent))
+
+
+async def test_agents_that_read_are_asked_side_by_side_and_share_what_is_left() -> None:
+    inside, most, store = 0, 0, MemoryJournal()
+
+    @tool(effect="read")
+    async def look(name: str) -> str:
+        """Look at it."""
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        await asyncio.sleep(0.05)
+        inside -= 1
+        return name
+
+    reader = Agent(turns(calls(("look", {"name": "it"})), "seen"), tools=[look]).as_tool("reader", "")
+    three = calls(*(("reader", {"task": f"Look at {name}"}) for name in "abc"))
+    config = LoopConfig(budget=Budget(max_tokens=3_000, reserve=0.0))
+    run = await Agent(turns(three, "done"), tools=[reader], journal=store, config=config).run("Look", run_id="r")
+    assert (run.status, most) == ("completed", 3)
+    limits = [
+        one.config.budget.max_tokens
+        for at in range(3)
+        for one in await events_of(store, f"r.1.{at}")
+        if isinstance(one, RunStarted)
+    ]
+    assert limits == [(3_000 - 15) // 3] * 3
+    await alike(store)
+
+
+# ------------------------------------------------------------------ a real kill
+
+PROGRAM = """
+import os, sys
+sys.path[:0] = sys.argv[1:2]
+from pathlib import Path
+from test_agent_tools import ASK, MAIL, TASK, turns
+from surefoot import Agent, SqliteJournal, UsageError, tool
+from surefoot.testing.journals import CrashingStore
+
+folder = Path(sys.argv[2])
+
+class Killed(CrashingStore):
+    def when_it_comes(self):
+        os._exit(9)
+
+def agent_on(store):
+    @tool(effect="communicate", idempotent=False)
+    async def send_mail(to: str, body: str) -> str:
+        "Send a mail."
+        with (folder / "book.txt").open("a") as book:
+            book.write(to + chr(10))
+        return "sent"
+    inner = Agent(turns(MAIL, "sent"), tools=[send_mail])
+    return Agent(turns(ASK, "done"), tools=[inner.as_tool("clerk", "")], journal=store)
+
+store, dies_at = SqliteJournal(folder / "runs.db"), int(sys.argv[3])
+agent = agent_on(Killed(store, dies_at, "after", of=["append"]) if dies_at else store)
+if dies_at:
+    agent.run_sync(TASK, run_id="r")
+    sys.exit(0)
+try:
+    run = agent.resume_sync("r")
+except UsageError:  # nothing was on record yet
+    assert not (folder / "book.txt").exists()
+    run = agent.run_sync(TASK, run_id="r")
+if run.status == "paused":
+    sent = (folder / "book.txt").exists()
+    agent._sync(agent.settle("r", run.waiting[0].id, "done" if sent else "not_done", by="Ada"))
+    run = agent.resume_sync("r")
+print(run.status, run.answer)
+"""
+
+
+@pytest.mark.slow
+def test_a_real_kill_in_either_run_makes_nothing_twice(tmp_path: Path) -> None:
+    here, kills = str(Path(__file__).parent), 0
+    for at in range(1, 30):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        died = subprocess.run([sys.executable, "-c", PROGRAM, here, str(folder), str(at)], check=False, timeout=60)
+        if died.returncode == 0:
+            break
+        kills += died.returncode == 9
+        again = subprocess.run(
+            [sys.executable, "-c", PROGRAM, here, str(folder), "0"],
+            check=False,
+            timeout=60,
+            capture_output=True,
+            text=True,
+        )
+        assert again.stdout == "completed done\n", (at, again.stderr[-500:])
+        assert (folder / "book.txt").read_text().count("\n") == 1, at
+    assert kills > 12
