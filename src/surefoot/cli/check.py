@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import webbrowser
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -199,12 +201,12 @@ def lines_of(found: Sequence[Checked]) -> list[Line]:
     return [*lines, Line(f"{count(len(found), 'tool')}, {undeclared} undeclared", "head")]
 
 
-app = typer.Typer(help="MCP servers: see what they offer.", no_args_is_help=True)
+app = typer.Typer(help="MCP servers: see what they offer, log in.", no_args_is_help=True)
 
 
 @app.callback()
 def everywhere() -> None:
-    """MCP servers: see what they offer."""
+    """MCP servers: see what they offer, log in."""
 
 
 @app.command(name="list")
@@ -236,6 +238,34 @@ def listed(
         lines += [Line(visible(f"  prompt {one.name}({', '.join(arguments_in(one))})")) for one in prompts]
         put(stdout(), lines)
     raise typer.Exit(JOURNAL_TROUBLE if any(isinstance(held, UsageError) for _, held in found) else DONE)
+
+
+@app.command()
+def login(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="File of MCP servers.")],
+    name: Annotated[str, typer.Argument(metavar="SERVER", help="The server to log in to.")],
+    *,
+    logout: Annotated[bool, typer.Option("--forget", help="Forget the login instead.")] = False,
+) -> None:
+    """Log in to a server with "oauth": true, once; runs use and renew what the login gave."""
+    from surefoot.tools.mcp.config import servers_of  # noqa: PLC0415  # pydantic loads when it is used
+    from surefoot.tools.mcp.login import Login, log_in  # noqa: PLC0415  # as above
+
+    server = next((one for one in servers_of(file) if one.name == name), None)
+    if server is None:
+        raise UsageError(f"unknown MCP server {name!r} in {file}")
+    if logout:
+        was_there = Login(server).forget()
+        put(stdout(), [Line(f"forgotten: the login at {name}" if was_there else f"there was no login at {name}")])
+        return
+
+    def show(url: str) -> None:
+        put(stderr(), [Line("Open this address to log in:", "head")])
+        print(url, file=sys.stderr, flush=True)
+        webbrowser.open(url)
+
+    asyncio.run(log_in(server, show))
+    put(stdout(), [Line(f"logged in to {name}", "good")])
 
 
 @app.command()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
@@ -18,9 +17,9 @@ from surefoot.core.state.roles import ACTOR, ROLES, SOLO, THINKER
 from surefoot.core.state.state import State
 from surefoot.models.names import PROVIDERS
 from surefoot.runtime.cast import Thinking
+from surefoot.tools.folders import STATE_VARIABLE, state_folder
 from surefoot.types.errors import ConfigError, JournalError, UsageError
 
-STATE_VARIABLE = "SUREFOOT_STATE"
 _LONGEST_NAME = 200
 
 
@@ -72,20 +71,8 @@ class Recipe:
 
 
 def recipes_folder() -> Path:
-    """Where all recipes are: in `$SUREFOOT_STATE`, else in the place that the system has for what is the user's own."""
-    if named := os.environ.get(STATE_VARIABLE):
-        return Path(named).absolute() / "recipes"
-    if (named := os.environ.get("XDG_STATE_HOME", "")) and Path(named).is_absolute():
-        return Path(named, "surefoot", "recipes")
-    try:
-        home = Path.home()
-    except RuntimeError as error:
-        raise UsageError(f"this user has no home folder; name one for recipes with ${STATE_VARIABLE}") from error
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local", "surefoot", "recipes")
-    if sys.platform == "darwin":
-        return home / "Library" / "Application Support" / "surefoot" / "recipes"
-    return home / ".local" / "state" / "surefoot" / "recipes"
+    """Where all recipes are."""
+    return state_folder("recipes")
 
 
 def recipe_path(journal: Path, run_id: str) -> Path:

@@ -47,7 +47,8 @@ class McpServer(Settings):
     variables (PATH, HOME and the like), nothing else of our environment. `include` and `exclude` are globs over the
     server's own names of tools. `timeout_s` bounds a call of a tool that declares none; `connect_timeout_s` bounds
     connecting, and each listing. `optional`: a run may start without it. `resources`: a model may
-    list and read its resources, with a tool `SERVER__read_resource`. `secrets`: texts that no message shows;
+    list and read its resources, with a tool `SERVER__read_resource`. `oauth`: a person logs in (`surefoot mcp login`).
+    `secrets`: texts that no message shows;
     neither shows it what is in `env` and `headers`. Raises `ConfigError`.
     """
 
@@ -65,6 +66,7 @@ class McpServer(Settings):
     connect_timeout_s: float = setting(30.0, seconds, "")
     optional: bool = setting(False, flag, "")
     resources: bool = setting(False, flag, "")
+    oauth: bool = setting(False, flag, "")
     secrets: tuple[str, ...] = field(default=(), metadata=row(texts), repr=False)
 
     def __post_init__(self) -> None:
@@ -80,7 +82,7 @@ class McpServer(Settings):
                 self.url and not self.url.lower().startswith(("http://", "https://")),
                 "has a url that does not begin with http:// or https://",
             ),
-            (self.command and self.headers, "has a command, so headers mean nothing"),
+            (self.command and (self.headers or self.oauth), "has a command, so headers and oauth mean nothing"),
         ):
             if is_wrong:
                 raise ConfigError("MCP server", self.name, why)

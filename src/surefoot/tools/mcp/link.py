@@ -16,8 +16,10 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from surefoot.tools.mcp.config import McpServer
+from surefoot.tools.mcp.login import auth_of
 from surefoot.tools.mcp.offers import MOST_TOOLS, Listing, listing_of
 from surefoot.tools.mcp.streams import LastWords, Watched
+from surefoot.types.errors import UsageError
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
@@ -172,7 +174,8 @@ class Link:
             told: BaseException = error
             while isinstance(told, BaseExceptionGroup):
                 told = cast("BaseExceptionGroup[BaseException]", told).exceptions[0]
-            parts = [f"{type(told).__name__}: {told}" if str(told) else type(told).__name__]
+            kind = "" if isinstance(told, UsageError) else type(told).__name__
+            parts = [": ".join(filter(None, (kind, str(told))))]
             if self._status >= 400:  # noqa: PLR2004  # refusals of HTTP begin there
                 parts.append(f"HTTP status {self._status}")
             if words := await self._words.text():
@@ -228,7 +231,10 @@ class Link:
         limit = httpx2.Timeout(self.server.connect_timeout_s, read=None)  # the limit of an answer is that of its call
         async with (
             httpx2.AsyncClient(
-                headers=dict(self.server.headers), timeout=limit, event_hooks={"response": [seen]}
+                headers=dict(self.server.headers),
+                timeout=limit,
+                event_hooks={"response": [seen]},
+                auth=auth_of(self.server),
             ) as client,
             streamable_http_client(self.server.url, http_client=client) as (read, write),
         ):
