@@ -6,13 +6,25 @@ import asyncio
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from plan_kit import World, off, script, step, store_of, thinking
-from surefoot import Agent, Budget, LoopConfig, MemoryJournal, SqliteJournal, UsageError, replay, tool
+from surefoot import (
+    Agent,
+    Budget,
+    LoopConfig,
+    MemoryJournal,
+    SqliteJournal,
+    ToolCallContext,
+    ToolResult,
+    UsageError,
+    WrappedTool,
+    replay,
+    tool,
+)
 from surefoot.core.loop.fold import fold
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, calls
@@ -171,6 +183,23 @@ async def test_its_questions_wait_in_the_run_that_asks_and_are_answered_there() 
     refused = await agent.refuse("no", refused.waiting[0].id, by="Ada", reason="not today")
     refused = await agent.resume("no")
     assert (refused.status, post.sent.total()) == ("completed", 1)
+
+
+async def test_a_wrapper_that_catches_errors_catches_no_question() -> None:
+    class Careful(WrappedTool):
+        async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
+            try:
+                return await super().call(arguments, context)
+            except Exception as error:  # noqa: BLE001
+                return ToolResult(str(error), "error")
+
+    post = Post()
+    agent = desk(asking(post), None, wrap_tools=[Careful])
+    run = await agent.run(TASK, run_id="r")
+    assert [one.id for one in run.waiting] == ["1.0/1.0"]
+    await agent.approve("r", "1.0/1.0", by="Ada")
+    run = await agent.resume("r")
+    assert (run.status, post.sent.total()) == ("completed", 1)
 
 
 async def test_a_question_that_was_answered_in_its_own_run_is_seen_when_the_outer_one_goes_on() -> None:

@@ -142,7 +142,7 @@ def spec_of(name: str, description: str, effect: Effect, how: Delegates) -> Tool
     return ToolSpec(name, description, schema, effect, roles={"task": "content"}, delegates=how)
 
 
-class Stands(Exception):  # nothing went wrong
+class Stands(BaseException):  # nothing went wrong, and no wrapper that catches errors may catch it
     """The inner run stands still, and waits for a person."""
 
 
@@ -209,7 +209,9 @@ class _InnerLine(Line):
         asked = [one for one in state.calls if one.is_open and one.spec is not None and one.spec.delegates]
         share, kept = 1 / max(1, len(asked)), 1 - outer.reserve
 
-        def least(mine: float | None, most: float | None, used: float, used_inside: float) -> float | None:
+        def least(
+            mine: float | None, most: float | None, used: float, used_inside: float, share: float = share
+        ) -> float | None:
             if most is None:
                 return mine
             left = used_inside + max(0.0, most * kept - used) * share
@@ -221,7 +223,7 @@ class _InnerLine(Line):
         steps = least(own.max_steps, outer.max_steps, state.requests, inner.requests)
         tokens = least(own.max_tokens, outer.max_tokens, usage.total_tokens, inner.usage.total_tokens)
         cost = least(own.max_cost_usd, outer.max_cost_usd, usage.cost_usd or 0.0, inner.usage.cost_usd or 0.0)
-        most_s = least(own.max_seconds, outer.max_seconds, self._world.elapsed_s, inner.elapsed_s)
+        most_s = least(own.max_seconds, outer.max_seconds, self._world.elapsed_s, inner.elapsed_s, 1.0)
         return replace(
             own,
             max_steps=own.max_steps if steps == own.max_steps or steps is None else max(1, int(steps)),

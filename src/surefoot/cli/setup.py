@@ -45,6 +45,7 @@ JOURNAL_VARIABLE = "SUREFOOT_JOURNAL"
 _DEFAULT = Path(".surefoot", "journal.db")
 
 _NAMED = 5
+_LOOKED_AT = 1_000
 """How many runs a message names."""
 
 READING = ("file_list", "file_read", "file_search", "arithmetic", "date_time")
@@ -111,7 +112,7 @@ async def find(store: JournalStore, given: str, hint: str = "") -> Found:
     try:
         return Found(given, *await store.read_recorded(given))
     except UsageError:
-        ids = await store.beginning(given, _NAMED + 1) if given else ()
+        ids = _outermost(await store.beginning(given, _LOOKED_AT) if given else ())
     if not ids:
         raise UsageError(f"unknown run {given!r}; `surefoot runs{hint}` lists them")
     if len(ids) > 1:
@@ -119,6 +120,15 @@ async def find(store: JournalStore, given: str, hint: str = "") -> Found:
         named = ", ".join(ids[:_NAMED]) + more
         raise UsageError(f"{several} runs begin with {given!r}: {named}; give more of the id")
     return Found(ids[0], *await store.read_recorded(ids[0]))
+
+
+def _outermost(ids: Sequence[str]) -> Sequence[str]:
+    """Run ids, in their order, without those of agents that one of them has asked."""
+    found: list[str] = []
+    for one in ids:
+        if not (found and one.startswith(f"{found[-1]}.")):
+            found.append(one)
+    return found
 
 
 async def within(store: JournalStore, found: Found, call_id: str) -> tuple[Sequence[Recorded], str]:
