@@ -97,6 +97,10 @@ class Teller:
                 return [Line(f"resumed by {visible(by)}{_with(speakers)}", "head")]
             case e.RunForked(_, parent, forked_at, speakers):
                 return [Line(f"forked from {visible(parent)} at record {forked_at}{_with(speakers)}", "head")]
+            case e.DriverChanged(by):
+                return [Line(f"{visible(by)} drives it on from here", "head")]
+            case e.RunNoted(text, by):
+                return [Line(f"{visible(by)} adds: {visible(text)}", "head")]
             case e.ToolsSelected():
                 return self._selected(event)
             case e.ModelTraitLearnt(model, trait, value, evidence):
