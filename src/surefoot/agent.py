@@ -16,7 +16,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.loop.table import CHOICES
 from surefoot.core.state.state import EMPTY, State
-from surefoot.delegate import AgentTool, inner_ids, look_inside, on_journal, spec_of
+from surefoot.delegate import AgentTool, check_taken_up, inner_ids, look_inside, on_journal, spec_of
 from surefoot.journal.memory import store_of
 from surefoot.run import Opened, Out_co, Run, Stream, new_run_id, put_word, stream_of
 from surefoot.runtime.admission import Admission
@@ -145,6 +145,7 @@ class Agent(Held, Generic[Out_co]):
         known, own = known_of(self.config)
         store = store_of(self.journal)
         given = tuple(on_journal(one, store, self.config.guard) for one in self.tools)
+        asked = (one for one in given if isinstance(one, AgentTool))
         tools, shape = bound_tools((*given, *own), services), shape_of(self.output)
         object.__setattr__(self, "config", with_shape(self.config, shape, tools))
         offers = Offers(tools, self.config, self.mcp, Pins.beside(store), self.wrap_tools)
@@ -157,16 +158,7 @@ class Agent(Held, Generic[Out_co]):
             ("_services", services),
             ("_knowledge", known),
             ("_paths", Trajectories.beside(store)),
-            (
-                "_used",
-                (
-                    store,
-                    *((known,) if known else ()),
-                    *offers.used,
-                    *parts.used,
-                    *(one for one in given if isinstance(one, AgentTool)),
-                ),
-            ),
+            ("_used", (store, *((known,) if known else ()), *offers.used, *parts.used, *asked)),
             ("_prompts", chosen_templates(self.reasoner, self.thinking, parts.thinks, self.prompts)),
         ):
             object.__setattr__(self, name, value)
@@ -251,12 +243,13 @@ class Agent(Held, Generic[Out_co]):
         watch: Watch | None = None,
         stream: bool = False,
         origin: JournalOrigin = "own",
+        over: HandOver | None = None,
     ) -> Run[Out_co]:
         """Go on with a run that was interrupted, paused or ended, from where its journal stands.
 
         A completed run is given back as it is. Resuming approves nothing. `config` replaces the limits that ended it,
         and the tool profile (one without lifts it); of two guards the stricter holds. `origin`: of a "foreign" run a
-        person is asked before the first effect.
+        person is asked before the first effect. `over` is for a run of an agent, which only goes on within another.
         """
         given = services_of(self._services, services)
         async with self._admission.place(), Opened(await self._store.open(run_id)) as opened:
@@ -264,6 +257,7 @@ class Agent(Held, Generic[Out_co]):
             state = fold(await journal.read())
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
+            check_taken_up(state, run_id, over)
             no = await look_inside(self._store, state)
             no += expired(state, (await self._store.read_recorded(run_id))[0]) if standing(state) else ()
             if no:
@@ -278,8 +272,8 @@ class Agent(Held, Generic[Out_co]):
                 first.append(RunForked(run_id, state.run_id, state.seen, journal=origin))
             changes = self._cast.changes(state)
             effects = await self._offers.effects_of(state.tools)
-            first += (RunResumed(by or "resume", changes, config, effects, origin), *await anchor_late(state, config))
-            first += selected_anew(state, config)
+            first.append(RunResumed(by or "resume", changes, config, effects, origin))
+            first += (*await anchor_late(state, config, over), *selected_anew(state, config))
             first += self._cast.newly_remembered(changes, state)
             return opened.left(await self._drive(journal, first, watch, given, stream=stream, state=state))
 
@@ -371,7 +365,7 @@ class Agent(Held, Generic[Out_co]):
         `effect` is the strongest of its tools' where it is not given. With `hand_off` its answer ends the outer run.
         """
         how: Delegates = "hand_off" if hand_off else "call"
-        return AgentTool(self, spec_of(name, description, effect or self._offers.effect, how))
+        return AgentTool(self, spec_of(name, description, effect or self._offers.effect, how), effect)
 
     async def _drive(
         self,

@@ -22,7 +22,7 @@ from surefoot.core.state.summary import is_word
 from surefoot.runtime.approvals import expired
 from surefoot.types.errors import AnswerLate, JournalError, SurefootError, UsageError
 from surefoot.types.events import Event, InStep
-from surefoot.types.inner import CallPaused, InnerQuestion, InnerRun
+from surefoot.types.inner import MADE_BEFORE, CallPaused, InnerQuestion, InnerRun, Refused
 from surefoot.types.messages import Signal, Usage, models_line
 from surefoot.types.outcomes import Ask, Cancelled, Completed, CompletedPartial, Status, Stopped
 from surefoot.types.ports import JournalStore, RunJournal, Standing
@@ -304,10 +304,6 @@ async def _put_inside(
     return owner.told((CallPaused(call.id, now, state.elapsed_s, by=by),))
 
 
-MADE_BEFORE = "outer/"
-"""Before the ids of calls that an outer run had begun, as its inner run has them."""
-
-
 async def state_of(store: JournalStore, run_id: str) -> State:
     """A run as its records tell it. Raises `JournalError` for one that is damaged."""
     records, wrong = await store.read_recorded(run_id)
@@ -329,4 +325,5 @@ def inner_run(inner: State, call: Call) -> InnerRun:
         inner.usage.since(before.usage),
         inner.requests - before.requests,
         tuple(one for one in begun if not one.call_id.startswith(MADE_BEFORE)),
+        inner.gate.noes if inner.gate is not None else Refused(),
     )

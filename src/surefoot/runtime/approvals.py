@@ -40,23 +40,26 @@ from surefoot.types.events import (
     ValuesEndorsed,
 )
 from surefoot.types.guard import NO_GROUNDS, Grounds, IntentAnchor
-from surefoot.types.inner import Outer, Started
+from surefoot.types.inner import MADE_BEFORE, Outer, Refused, Started
 from surefoot.types.outcomes import Allow, Ask, Cancelled, Deny
 from surefoot.types.plan_events import PlanSigned
 from surefoot.types.ports import Recorded
-from surefoot.types.tools import ToolResult
+from surefoot.types.tools import Effect, ToolResult
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
     """What the gate of an agent is told by the run that asks it: the user's words as that has read them, if it has.
 
-    `begun` is what that run has begun, which counts for its limits.
+    `begun` is what that run has begun, which counts for its limits, `refused` what a person said no to there. `most` is
+    the effect that the developer has declared for the agent.
     """
 
     outer: Outer
     anchor: IntentAnchor | None = None
     begun: tuple[Started, ...] = ()
+    refused: Refused = Refused()
+    most: Effect | None = None
 
 
 _TOO_LATE = "the question was not answered in time"
@@ -86,7 +89,7 @@ def _anchored(words: str, config: LoopConfig, before: State = EMPTY, over: HandO
     today = datetime.now().astimezone().date().isoformat()
     if over is not None:
         said = over.anchor or read_words(over.outer.words, guard.lexicon)
-        read = narrowed(said, read_words(words, guard.lexicon))
+        read = narrowed(said, read_words(words, guard.lexicon), over.most)
     elif before.task is None:
         read = read_words(words, guard.lexicon)
     else:
@@ -96,7 +99,8 @@ def _anchored(words: str, config: LoopConfig, before: State = EMPTY, over: HandO
         answer = getattr(before.ending, "answer", "") if before.ending is not None else "?"  # it is still at work on it
         read = read_turn(known, earlier, words, guard.lexicon, used=used, answer=answer)
     Words.of(read)  # kept for the fold, which runs on the loop
-    return (IntentAnchored(read, today, begun=over.begun if over is not None else ()),)
+    anchored = IntentAnchored(read, today)
+    return (anchored if over is None else replace(anchored, begun=over.begun, refused=over.refused),)
 
 
 def config_taken(state: State, config: LoopConfig | None, own: LoopConfig) -> LoopConfig | None:
@@ -116,15 +120,20 @@ def config_taken(state: State, config: LoopConfig | None, own: LoopConfig) -> Lo
     return bounded(replace(given, guard=guard), state.reasoner, state.planning)
 
 
-async def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
+async def anchor_late(state: State, config: LoopConfig | None, over: HandOver | None = None) -> tuple[Event, ...]:
     """The user's words, for a run that is taken up and in which they were not read before.
 
-    It was cut off before, or had no guard and is given one with `config`.
+    It was cut off before, or had no guard and is given one with `config`. One in which they were read is told what the
+    run that asks it has begun since then.
     """
-    if state.gate is not None or state.task is None:
+    if (gate := state.gate) is not None and over is not None:
+        known = tuple(one for one in gate.started if one.call_id.startswith(MADE_BEFORE))
+        told = IntentAnchored(gate.known.words.anchor, gate.known.today, begun=over.begun, refused=over.refused)
+        return (told,) if known != over.begun or gate.with_noes(over.refused) != gate else ()
+    if gate is not None or state.task is None:
         return ()
     words = state.task.text if state.earlier or state.outer else words_of(state)
-    over = HandOver(state.outer) if state.outer is not None else None
+    over = over or (HandOver(state.outer) if state.outer is not None else None)
     return await anchor(words, replace(state.config, guard=guard_of(state, config)), over=over)
 
 

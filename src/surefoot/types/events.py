@@ -17,7 +17,7 @@ from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.errors import ModelFailureKind
 from surefoot.types.guard import NO_GROUNDS, Grounds, IntentAnchor, Role
 from surefoot.types.guard_events import Asking, GuardEvent, SpeculationEvent
-from surefoot.types.inner import CallPaused, InnerRun, Outer, Started
+from surefoot.types.inner import CallPaused, InnerRun, Outer, Refused, Started
 from surefoot.types.messages import CallMode, ModelMessage, Usage
 from surefoot.types.outcomes import Decision, Ending
 from surefoot.types.plan import NO_CONTEXT, PlanStep, TaskContext, check_steps
@@ -224,7 +224,8 @@ class IntentAnchored:
     """What the user's words ask for, read before any other text; only a later word of the user extends it.
 
     `today` is the day on which the run was begun, in ISO form. With `asking` a model has read the words too; `dropped`
-    counts what of its reply does not stand in them. `begun` is what an outer run had begun. Source: spec/guard.md, 3.2.
+    counts what of its reply does not stand in them. `begun` is what an outer run had begun, `refused` what a person
+    had said no to there. Source: spec/guard.md, section 3.2.
     """
 
     anchor: IntentAnchor
@@ -232,6 +233,7 @@ class IntentAnchored:
     dropped: int = 0
     asking: Asking | None = None
     begun: tuple[Started, ...] = ()
+    refused: Refused = Refused()
     type: Literal["IntentAnchored"] = "IntentAnchored"
 
 

@@ -128,8 +128,13 @@ def answered_by(state: State, call: Call) -> str:
 
 
 def is_unsure(state: State, still_open: Sequence[Call], call: Call) -> bool:
-    """Whether a call before it in the reply, still open, may answer it, or change what it would be answered with."""
+    """Whether a call before it in the reply, still open, may answer it, or change what it would be answered with.
+
+    What an agent will do counts for limits, and is known when it has done it.
+    """
     before = list(takewhile(lambda one: one.id != call.id, still_open))
+    if state.gate is not None and any(one.spec and one.spec.delegates and one.has_effect for one in before):
+        return True
     alike = [one for one in before if one.name == call.name and one.arguments == call.arguments]
     if alike and any(one.key == call.key for one in alike):  # as JSON, where 1 and true differ
         return True
