@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from surefoot import Agent, MemoryJournal, UsageError, WrappedTool, tool
+from plan_kit import World, off, script, step, store_of, thinking
+from surefoot import Agent, AgentTool, Budget, GuardConfig, MemoryJournal, UsageError, WrappedTool, tool
+from surefoot.core.loop.fold import fold
 from surefoot.testing.models import Scripted, calls
+from surefoot.testing.world import plan
+from surefoot.types.events import RunStarted
 from surefoot.types.tools import Approval
 from test_agent_tools import ASK, MAIL, TASK, WRONG, Post, alike, asking, clerk, desk, events_of, turns
 
@@ -53,13 +58,10 @@ async def test_what_a_person_refused_is_refused_again_without_a_question(said: t
     await alike(store)
 
 
-def private_tools(post: Post) -> list[object]:
-    @tool(effect="read", private=True)
-    async def medical_file(name: str) -> str:
-        """The medical file of somebody."""
-        return "She has been treated for a rare illness of the liver since spring in the old clinic by the lake"
-
-    return [medical_file]
+@tool(effect="read", private=True)
+async def medical_file(name: str) -> str:
+    """The medical file of somebody."""
+    return f"{name}: She has been treated for a rare illness of the liver since spring in the old clinic by the lake"
 
 
 SECRET = "She has been treated for a rare illness of the liver since spring"
@@ -70,11 +72,11 @@ LOOK = calls(("medical_file", {"name": "Eve"}))
 async def test_what_is_confidential_stays_so_when_it_is_handed_over() -> None:
     words = "Look things up and send a mail to ada@example.org about how we are."
     alone, post, store = Post(), Post(), MemoryJournal()
-    run = await Agent(turns(LOOK, TELL, "done"), tools=[*alone.tools(), *private_tools(alone)], guard=True).run(words)
+    run = await Agent(turns(LOOK, TELL, "done"), tools=[alone.mail(), medical_file], guard=True).run(words)
     assert run.status == "paused"
     asked = clerk(post, TELL, "sent").as_tool("clerk", "")
     over = calls(("clerk", {"task": f"Send a mail to ada@example.org: {SECRET}"}))
-    agent = Agent(turns(LOOK, over, "done"), tools=[asked, *private_tools(post)], journal=store, guard=True)
+    agent = Agent(turns(LOOK, over, "done"), tools=[asked, medical_file], journal=store, guard=True)
     run = await agent.run(words, run_id="r")
     assert not post.sent
     assert run.status == "paused"
@@ -83,10 +85,10 @@ async def test_what_is_confidential_stays_so_when_it_is_handed_over() -> None:
 async def test_what_is_confidential_stays_so_when_an_agent_gives_it_back() -> None:
     words = "Look things up and send a mail to ada@example.org about how we are."
     post, store = Post(), MemoryJournal()
-    doctor = Agent(turns(LOOK, SECRET), tools=private_tools(post)).as_tool("doctor", "")
+    doctor = Agent(turns(LOOK, SECRET), tools=[medical_file]).as_tool("doctor", "")
     agent = Agent(
         turns(calls(("doctor", {"task": "How is Eve?"})), TELL, "done"),
-        tools=[doctor, *post.tools()],
+        tools=[doctor, post.mail()],
         journal=store,
         guard=True,
     )
@@ -107,7 +109,7 @@ async def test_an_agent_is_no_directory_whatever_it_is_called() -> None:
     people = Agent(turns(json.dumps(record)), output=shape).as_tool("contacts", "")
     agent = Agent(
         turns(calls(("contacts", {"task": "Ada"})), WRONG, "done"),
-        tools=[people, *post.tools()],
+        tools=[people, post.mail()],
         journal=store,
         guard=True,
     )
@@ -122,7 +124,7 @@ async def test_an_agent_is_granted_no_more_than_its_declared_effect() -> None:
     @tool(effect="transact")
     async def pay(recipient: str, amount: float) -> str:
         """Pay somebody."""
-        paid.append(recipient)
+        paid.append(f"{recipient} {amount:g}")
         return "paid"
 
     said = [calls(("pay", {"recipient": name, "amount": 80})) for name in ("Ann Lee", "Bob Ray")]
@@ -144,13 +146,13 @@ async def test_a_limit_counts_over_the_calls_of_one_reply(approval: Approval | N
     @tool(effect="transact")
     async def pay(recipient: str, amount: float) -> str:
         """Pay somebody."""
-        paid.append(recipient)
+        paid.append(f"{recipient} {amount:g}")
         return "paid"
 
     @tool(effect="transact", approval=approval)
     async def settle(recipient: str, amount: float) -> str:
         """Pay somebody."""
-        paid.append(recipient)
+        paid.append(f"{recipient} {amount:g}")
         return "paid"
 
     bob = Agent(turns(calls(("settle", {"recipient": "Bob Ray", "amount": 80})), "sent"), tools=[settle])
@@ -167,8 +169,7 @@ async def test_a_limit_counts_over_the_calls_of_one_reply(approval: Approval | N
 async def test_a_run_that_only_has_the_name_is_not_taken_for_that_of_an_agent() -> None:
     post, store = Post(), MemoryJournal()
     await Agent(turns("I am somebody else's"), journal=store).run("Something else", run_id="r.1.0")
-    run = await desk(clerk(post), store).run(TASK, run_id="r")
-    print(run)
+    await desk(clerk(post), store).run(TASK, run_id="r")
     (ended,) = [one for one in await events_of(store, "r") if one.type == "CallEnded"]
     assert "somebody else" not in ended.result.content
 
@@ -195,3 +196,101 @@ async def test_the_run_of_an_agent_goes_on_with_the_run_that_has_asked_it() -> N
     await agent.approve("r.1.0", "1.0", by="Ada")
     with pytest.raises(UsageError, match="resume"):
         await agent.resume("r.1.0")
+
+
+# ------------------------------------------------------------------ plans
+
+
+def payer(paid: list[str], name: str, approval: Approval | None = None) -> AgentTool:
+    @tool(effect="transact", approval=approval)
+    async def pay(recipient: str, amount: float) -> str:
+        """Pay somebody."""
+        paid.append(f"{recipient} {amount:g}")
+        return "paid"
+
+    said = calls(("pay", {"recipient": name, "amount": 80}))
+    return Agent(turns(said, "sent"), tools=[pay]).as_tool(name.partition(" ")[0].lower(), "")
+
+
+BOTH = "Pay 80 to Ann Lee and pay 80 to Bob Ray, at most 100 in all."
+
+
+async def test_steps_beside_an_agent_count_for_the_same_limit() -> None:
+    paid: list[str] = []
+    steps = plan(
+        step("one", "ann", task="Pay 80 to Ann Lee"),
+        step("two", "bob", task="Pay 80 to Bob Ray"),
+        thinking("told", ["one", "two"], "response"),
+    )
+    tools = [payer(paid, "Ann Lee"), payer(paid, "Bob Ray")]
+    agent = World().agent(script(steps, "paid"), more=tools, config=replace(off(max_parallel=3), guard=GuardConfig()))
+    await agent.run(BOTH, run_id="r")
+    assert len(paid) == 1
+    await alike(store_of(agent))
+
+
+async def test_what_a_plan_has_begun_while_an_agent_waited_counts_when_that_goes_on() -> None:
+    paid: list[str] = []
+
+    @tool(effect="transact")
+    async def pay_ann(recipient: str, amount: float) -> str:
+        """Pay somebody."""
+        paid.append(f"{recipient} {amount:g}")
+        return "paid"
+
+    steps = plan(
+        step("one", "bob", task="Pay 80 to Bob Ray"),
+        step("two", "pay_ann", recipient="Ann Lee", amount=80),
+        thinking("told", ["one", "two"], "response"),
+    )
+    config = replace(off(max_parallel=3), guard=GuardConfig(approvals="queue"))
+    agent = World().agent(
+        script(steps, "paid"),
+        more=[payer(paid, "Bob Ray", "always"), pay_ann],
+        config=config,
+    )
+    run = await agent.run(BOTH, run_id="r")
+    while run.status == "paused":
+        await agent.approve(run.id, run.waiting[0].id, by="Ada")
+        run = await agent.resume(run.id)
+    assert len(paid) == 1
+    await alike(store_of(agent))
+
+
+async def test_agents_that_are_steps_side_by_side_share_what_is_left() -> None:
+    reader = Agent(turns("seen")).as_tool("reader", "")
+    steps = plan(
+        *(step(name, "reader", task=f"Look at {name}") for name in "abc"), thinking("told", ["a", "b", "c"], "response")
+    )
+    budget = Budget(max_tokens=3_000, reserve=0.0)
+    agent = World().agent(script(steps, "done"), more=[reader], config=replace(off(max_parallel=3), budget=budget))
+    run = await agent.run("Look", run_id="r")
+    assert run.status == "completed"
+    store = store_of(agent)
+    ids = [info.run_id for info in await store.runs() if info.outer]
+    limits = [
+        one.config.budget.max_tokens or 0
+        for i in ids
+        for one in await events_of(store, i)
+        if isinstance(one, RunStarted)
+    ]
+    assert len(limits) == 3
+    assert sum(limits) <= 3_000
+
+
+async def test_the_limits_of_a_plan_hold_for_the_agents_that_are_its_steps() -> None:
+    reader = Agent(turns("seen")).as_tool("reader", "")
+    steps = plan(step("a", "reader", task="Look"), thinking("told", ["a"], "response"))
+    config = off(max_tokens=2_000, max_cost_usd=3.0)
+    agent = World().agent(script(steps, "done"), more=[reader], config=config)
+    run = await agent.run("Look", run_id="r")
+    assert run.status == "completed"
+    store = store_of(agent)
+    (inner,) = [info.run_id for info in await store.runs() if info.outer]
+    begun = (await events_of(store, inner))[0]
+    assert isinstance(begun, RunStarted)
+    assert (begun.config.budget.max_tokens or 9_999) < 2_000
+    assert (begun.config.budget.max_cost_usd or 99) <= 3.0
+    planning = fold(await events_of(store, "r")).planning
+    assert planning is not None
+    assert planning.stats.llm_calls == run.requests

@@ -15,6 +15,7 @@ from surefoot.chat import Chat, History, RunOptions, TurnOptions, follow
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.loop.table import CHOICES
+from surefoot.core.plan.limits import budget_of
 from surefoot.core.state.state import EMPTY, State
 from surefoot.delegate import AgentTool, check_taken_up, inner_ids, look_inside, on_journal, spec_of
 from surefoot.journal.memory import store_of
@@ -385,7 +386,10 @@ class Agent(Held, Generic[Out_co]):
         await journal.append(first)
         async with RunServices(given) as services:
             own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)
-            live = partial(LiveHands, budget=begun.config.budget, store=self._store)
+            budget = (
+                begun.config.budget if begun.planning is None else budget_of(begun.config.budget, begun.planning.config)
+            )
+            live = partial(LiveHands, budget=budget, store=self._store)
             hands = live(self._cast, tools, journal, services, watch, stream, begun.elapsed_s, *own)
             hands.announced(first)
             ended = await drive(journal, hands, begun)

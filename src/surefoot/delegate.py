@@ -231,7 +231,7 @@ class _InnerLine(Line):
         """The limits of the inner run: its own, and its part of what is left of those of the outer run."""
         outer, state = self._world.budget, self._of
         asked = [one for one in state.calls if one.is_open and one.spec is not None and one.spec.delegates]
-        share, kept = 1 / max(1, len(asked)), 1 - outer.reserve
+        share, kept = 1 / max(1, len(asked), self._world.asked), 1 - outer.reserve
 
         def least(
             mine: float | None, most: float | None, used: float, used_inside: float, share: float = share

@@ -38,7 +38,7 @@ class World:
     """What a run touches. `earlier_s` is the time for which it was driven before, `since` when it was taken up now.
 
     `shape` is what answers are to be, `budget` what the whole run may use, its steps and the runs of agents among it;
-    these are kept in `store`.
+    these are kept in `store`. `asked` are the agents that are asked at once, which share what is left of it.
     """
 
     cast: Cast
@@ -55,6 +55,7 @@ class World:
     shape: Shape[Any] | None = None  # Any: the type is the caller's
     budget: Budget = Budget()
     store: JournalStore | None = None
+    asked: int = 1
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     since: float = field(default_factory=time.monotonic)
 

@@ -150,6 +150,18 @@ def is_made_beside(state: State, call_id: str, steps: Mapping[str, State]) -> bo
     return any(one.is_open and one.key == call.key for one in begun)
 
 
+def is_beside_agent(state: State, call_id: str, steps: Mapping[str, State]) -> bool:
+    """Whether another step of a plan has asked an agent that may change something, and it is at work.
+
+    What that does counts for limits, and is known when it has done it.
+    """
+    call = state.call(call_id)
+    if state.gate is None or call is None or not call.has_effect:
+        return False
+    begun = (one for child in steps.values() if child.scope != state.scope for one in child.calls if one.attempts)
+    return any(one.is_open and one.has_effect and one.spec and one.spec.delegates and not one.asks for one in begun)
+
+
 RULE = "stuck"
 """Under which the gate denies a call that has come to its limit."""
 
