@@ -80,7 +80,7 @@ class RunStarted:
     """A run exists. Everything that its fold depends on is in here, and in the run that it `follows`.
 
     `speakers` are the models by role: "solo", or "thinker" and "actor", `prompts` the templates (`prompt_name`). One
-    that follows another shares its records up to `follows_hash`: so conversations are made. `outer` is what asked an agent.
+    that follows another shares its records up to `follows_hash`: a conversation. `outer` is the call that asks an agent.
     """
 
     run_id: str
@@ -223,7 +223,7 @@ class IntentAnchored:
     """What the user's words ask for, read before any other text; only a later word of the user extends it.
 
     `today` is the day on which the run was begun, in ISO form. With `asking` a model has read the words too; `dropped`
-    counts what of its reply does not stand there. `begun` and `refused` are of an outer run. Source: spec/guard.md, 3.2.
+    counts what of its reply is not in them. `begun` and `refused` are of an outer run. Source: spec/guard.md, 3.2.
     """
 
     anchor: IntentAnchor
