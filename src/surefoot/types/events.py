@@ -80,7 +80,7 @@ class RunStarted:
     """A run exists. Everything that its fold depends on is in here, and in the run that it `follows`.
 
     `speakers` are the models by role: "solo", or "thinker" and "actor", `prompts` the templates (`prompt_name`). One
-    that follows another shares its records up to `follows_hash`: a conversation. `outer` is the call that asks an agent.
+    that follows another shares its records up to `follows_hash`: a conversation. `outer` is a call that asks an agent.
     """
 
     run_id: str
