@@ -294,3 +294,33 @@ async def test_the_limits_of_a_plan_hold_for_the_agents_that_are_its_steps() -> 
     planning = fold(await events_of(store, "r")).planning
     assert planning is not None
     assert planning.stats.llm_calls == run.requests
+
+
+async def test_what_a_foreign_journal_says_a_person_allowed_inside_is_asked_again() -> None:
+    post, store = Post(), MemoryJournal()
+    agent = desk(asking(post), store)
+    await agent.run(TASK, run_id="r")
+    await agent.approve("r", "1.0/1.0", by="Somebody")
+    run = await agent.resume("r", origin="foreign")
+    assert [one.id for one in run.waiting] == ["1.0"]
+    await agent.approve("r", "1.0", by="Ada")
+    run = await agent.resume("r")
+    assert [one.id for one in run.waiting] == ["1.0/1.0"]
+    assert not post.sent
+    await agent.approve("r", "1.0/1.0", by="Ada")
+    run = await agent.resume("r")
+    assert (run.status, post.sent.total()) == ("completed", 1)
+    await alike(store)
+
+
+async def test_one_question_about_calls_of_several_agents_is_answered_at_once() -> None:
+    post, store = Post(), MemoryJournal()
+    one, two = asking(post).as_tool("one", "", effect="read"), asking(post).as_tool("two", "", effect="read")
+    both = calls(("one", {"task": TASK}), ("two", {"task": TASK}))
+    agent = Agent(turns(both, "done"), tools=[one, two], journal=store, guard=True)
+    run = await agent.run(TASK, run_id="r")
+    ids = [call.id for call in run.waiting]
+    assert ids == ["1.0/1.0", "1.1/1.0"]
+    for rows in run.questions:
+        run = await agent.approve("r", [call.id for call in rows], by="Ada")
+    assert (await agent.resume("r")).status == "completed"

@@ -259,7 +259,7 @@ class Agent(Held, Generic[Out_co]):
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
             check_taken_up(state, run_id, over)
-            no = await look_inside(self._store, state)
+            no = await look_inside(self._store, state, origin)
             no += expired(state, (await self._store.read_recorded(run_id))[0]) if standing(state) else ()
             if no:
                 await journal.append(no, "written")

@@ -29,7 +29,7 @@ from surefoot.tools.call import ToolFailed, is_stopping
 from surefoot.tools.function import innermost
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import JournalError, UsageError
-from surefoot.types.events import CallEnded, Event, Task
+from surefoot.types.events import CallEnded, Event, JournalOrigin, RunResumed, Task
 from surefoot.types.guard import GuardConfig
 from surefoot.types.inner import MADE_BEFORE, CallPaused, InnerRun, Outer, Refused
 from surefoot.types.messages import Inside
@@ -266,9 +266,17 @@ def inner_ids(state: State) -> tuple[str, ...]:
     )
 
 
-async def look_inside(store: JournalStore, state: State) -> tuple[Event, ...]:
-    """What has changed in inner runs that waited: a question was answered there, or is too old by now."""
+async def look_inside(store: JournalStore, state: State, origin: JournalOrigin = "own") -> tuple[Event, ...]:
+    """What has changed in inner runs that waited: a question was answered there, or is too old by now.
+
+    Of a foreign run they are foreign too, which is put on record there: no yes that they hold counts.
+    """
     found: list[Event] = []
+    for run_id in inner_ids(state) if origin == "foreign" else ():
+        if run_id in await store.beginning(run_id, 1) and (inner := await state_of(store, run_id)).ending is None:
+            await look_inside(store, inner, origin)
+            async with Opened(await store.open(run_id)) as opened:
+                await opened.journal.append((RunResumed(f"run {state.run_id}", journal=origin),), "written")
     for owner, call in open_calls(state):
         if call.inner is None or not call.asks:
             continue

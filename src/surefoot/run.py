@@ -122,11 +122,12 @@ class Run(Generic[Out_co]):
 
     @property
     def questions(self) -> tuple[tuple[Call, ...], ...]:
-        """What `waiting` asks: calls of one effect that wait for one reason are one question, answered by row."""
+        """What `waiting` asks: calls of a run with one effect and reason are one question, answered by row."""
         found: dict[object, list[Call]] = {}
         for call in self.waiting:
             is_asked = isinstance(call.decision, Ask) and call.spec is not None and not call.is_in_doubt
-            key = (call.spec and call.spec.effect, call.rule, call.decision) if is_asked else call.id
+            within = call.id.rpartition("/")[0]
+            key = (within, call.spec and call.spec.effect, call.rule, call.decision) if is_asked else call.id
             found.setdefault(key, []).append(call)
         return tuple(map(tuple, found.values()))
 
