@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
 from plan_kit import World, off, script, step, store_of, thinking
-from surefoot import Agent, AgentTool, Budget, GuardConfig, MemoryJournal, UsageError, WrappedTool, tool
+from surefoot import Agent, AgentTool, Budget, GuardConfig, MemoryJournal, Run, UsageError, WrappedTool, tool
 from surefoot.core.loop.fold import fold
+from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import Scripted, calls
 from surefoot.testing.world import plan
 from surefoot.types.events import RunStarted
+from surefoot.types.ports import JournalStore
 from surefoot.types.tools import Approval
 from test_agent_tools import ASK, MAIL, TASK, WRONG, Post, alike, asking, clerk, desk, events_of, turns
 
@@ -324,3 +327,35 @@ async def test_one_question_about_calls_of_several_agents_is_answered_at_once() 
     for rows in run.questions:
         run = await agent.approve("r", [call.id for call in rows], by="Ada")
     assert (await agent.resume("r")).status == "completed"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_death_at_any_append_under_a_guard_and_while_somebody_answers(when: Literal["before", "after"]) -> None:
+    """The whole of it: begin, wait, be answered, go on; whoever takes it up asks, or answers, what is still open."""
+
+    async def driven(agent: Agent, store: JournalStore, post: Post) -> Run:
+        known = await store.beginning("r", 1)
+        run = await agent.resume("r") if known else await agent.run(TASK, run_id="r")
+        while run.status == "paused":
+            (asked,) = run.waiting
+            if run.reason == "in_doubt":
+                await agent.settle("r", asked.id, "done" if post.sent else "not_done", by="Ada")
+            else:
+                await agent.approve("r", asked.id, by="Ada")
+            run = await agent.resume("r")
+        return run
+
+    def agent_on(post: Post, store: JournalStore) -> Agent:
+        return desk(asking(post), store, guard=True)
+
+    counted = CrashingStore(MemoryJournal(), 0, "before", of=["append"])
+    await driven(agent_on(Post(), counted), counted, Post())
+    assert counted.operations > 12
+    for at in range(1, counted.operations + 1):
+        post, memory = Post(), MemoryJournal()
+        broken = CrashingStore(memory, at, when, of=["append"])
+        with pytest.raises(Crash):
+            await driven(agent_on(post, broken), broken, post)
+        run = await driven(agent_on(post, memory), memory, post)
+        assert (run.status, run.answer, post.sent.total()) == ("completed", "done", 1), at
+        await alike(memory)
