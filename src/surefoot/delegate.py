@@ -98,7 +98,7 @@ class AgentTool:
         """What came of the agent's run. Raises `ToolFailed` for a call that no run has made."""
         line = context._line  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # it is the runtime's own
         if not isinstance(line, _InnerLine):
-            raise ToolFailed("an agent can be asked by the run of another agent alone; use `agent.run` here")
+            raise ToolFailed("only the run of another agent can ask an agent; call `agent.run` here")
         return await line.ask(self, str(arguments.get("task", "")))
 
     async def delegate(self, world: World, tool: Tool, call: Call, state: State) -> Sequence[Event]:
@@ -205,7 +205,7 @@ class _InnerLine(Line):
         asked = inner.outer and (inner.outer.run_id, inner.outer.call_id)
         if inner.task is not None and asked != (over.outer.run_id, over.outer.call_id):
             self.is_asked = False
-            raise ToolFailed(f"not asked: there is another run with the id {self._id}, which this call would have")
+            raise ToolFailed(f"not asked: another run already has the id of this call, {self._id}")
         if inner.ending is not None:
             return Run.of(inner)
         own = agent.config if inner.task is None else inner.config
@@ -298,7 +298,7 @@ def check_taken_up(state: State, run_id: str, over: HandOver | None) -> None:
     """Raises `UsageError` for the run of an agent that is taken up alone: it goes on with the run that has asked it."""
     outer = state.outer
     if outer is not None and over is None and state.ending is None and run_id == f"{outer.run_id}.{outer.call_id}":
-        raise UsageError(f"run {run_id} is that of an agent, and goes on with run {outer.run_id}: resume that")
+        raise UsageError(f"run {run_id} is that of an agent, which goes on within run {outer.run_id}; resume that")
 
 
 def _result(run: Run[Any], inner: State, call: Call) -> ToolResult:

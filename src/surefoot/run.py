@@ -293,7 +293,7 @@ async def _put_inside(
     owner = owner_of(state, outer_id)
     call = owner.state.call(outer_id)
     if len(outer_ids) > 1 or call is None or call.inner is None or not call.is_open:
-        told = "answer the questions of one agent at a time" if len(outer_ids) > 1 else "no agent waits there"
+        told = "answer the questions of one agent at a time" if len(outer_ids) > 1 else "no agent is waiting there"
         raise UsageError(f"run {state.run_id}: {', '.join(named)}: {told}")
     inner_id = call.inner.run_id
     try:

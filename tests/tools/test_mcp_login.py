@@ -142,7 +142,7 @@ async def test_a_server_without_oauth_and_a_torn_login_say_so() -> None:
     Login(server).path.write_text("{torn")
     with pytest.raises(UsageError, match="cannot be read"):
         await Login(server).get_tokens()
-    with pytest.raises(UsageError, match="came to nothing"):
+    with pytest.raises(UsageError, match="could not log in"):
         await log_in(server, browser)
 
 

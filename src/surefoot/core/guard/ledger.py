@@ -85,7 +85,11 @@ def _anchored(state: State, event: IntentAnchored) -> State:
         gate = replace(gate, known=replace(gate.known, words=words, today=today), is_read=is_read)
     elif config is not None:
         known = Known(words, config, today=event.today)
-        gate = GateRecord(_handed(state, known), nonce=nonce_of(state.run_id), is_read=state.outer is not None)
+        if state.outer is not None and state.outer.quoted and state.task is not None:
+            index = index_of(state.task.text, structured=False)
+            spec = ToolSpec(HAND_OVER, "", {}, private=state.outer.quoted == "private")
+            known = known.with_source(Source(HAND_OVER, HAND_OVER, index, spec), is_error=True)
+        gate = GateRecord(known, nonce=nonce_of(state.run_id), is_read=state.outer is not None)
         gate = replace(gate, started=event.begun).with_noes(event.refused)
     else:
         gate = None
@@ -100,15 +104,6 @@ def _anchored(state: State, event: IntentAnchored) -> State:
 
 HAND_OVER = "hand-over"
 """Under which the gate of an agent's run has what was handed over, where that has a passage of a result."""
-
-
-def _handed(state: State, known: Known) -> Known:
-    """What is known once an agent was asked: passages of results in its task are what they were where it was asked."""
-    if state.outer is None or state.task is None or not state.outer.quoted:
-        return known
-    spec = ToolSpec(HAND_OVER, "", {}, private=state.outer.quoted == "private")
-    source = Source(HAND_OVER, HAND_OVER, index_of(state.task.text, structured=False), spec)
-    return known.with_source(source, is_error=True)
 
 
 def _with_what_was_read(anchor: IntentAnchor, before: IntentAnchor) -> IntentAnchor:

@@ -98,7 +98,7 @@ class McpServer(Settings):
             (self.command and (self.headers or self.oauth), "has a command, so headers and oauth mean nothing"),
             (
                 self.oauth and _is_open(self.url),
-                "would get what a login gives for all to read: write https://, or tunnel to localhost",
+                "would have its login sent for all to read: write https://, or tunnel to localhost",
             ),
         ):
             if is_wrong:

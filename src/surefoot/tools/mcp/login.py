@@ -231,7 +231,7 @@ async def log_in(server: McpServer, show: Callable[[str], None]) -> None:
             while isinstance(error, BaseExceptionGroup):
                 error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
             if isinstance(error, OAuthFlowError | httpx2.HTTPError | UsageError):
-                raise UsageError(f"the login at {server.name} came to nothing: {error}") from error
+                raise UsageError(f"could not log in to {server.name}: {error}") from error
             raise
     if not login.path.exists():
-        raise UsageError(f'{server.name} asked for no login; leave "oauth" out of its file')
+        raise UsageError(f'{server.name} did not ask for a login; leave "oauth" out of its file')
