@@ -2,34 +2,66 @@
 
 Events are kept as they are; a fork holds its parent and the place where it left it. They are encoded all the same, for
 the chain, and so that what no file could hold is refused here too. Event loops on several threads may share a journal.
+
+Whoever gives `keep` has what is encoded as lines of JSON, to be kept where they like, and begins another journal with
+them. A line is a run (with the one that it was forked from), bytes that are kept beside records, or a record.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import AsyncIterator, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from itertools import chain, islice
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from surefoot.core.state.summary import summarise
-from surefoot.journal.codec import Tail, check_fork, check_id, digest_of, genesis, rows_of
+from surefoot.journal.codec import (
+    Blob,
+    EventRow,
+    Tail,
+    check_fork,
+    check_id,
+    decode_catalogue,
+    digest_of,
+    genesis,
+    record_of_row,
+    rows_of,
+)
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import Event, RunEnded
 from surefoot.types.ports import NO_RECORDS, Durability, JournalStore, Recorded, RunSummary, Standing
+from surefoot.types.tools import Catalogue
+
+Keep = Callable[[Sequence[str]], object]
+"""Puts lines where they are safe, all or none and in this order, before it returns."""
 
 
 class MemoryJournal:
-    """A `JournalStore` that lasts as long as this object."""
+    """A `JournalStore` that lasts as long as this object, or as what `keep` puts its lines into.
 
-    def __init__(self) -> None:
+    `keep` is called before anything that its lines announce is done, by one thread at a time. `lines` are those that it
+    was given so far, in their order; one process at a time may go on with them. Raises `JournalError` for a line that
+    was altered or is missing. When `keep` fails nothing is recorded from then on: begin anew with what was kept.
+    """
+
+    def __init__(self, lines: Iterable[str] = (), keep: Keep | None = None) -> None:
         self._logs: dict[str, _Log] = {}
         self._blobs: dict[str, bytes] = {}
         self._making = Lock()
+        self._keeper = None if keep is None else _Keeper(keep)
+        for number, line in enumerate(lines):
+            try:
+                self._take(json.loads(line))
+            except (AttributeError, KeyError, TypeError, ValueError, UsageError) as error:
+                raise JournalError(f"line {number} of the journal cannot be read: {error}") from error
 
     async def open(self, run_id: str, *, create: bool = False) -> MemoryRun:
         """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
@@ -44,7 +76,7 @@ class MemoryJournal:
                 log = self._log(run_id)
             elif log is None or log.tail.seq > 0:
                 log = self._new(run_id)
-            log.driver = MemoryRun(log, self._blobs)
+            log.driver = MemoryRun(log, self._blobs, self._keeper)
             return log.driver
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
@@ -101,6 +133,26 @@ class MemoryJournal:
                     watcher.is_over = True
                     watcher.wake()
 
+    def _take(self, line: dict[str, Any]) -> None:  # Any: JSON, and what it lacks is said
+        match line:
+            case {"blob": str(digest), "data": str(data)}:
+                if digest_of(whole := b64decode(data)) != digest:
+                    raise ValueError("its bytes were altered")
+                self._blobs[digest] = whole
+            case {"run": str(run_id), "parent": parent, "fork": int(at), "began": float(began)}:
+                log = self._new(run_id, None if parent is None else self._log(parent), at)
+                log.summary = replace(log.summary, started_at=began)
+            case _:
+                row = (line["seq"], line["at"], line["form"], line["body"].encode(), bytes.fromhex(line["hash"]))
+                log = self._log(line["run"])
+                record, hash_ = record_of_row(log.run_id, *log.tail, row, self._catalogue)
+                log.add([record], Tail(record.seq + 1, hash_), summarise(log.summary, record.event, record.at))
+        if self._keeper is not None:
+            self._keeper.known.add(line["blob"] if "blob" in line else line["run"])
+
+    def _catalogue(self, digest: str, version: int) -> Catalogue:
+        return decode_catalogue(_blob(self._blobs, digest), version)
+
     def _log(self, run_id: str) -> _Log:
         log = self._logs.get(run_id)
         if log is None:
@@ -118,13 +170,15 @@ class MemoryJournal:
 class MemoryRun:
     """A `RunJournal` of one run in memory."""
 
-    __slots__ = ("_blobs", "_is_released", "_log", "loop", "run_id")
+    __slots__ = ("_blobs", "_is_released", "_keeper", "_log", "_put", "loop", "run_id")
 
-    def __init__(self, log: _Log, blobs: dict[str, bytes]) -> None:
+    def __init__(self, log: _Log, blobs: dict[str, bytes], keeper: _Keeper | None) -> None:
         self.run_id = log.run_id
         self.loop = asyncio.get_running_loop()
         self._log = log
         self._blobs = blobs
+        self._keeper = keeper
+        self._put: list[Blob] = []
         self._is_released = False
 
     async def read(self, since: int = 0) -> Sequence[Event]:
@@ -135,16 +189,24 @@ class MemoryRun:
     async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:  # noqa: ARG002 - of the port
         """Add events at the end, all or none, in this order. There is nothing safer than memory, whatever is asked.
 
-        Raises `JournalError` for what no journal could hold.
+        Raises `JournalError` for what no journal could hold, and when it could not be kept.
         """
         self._check()
-        self._log.add(events)
+        log = self._log
+        rows, blobs, tail, summary = rows_of(0, events, time.time(), log.tail, log.summary)
+        if self._keeper is not None and rows:
+            self._keeper.put(log, [*self._put, *((digest, data) for digest, data, _, _ in blobs)], rows)
+            self._put.clear()
+        records = (Recorded(row[1], row[2], row[5].hex(), event) for row, event in zip(rows, events, strict=True))
+        log.add(records, tail, summary)
 
     async def put_blob(self, data: bytes) -> str:
         """Keep bytes under their SHA-256 (hex), which is returned."""
         self._check()
         digest = digest_of(data)
         self._blobs[digest] = data
+        if self._keeper is not None:
+            self._put.append((digest, data))
         return digest
 
     async def get_blob(self, digest: str) -> bytes:
@@ -162,6 +224,35 @@ class MemoryRun:
     def _check(self) -> None:
         if self._is_released:
             raise UsageError(f"run {self.run_id} was released; open it again to go on")
+
+
+class _Keeper:
+    """Who keeps lines, and the names of the runs and bytes that have theirs."""
+
+    def __init__(self, keep: Keep) -> None:
+        self.known: set[str] = set()
+        self._keep = keep
+        self._at_work = Lock()
+        self._has_failed = False
+
+    def put(self, log: _Log, blobs: Iterable[Blob], rows: Iterable[EventRow]) -> None:
+        with self._at_work:
+            if self._has_failed:
+                raise JournalError("an earlier record could not be kept; begin a journal anew with the lines that were")
+            parent = None if log.parent is None else log.parent.run_id
+            run = {"run": log.run_id, "parent": parent, "fork": log.at, "began": log.summary.started_at}
+            new = {log.run_id: run, **{name: {"blob": name, "data": b64encode(data).decode()} for name, data in blobs}}
+            lines = [line for name, line in new.items() if name not in self.known] + [
+                {"run": log.run_id, "seq": seq, "at": at, "form": form, "hash": hash_.hex(), "body": body.decode()}
+                for _, seq, at, form, body, hash_ in rows
+            ]
+            self._has_failed = True
+            try:
+                self._keep([json.dumps(line) for line in lines])
+            except Exception as error:
+                raise JournalError(f"a record could not be kept: {error}") from error
+            self._has_failed = False
+            self.known |= new.keys()
 
 
 class _Watcher:
@@ -200,12 +291,10 @@ class _Log:
         name = parent.run_id if parent else ""
         self.summary = replace(summary, run_id=run_id, started_at=time.time(), parent=name)
 
-    def add(self, events: Sequence[Event]) -> None:
-        began = self.summary.started_at
-        rows, _, self.tail, summary = rows_of(0, events, time.time(), self.tail, self.summary)
-        for (_, seq, at, _, _, hash_), event in zip(rows, events, strict=True):
-            self.own.append(Recorded(seq, at, hash_.hex(), event))
-        self.summary = replace(summary, run_id=self.run_id, started_at=began)
+    def add(self, records: Iterable[Recorded], tail: Tail, summary: RunSummary) -> None:
+        self.own += records
+        self.tail = tail
+        self.summary = replace(summary, run_id=self.run_id, started_at=self.summary.started_at)
         for watcher in tuple(self.watchers):
             watcher.wake()
 
