@@ -38,7 +38,6 @@ from surefoot.journal.codec import (
 from surefoot.types.errors import JournalError, RunBusy, UsageError
 from surefoot.types.events import Event, RunEnded
 from surefoot.types.ports import NO_RECORDS, Durability, JournalStore, Recorded, RunSummary, Standing
-from surefoot.types.tools import Catalogue
 
 Keep = Callable[[Sequence[str]], object]
 """Puts lines where they are safe, all or none and in this order, before it returns."""
@@ -145,13 +144,12 @@ class MemoryJournal:
             case _:
                 row = (line["seq"], line["at"], line["form"], line["body"].encode(), bytes.fromhex(line["hash"]))
                 log = self._log(line["run"])
-                record, hash_ = record_of_row(log.run_id, *log.tail, row, self._catalogue)
+                record, hash_ = record_of_row(
+                    log.run_id, *log.tail, row, lambda digest, form: decode_catalogue(_blob(self._blobs, digest), form)
+                )
                 log.add([record], Tail(record.seq + 1, hash_), summarise(log.summary, record.event, record.at))
         if self._keeper is not None:
             self._keeper.known.add(line["blob"] if "blob" in line else line["run"])
-
-    def _catalogue(self, digest: str, version: int) -> Catalogue:
-        return decode_catalogue(_blob(self._blobs, digest), version)
 
     def _log(self, run_id: str) -> _Log:
         log = self._logs.get(run_id)
