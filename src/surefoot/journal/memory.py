@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from surefoot.core.state.summary import is_listed, summarise
+from surefoot.core.state.summary import is_listed, ready_at, summarise
 from surefoot.journal.codec import (
     Tail,
     check_fork,
