@@ -1,0 +1,42 @@
+"""What all requests of one server share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from surefoot.agent import Agent
+from surefoot.server.auth import Keyring
+from surefoot.server.limits import Limits, Pace
+from surefoot.server.live import Live
+from surefoot.server.records import Library
+from surefoot.server.tails import Tails
+from surefoot.types.ports import JournalStore
+from surefoot.worker import Worker
+
+
+@dataclass(slots=True)
+class Site:
+    """A server: where runs are kept, which agents it serves, and who may ask. Without a worker it drives no run."""
+
+    store: JournalStore
+    agents: Mapping[str, Agent]
+    keys: Keyring
+    limits: Limits = Limits()
+    worker: Worker | None = None
+    live: Live = field(default_factory=Live)
+    pace: Pace = field(init=False)
+    library: Library = field(init=False)
+    tails: Tails = field(init=False)
+    leaving: asyncio.Event = field(default_factory=asyncio.Event)
+    began: float = field(default_factory=time.time)
+    desk: ThreadPoolExecutor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pace = Pace(self.limits)
+        self.library = Library(self.store)
+        self.tails = Tails(self.store)
+        self.desk = ThreadPoolExecutor(1, thread_name_prefix="surefoot-desk")
