@@ -23,10 +23,10 @@ from pathlib import Path
 from surefoot import Agent, LoopConfig, MemoryJournal, SqliteJournal, tool
 from surefoot.core.loop.fold import fold
 from surefoot.testing.models import ScriptedModel
-from surefoot.types.events import Task
 from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.plan_events import PlanMade
 from surefoot.types.ports import JournalStore
+from surefoot.types.task import Task
 
 PARALLEL = 50
 CONFIG = LoopConfig(

@@ -39,7 +39,6 @@ from surefoot.types.events import (
     RunResumed,
     RunStarted,
     Speaker,
-    Task,
     ToolsShortlisted,
 )
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
@@ -48,6 +47,7 @@ from surefoot.types.outcomes import Ask, Cancelled
 from surefoot.types.plan import PlanConfig, ProposalKind
 from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated, StepStarted
 from surefoot.types.reflection import EvaluationResult
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 Object = dict[str, object]

@@ -17,11 +17,12 @@ from surefoot import Agent, LoopConfig, tool
 from surefoot.run import Run
 from surefoot.testing.models import ScriptedModel
 from surefoot.tools.call import ToolFailed
-from surefoot.types.events import CallStarted, Event, InStep, Task
+from surefoot.types.events import CallStarted, Event, InStep
 from surefoot.types.guard import GuardConfig
 from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.plan_events import PlanEdited, StepReflected
 from surefoot.types.ports import Tool
+from surefoot.types.task import Task
 
 EVE = "eve@evil.example"
 ORDER = (

@@ -41,13 +41,14 @@ from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, call
 from surefoot.testing.world import overall, plan
 from surefoot.tools.call import OutcomeUnknown, ToolFailed
 from surefoot.types.errors import UsageError
-from surefoot.types.events import CallEnded, InStep, Task, ToolsSelected
+from surefoot.types.events import CallEnded, InStep, ToolsSelected
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import ModelRequest
 from surefoot.types.plan import ContextDocument, PlanStep, TaskContext
 from surefoot.types.plan_events import PlanEdited, PlanMade, ProposalMade, StepReflected
 from surefoot.types.ports import JournalStore
 from surefoot.types.reflection import EvaluationResult, ExecutionContext
+from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
 

@@ -17,12 +17,12 @@ from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, ScriptedModel, calls
 from surefoot.testing.world import plan
 from surefoot.tools.call import OutcomeUnknown
-from surefoot.types.events import Task
 from surefoot.types.guard import GuardConfig
 from surefoot.types.knowledge import ConventionsConfig
 from surefoot.types.messages import ModelRequest
 from surefoot.types.plan import ContextDocument, PlanStep, TaskContext
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
+from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
 

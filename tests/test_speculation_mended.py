@@ -27,7 +27,7 @@ from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.tools.function import tool
 from surefoot.types.config import Budget
 from surefoot.types.errors import JournalError
-from surefoot.types.events import CallJudged, CallStarted, Event, ModelReplied, Task
+from surefoot.types.events import CallJudged, CallStarted, Event, ModelReplied
 from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchRejected, HypothesesMade
 from surefoot.types.messages import ModelRequest
@@ -35,6 +35,7 @@ from surefoot.types.plan import PlanStep
 from surefoot.types.ports import Tool
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.rules import StandingRule
+from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
 

@@ -41,12 +41,13 @@ from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.tools.function import tool
 from surefoot.types.config import Budget
 from surefoot.types.errors import ConfigError, ModelUnreachable, UsageError
-from surefoot.types.events import CallEnded, CallJudged, ModelReplied, RunStarted, Task
+from surefoot.types.events import CallEnded, CallJudged, ModelReplied, RunStarted
 from surefoot.types.guard import Condition, GuardConfig, HypothesisBranch, SecurityConstraint
 from surefoot.types.guard_events import BranchCommitted, BranchRejected, HypothesesMade, SpeculationEvent
 from surefoot.types.messages import CallMode, ModelRequest
 from surefoot.types.plan import PlanStep
 from surefoot.types.ports import JournalStore, Tool
+from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
 

@@ -14,13 +14,14 @@ from surefoot.journal.memory import MemoryJournal
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.testing.world import plan
-from surefoot.types.events import CallJudged, InStep, ModelReplied, Task
+from surefoot.types.events import CallJudged, InStep, ModelReplied
 from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchRejected
 from surefoot.types.messages import CallMode, ModelRequest
 from surefoot.types.outcomes import Deny
 from surefoot.types.plan import PlanStep
 from surefoot.types.plan_events import ReasoningStepViolated
+from surefoot.types.task import Task
 
 pytestmark = pytest.mark.anyio
 

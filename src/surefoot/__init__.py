@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from surefoot.types.config import Budget, LoopConfig
     from surefoot.types.declaration import Declared
     from surefoot.types.errors import ConfigError, JournalError, ModelError, SurefootError, UsageError
-    from surefoot.types.events import Task
     from surefoot.types.guard import GuardConfig, SecurityConstraint
     from surefoot.types.knowledge import ConventionsConfig
     from surefoot.types.messages import Emit, Inside, ModelMessage, ModelRequest, ModelSettings, TextDelta
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from surefoot.types.progress import LimitAction, StepIterationConfig
     from surefoot.types.reply import FunctionCallResult
     from surefoot.types.selection import ToolProfile
+    from surefoot.types.task import Task
     from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 _HOMES = {

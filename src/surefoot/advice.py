@@ -23,13 +23,14 @@ from surefoot.prompts.load import template
 from surefoot.runtime.offers import bound_tools, catalogue_of
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import ModelError, UsageError
-from surefoot.types.events import Event, Task, ToolsSelected
+from surefoot.types.events import Event, ToolsSelected
 from surefoot.types.messages import ModelMessage, ModelRequest, ModelSettings
 from surefoot.types.plan import PlanConfig, ProposalKind
 from surefoot.types.plan_events import ProposalMade, ProposalRefused, RunReflected, StepReflected
 from surefoot.types.ports import Model, Tool
 from surefoot.types.reflection import ReflectionResult, StepReflection
 from surefoot.types.selection import ToolSelectionResult
+from surefoot.types.task import Task
 
 T = TypeVar("T")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,24 +11,16 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack
 
 from surefoot.batch import run_all
 from surefoot.chat import Chat, History, RunOptions, TurnOptions, follow
+from surefoot.core.guard.anchor import HandOver
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.loop.table import CHOICES
 from surefoot.core.state.state import EMPTY, State
-from surefoot.delegate import AgentTool, inner_ids, look_inside, on_journal, spec_of
+from surefoot.delegate import AgentTool, late, look_inside, on_journal, spec_of
 from surefoot.journal.memory import store_of
-from surefoot.run import Opened, Out_co, Run, Stream, new_run_id, put_word, stream_of
+from surefoot.run import Opened, Out_co, Run, Stream, new_run_id, stream_of
 from surefoot.runtime.admission import Admission
-from surefoot.runtime.approvals import (
-    HandOver,
-    anchor_late,
-    approval,
-    cancelled,
-    config_taken,
-    expired,
-    refusal,
-    settled,
-)
+from surefoot.runtime.approvals import anchor_late, config_taken
 from surefoot.runtime.background import Closable, Held
 from surefoot.runtime.blobs import keep_task
 from surefoot.runtime.cast import (
@@ -55,22 +46,17 @@ from surefoot.runtime.world import Watch
 from surefoot.tools.function import ToolWrapper
 from surefoot.types.attachments import Attached
 from surefoot.types.config import LoopConfig, checked_config
-from surefoot.types.errors import UsageError
-from surefoot.types.events import (
-    Event,
-    JournalOrigin,
-    Outcome,
-    RunForked,
-    RunResumed,
-    Speaker,
-    Task,
-)
+from surefoot.types.errors import AnswerLate, UsageError
+from surefoot.types.events import Event, JournalOrigin, Outcome, RunForked, RunResumed, Speaker
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.outcomes import Completed
 from surefoot.types.ports import Encoder, JournalStore, RunJournal, ServiceKey, Tool
 from surefoot.types.reflection import Evaluator
+from surefoot.types.task import Task
 from surefoot.types.tools import Delegates, Effect
+from surefoot.types.words import Approve, Cancel, Note, Refuse, Settle, Word
+from surefoot.words import catch_up, hear, speak
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
@@ -78,6 +64,11 @@ if TYPE_CHECKING:
     from surefoot.tools.mcp.servers import McpServers
 
 T = TypeVar("T")
+
+
+def _named(call_id: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Calls as they stand now, whoever has looked at them."""
+    return tuple((one, "") for one in dict.fromkeys([call_id] if isinstance(call_id, str) else call_id))
 
 
 @dataclass(frozen=True)  # with slots, `Agent[Trip](…)` cannot be made
@@ -264,8 +255,9 @@ class Agent(Held, Generic[Out_co]):
             state = fold(await journal.read())
             if state.task is None:
                 raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
+            state = await catch_up(self._store, opened, state)
             no = await look_inside(self._store, state)
-            no += expired(state, (await self._store.read_recorded(run_id))[0]) if standing(state) else ()
+            no += late(state, (await self._store.read_recorded(run_id))[0]) if standing(state) else ()
             if no:
                 await journal.append(no, "written")
                 state = fold(no, state)
@@ -327,8 +319,7 @@ class Agent(Held, Generic[Out_co]):
         """
         if len(result) > (most := self.config.tool_result_chars):
             raise UsageError(f"the result has {len(result)} characters; give at most {most}")
-        told = partial(settled, outcome=outcome, by=by, result=result)
-        return await put_word(self._store, run_id, call_id, by, told, about="in_doubt", read=self._shape)
+        return await self._say(run_id, Settle(call_id, outcome, by, result))
 
     async def approve(self, run_id: str, call_id: str | Sequence[str], *, by: str) -> Run[Out_co]:
         """Allow a call that waits for a person, exactly as it is, or sign the plan ("plan"). `by` is their name.
@@ -336,32 +327,32 @@ class Agent(Held, Generic[Out_co]):
         Of a question about several calls (`Run.questions`), give the ids of those that may run. Raises `AnswerLate`
         when it has waited longer than `GuardConfig.approval_timeout_s`, which is a no.
         """
-        word = partial(approval, by=by)
-        return await put_word(self._store, run_id, call_id, by, word, read=self._shape, is_yes=True)
+        return await self._say(run_id, Approve(_named(call_id), by))
 
     async def refuse(self, run_id: str, call_id: str | Sequence[str], *, by: str, reason: str = "") -> Run[Out_co]:
         """Refuse calls that wait; the model reads the reason. Of a plan, it asks for another."""
-        word = partial(refusal, by=by, reason=reason)
-        return await put_word(self._store, run_id, call_id, by, word, read=self._shape)
+        return await self._say(run_id, Refuse(_named(call_id), by, reason))
+
+    async def note(self, run_id: str, text: str, *, by: str) -> Run[Out_co]:
+        """Add to what was said to a run that has not ended: it counts as the user's words, and the model reads it."""
+        return await self._say(run_id, Note(text, by))
 
     async def cancel(self, run_id: str, *, by: str) -> Run[Out_co]:
-        """End a run that nobody drives. One that is driven is stopped by cancelling its task.
+        """End a run, also one that is driven elsewhere; one that has ended stays as it is.
 
         Every open call is settled: as cancelled, or as in doubt where it was started and must not be repeated.
         """
-        if not by.strip():
-            raise UsageError("say who decides this: give `by`")
-        async with Opened(await self._store.open(run_id)) as opened:
-            state = fold(await opened.journal.read())
-            if state.task is None:
-                raise UsageError(f"run {run_id!r} has no records, so there is nothing to cancel")
-            for inner_id in inner_ids(state):
-                with suppress(UsageError):  # it had not begun
-                    await self.cancel(inner_id, by=by)
-            if state.ending is None:
-                await opened.journal.append(ended := cancelled(state, by), "written")
-                state = fold(ended, state)
-            return Run.of(state, read=self._shape)
+        return await self._say(run_id, Cancel(by))
+
+    async def _say(self, run_id: str, word: Word) -> Run[Out_co]:
+        """Say something to a run; how it stands then. Raises `UsageError` where the word does not count."""
+        posted = await speak(self._store, run_id, word)
+        if posted.outcome == "expired":
+            raise AnswerLate(posted.detail)
+        if posted.outcome not in ("", "applied") and not (posted.outcome == "ended" and isinstance(word, Cancel)):
+            raise UsageError(posted.detail)
+        records, _ = await self._store.read_recorded(run_id)
+        return Run.of(fold(one.event for one in records), records[-1].event, self._shape)
 
     def as_tool(
         self, name: str, description: str, *, effect: Effect | None = None, hand_off: bool = False
@@ -391,7 +382,8 @@ class Agent(Held, Generic[Out_co]):
         await journal.append(first)
         async with RunServices(given) as services:
             own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)
-            live = partial(LiveHands, budget=begun.config.budget, store=self._store)
+            inbox = partial(hear, self._store, journal)
+            live = partial(LiveHands, budget=begun.config.budget, store=self._store, inbox=inbox)
             hands = live(self._cast, tools, journal, services, watch, stream, begun.elapsed_s, *own)
             hands.announced(first)
             ended = await drive(journal, hands, begun)

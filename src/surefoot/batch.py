@@ -12,8 +12,8 @@ from surefoot.chat import Starts
 from surefoot.core.loop.fold import fold
 from surefoot.run import Out, Run
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Task
 from surefoot.types.ports import JournalStore
+from surefoot.types.task import Task
 
 
 async def run_all(

@@ -13,8 +13,8 @@ from surefoot.run import Out, Out_co, Run, Stream, stream_of
 from surefoot.runtime.world import Watch
 from surefoot.types.attachments import Attached
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Task
 from surefoot.types.ports import JournalStore, ServiceKey
+from surefoot.types.task import Task
 
 MOST_TURNS = 9_999
 _NUMBER = re.compile(r"-(\d{4})\Z")

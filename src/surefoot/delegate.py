@@ -10,28 +10,31 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar, cast
 
+from surefoot.core.guard.anchor import HandOver
 from surefoot.core.guard.ledger import words_of
 from surefoot.core.guard.resume import stricter
 from surefoot.core.loop.fold import fold
+from surefoot.core.loop.words import asked_in, expired
 from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import EMPTY, Call, State
 from surefoot.run import MADE_BEFORE, Opened, Run, inner_run, state_of
 from surefoot.runtime.act import Line, context_of, failed, fitted, handed
-from surefoot.runtime.approvals import HandOver, expired
 from surefoot.runtime.world import Watch, World
 from surefoot.tools.call import ToolFailed, is_stopping
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.errors import JournalError
-from surefoot.types.events import CallEnded, Event, Task
+from surefoot.types.events import CallEnded, Event
 from surefoot.types.guard import GuardConfig
 from surefoot.types.inner import CallPaused, InnerRun, Outer
 from surefoot.types.messages import Inside
-from surefoot.types.ports import JournalStore, ServiceKey, Tool, ToolCallContext
+from surefoot.types.ports import JournalStore, Recorded, ServiceKey, Tool, ToolCallContext
+from surefoot.types.task import Task
 from surefoot.types.tools import Delegates, Effect, ToolResult, ToolSpec
 
 _LEAST_S = 0.001
@@ -242,6 +245,11 @@ def inner_ids(state: State) -> tuple[str, ...]:
     )
 
 
+def late(state: State, records: Sequence[Recorded]) -> tuple[Event, ...]:
+    """What is put on record of questions that nobody has answered in time."""
+    return expired(state, asked_in(records), time.time())
+
+
 async def look_inside(store: JournalStore, state: State) -> tuple[Event, ...]:
     """What has changed in inner runs that waited: a question was answered there, or is too old by now."""
     found: list[Event] = []
@@ -251,7 +259,7 @@ async def look_inside(store: JournalStore, state: State) -> tuple[Event, ...]:
         run_id = call.inner.run_id
         records, _ = await store.read_recorded(run_id)
         inner = fold(record.event for record in records)
-        told = (*await look_inside(store, inner), *(expired(inner, records) if inner.ending is None else ()))
+        told = (*await look_inside(store, inner), *(late(inner, records) if inner.ending is None else ()))
         if told:
             async with Opened(await store.open(run_id)) as opened:
                 await opened.journal.append(told, "written")

@@ -26,9 +26,9 @@ from surefoot.runtime.cast import Thinking
 from surefoot.service import Functions, ModelService
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import JournalError, UsageError
-from surefoot.types.events import Task
 from surefoot.types.messages import ModelMessage, ModelSettings
 from surefoot.types.ports import JournalStore, Model, ServiceKey
+from surefoot.types.task import Task
 
 Memory = Literal["fresh", "resume"]
 """What an attempt at a job that was tried before begins with: the task and a note, or the old conversation."""

@@ -17,8 +17,9 @@ from surefoot.core.view.observations import note_for, tagged, told
 from surefoot.core.view.request import form_of
 from surefoot.run import Run
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Attachment, Task
+from surefoot.types.events import Attachment
 from surefoot.types.messages import ModelMessage
+from surefoot.types.task import Task
 
 EARLIER = "earlier attempt"
 LONGEST_OUTCOME = 400

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, cast
+from typing import TYPE_CHECKING, Any, Generic, cast
 
-from surefoot.core.guard.ledger import EXPIRED
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
+from surefoot.core.loop.words import waiting_calls
 from surefoot.core.parse.marks import Deliverable, parts_of
-from surefoot.core.plan.accept import signature
-from surefoot.core.plan.child import open_calls, owner_of, owners
-from surefoot.core.state.repeats import questions
 from surefoot.core.state.roles import rounds
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word
-from surefoot.runtime.approvals import expired
-from surefoot.types.errors import AnswerLate, JournalError, SurefootError, UsageError
-from surefoot.types.events import Event, InStep
-from surefoot.types.inner import CallPaused, InnerQuestion, InnerRun
+from surefoot.types.errors import JournalError, SurefootError
+from surefoot.types.events import Event
+from surefoot.types.inner import InnerQuestion, InnerRun
 from surefoot.types.messages import Signal, Usage, models_line
 from surefoot.types.outcomes import Ask, Cancelled, Completed, CompletedPartial, Status, Stopped
 from surefoot.types.ports import JournalStore, RunJournal, Standing
@@ -72,11 +67,7 @@ class Run(Generic[Out_co]):
         ending, waiting = state.ending, ()
         answer = reason = detail = ""
         if ending is None:
-            # what only a person can answer, also of a run that could go on with something else meanwhile
-            calls = (call for _, call in open_calls(state) if isinstance(call.decision, Ask) or call.is_in_doubt)
-            limits = (one for owner in owners(state) for one in questions(owner.state))
-            inner = (asked for _, call in open_calls(state) for asked in call.asks)
-            waiting = (*calls, *inner, *limits, *signature(state))
+            waiting = waiting_calls(state)
             reason = standing(state) if not next_moves(state) else ""
             is_ready = not reason and last is not None and is_word(last)
             status: Status = "paused" if reason else "ready" if is_ready else "interrupted"
@@ -206,102 +197,9 @@ class Opened:
         await self.journal.release(self._standing)
 
 
-def asked_about(state: State, call_id: str, about: Literal["approval", "in_doubt"]) -> Call:
-    """The question of that name that a person is asked.
-
-    Raises `UsageError` where there is none of that kind, `AnswerLate` where it had waited too long.
-    """
-    call = next((call for call in Run.of(state).waiting if call.id == call_id), None)
-    waits_for = "in_doubt" if call is not None and call.is_in_doubt else "approval"
-    if call is None and any(c.id == call_id and c.rule == EXPIRED for own in owners(state) for c in own.state.calls):
-        raise late(state.run_id, call_id)
-    if call is None or waits_for != about:
-        why = f"waits for {waits_for}, which is another question" if call else "does not wait for a person"
-        raise UsageError(f"run {state.run_id}: call {call_id!r} {why}")
-    return call
-
-
-def late(run_id: str, call_id: str) -> AnswerLate:
-    """What whoever answers too late is told."""
-    told = f"run {run_id}: the answer about call {call_id!r} came too late, after `approval_timeout_s`"
-    return AnswerLate(f"{told}, and is recorded as a no; resume the run, so that the model can ask again")
-
-
 def new_run_id() -> str:
     """A new name for a run: 12 letters and digits."""
     return uuid.uuid4().hex[:12]
-
-
-async def put_word(
-    store: JournalStore,
-    run_id: str,
-    call_id: str | Sequence[str],
-    by: str,
-    word: Callable[[State, Call], Sequence[Event]],
-    *,
-    about: Literal["approval", "in_doubt"] = "approval",
-    read: Callable[[str], Out] | None = None,
-    is_yes: bool = False,
-) -> Run[Out]:
-    """Put a person's word on record, if it answers what the calls wait for. Raises `UsageError` where it does not."""
-    if not by.strip():
-        raise UsageError("say who decides this: give `by`")
-    named = tuple(dict.fromkeys([call_id] if isinstance(call_id, str) else call_id))
-    if not named:
-        raise UsageError("name the calls that are meant; `Run.waiting` has their ids")
-    async with Opened(await store.open(run_id)) as opened:
-        journal = opened.journal
-        state = fold(await journal.read())
-        if any("/" in one for one in named):
-            told = await _put_inside(
-                store, state, named, by, partial(put_word, by=by, word=word, about=about, is_yes=is_yes)
-            )
-            await journal.append(told, "written")
-            return opened.left(Run.of(fold(told, state), told[-1], read))
-        calls = [asked_about(state, one, about) for one in named]
-        no = expired(state, (await store.read_recorded(run_id))[0])
-        others = tuple(n for n in no if getattr(n.event if isinstance(n, InStep) else n, "call_id", "") not in named)
-        is_late = is_yes and len(others) < len(no)  # a no counts at any time, with its reason
-        said = [*(no if is_late else others)]
-        state = fold(said, state)
-        for call in () if is_late else calls:
-            owner = owner_of(state, call.id)
-            told = owner.told(word(owner.state, call))
-            said += told
-            state = fold(told, state)
-        await journal.append(said, "written")
-        run = opened.left(Run.of(state, said[-1], read))
-    if is_late:
-        raise late(run_id, named[0])
-    return run
-
-
-async def _put_inside(
-    store: JournalStore,
-    state: State,
-    named: Sequence[str],
-    by: str,
-    put: Callable[[JournalStore, str, Sequence[str]], Awaitable[Run]],
-) -> tuple[Event, ...]:
-    """Put a person's word on record in the run of an agent that waits for it, and say how that stands now.
-
-    Raises `UsageError` as `put_word` does, and where the ids are of several runs.
-    """
-    outer_ids = {one.partition("/")[0] for one in named}
-    outer_id = min(outer_ids)
-    owner = owner_of(state, outer_id)
-    call = owner.state.call(outer_id)
-    if len(outer_ids) > 1 or call is None or call.inner is None or not call.is_open:
-        told = "answer the questions of one agent at a time" if len(outer_ids) > 1 else "no agent waits there"
-        raise UsageError(f"run {state.run_id}: {', '.join(named)}: {told}")
-    inner_id = call.inner.run_id
-    try:
-        await put(store, inner_id, [one.partition("/")[2] for one in named])
-    except AnswerLate as error:
-        told = f"run {state.run_id}: the answer about {', '.join(named)} came too late; resume the run"
-        raise AnswerLate(told) from error  # whoever resumes it looks inside
-    now = inner_run(await state_of(store, inner_id), call)
-    return owner.told((CallPaused(call.id, now, state.elapsed_s, by=by),))
 
 
 MADE_BEFORE = "outer/"

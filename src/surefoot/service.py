@@ -38,20 +38,12 @@ from surefoot.runtime.services import RunServices, checked_services, services_of
 from surefoot.runtime.think import MOST_TRAITS
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import ModelError, TraitRefused, UsageError
-from surefoot.types.events import (
-    CallEnded,
-    CallStarted,
-    Event,
-    ModelReplied,
-    ModelTraitLearnt,
-    RunStarted,
-    Speaker,
-    Task,
-)
+from surefoot.types.events import CallEnded, CallStarted, Event, ModelReplied, ModelTraitLearnt, RunStarted, Speaker
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ModelSettings, ModelSignal, Signal
 from surefoot.types.moves import Think
 from surefoot.types.ports import JournalStore, Model, ServiceKey, Tool, ToolCallContext
 from surefoot.types.reply import FunctionCallResult
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult
 
 ONCE = "once"

@@ -11,9 +11,10 @@ from surefoot.cli.live import Answers, JsonLines, Progress, as_markdown, progres
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import EMPTY
 from surefoot.run import Run
-from surefoot.types.events import CallEnded, CallStarted, ModelReplied, RunStarted, Speaker, Task
+from surefoot.types.events import CallEnded, CallStarted, ModelReplied, RunStarted, Speaker
 from surefoot.types.messages import CallPreview, ModelMessage, Reset, TextDelta, ToolProgress
 from surefoot.types.reply import Instruction, Parsed, ParsedCall
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult
 
 LOOKING = (

@@ -12,7 +12,7 @@ from surefoot.cli.setup import agent_from, recipe_from
 from surefoot.core.state.state import SpeakerState, State
 from surefoot.journal.memory import MemoryJournal
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Task
+from surefoot.types.task import Task
 
 SCORES = '''
 import surefoot

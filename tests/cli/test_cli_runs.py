@@ -16,8 +16,9 @@ from surefoot.journal.sqlite import SqliteJournal
 from surefoot.testing.models import ScriptedModel
 from surefoot.testing.models import calls as asks
 from surefoot.tools.function import tool
-from surefoot.types.events import CallJudged, Event, RunEnded, RunStarted, Task
+from surefoot.types.events import CallJudged, Event, RunEnded, RunStarted
 from surefoot.types.outcomes import Ask, Completed
+from surefoot.types.task import Task
 
 
 @pytest.fixture

@@ -20,11 +20,11 @@ from surefoot.types.events import (
     ReferencesFound,
     RunStarted,
     Speaker,
-    Task,
 )
 from surefoot.types.messages import ModelMessage, Usage
 from surefoot.types.prehydration import Reference
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 SCORE = ToolSpec("exam_score", "Score of a student.", {"type": "object"}, effect="read", idempotent=True)

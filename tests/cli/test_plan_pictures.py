@@ -27,10 +27,11 @@ from surefoot.testing.models import ScriptedModel
 from surefoot.tools.function import tool
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import JournalError
-from surefoot.types.events import CallEnded, Event, InStep, RunResumed, Task
+from surefoot.types.events import CallEnded, Event, InStep, RunResumed
 from surefoot.types.messages import TextDelta
 from surefoot.types.plan import PlanConfig, PlanStep, StepStatus
 from surefoot.types.plan_events import PlanSigned
+from surefoot.types.task import Task
 
 Shown = Callable[..., list[str]]
 SVG = "{http://www.w3.org/2000/svg}"

@@ -27,11 +27,11 @@ from surefoot.types.events import (
     ModelReplied,
     RunStarted,
     Speaker,
-    Task,
 )
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, NativeCall, Usage
 from surefoot.types.moves import Think
 from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 TOOLS = Catalogue((ToolSpec("look", "Look it up.", {"type": "object"}, effect="read"),))

@@ -24,12 +24,12 @@ from surefoot.types.events import (
     RunResumed,
     RunStarted,
     Speaker,
-    Task,
 )
 from surefoot.types.messages import FinishReason, ModelMessage, NativeCall, Usage
 from surefoot.types.moves import Act, Move, Probe, Record, Think
 from surefoot.types.outcomes import Allow, Ask, Cancelled, Completed, CompletedPartial, Deny, Failed, Stopped
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ResultKind, ToolResult, ToolSpec
 
 T = TypeVar("T")

@@ -26,11 +26,11 @@ from surefoot.types.events import (
     RunResumed,
     RunStarted,
     Speaker,
-    Task,
 )
 from surefoot.types.messages import CallMode, ModelMessage, NativeCall, Usage
 from surefoot.types.outcomes import Allow, Ask, Completed, Decision, Deny
 from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 TOOLS = Catalogue(

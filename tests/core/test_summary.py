@@ -16,11 +16,11 @@ from surefoot.types.events import (
     RunResumed,
     RunStarted,
     Speaker,
-    Task,
 )
 from surefoot.types.outcomes import Allow, Ask, Cancelled, Completed, Stopped
 from surefoot.types.plan_events import PlanSigned
 from surefoot.types.ports import NO_RECORDS, RunSummary
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue
 
 STARTED = RunStarted("r1", Task("Sum it up."), {"solo": Speaker("test:one")}, Catalogue(()), {})

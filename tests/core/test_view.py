@@ -25,12 +25,12 @@ from surefoot.types.events import (
     ModelReplied,
     RunStarted,
     Speaker,
-    Task,
 )
 from surefoot.types.messages import CallMode, ModelMessage, NativeCall
 from surefoot.types.moves import Act, Think
 from surefoot.types.outcomes import Deny
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 ANY = {"type": "object", "properties": {"q": {"type": "integer"}}}

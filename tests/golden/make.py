@@ -23,7 +23,6 @@ from surefoot.types.events import (
     RunResumed,
     RunStarted,
     Speaker,
-    Task,
     ToolsSelected,
 )
 from surefoot.types.knowledge import ConventionsConfig
@@ -33,6 +32,7 @@ from surefoot.types.prehydration import PreHydrationConfig, Resolver
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
 from surefoot.types.selection import ToolProfile
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 ANY = {"type": "object", "properties": {"q": {"type": "string"}}}

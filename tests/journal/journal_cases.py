@@ -22,13 +22,13 @@ from surefoot.types.events import (
     RunEnded,
     RunStarted,
     Speaker,
-    Task,
 )
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
 from surefoot.types.outcomes import Allow, Completed
 from surefoot.types.plan import PlanStep
 from surefoot.types.ports import JournalStore
 from surefoot.types.reply import Fault, FaultyCall, Parsed, ParsedCall
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 TOOLS = Catalogue(

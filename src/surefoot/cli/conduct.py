@@ -67,9 +67,10 @@ from surefoot.run import Run, new_run_id
 from surefoot.runtime.world import Watch
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Attachment, Event, JournalOrigin, RunForked, RunResumed, Task
+from surefoot.types.events import Attachment, Event, JournalOrigin, RunForked, RunResumed
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import Signal
+from surefoot.types.task import Task
 
 TaskArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[-] TASK", help="What to do, in words; - attaches what comes on stdin.")

@@ -29,7 +29,8 @@ from surefoot.cli.recipes import keep_recipe
 from surefoot.cli.setup import journal_path
 from surefoot.run import Run
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Attachment, Task
+from surefoot.types.events import Attachment
+from surefoot.types.task import Task
 
 Rows = Sequence[Mapping[str, str]]
 _PLACE = re.compile(r"\{([^{}]+)\}")

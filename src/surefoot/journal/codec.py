@@ -35,6 +35,7 @@ from surefoot.types.messages import Usage
 from surefoot.types.ports import NO_RECORDS, Recorded, RunSummary
 from surefoot.types.settings import written
 from surefoot.types.tools import Catalogue
+from surefoot.types.words import Posted, Resume, Word
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -53,7 +54,12 @@ def _without_guesses(record: Record) -> Record:
     return {**record, "config": {name: value for name, value in cast("Record", config).items() if name != "repair"}}
 
 
-UPGRADES: Mapping[int, Callable[[Record], Record]] = {1: _without_guesses}
+def _with_drivers(record: Record) -> Record:
+    """Form 3 knows further events, and fields that may be missing."""
+    return record
+
+
+UPGRADES: Mapping[int, Callable[[Record], Record]] = {1: _without_guesses, 2: _with_drivers}
 """From a form to the function that gives the form of the next one; it returns unconcerned types as they are."""
 
 
@@ -165,6 +171,35 @@ def summary_of(body: object) -> RunSummary | None:
     return summary if of_today else None
 
 
+def same_word(posted: Posted, word: Word) -> Posted:
+    """The word that was posted with a key. Raises `UsageError` where it was another one."""
+    if posted.word != word:
+        raise UsageError(f"the key {posted.key!r} was used for another word to this run; give each word a key of its own")
+    return posted
+
+
+def place_of(after: str) -> int | None:
+    """The place behind which a page of a list begins, None for the first. Raises `UsageError` for what is none."""
+    if not after:
+        return None
+    if not after.isdecimal():
+        raise UsageError(f"{after!r} is not where a page begins; give `RunPage.next`")
+    return int(after)
+
+
+def word_of(body: bytes) -> Word:
+    """The word of such bytes. Raises `ValueError`."""
+    return _validated(_words(), record_of(body))
+
+
+def encode_word(word: Word) -> bytes:
+    """A word as a file keeps it. Raises `JournalError` for one that cannot be kept."""
+    try:
+        return _dump({**_plain_fields(word), "config": written(word.config)} if isinstance(word, Resume) and word.config else word)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise JournalError(f"a {word.type} cannot be kept: {error}") from error
+
+
 def record_of(body: bytes) -> Record:
     """A body as JSON gives it. Raises `ValueError` when it is no JSON object."""
     try:
@@ -188,6 +223,13 @@ def _events() -> TypeAdapter[Event]:
     from pydantic import Field, TypeAdapter  # noqa: PLC0415 - a run that only writes does not pay for the import
 
     return TypeAdapter(Annotated[Event, Field(discriminator="type")])
+
+
+@cache
+def _words() -> TypeAdapter[Word]:
+    from pydantic import Field, TypeAdapter  # noqa: PLC0415 - as above
+
+    return TypeAdapter(Annotated[Word, Field(discriminator="type")])
 
 
 @cache

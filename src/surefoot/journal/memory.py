@@ -8,19 +8,32 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 
-from surefoot.core.state.summary import summarise
-from surefoot.journal.codec import Tail, check_fork, check_id, digest_of, genesis, rows_of
-from surefoot.types.errors import JournalError, RunBusy, UsageError
+from surefoot.core.state.summary import is_listed, ready_at, status_of, summarise
+from surefoot.journal.codec import Tail, check_fork, check_id, digest_of, genesis, place_of, rows_of, same_word
+from surefoot.types.errors import JournalError, RunBusy, RunExists, RunUnknown, UsageError
 from surefoot.types.events import Event, RunEnded
-from surefoot.types.ports import NO_RECORDS, Durability, JournalStore, Recorded, RunSummary, Standing
+from surefoot.types.ports import (
+    EVERY_RUN,
+    NO_RECORDS,
+    Claimed,
+    Durability,
+    JournalStore,
+    Recorded,
+    RunFilter,
+    RunPage,
+    RunSummary,
+    Standing,
+)
+from surefoot.types.words import Posted, Word
 
 
 class MemoryJournal:
@@ -30,6 +43,9 @@ class MemoryJournal:
         self._logs: dict[str, _Log] = {}
         self._blobs: dict[str, bytes] = {}
         self._making = Lock()
+        self._fences: dict[str, int] = {}
+        self._words = 0
+        self._changes = _Changes()
 
     async def open(self, run_id: str, *, create: bool = False) -> MemoryRun:
         """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
@@ -44,7 +60,7 @@ class MemoryJournal:
                 log = self._log(run_id)
             elif log is None or log.tail.seq > 0:
                 log = self._new(run_id)
-            log.driver = MemoryRun(log, self._blobs)
+            log.driver, log.ready_at = MemoryRun(log, self._blobs), None
             return log.driver
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
@@ -65,9 +81,11 @@ class MemoryJournal:
             :limit
         ]
 
-    async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
+    async def read_recorded(
+        self, run_id: str, since: int = 0, limit: int | None = None
+    ) -> tuple[Sequence[Recorded], str]:
         """All records from `since` on; nothing is ever wrong with them."""
-        return self._log(run_id).records(max(since, 0)), ""
+        return self._log(run_id).records(max(since, 0))[:limit], ""
 
     async def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
         """Records from `since` on, then each new one, until the run ends or this store is closed."""
@@ -90,13 +108,91 @@ class MemoryJournal:
         """The bytes of that digest. Raises `JournalError` when they are not there."""
         return _blob(self._blobs, digest)
 
+    async def say(self, run_id: str, word: Word, *, key: str = "") -> Posted:
+        """Put a word into the inbox of a run and wake whoever drives it. See `JournalStore`."""
+        log = self._log(run_id)
+        with self._making:
+            for posted in log.inbox if key else ():
+                if posted.key == key:
+                    return same_word(posted, word)
+            self._words += 1
+            log.inbox.append(posted := Posted(self._words, word, key))
+            log.ready_at = time.time() if log.driver is None else None
+        if log.driver is not None:
+            log.driver.wake()
+        return posted
+
+    async def posted(self, run_id: str, number: int) -> Posted:
+        """A word of a run, with what came of it."""
+        found = next((one for one in self._log(run_id).inbox if one.number == number), None)
+        if found is None:
+            raise UsageError(f"run {run_id}: no word {number} was said to it")
+        return found
+
+    async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
+        """A page of the runs that are wanted, newest first."""
+        numbered = reversed(tuple(enumerate((log for log in tuple(self._logs.values()) if log.tail.seq), 1)))
+        before = place_of(after)
+        found = ((at, log.listed()) for at, log in numbered if before is None or at < before)
+        page = tuple(islice(((at, one) for at, one in found if is_listed(one, wanted)), limit + 1))
+        more = str(page[limit - 1][0]) if len(page) > limit else ""
+        return RunPage(tuple(one for _, one in page[:limit]), more)
+
+    async def count(self, wanted: RunFilter = EVERY_RUN, most: int = 10_000) -> int:
+        """How many runs are wanted; counting ends at `most`."""
+        return len((await self.list(wanted, limit=most)).runs)
+
+    async def summary(self, run_id: str) -> RunSummary:
+        """A run in one line, as of its last record."""
+        return self._log(run_id).listed()
+
+    async def changes(self, since: int | None = None) -> AsyncIterator[RunSummary]:
+        """Summaries that changed after the change `since`, then each as it changes, until this store is closed."""
+        watcher, since = _Watcher(), self._changes.count if since is None else since
+        self._changes.watchers.add(watcher)
+        try:
+            while not watcher.is_over:
+                watcher.changed.clear()
+                logs = sorted((log for log in tuple(self._logs.values()) if log.change > since), key=attrgetter("change"))
+                for log in logs:
+                    since = log.change
+                    yield log.listed()
+                await watcher.changed.wait()
+        finally:
+            self._changes.watchers.discard(watcher)
+
+    async def delete(self, run_id: str) -> None:
+        """Take a run out for good."""
+        with self._making:
+            log = self._log(run_id)
+            if log.driver is not None:
+                raise RunBusy(f"run {run_id} is being driven; cancel it, or wait until it stands still")
+            if any(one.parent is log for one in self._logs.values()):
+                raise UsageError(f"run {run_id} cannot be deleted: another run shares its records")
+            del self._logs[run_id]
+
+    async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:  # noqa: ARG002  # who dies takes all runs along
+        """Take the right to drive up to so many runs of these agents that are ready."""
+        now, found = time.time(), list[Claimed]()
+        with self._making:
+            ready = [log for log in self._logs.values() if log.ready_at is not None and log.ready_at <= now]
+            for log in sorted((one for one in ready if one.summary.agent in agents), key=attrgetter("ready_at"))[:limit]:
+                log.ready_at = None
+                fence = self._fences[log.run_id] = self._fences.get(log.run_id, 0) + 1
+                found.append(Claimed(log.run_id, log.summary.agent, fence))
+        return found
+
+    async def renew(self, lease_s: float) -> Collection[str]:  # noqa: ARG002  # as above
+        """Nobody else can take a run of this process."""
+        return ()
+
     async def aclose(self) -> None:
         """Give up the runs that this event loop drives, and end its subscriptions."""
         here = asyncio.get_running_loop()
         for log in tuple(self._logs.values()):
             if (driver := log.driver) is not None and (driver.loop is here or not driver.loop.is_running()):
                 await driver.release()
-            for watcher in tuple(log.watchers):
+            for watcher in (*log.watchers, *self._changes.watchers):
                 if watcher.loop is here:
                     watcher.is_over = True
                     watcher.wake()
@@ -104,21 +200,21 @@ class MemoryJournal:
     def _log(self, run_id: str) -> _Log:
         log = self._logs.get(run_id)
         if log is None:
-            raise UsageError(f"unknown run {run_id!r} in this journal, which lasts only as long as its process")
+            raise RunUnknown(f"unknown run {run_id!r} in this journal, which lasts only as long as its process")
         return log
 
     def _new(self, run_id: str, parent: _Log | None = None, at: int = 0) -> _Log:
         check_id(run_id)
         if run_id in self._logs:
-            raise UsageError(f"there is a run {run_id} already; choose another id")
-        log = self._logs[run_id] = _Log(run_id, parent, at)
+            raise RunExists(f"there is a run {run_id} already; choose another id")
+        log = self._logs[run_id] = _Log(run_id, parent, at, self._changes)
         return log
 
 
 class MemoryRun:
     """A `RunJournal` of one run in memory."""
 
-    __slots__ = ("_blobs", "_is_released", "_log", "loop", "run_id")
+    __slots__ = ("_blobs", "_is_released", "_log", "_wake", "loop", "run_id")
 
     def __init__(self, log: _Log, blobs: dict[str, bytes]) -> None:
         self.run_id = log.run_id
@@ -126,19 +222,45 @@ class MemoryRun:
         self._log = log
         self._blobs = blobs
         self._is_released = False
+        self._wake: Callable[[], None] | None = None
 
     async def read(self, since: int = 0) -> Sequence[Event]:
         """Events from position `since` on, oldest first."""
         self._check()
         return [record.event for record in self._log.records(max(since, 0))]
 
-    async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:  # noqa: ARG002 - of the port
+    async def append(
+        self,
+        events: Sequence[Event],
+        durability: Durability = "soon",  # noqa: ARG002 - of the port
+        *,
+        heard: Sequence[Posted] = (),
+    ) -> None:
         """Add events at the end, all or none, in this order. There is nothing safer than memory, whatever is asked.
 
         Raises `JournalError` for what no journal could hold.
         """
         self._check()
         self._log.add(events)
+        if heard:
+            of = {one.number: one for one in heard}
+            self._log.inbox[:] = [of.get(one.number, one) for one in self._log.inbox]
+
+    async def words(self) -> Sequence[Posted]:
+        """What was said to this run and has no outcome yet."""
+        return [one for one in self._log.inbox if not one.outcome]
+
+    def listen(self, wake: Callable[[], None] | None) -> None:
+        """Call `wake` whenever something is said to this run."""
+        self._wake = wake
+        if any(not one.outcome for one in self._log.inbox):
+            self.wake()
+
+    def wake(self) -> None:
+        """Have whoever drives the run, perhaps on another loop, hear what was said."""
+        if (wake := self._wake) is not None:
+            with suppress(RuntimeError):  # a loop that was closed hears nothing
+                self.loop.call_soon_threadsafe(lambda: wake() if self._wake is wake else None)
 
     async def put_blob(self, data: bytes) -> str:
         """Keep bytes under their SHA-256 (hex), which is returned."""
@@ -152,12 +274,15 @@ class MemoryRun:
         self._check()
         return _blob(self._blobs, digest)
 
-    async def release(self, standing: Standing = "") -> None:
+    async def release(self, standing: Standing = "", wake_at: float | None = None) -> None:
         """Let others drive this run."""
         if not self._is_released:
-            self._log.summary = replace(self._log.summary, standing=standing or self._log.summary.standing)
+            log, self._wake = self._log, None
+            log.summary = replace(log.summary, standing=standing or log.summary.standing)
             self._is_released = True
-            self._log.driver = None
+            log.ready_at = ready_at(log.summary, wake_at, has_words=any(not one.outcome for one in log.inbox))
+            log.driver = None
+            log.note()
 
     def _check(self) -> None:
         if self._is_released:
@@ -178,12 +303,31 @@ class _Watcher:
                 self.loop.call_soon_threadsafe(self.changed.set)
 
 
+class _Changes:
+    """How often anything has changed, and who follows that."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.watchers: set[_Watcher] = set()
+
+    def next(self) -> int:
+        self.count += 1
+        for watcher in tuple(self.watchers):
+            watcher.wake()
+        return self.count
+
+
 class _Log:
     """One run: what it shares with its parent, and its own records from `at` on."""
 
-    __slots__ = ("at", "driver", "own", "parent", "run_id", "summary", "tail", "watchers")
+    __slots__ = (
+        "at", "change", "changes", "driver", "inbox", "own", "parent", "ready_at", "run_id", "summary", "tail", "watchers"
+    )  # fmt: skip
 
-    def __init__(self, run_id: str, parent: _Log | None, at: int) -> None:
+    def __init__(self, run_id: str, parent: _Log | None, at: int, changes: _Changes) -> None:
+        self.changes, self.change = changes, 0
+        self.inbox: list[Posted] = []
+        self.ready_at: float | None = None
         self.run_id = run_id
         self.parent = parent
         self.at = at
@@ -206,8 +350,13 @@ class _Log:
         for (_, seq, at, _, _, hash_), event in zip(rows, events, strict=True):
             self.own.append(Recorded(seq, at, hash_.hex(), event))
         self.summary = replace(summary, run_id=self.run_id, started_at=began)
+        self.note()
         for watcher in tuple(self.watchers):
             watcher.wake()
+
+    def note(self) -> None:
+        """Count a change, and tell whoever follows the changes of all runs."""
+        self.change = self.changes.next()
 
     def records(self, since: int) -> list[Recorded]:
         """Those from `since` on, of all ancestors. A loop: forks may be deep."""
@@ -219,8 +368,8 @@ class _Log:
         return list(chain.from_iterable(reversed(pieces)))
 
     def listed(self) -> RunSummary:
-        is_left = self.driver is None and self.summary.status == "running"
-        return replace(self.summary, status="interrupted") if is_left else self.summary
+        status = status_of(self.summary, is_driven=self.driver is not None, is_ready=self.ready_at is not None)
+        return replace(self.summary, status=status, change=self.change)
 
 
 def _blob(blobs: dict[str, bytes], digest: str) -> bytes:

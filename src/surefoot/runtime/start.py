@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from surefoot.core.guard.anchor import HandOver
 from surefoot.core.state.roles import ROLES
 from surefoot.core.state.state import State
-from surefoot.runtime.approvals import HandOver, anchor
+from surefoot.runtime.approvals import anchor
 from surefoot.runtime.ask import stage_templates
 from surefoot.runtime.cast import Cast
 from surefoot.runtime.offers import Offered
 from surefoot.runtime.task_plan import bounded, plan_given, step_templates
 from surefoot.types.config import LoopConfig
-from surefoot.types.events import Event, RunStarted, Task
+from surefoot.types.events import Event, RunStarted
+from surefoot.types.task import Task
 
 Recipe = tuple[Cast, Mapping[str, str], str, str, LoopConfig]
 """Who speaks, the templates, the instructions, the reasoner and the configuration of an agent."""

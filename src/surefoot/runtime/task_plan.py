@@ -17,7 +17,7 @@ from surefoot.core.view.step import ISOLATED, PROMPT_OF
 from surefoot.prompts.load import template
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Event, Task, ToolsSelected
+from surefoot.types.events import Event, ToolsSelected
 from surefoot.types.messages import ModelMessage
 from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.plan_events import (
@@ -26,6 +26,7 @@ from surefoot.types.plan_events import (
 )
 from surefoot.types.selection import ToolSelectionResult
 from surefoot.types.settings import written
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue
 
 

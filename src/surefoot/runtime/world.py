@@ -20,6 +20,7 @@ from surefoot.types.moves import WorldMove
 from surefoot.types.plan_events import ReasoningStepCompleted, ReasoningStepViolated, StepSkipped
 from surefoot.types.ports import Encoder, JournalStore, RunJournal, Tool
 from surefoot.types.reflection import Evaluator
+from surefoot.types.words import Posted
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
@@ -33,12 +34,16 @@ Watch = Callable[[Event | Signal], None]
 """Somebody who looks on: gets every event once it is appended, and the signals between them."""
 
 
+Hear = Callable[[State, bool], Awaitable[tuple[Sequence[Event], Sequence[Posted]]]]
+"""What was said to a run as it stands, and whether a model is being asked. See `under_way.Hands`."""
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """What a run touches. `earlier_s` is the time for which it was driven before, `since` when it was taken up now.
 
     `shape` is what answers are to be, `budget` what the whole run may use, its steps and the runs of agents among it;
-    these are kept in `store`.
+    these are kept in `store`. `inbox` hears what is said to it.
     """
 
     cast: Cast
@@ -55,6 +60,7 @@ class World:
     shape: Shape[Any] | None = None  # Any: the type is the caller's
     budget: Budget = Budget()
     store: JournalStore | None = None
+    inbox: Hear | None = None
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     since: float = field(default_factory=time.monotonic)
 
@@ -62,6 +68,10 @@ class World:
     def elapsed_s(self) -> float:
         """For how long the run has been driven, in seconds."""
         return round(self.earlier_s + time.monotonic() - self.since, 6)
+
+    async def hear(self, state: State, *, is_thinking: bool) -> tuple[Sequence[Event], Sequence[Posted]]:
+        """What was said to the run meanwhile. See `Hands`."""
+        return await self.inbox(state, is_thinking) if self.inbox is not None else ((), ())
 
     async def do(self, move: WorldMove, state: State) -> Sequence[Event]:
         """Make one move; `hands.LiveHands` knows how."""

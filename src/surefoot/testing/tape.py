@@ -37,12 +37,12 @@ from surefoot.types.events import (
     RunResumed,
     RunStarted,
     Speaker,
-    Task,
 )
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, TextDelta
 from surefoot.types.moves import Act, Think, WorldMove
 from surefoot.types.outcomes import Cancelled
 from surefoot.types.ports import Durability, RunJournal
+from surefoot.types.task import Task
 from surefoot.types.tools import ToolSpec
 
 _MOST_RUNS = 10_000

@@ -33,7 +33,6 @@ from surefoot.types.events import (
     RunResumed,
     RunStarted,
     Speaker,
-    Task,
     ToolsSelected,
     ToolsShortlisted,
 )
@@ -44,6 +43,7 @@ from surefoot.types.plan import PlanConfig
 from surefoot.types.plan_events import ProposalMade, StepReflected, StepStarted
 from surefoot.types.reflection import PlanStats
 from surefoot.types.selection import ToolSelectionResult
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 Case = Mapping[str, Any]  # Any: JSON, whose shape is its authors' promise

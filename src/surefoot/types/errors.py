@@ -3,7 +3,9 @@
     SurefootError
     ├── UsageError            a mistake of the developer, raised before a run starts
     │   ├── ConfigError       a configuration value that cannot be meant
-    │   └── AnswerLate        a person's yes came after the time limit of its question
+    │   ├── AnswerLate        a person's yes came after the time limit of its question
+    │   ├── RunUnknown        no run of that id is in this journal
+    │   └── RunExists         a run of that id is there already
     ├── ModelError            a model gave no usable reply
     │   ├── ModelTimeout      … in time
     │   ├── ModelUnreachable  … because its server could not be reached, or is overloaded
@@ -13,6 +15,7 @@
         ├── JournalCorrupt    a record is torn or was altered
         ├── JournalTooNew     a later version of surefoot wrote it
         └── RunBusy           another process is driving this run
+            └── LeaseLost     … since this one was cut off for too long
 
 Failures of the world that a model can read (a tool that fails, a reply that cannot be parsed, a limit that is
 reached) are values, never exceptions. A message says what happened, to which thing, and what to do next.
@@ -52,6 +55,14 @@ class ConfigError(UsageError):
 
 class AnswerLate(UsageError):
     """A yes came after `GuardConfig.approval_timeout_s`, and is recorded as a no. The run can be resumed."""
+
+
+class RunUnknown(UsageError):
+    """No run of that id is in this journal."""
+
+
+class RunExists(UsageError):
+    """A run of that id is in this journal already."""
 
 
 class ModelError(SurefootError):
@@ -138,3 +149,7 @@ class JournalTooNew(JournalError):
 
 class RunBusy(JournalError):
     """Another process (or another task of this one) is driving this run right now."""
+
+
+class LeaseLost(RunBusy):
+    """This process has lost the right to drive this run, to one that has taken it up; what it still did is in doubt."""

@@ -11,59 +11,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from surefoot.types.attachments import Attached, Attachment
 from surefoot.types.config import LoopConfig
-from surefoot.types.dataclass import dataclass, field, replace
+from surefoot.types.dataclass import dataclass, field
 from surefoot.types.errors import ModelFailureKind
 from surefoot.types.guard import NO_GROUNDS, Grounds, IntentAnchor, Role
 from surefoot.types.guard_events import Asking, GuardEvent, SpeculationEvent
 from surefoot.types.inner import CallPaused, InnerRun, Outer, Started
 from surefoot.types.messages import CallMode, ModelMessage, Usage
 from surefoot.types.outcomes import Decision, Ending
-from surefoot.types.plan import NO_CONTEXT, PlanStep, TaskContext, check_steps
 from surefoot.types.plan_events import PlanEvent, StepEvent
 from surefoot.types.prehydration import ConventionsRead, PreHydrationComplete, ReferencesFound
 from surefoot.types.progress import LimitAction
 from surefoot.types.reply import Parsed
 from surefoot.types.selection import Dropped, ToolSelectionResult
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, Effect, ToolResult
 
-VERSION = 2
+VERSION = 3
 
 Want = Literal["any", "no_calls", "answer", "reasoning", "isolated"]
 """What a request asks for: any step, words without a call, or the answer alone; the words of a plan's step without
 tools, in which a call is a violation; or the same words out of fresh messages. Only with "any" tools are offered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What the user wants: their own words, and what they handed over with them.
-
-    Attempts at the same `operator` of the same `job` belong together: a job is a run with its children, an operator one
-    step of a plan ("main" without a plan). Without a job a run stands for itself. Source: spec/reasoners.md, section 8.
-
-    `steps` is a plan that the reasoner `react` runs in its order, and `plan` as its dependencies have it, and repairs;
-    none leaves all to the model. `context` is what is known around the task, for whoever plans it. Raises `UsageError`.
-    """
-
-    text: str
-    attachments: tuple[Attachment, ...] = ()
-    job: str = ""
-    operator: str = "main"
-    steps: tuple[PlanStep, ...] = ()
-    context: TaskContext = NO_CONTEXT
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", tuple(self.steps))
-        if self.steps:
-            check_steps(self.steps)
-
-    @classmethod
-    def of(cls, task: str | Task, attachments: Attached = ()) -> Task:
-        """A task as it was given, with what comes beside it. Raises `UsageError` for a file that cannot be attached."""
-        task = task if isinstance(task, Task) else cls(task)
-        more = [one if isinstance(one, Attachment) else Attachment.from_path(one) for one in attachments]
-        return replace(task, attachments=(*task.attachments, *more)) if more else task
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +49,9 @@ class RunStarted:
 
     `speakers` are the models by role: "solo", or "thinker" and "actor", `prompts` the templates (`prompt_name`). A run
     that follows another shares its records up to the one with `follows_hash`: a conversation is a chain of runs. One
-    with an `outer` is that of an agent which a call of another run has asked.
+    with an `outer` is that of an agent which a call of another run has asked. `agent` is the name under which the agent
+    is served, "" for none, `recipe` a digest of what it is made of, `labels` are the user's own; `request` is a digest
+    of the request that has started it, where one asked with a key. Source: spec/serving.md, section 2.
     """
 
     run_id: str
@@ -96,6 +66,10 @@ class RunStarted:
     follows: str = ""
     follows_hash: str = ""
     outer: Outer | None = None
+    agent: str = ""
+    recipe: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    request: str = ""
     type: Literal["RunStarted"] = "RunStarted"
 
 
@@ -133,6 +107,24 @@ class RunForked:
     effects: Mapping[str, Effect] = field(default_factory=dict[str, Effect])
     journal: JournalOrigin = ""
     type: Literal["RunForked"] = "RunForked"
+
+
+@dataclass(frozen=True, slots=True)
+class DriverChanged:
+    """Somebody else drives the run from here on, since whoever did has died or been cut off. It means nothing else."""
+
+    by: str
+    fence: int
+    type: Literal["DriverChanged"] = "DriverChanged"
+
+
+@dataclass(frozen=True, slots=True)
+class RunNoted:
+    """The user has said something more while the run was at work; the model reads it before its next reply."""
+
+    text: str
+    by: str
+    type: Literal["RunNoted"] = "RunNoted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +366,8 @@ Event = (
     RunStarted
     | RunResumed
     | RunForked
+    | DriverChanged
+    | RunNoted
     | ToolsSelected
     | ModelTraitLearnt
     | ModelReplied

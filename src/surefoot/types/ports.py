@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol
 
 from surefoot.types.dataclass import dataclass, field
 from surefoot.types.events import Event
 from surefoot.types.messages import CallMode, Emit, ModelMessage, ModelRequest, ToolProgress, Traits, Usage, models_line
 from surefoot.types.tools import ToolResult, ToolSpec
+from surefoot.types.words import Posted, Word
 
-Standing = Literal["", "approval", "in_doubt", "ready"]
-"""Why a run that has not ended stands still: what a person has to say; or "ready", once they have said it."""
+Standing = Literal["", "approval", "in_doubt", "ready", "set_aside"]
+"""Why a run that has not ended stands still: what a person has to say; "ready", once they have said it; or "set_aside":
+it made whoever drives it fail again and again, and a person has to look."""
 
 
 @dataclass(frozen=True)  # no slots: one is made for each event, and copying a `__dict__` is one call
@@ -21,7 +23,8 @@ class RunSummary:
     `status` is the ending's kind, or "running"; a store says "interrupted" of a run that nobody drives, and "damaged"
     of one that it cannot read. `reason` is why it ended. `task` and `answer` are their beginnings. `calls` counts those
     that were started, each once; `events` the records. Times are seconds since the epoch. A call of the run `outer` has
-    asked this one.
+    asked this one. `questions` counts what waits for a person. `change` grows, over all runs of a store, each time that
+    a summary is kept; 0 where none is.
     Source: spec/scale.md, section 3.1; spec/serving.md, section 8.
     """
 
@@ -41,6 +44,10 @@ class RunSummary:
     elapsed_s: float = 0.0
     parent: str = ""
     outer: str = ""
+    agent: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    questions: int = 0
+    change: int = 0
 
     @property
     def model(self) -> str:
@@ -50,6 +57,47 @@ class RunSummary:
 
 NO_RECORDS = RunSummary()
 """A run before its first record."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs of a list are wanted; what is empty does not count. Text is looked for in task, answer and labels.
+
+    `status` as a list shows it; `labels` are "name=value", all of which it has; `q` is a text, `since` and `until` bound
+    `started_at`. `agents` are names of which one is its agent's, `prefix` is how its id begins.
+    """
+
+    status: str = ""
+    agent: str = ""
+    labels: tuple[str, ...] = ()
+    q: str = ""
+    waiting: bool = False
+    since: float | None = None
+    until: float | None = None
+    parent: str = ""
+    agents: tuple[str, ...] = ()
+    prefix: str = ""
+
+
+EVERY_RUN = RunFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """A page of a list, newest first; `next` is where the next one begins, "" where there is none."""
+
+    runs: tuple[RunSummary, ...]
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A run that a worker may drive from now on. `fence` grows with each claim; `is_takeover`: its driver has died."""
+
+    run_id: str
+    agent: str
+    fence: int
+    is_takeover: bool = False
 
 
 Durability = Literal["soon", "written", "synced"]
@@ -210,10 +258,24 @@ class RunJournal(Protocol):
         """
         ...
 
-    async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
+    async def append(
+        self, events: Sequence[Event], durability: Durability = "soon", *, heard: Sequence[Posted] = ()
+    ) -> None:
         """Add events at the end, all or none, in this order. Returns when they are as safe as asked.
 
-        MUST raise `JournalError` when an earlier append that was queued could not be written. MUST NOT reorder.
+        `heard` are words of the inbox with what came of them, kept in the same piece: a word counts once. MUST raise
+        `JournalError` when an earlier append that was queued could not be written. MUST NOT reorder.
+        """
+        ...
+
+    async def words(self) -> Sequence[Posted]:
+        """What was said to this run and has no outcome yet, in the order in which it came."""
+        ...
+
+    def listen(self, wake: Callable[[], None] | None) -> None:
+        """Call `wake` on this event loop whenever something is said to this run, until it is released or None is given.
+
+        It comes at most a moment late, and may come for nothing. MUST be called at once when words wait already.
         """
         ...
 
@@ -225,8 +287,11 @@ class RunJournal(Protocol):
         """The bytes of that digest. Raises `JournalError` when they are not there, `JournalCorrupt` when altered."""
         ...
 
-    async def release(self, standing: Standing = "") -> None:
-        """Write all that is queued and let others drive this run. `standing`: why it stands still, if it does."""
+    async def release(self, standing: Standing = "", wake_at: float | None = None) -> None:
+        """Write all that is queued and let others drive this run. `standing`: why it stands still, if it does.
+
+        One that stands still is ready for a worker when a word comes, or at the time `wake_at`; any other at once.
+        """
         ...
 
 
@@ -249,8 +314,13 @@ class JournalStore(Protocol):
         """The ids that begin so, of runs with records, in their order. Costs O(ids returned)."""
         ...
 
-    async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
-        """All that can be read, with places and hashes, and what is wrong with the rest ("" when nothing is)."""
+    async def read_recorded(
+        self, run_id: str, since: int = 0, limit: int | None = None
+    ) -> tuple[Sequence[Recorded], str]:
+        """All that can be read, with places and hashes, and what is wrong with the rest ("" when nothing is).
+
+        With a `limit`, at most so many records, and what is wrong with these.
+        """
         ...
 
     def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
@@ -259,6 +329,51 @@ class JournalStore(Protocol):
 
     async def get_blob(self, digest: str) -> bytes:
         """As `RunJournal.get_blob`, without taking the right to drive."""
+        ...
+
+    async def say(self, run_id: str, word: Word, *, key: str = "") -> Posted:
+        """Put a word into the inbox of a run and wake whoever drives it.
+
+        With a `key` that was used for this run before: what came of the first word, or `UsageError` for another word.
+        """
+        ...
+
+    async def posted(self, run_id: str, number: int) -> Posted:
+        """A word of a run, with what came of it. Raises `UsageError` where there is none of that number."""
+        ...
+
+    async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
+        """A page of the runs that are wanted, newest first; `after` is `RunPage.next`. Reads no journal."""
+        ...
+
+    async def count(self, wanted: RunFilter = EVERY_RUN, most: int = 10_000) -> int:
+        """How many runs are wanted; counting ends at `most`."""
+        ...
+
+    async def summary(self, run_id: str) -> RunSummary:
+        """A run in one line, as of its last record. Raises `UsageError` for an unknown run."""
+        ...
+
+    def changes(self, since: int | None = None) -> AsyncIterator[RunSummary]:
+        """Summaries that were kept after the change `since`, then each as it changes, until the store is closed.
+
+        None is from now on.
+        """
+        ...
+
+    async def delete(self, run_id: str) -> None:
+        """Take a run out for good. Raises `RunBusy` while it is driven, `UsageError` while others share its records."""
+        ...
+
+    async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
+        """Take the right to drive up to so many runs of these agents that are ready, or whose driver is gone.
+
+        `open` them within the lease, and `renew` it; a lease that is over lets others take the run.
+        """
+        ...
+
+    async def renew(self, lease_s: float) -> Collection[str]:
+        """Extend the leases of all runs that this store has claimed; gives those that others have taken."""
         ...
 
     async def aclose(self) -> None:

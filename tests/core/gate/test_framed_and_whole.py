@@ -40,7 +40,6 @@ from surefoot.types.events import (
     ModelReplied,
     RunStarted,
     Speaker,
-    Task,
 )
 from surefoot.types.guard import GuardConfig, HypothesisBranch
 from surefoot.types.messages import ModelMessage, ModelRequest, NativeCall
@@ -48,6 +47,7 @@ from surefoot.types.moves import Think
 from surefoot.types.outcomes import Allow, Deny
 from surefoot.types.plan import PlanConfig, PlanStep
 from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, Trust
 
 TOOLS = Catalogue((READ, SEND, PAY))

@@ -118,6 +118,7 @@ def words_of(state: State, *, of_run: bool = False) -> str:
         return state.outer.words
     said = state.exchanges[-1:] if of_run else state.exchanges
     noted = state.planning.noted if state.planning is not None else ()
+    noted += tuple(text for at, text in state.notes if at > state.begun or not of_run)
     return "\n\n".join((*(one.task.text for one in said), *noted))
 
 

@@ -62,6 +62,7 @@ from surefoot.types.events import (
     CallStarted,
     ConventionsRead,
     DoubtSettled,
+    DriverChanged,
     Event,
     InStep,
     IntentAnchored,
@@ -72,6 +73,7 @@ from surefoot.types.events import (
     ReferencesFound,
     RunEnded,
     RunForked,
+    RunNoted,
     RunResumed,
     RunStarted,
     StepLimitReached,
@@ -138,6 +140,10 @@ def _apply(state: State, event: Event) -> State:
             return _settled(state, event)
         case RunResumed() | RunForked():
             return _taken_up(state, event)
+        case DriverChanged():
+            return changed(state, seen=state.seen + 1)
+        case RunNoted(text):
+            return changed(state, seen=state.seen + 1, notes=(*state.notes, (state.steps + 1, text)))
         case ReferencesFound():
             return _found(state, event)
         case PreHydrationComplete():

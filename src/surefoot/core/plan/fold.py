@@ -20,7 +20,7 @@ from surefoot.core.state.roles import goes_on
 from surefoot.core.state.state import Planning, State
 from surefoot.core.state.turn import changed
 from surefoot.types.config import LoopConfig
-from surefoot.types.events import InStep, Speaker, Task, ToolsSelected, ToolsShortlisted
+from surefoot.types.events import InStep, Speaker, ToolsSelected, ToolsShortlisted
 from surefoot.types.plan import PlanConfig, StepExecutionResult
 from surefoot.types.plan_events import (
     Escalated,
@@ -39,6 +39,7 @@ from surefoot.types.plan_events import (
     StepStarted,
 )
 from surefoot.types.reflection import FullReplan, ReflectionResult
+from surefoot.types.task import Task
 
 _REMARKS = frozenset(
     {"selection_fallback", "diff_corrected", "must_succeed_pending", "step_cannot_replan", "step_retry_limit"}

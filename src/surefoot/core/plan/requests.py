@@ -22,7 +22,6 @@ from surefoot.core.state.state import Planning, State, subset
 from surefoot.core.text import json_text
 from surefoot.core.view.shape import required_only
 from surefoot.types.dataclass import dataclass
-from surefoot.types.events import Task
 from surefoot.types.plan import PlanStep, ProposalKind, StepExecutionResult
 from surefoot.types.reflection import (
     AddRemediationSteps,
@@ -32,6 +31,7 @@ from surefoot.types.reflection import (
     ReplanFromStep,
 )
 from surefoot.types.selection import ReplanningToolSelectionContext
+from surefoot.types.task import Task
 from surefoot.types.tools import ToolSpec, Trust
 
 REDECOMPOSE = "plan/redecompose"

@@ -17,14 +17,7 @@ from surefoot.core.state.trail import NO_TRAIL, Trail
 from surefoot.core.state.turn import Call, DueLimit, Known, SpeakerState, Turn
 from surefoot.types.config import LoopConfig
 from surefoot.types.dataclass import dataclass, field
-from surefoot.types.events import (
-    ConventionsRead,
-    ModelFailed,
-    PreHydrationComplete,
-    ReferencesFound,
-    StepLimitReached,
-    Task,
-)
+from surefoot.types.events import ConventionsRead, ModelFailed, PreHydrationComplete, ReferencesFound, StepLimitReached
 from surefoot.types.inner import Outer
 from surefoot.types.messages import ModelMessage, Usage
 from surefoot.types.outcomes import Ending
@@ -32,6 +25,7 @@ from surefoot.types.plan import Plan, PlanConfig, PlanStep
 from surefoot.types.plan_events import PlanEdited, ProposalMade, ProposalRefused, RunReflected
 from surefoot.types.reflection import Cause, EvaluationResult, PlanStats
 from surefoot.types.selection import ToolSelectionResult
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, Effect, Trust
 
 _LONGEST_STEP = 9
@@ -178,7 +172,8 @@ class State:
     plan has come, and `planning` one that repairs itself. The state of one of its running steps has a `scope`,
     "STEP.ATTEMPT", before the ids of its calls, and `barred` are the fingerprints of calls that it must not make again.
     `earlier` are the runs that this one follows, the first of all first; their turns are among `done`, `begun` of them.
-    `outer` is the call of another run that has asked this one, which is then the run of an agent.
+    `outer` is the call of another run that has asked this one, which is then the run of an agent. `notes` are what the
+    user has said in between, each with the number of the reply before which it is read.
     """
 
     seen: int = 0
@@ -220,6 +215,7 @@ class State:
     earlier: tuple[Exchange, ...] = ()
     begun: int = 0
     outer: Outer | None = None
+    notes: tuple[tuple[int, str], ...] = ()
     heads: dict[str, tuple[str, ModelMessage]] = field(
         default_factory=dict[str, tuple[str, ModelMessage]], repr=False, compare=False
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import assert_never
 
 from surefoot.types.events import (
     CallEnded,
@@ -24,7 +25,7 @@ from surefoot.types.inner import CallPaused, InnerRun
 from surefoot.types.messages import Usage
 from surefoot.types.outcomes import Cancelled, Completed, CompletedPartial, Stopped
 from surefoot.types.plan_events import PlanSigned, ProposalMade
-from surefoot.types.ports import RunSummary
+from surefoot.types.ports import RunFilter, RunSummary
 
 HEAD_CHARS = 200
 """How much of a task and of an answer is shown."""
@@ -48,8 +49,13 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
     now.update(before.__dict__, changed_at=at, events=before.events + 1, standing="ready" if is_ready else "")
     now["elapsed_s"] = max(before.elapsed_s, getattr(inner, "elapsed_s", 0.0))
     match inner:
-        case CallJudged() | CallEnded(inner=None):  # the most frequent tell nothing else
+        case CallEnded(inner=None):  # the most frequent tell nothing else
             pass
+        case CallJudged(decision=decision, by=by):
+            if decision.kind == "ask":
+                now["questions"] = before.questions + 1
+            elif by:
+                now["questions"] = max(0, before.questions - 1)
         case CallEnded(inner=InnerRun() as spent) | CallPaused(inner=spent):
             now.update(requests=before.requests + spent.requests, usage=before.usage + spent.usage)
         case ModelReplied():
@@ -59,6 +65,7 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
         case RunStarted():
             models = {role: speaker.model for role, speaker in inner.speakers.items()}
             now.update(run_id=inner.run_id, started_at=at, task=head(inner.task.text), models=models)
+            now.update(agent=inner.agent, labels=inner.labels, questions=0)
             if inner.outer is not None:
                 now["outer"] = inner.outer.run_id
             if inner.follows:
@@ -78,7 +85,7 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
         case RunEnded(ending) if event is inner:  # a step's loop ends so, too
             answer = ending.answer if isinstance(ending, Completed | CompletedPartial | Stopped) else ""
             reason = ending.by if isinstance(ending, Cancelled) else getattr(ending, "reason", "")
-            now.update(status=ending.kind, reason=reason, answer=head(answer))
+            now.update(status=ending.kind, reason=reason, answer=head(answer), questions=0)
         case _ if isinstance(asking := getattr(inner, "asking", None), Asking):
             now.update(usage=before.usage + asking.usage, elapsed_s=max(before.elapsed_s, asking.elapsed_s))
         case _:
@@ -90,3 +97,43 @@ def head(text: str) -> str:
     """The beginning of a text. An address is never cut in two: what is secret in it could not be told any more."""
     cut = text[:HEAD_CHARS]
     return cut if cut == text else re.sub(r"\S*://\S*$", "…", cut)
+
+
+def status_of(summary: RunSummary, *, is_driven: bool, is_ready: bool) -> str:
+    """How a list calls a run: by its ending, or by who drives it and what it waits for."""
+    if summary.status != "running" or is_driven:
+        return summary.status
+    match summary.standing:
+        case "approval" | "in_doubt":
+            return "paused"
+        case "ready" | "set_aside":
+            return summary.standing
+        case "":
+            return "queued" if is_ready and summary.agent else "interrupted"
+        case _:
+            assert_never(summary.standing)
+
+
+def ready_at(summary: RunSummary, wake_at: float | None, *, has_words: bool) -> float | None:
+    """When a worker may take up a run that nobody drives, in seconds since the epoch; None as long as it stands still."""
+    if has_words or (summary.status == "running" and summary.standing in ("", "ready")):
+        return 0.0
+    return wake_at if summary.status == "running" and summary.standing != "set_aside" else None
+
+
+def is_listed(summary: RunSummary, wanted: RunFilter) -> bool:
+    """Whether a run is among those that are wanted."""
+    labels = {f"{name}={value}" for name, value in summary.labels.items()}
+    texts = (summary.task, summary.answer, *summary.labels.values(), summary.run_id)
+    return (
+        wanted.status in ("", summary.status)
+        and wanted.agent in ("", summary.agent)
+        and wanted.parent in ("", summary.parent)
+        and labels.issuperset(wanted.labels)
+        and (not wanted.waiting or summary.status == "paused" or summary.questions > 0)
+        and (wanted.since is None or summary.started_at >= wanted.since)
+        and (wanted.until is None or summary.started_at < wanted.until)
+        and (not wanted.agents or summary.agent in wanted.agents)
+        and summary.run_id.startswith(wanted.prefix)
+        and (not wanted.q or any(wanted.q.casefold() in text.casefold() for text in texts))
+    )

@@ -37,9 +37,9 @@ from surefoot.core.view.observations import Form, ask_for, form_in
 from surefoot.core.view.shape import IN_WORDS, required_only, step_schema, told_shape, with_finish
 from surefoot.core.view.step import guidance, is_thought, tools_now, without_pager
 from surefoot.core.view.turns import KEPT_AS, asked, fetched, files_shown, said_before, turn_messages
-from surefoot.types.events import Task
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue
 
 Show = Callable[[int, int], Rendered]

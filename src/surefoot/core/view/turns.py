@@ -36,9 +36,9 @@ from surefoot.core.view.observations import (
 from surefoot.core.view.shape import FINISH
 from surefoot.core.view.step import goal_of, without_pager
 from surefoot.types.attachments import Attachment, files_in
-from surefoot.types.events import Task
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.outcomes import Deny
+from surefoot.types.task import Task
 
 LONGEST_IDENTIFIER = 64
 """Characters of a text value that may pass: an identifier, not a sentence."""
@@ -162,7 +162,7 @@ def fetched(state: State, role: str, said: Exchange | None) -> str:
 
 
 def said_before(state: State, role: str, step: int) -> tuple[ModelMessage, ...]:
-    """What the user said in a later turn of a conversation, right before the reply of that number."""
+    """What the user said in a later turn of a conversation, or in between, right before the reply of that number."""
     said = [one for one in state.exchanges[1:] if one.begun + 1 == step] if state.earlier else ()
     template = state.prompts[prompt_name(role, state.speakers[role].mode)] if said else ""
     told: list[ModelMessage] = []
@@ -170,6 +170,7 @@ def said_before(state: State, role: str, step: int) -> tuple[ModelMessage, ...]:
         text = split_template(template, tools="", task=asked(state, role, one.task))[1]
         words = ModelMessage("user", text, files=files_shown(state, role, one.task))
         told += (ModelMessage("user", fetched(state, role, one)), words)
+    told += (ModelMessage("user", text) for at, text in state.notes if at == step)
     return tuple(one for one in told if one.content)
 
 

@@ -1,0 +1,179 @@
+"""The moves under way of one run: made side by side, put on record as they end; and what is said to the run meanwhile.
+
+A word that somebody says is heard between two events, at a place of its own in the journal, also while moves are made.
+One that ends the run has what is still under way cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol, cast
+
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import announce, durability
+from surefoot.core.state.state import State
+from surefoot.types.events import Event
+from surefoot.types.moves import Move, Think, Within, WorldMove
+from surefoot.types.ports import Durability, RunJournal
+from surefoot.types.words import Posted
+
+_SAFETY: tuple[Durability, ...] = ("soon", "written", "synced")  # the later satisfies whoever wants an earlier one
+
+_LONGEST_TURN_S = 0.005
+"""For how long a run may hold up the event loop with what it only puts on record."""
+
+
+class Hands(Protocol):
+    """What makes the moves that touch the world."""
+
+    async def do(self, move: WorldMove, state: State) -> Sequence[Event]:
+        """Make one move and say what happened.
+
+        MUST NOT raise for what a model or a tool did wrong; that is an event. No event means that nobody knows what
+        happened: a call then stays open, and is in doubt unless it may be repeated.
+        """
+        ...
+
+    def announced(self, events: Sequence[Event]) -> None:
+        """Called with all events of the run in order, as soon as they are appended."""
+        ...
+
+    async def hear(self, state: State, *, is_thinking: bool) -> tuple[Sequence[Event], Sequence[Posted]]:
+        """What was said to the run: as events, and the words with what came of them.
+
+        While a model is asked (`is_thinking`), what the user adds waits for the next request.
+        """
+        ...
+
+
+_Ended = tuple[WorldMove, Sequence[Event]]
+
+
+class UnderWay:
+    """The moves under way of one run: announced, made in one task group, and what came of them put on record."""
+
+    def __init__(self, journal: RunJournal, hands: Hands) -> None:
+        self.moves: frozenset[Move] = frozenset()
+        self._journal = journal
+        self._hands = hands
+        self._tasks = asyncio.TaskGroup()
+        self._making: set[asyncio.Task[None]] = set()
+        self._waiting: list[tuple[WorldMove, State]] = []
+        self._ended: asyncio.Queue[_Ended | None] = asyncio.Queue()
+        self._effects: set[WorldMove] = set()  # what must not be made twice, so what came of it is written at once
+        self._turned_s = time.monotonic()
+        self._has_words = False
+        self._are_held_back = False
+
+    async def __aenter__(self) -> UnderWay:
+        await self._tasks.__aenter__()
+        self._journal.listen(self._wake)
+        self._task = cast("asyncio.Task[object]", asyncio.current_task())  # there is one, or the group would not begin
+        self._cancelled_before = self._task.cancelling()  # whoever awaits the run may have caught one of its own
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._journal.listen(None)
+        try:
+            await self._cut_off()
+            await self._tasks.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as group:  # one hand failed; the others were cancelled and only echo it
+            raise group.exceptions[0] from None
+        finally:
+            if kind is asyncio.CancelledError:
+                await self._recorded(self._all_ended())  # what has ended must not be made again
+
+    def has_more(self, state: State) -> bool:
+        """Whether there is something to wait for: moves that were begun, or a word that was not heard yet."""
+        return bool(self.moves) or (self._has_words and state.ending is None)
+
+    async def start(self, moves: Sequence[Move], state: State) -> State:
+        """Put on record what announces the moves, then let them begin. Gives the state with the announcements."""
+        safety: list[Durability] = [durability(move, state) for move in moves]
+        if events := [event for move in moves for event in announce(move, state)]:
+            await self._journal.append(events, max(safety, key=_SAFETY.index))
+            self._hands.announced(events)
+            state = fold(events, state)
+        for move, wanted in zip(moves, safety, strict=True):
+            if isinstance(move, WorldMove):
+                self.moves |= {move}
+                self._waiting.append((move, state))
+                if wanted == "synced":
+                    self._effects.add(move)
+        if not self.moves and time.monotonic() - self._turned_s > _LONGEST_TURN_S:  # a reply may hold a thousand calls
+            await asyncio.sleep(0)
+            self._turned_s = time.monotonic()
+        return state
+
+    async def next_events(self, state: State) -> Sequence[Event]:
+        """What the next move to end brought, what else has ended by then, or what somebody says; on record already."""
+        if state.ending is not None:  # somebody has ended it: what comes of these moves is nobody's any more
+            await self._cut_off()
+            self._all_ended()
+            self.moves, self._effects = frozenset(), set()
+            self._waiting.clear()
+            return ()
+        for move, begun in self._waiting:
+            task = self._tasks.create_task(self._make(move, begun))
+            self._making.add(task)
+            task.add_done_callback(self._making.discard)
+        self._waiting.clear()
+        ended: list[_Ended] = []
+        if not self._has_words:
+            first = await self._ended.get()
+            ended = [*([first] if first else ()), *self._all_ended()]
+        self._turned_s = time.monotonic()
+        events = await self._recorded(ended)
+        if self._has_words or (self._are_held_back and ended):
+            events = [*events, *await self._heard(fold(events, state))]
+        if self._task.cancelling() > self._cancelled_before:
+            raise asyncio.CancelledError
+        return events
+
+    def _wake(self) -> None:
+        self._has_words = True
+        self._ended.put_nowait(None)
+
+    async def _heard(self, state: State) -> Sequence[Event]:
+        """What was said by now, on record in one piece with that it was heard."""
+        thinking = any(isinstance(m.move if isinstance(m, Within) else m, Think) for m in self.moves)
+        self._has_words, self._are_held_back = False, thinking
+        events, heard = await self._hands.hear(state, is_thinking=thinking)
+        if heard:
+            await self._journal.append(events, "written", heard=heard)
+            self._hands.announced(events)
+        return events
+
+    async def _cut_off(self) -> None:
+        """Cancel what is under way and wait for it; again when this task is: a group passes on only the first time."""
+        is_again = False
+        while self._making:
+            for task in self._making:
+                if is_again or not task.cancelling():
+                    task.cancel()
+            try:
+                await asyncio.wait(self._making)
+            except asyncio.CancelledError:
+                is_again = True
+
+    def _all_ended(self) -> list[_Ended]:
+        return [one for _ in range(self._ended.qsize()) if (one := self._ended.get_nowait()) is not None]
+
+    async def _recorded(self, ended: Sequence[_Ended]) -> Sequence[Event]:
+        made = {move for move, _ in ended}
+        self.moves -= made
+        events = [event for _, some in ended for event in some]
+        if events:
+            wanted: Durability = "soon" if self._effects.isdisjoint(made) else "written"
+            await self._journal.append(events, wanted)
+            self._hands.announced(events)
+        self._effects -= made
+        return events
+
+    async def _make(self, move: WorldMove, state: State) -> None:
+        self._ended.put_nowait((move, await self._hands.do(move, state)))

@@ -1,0 +1,45 @@
+"""What a run is for: the user's words, and what comes with them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from surefoot.types.attachments import Attached, Attachment
+from surefoot.types.dataclass import dataclass, replace
+from surefoot.types.plan import NO_CONTEXT, PlanStep, TaskContext, check_steps
+
+Author = Literal["person", "program", "model"]
+"""Whose words a task is. Source: spec/serving.md, section 7."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the user wants: their own words, and what they handed over with them.
+
+    Attempts at the same `operator` of the same `job` belong together: a job is a run with its children, an operator one
+    step of a plan ("main" without a plan). Without a job a run stands for itself. Source: spec/reasoners.md, section 8.
+
+    `steps` is a plan that the reasoner `react` runs in its order, and `plan` as its dependencies have it, and repairs;
+    none leaves all to the model. `context` is what is known around the task, for whoever plans it. `author` is who has
+    written `text`: of a model's or a program's, no value vouches for itself. Raises `UsageError`.
+    """
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+    job: str = ""
+    operator: str = "main"
+    steps: tuple[PlanStep, ...] = ()
+    context: TaskContext = NO_CONTEXT
+    author: Author = "person"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", tuple(self.steps))
+        if self.steps:
+            check_steps(self.steps)
+
+    @classmethod
+    def of(cls, task: str | Task, attachments: Attached = ()) -> Task:
+        """A task as it was given, with what comes beside it. Raises `UsageError` for a file that cannot be attached."""
+        task = task if isinstance(task, Task) else cls(task)
+        more = [one if isinstance(one, Attachment) else Attachment.from_path(one) for one in attachments]
+        return replace(task, attachments=(*task.attachments, *more)) if more else task
