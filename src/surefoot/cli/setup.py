@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import walk_tb
+from types import ModuleType
 from typing import Literal, TypeVar, cast, get_args
 
 from surefoot.agent import Agent
@@ -254,18 +255,16 @@ def schema_in(path: Path | None) -> Mapping[str, object] | None:
     return cast("Mapping[str, object]", schema)  # the keys of JSON are text
 
 
-def tools_in(path: Path) -> list[Tool]:
-    """Every `@tool` object of the file, in the order in which they are defined.
+def loaded(path: Path, option: str, name: str) -> ModuleType:
+    """The Python file that an option names, run as a script would; while it is loaded it can import what lies beside it.
 
-    The file runs as a script would; while it is loaded it can import what lies beside it. Raises `UsageError` that
-    says what is wrong.
+    Raises `UsageError` that says what is wrong.
     """
     if not path.is_file():
-        raise UsageError(f"--tools {path}: no such file")
-    name = f"surefoot_tools_{path.stem}"
+        raise UsageError(f"{option} {path}: no such file")
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise UsageError(f"--tools {path}: give a Python file, which ends in .py")
+        raise UsageError(f"{option} {path}: give a Python file, which ends in .py")
     module = sys.modules[name] = module_from_spec(spec)  # dataclasses and type hints look their module up
     folder = str(path.parent.resolve())
     is_added = folder not in sys.path
@@ -279,10 +278,16 @@ def tools_in(path: Path) -> list[Tool]:
         passed = [line for frame, line in walk_tb(error.__traceback__) if Path(frame.f_code.co_filename) == path]
         line = error.lineno if isinstance(error, SyntaxError) else passed[-1] if passed else None
         where = f", line {line}" if line else ""
-        raise UsageError(f"--tools {path}{where}: cannot be loaded: {type(error).__name__}: {error}") from error
+        raise UsageError(f"{option} {path}{where}: cannot be loaded: {type(error).__name__}: {error}") from error
     finally:
         if is_added and folder in sys.path:  # unless the file took it away itself
             sys.path.remove(folder)
+    return module
+
+
+def tools_in(path: Path) -> list[Tool]:
+    """Every `@tool` object of the file, in the order in which they are defined. Raises as `loaded` does."""
+    module = loaded(path, "--tools", f"surefoot_tools_{path.stem}")
     # every `FunctionTool` is a `Tool`, whatever its function takes and gives; each is there once, also under two names
     found = [cast("Tool", one) for one in vars(module).values() if isinstance(one, FunctionTool)]
     if not found:

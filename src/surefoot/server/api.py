@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from traceback import extract_tb
 from typing import Any, Generic, TypeVar, cast
@@ -30,6 +30,7 @@ Body_co = TypeVar("Body_co", covariant=True)
 _KEY_CHARS = 200
 EVERYWHERE = ("unauthorized", "too_fast", "invalid", "internal", "journal_down")
 """What every endpoint that asks for a token may answer."""
+_WITH_BODY = ("too_large", "too_slow", "not_json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +64,26 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One method of one address. `rights`: any of them will do. `gives` are the types of its answers, by status.
+    """One method of one address; its docstring's first line is the handler's.
 
-    A type of bytes is told by its media type. `has_key`: it takes an `Idempotency-Key`.
+    Any of `rights` will do. `gives` are its good answers by status: a type, a media type of bytes, or several of these.
     """
 
     method: str
     path: str
     handle: Handle
     rights: tuple[Right, ...]
-    about: str
-    gives: Mapping[int, object] = field(default_factory=dict[int, object])
+    gives: Mapping[int, object]
     query: type = Nothing
     body: type = Nothing
     problems: tuple[str, ...] = ()
-    has_key: bool = False
 
     @property
     def told(self) -> tuple[str, ...]:
         """The names of all problems that it may answer with."""
-        own = () if self.body is Nothing else ("too_large", "too_slow", "not_json")
-        return (*EVERYWHERE, *(("forbidden",) if self.rights else ()), *own, *self.problems)
+        posts = (*_WITH_BODY, "key_reused") if self.method == "POST" else ()
+        found = ("no_such_run",) if "{run_id}" in self.path else ()
+        return (*EVERYWHERE, *(("forbidden",) if self.rights else ()), *found, *posts, *self.problems)
 
     def route(self) -> Route:
         """It as a route of Starlette."""
@@ -98,7 +98,7 @@ class Endpoint:
             site.pace.count(token.name)
             if self.rights and not token.rights.intersection(self.rights):
                 raise Problem("forbidden", f"this takes the right {' or '.join(self.rights)}")
-            key = request.headers.get("idempotency-key", "") if self.has_key else ""
+            key = request.headers.get("idempotency-key", "") if self.method == "POST" else ""
             if len(key) > _KEY_CHARS or not key.isprintable():
                 raise Problem("invalid", f"Idempotency-Key: give up to {_KEY_CHARS} printable characters")
             query = _checked(self.query, _pairs(self.query, request))

@@ -9,7 +9,7 @@ import tomllib
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
@@ -54,9 +54,9 @@ class Token:
             case None:
                 return False
             case datetime() as until:
-                return datetime.now(timezone.utc) >= (until if until.tzinfo else until.replace(tzinfo=timezone.utc))
+                return datetime.now(UTC) >= (until if until.tzinfo else until.replace(tzinfo=UTC))
             case day:
-                return datetime.now(timezone.utc).date() > day
+                return datetime.now(UTC).date() > day
 
     @property
     def only_agents(self) -> tuple[str, ...]:

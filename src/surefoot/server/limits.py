@@ -13,7 +13,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from surefoot.server.problems import Problem
 
-MIB = 1024 * 1024
+KIB = 1024
+MIB = 1024 * KIB
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,9 @@ KINDS: Mapping[str, Kind] = {
         "was started with --tokens, make a token with `surefoot token new`.",
     ),
     "forbidden": Kind(
-        403, "The token lacks a right", "Use a token that has the right which the detail names; `GET /v1/me` lists them."
+        403,
+        "The token lacks a right",
+        "Use a token that has the right which the detail names; `GET /v1/me` lists them.",
     ),
     "foreign_origin": Kind(
         403,
@@ -49,7 +51,9 @@ KINDS: Mapping[str, Kind] = {
     "no_such_method": Kind(405, "No such method here", "`/openapi.json` lists the methods of every address."),
     "too_slow": Kind(408, "The request took too long", "Send the whole body at once."),
     "not_waiting": Kind(
-        409, "Nothing waits for this word", "Somebody may have answered first. `GET /v1/runs/{run_id}` shows what waits."
+        409,
+        "Nothing waits for this word",
+        "Somebody may have answered first. `GET /v1/runs/{run_id}` shows what waits.",
     ),
     "other_question": Kind(
         409, "The call waits for another word", "Approve or deny a call that waits for approval; settle one in doubt."
@@ -57,7 +61,9 @@ KINDS: Mapping[str, Kind] = {
     "changed": Kind(
         409, "What waits is not what was shown", "Read the current question, then answer with its digest or version."
     ),
-    "expired": Kind(409, "The question's time is over", "It was refused. Resume the run, so that the model can ask again."),
+    "expired": Kind(
+        409, "The question's time is over", "It was refused. Resume the run, so that the model can ask again."
+    ),
     "ended": Kind(409, "The run is over", "Resume or fork the run, or start a new one."),
     "driven": Kind(409, "The run is being driven", "Cancel the run first, and wait until it has stopped."),
     "has_forks": Kind(409, "Other runs share its records", "Delete the runs that were forked from it first."),
@@ -74,7 +80,9 @@ KINDS: Mapping[str, Kind] = {
         "The server has another name",
         "Use the address that it printed when it started. If it has this name too, start it with --host-name NAME.",
     ),
-    "invalid": Kind(422, "The request is not valid", "Mend what `faults` names; `/openapi.json` says what is expected."),
+    "invalid": Kind(
+        422, "The request is not valid", "Mend what `faults` names; `/openapi.json` says what is expected."
+    ),
     "agent_unknown": Kind(422, "No such agent", "`GET /v1/agents` lists the agents that are served."),
     "key_reused": Kind(
         422, "The idempotency key was used before", "Use a new `Idempotency-Key` for every request that differs."

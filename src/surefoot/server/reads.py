@@ -16,7 +16,7 @@ from surefoot.server.answers import JSON_TYPE, TENANT, answer, dumped, shown
 from surefoot.server.api import Asked
 from surefoot.server.problems import Problem
 from surefoot.server.records import Reading
-from surefoot.server.shapes import Differs, Form, Moment, Part, PartOfRows, PlanMoment, Two, Verified, Wanted
+from surefoot.server.shapes import Form, Moment, Part, PartOfRows, PlanMoment, Two, Wanted
 from surefoot.server.sse import record_json
 from surefoot.telling.compare import compare
 from surefoot.telling.export import export
@@ -69,7 +69,7 @@ def filter_of(asked: Asked[Any, Any], wanted: Wanted) -> RunFilter:
 
 
 async def list_runs(asked: Asked[Wanted, None]) -> Response:
-    """`GET /v1/runs`."""
+    """List runs, newest first."""
     wanted, store = asked.query, asked.site.store
     filter_ = filter_of(asked, wanted)
     page = await store.list(filter_, wanted.cursor, wanted.limit)
@@ -85,7 +85,7 @@ async def list_runs(asked: Asked[Wanted, None]) -> Response:
 
 
 async def show_run(asked: Asked[None, None]) -> Response:
-    """`GET /v1/runs/{run_id}`."""
+    """Show a run, and what it asks."""
     run, site = await run_of(asked), asked.site
     reading = Reading(site.store, run.run_id)
     tale = await site.library.tale(reading, run.events)
@@ -95,7 +95,7 @@ async def show_run(asked: Asked[None, None]) -> Response:
 
 
 async def list_events(asked: Asked[Part, None]) -> Response:
-    """`GET /v1/runs/{run_id}/events`, as JSON."""
+    """Give records of a run."""
     run, part = await run_of(asked), asked.query
     reading = Reading(asked.site.store, run.run_id, part.since)
     pieces: list[bytes] = []
@@ -108,7 +108,7 @@ async def list_events(asked: Asked[Part, None]) -> Response:
 
 
 async def list_rows(asked: Asked[PartOfRows, None]) -> Response:
-    """`GET /v1/runs/{run_id}/rows`; with `q` the whole run from `since` on is searched, until `limit` rows are found."""
+    """Tell records of a run; with `q` all from `since` on are searched, until `limit` rows are found."""
     run, part = await run_of(asked), asked.query
     reading = Reading(asked.site.store, run.run_id)
     before = await asked.site.library.tale(reading, min(part.since, run.events))
@@ -127,7 +127,7 @@ async def list_rows(asked: Asked[PartOfRows, None]) -> Response:
 
 
 async def show_state(asked: Asked[Moment, None]) -> Response:
-    """`GET /v1/runs/{run_id}/state`."""
+    """Show a run as of a record."""
     run, site = await run_of(asked), asked.site
     tale = await site.library.tale(Reading(site.store, run.run_id), _until(asked.query.at, run))
     view = state_of(tale, run.events, await site.library.inner(tale))
@@ -136,7 +136,7 @@ async def show_state(asked: Asked[Moment, None]) -> Response:
 
 
 async def show_plan(asked: Asked[PlanMoment, None]) -> Response:
-    """`GET /v1/runs/{run_id}/plan`; of a version as it was when it was made."""
+    """Show the plan of a run; a version of it as it was when it was made."""
     run, site = await run_of(asked), asked.site
     tale = await site.library.tale(Reading(site.store, run.run_id), _until(asked.query.at, run))
     if (version := asked.query.version) is not None:
@@ -150,7 +150,7 @@ async def show_plan(asked: Asked[PlanMoment, None]) -> Response:
 
 
 async def show_why(asked: Asked[None, None]) -> Response:
-    """`GET /v1/runs/{run_id}/calls/{call}/why`; for "CALL/ITS-CALL" in the run of the agent that CALL has asked."""
+    """Say why a call was judged as it was; "CALL/ITS-CALL" is one of the agent that CALL has asked."""
     run, site, call_id = await run_of(asked), asked.site, asked.part("call")
     run_id = run.run_id
     while "/" in call_id:
@@ -168,21 +168,19 @@ async def show_why(asked: Asked[None, None]) -> Response:
 
 
 async def verify(asked: Asked[None, None]) -> Response:
-    """`GET /v1/runs/{run_id}/verify`: the chain is proven by reading it, the rest by replaying it."""
+    """Prove the records of a run by their chain, and replay it."""
     run = await run_of(asked)
     reading = Reading(asked.site.store, run.run_id)
     records = await reading.all()
     if reading.wrong:
-        return answer(Verified(len(records), visible(reading.wrong), None))
+        return answer({"records": len(records), "chain": visible(reading.wrong), "replay": None})
     done = await at_desk(asked, lambda: replay([record.event for record in records]))
-    if done.differs_at is None:
-        return answer(Verified(len(records), "ok", "ok"))
-    differs = Differs(done.differs_at, _short(done.expected), _short(done.got))
-    return answer(Verified(len(records), "ok", differs))
+    differs = {"at": done.differs_at, "recorded": _short(done.expected), "replayed": _short(done.got)}
+    return answer({"records": len(records), "chain": "ok", "replay": "ok" if done.differs_at is None else differs})
 
 
 async def export_run(asked: Asked[Form, None]) -> Response:
-    """`GET /v1/runs/{run_id}/export`, piece by piece."""
+    """Give a run as a file."""
     run, form = await run_of(asked), asked.query.form
     records = await Reading(asked.site.store, run.run_id).all()
     pieces = export(records, form)
@@ -197,7 +195,7 @@ async def export_run(asked: Asked[Form, None]) -> Response:
 
 
 async def compare_runs(asked: Asked[Two, None]) -> Response:
-    """`GET /v1/compare`."""
+    """Put two runs side by side."""
     a, b = await run_of(asked, asked.query.a), await run_of(asked, asked.query.b)
     first, second = [await Reading(asked.site.store, one.run_id).all() for one in (a, b)]
     found = await at_desk(asked, lambda: compare(first, second))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from surefoot.agent import Agent
@@ -34,9 +35,30 @@ class Site:
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
     began: float = field(default_factory=time.time)
     desk: ThreadPoolExecutor = field(init=False)
+    _readers: set[asyncio.Event] = field(default_factory=set[asyncio.Event])
 
     def __post_init__(self) -> None:
         self.pace = Pace(self.limits)
         self.library = Library(self.store)
         self.tails = Tails(self.store)
         self.desk = ThreadPoolExecutor(1, thread_name_prefix="surefoot-desk")
+
+    @property
+    def drives(self) -> int:
+        """How many runs it drives at once, at most."""
+        return 0 if self.worker is None else self.worker.drive
+
+    @contextmanager
+    def reader(self, wake: asyncio.Event) -> Generator[None]:
+        """Somebody who reads a stream, and is woken when the server leaves."""
+        self._readers.add(wake)
+        try:
+            yield
+        finally:
+            self._readers.discard(wake)
+
+    def leave(self) -> None:
+        """Take no new runs, and let the readers of streams go."""
+        self.leaving.set()
+        for wake in self._readers:
+            wake.set()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack, suppress
 
 import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from surefoot.journal.codec import encode
+from surefoot.server.problems import Problem
+from surefoot.types.errors import SurefootError
 from surefoot.types.ports import Recorded
 
 PING = b": ping\n\n"
@@ -46,13 +48,28 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, speak: Callable[[Write], Awaitable[None]]) -> None:
-        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+    def __init__(
+        self,
+        speak: Callable[[Write], Awaitable[None]],
+        place: AbstractContextManager[None],
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(headers or {})})
         del self.headers["content-length"]
         self._speak = speak
+        self._place = place
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it. Whatever ends it, nothing of it is left running."""
+        """Send it, if there is a place for it. Whatever ends it, nothing of it is left running."""
+        with ExitStack() as held:
+            try:
+                held.enter_context(self._place)
+            except Problem as problem:
+                await problem.response(scope["path"])(scope, receive, send)
+            else:
+                await self._stream(receive, send)
+
+    async def _stream(self, receive: Receive, send: Send) -> None:
 
         async def write(data: bytes) -> None:
             await send({"type": "http.response.body", "body": data, "more_body": True})
@@ -65,10 +82,12 @@ class EventStream(Response):
         speaking, leaving = asyncio.ensure_future(self._speak(write)), asyncio.ensure_future(gone())
         try:
             await asyncio.wait((speaking, leaving), return_when=asyncio.FIRST_COMPLETED)
-            if speaking.done() and not speaking.cancelled() and speaking.exception() is None:
+            if speaking.done():
+                with suppress(SurefootError, Problem):  # what is wrong is told to who comes again
+                    speaking.result()
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             for task in (speaking, leaving):
                 task.cancel()
-                with suppress(asyncio.CancelledError, OSError):
+                with suppress(asyncio.CancelledError, SurefootError, Problem):
                     await task

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from hashlib import sha256
 from re import compile as pattern
 from typing import Any
@@ -31,7 +31,7 @@ _RETRY_S = 10.0
 
 
 async def start(asked: Asked[None, Start]) -> Response:
-    """`POST /v1/runs`."""
+    """Start a run."""
     body, agent = asked.body, _agent(asked, asked.body.agent)
     if (size := len(body.task.encode())) > (most := asked.site.limits.task):
         raise Problem("too_large", f"the task has {size:,} bytes; it may have {most:,}")
@@ -49,7 +49,7 @@ async def start(asked: Asked[None, Start]) -> Response:
 
 
 async def fork(asked: Asked[None, Fork]) -> Response:
-    """`POST /v1/runs/{run_id}/fork`."""
+    """Start a run that shares the first records of another."""
     body, parent = asked.body, await run_of(asked)
     agent = _agent(asked, body.agent or parent.agent)
     if body.at > parent.events:
@@ -62,15 +62,13 @@ async def fork(asked: Asked[None, Fork]) -> Response:
         )
 
     inherited = {key: value for key, value in parent.labels.items() if not key.startswith(OWN_LABELS)}
-    run, is_replayed = await _once(
-        asked, (f"fork {parent.run_id}", body.at), {**inherited, **body.labels}, begin
-    )
+    run, is_replayed = await _once(asked, (f"fork {parent.run_id}", body.at), {**inherited, **body.labels}, begin)
     return _begun(run, is_replayed=is_replayed)
 
 
 def tightened(agent: Agent, config: LoopConfig, limits: Tighter) -> LoopConfig:
     """A configuration with limits that are not looser. Raises `Problem` for one that is."""
-    given = {name: value for name, value in asdict(limits).items() if value is not None}
+    given = limits.model_dump(exclude_none=True)
     budget = config.budget
     if agent.reasoner == "plan" and "max_steps" in given:  # its own ceiling is the one that counts
         plan = config.plan or PlanConfig()
@@ -108,7 +106,7 @@ async def _once(
     site, token, key = asked.site, asked.token, asked.key
     if site.leaving.is_set():
         raise Problem("draining", "this server takes no new runs", retry_after_s=_RETRY_S)
-    request = sha256(dumped([*what, asked.body])).hexdigest() if key else ""
+    request = sha256(dumped([*what, asked.body.model_dump()])).hexdigest() if key else ""
     run_id = sha256(dumped([token.tenant, key])).hexdigest()[:24] if key else new_run_id()
     if key and (made := await _made(asked, run_id, request, what[1])):
         return made, True

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from surefoot.server.sse import record_frame
-from surefoot.types.errors import SurefootError
+from surefoot.types.errors import JournalError, UsageError
 from surefoot.types.ports import JournalStore
 
 KEPT_BYTES = 256 * 1024
@@ -40,8 +40,10 @@ class Tail:
                 self._add(record_frame(record), record.seq)
                 if record.seq % 100 == 0:
                     await asyncio.sleep(0)
-        except SurefootError as error:
+        except JournalError as error:
             self.wrong = str(error)
+        except UsageError:  # the run was deleted meanwhile
+            pass
         finally:
             self.is_over = True
             self._wake()

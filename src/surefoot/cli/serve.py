@@ -1,0 +1,163 @@
+"""`surefoot serve`, which lets people see and answer runs over HTTP; and `surefoot token new`, who they are to it."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import logging
+import os
+import sys
+import webbrowser
+from datetime import date
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from surefoot.cli.agents_file import agents_in
+from surefoot.cli.options import JournalOption
+from surefoot.cli.setup import journal_path, opened
+from surefoot.types.errors import UsageError, extra_needed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from surefoot.server.auth import Keyring
+
+token_app = typer.Typer(help="Tokens for `surefoot serve --tokens`.", no_args_is_help=True)
+
+_MCP_RIGHTS = "read,start"
+_MOST_DRIVEN = 64
+_DRIVEN_A_CORE = 8
+
+
+def serve(
+    *,
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 7319,
+    journal: JournalOption = None,
+    agents: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Agents: a .py file with `agents`, or a .toml file.")
+    ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Who may do what; `surefoot token new` makes its tables.")
+    ] = None,
+    drive: Annotated[
+        int | None, typer.Option(min=0, help="Runs driven at once; 0 only serves. Default: 8 for each core, up to 64.")
+    ] = None,
+    origin: Annotated[
+        list[str] | None, typer.Option(metavar="URL", help="Other page that may speak to it. Repeatable.")
+    ] = None,
+    host_name: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Further name that it has. Repeatable.")
+    ] = None,
+    proxy: Annotated[str, typer.Option(metavar="ADDRESS", help="Proxy whose X-Forwarded headers are believed.")] = "",
+    grace: Annotated[float, typer.Option(min=0, help="Seconds for calls under way when it is told to end.")] = 30.0,
+    max_task: Annotated[int, typer.Option(metavar="KIB", min=1, help="Largest task, in KiB.", show_default=True)] = 256,
+    no_token: Annotated[bool, typer.Option("--no-token", help="All users of this machine may do everything.")] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    """Show runs, start them, and answer what they ask: a page and an HTTP API. Ends on Ctrl-C once runs are at rest."""
+    if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
+        raise UsageError(f"`surefoot serve` needs {' and '.join(missing)}; {extra_needed('server')}")
+    from surefoot.server.door import Names  # noqa: PLC0415  # what only this command needs loads here
+    from surefoot.server.limits import KIB, Limits  # noqa: PLC0415
+    from surefoot.server.process import is_loopback, serve_site, server_of  # noqa: PLC0415
+    from surefoot.server.site import Site  # noqa: PLC0415
+    from surefoot.worker import Worker  # noqa: PLC0415
+
+    if not is_loopback(host) and tokens is None:
+        raise UsageError(f"--host {host} can be reached from elsewhere: say with --tokens FILE who may do what")
+    if no_token and tokens is not None:
+        raise UsageError("--no-token and --tokens contradict each other; leave one of them out")
+    path = journal_path(journal)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", force=True)
+
+    async def work() -> None:
+        store = opened(path, make=True)
+        served = agents_in(agents, store, path) if agents is not None else {}
+        keys, secret = _keys(tokens, no_token=no_token)
+        site = Site(store, served, keys, Limits(task=max_task * KIB))
+        drives = min(_MOST_DRIVEN, _DRIVEN_A_CORE * (os.cpu_count() or 1)) if drive is None else drive
+        if drives and served:
+            site.worker = Worker(store, served, drive=drives, grace_s=grace, tell=site.live.tell)
+        server = server_of(site, Names.of(host, host_name or (), origin or ()), host, port, proxies=proxy)
+        await serve_site(site, server, _told(host, secret, is_open=no_token, shows=open_page))
+
+    asyncio.run(work())
+
+
+def _keys(tokens: Path | None, *, no_token: bool) -> tuple[Keyring, str]:
+    """Who may do what; and the token that was made for this start, "" where none was."""
+    from surefoot.server.auth import RIGHTS, Keyring, Token, digest_of, new_token, tokens_in  # noqa: PLC0415
+
+    if tokens is not None:
+        return Keyring(tokens_in(tokens)), ""
+    secret = new_token()
+    everything = Token(_user(), digest_of(secret), frozenset(RIGHTS))
+    return (Keyring((), everything), "") if no_token else (Keyring((everything,)), secret)
+
+
+def _user() -> str:
+    """The name of the system's user."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # one without an entry in the list of users
+        return "local"
+
+
+def _told(host: str, secret: str, *, is_open: bool, shows: bool) -> Callable[[int], None]:
+    """What is said once the server listens. The token stands in the fragment of the link, which no request carries."""
+
+    def tell(port: int) -> None:
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+        link = f"{address}#t={secret}" if secret else address
+        if is_open:
+            print("every user of this machine may approve calls here (--no-token)", file=sys.stderr)
+        print(f"surefoot serves {link}", flush=True)
+        if shows:
+            webbrowser.open(link)
+
+    return tell
+
+
+@token_app.command("new")
+def new(
+    *,
+    name: Annotated[str, typer.Argument(help="Whose it is; goes on record with every word.")],
+    rights: Annotated[str, typer.Option(help="Of read, start, approve, cancel, admin; separated by commas.")] = "",
+    made_for: Annotated[str, typer.Option("--for", metavar="mcp", help="A client of the MCP endpoint.")] = "",
+    tenant: Annotated[str, typer.Option(help="Only the runs of this tenant.")] = "",
+    agent: Annotated[list[str] | None, typer.Option(help="Only runs of this agent. Repeatable.")] = None,
+    speaks_as: Annotated[str, typer.Option(help="Whose words its tasks are: person, program or model.")] = "person",
+    expires: Annotated[str, typer.Option(metavar="DATE", help="Its last day, as 2027-01-31.")] = "",
+) -> None:
+    """Make a token. It is shown once, on stderr; the table for the tokens file goes to stdout."""
+    if missing := [one for one in ("starlette", "uvicorn") if find_spec(one) is None]:
+        raise UsageError(f"`surefoot token` needs {' and '.join(missing)}; {extra_needed('server')}")
+    from surefoot.server.auth import Author, Token, digest_of, new_token, table_of  # noqa: PLC0415
+
+    if made_for not in ("", "mcp"):
+        raise UsageError(f"--for {made_for}: give mcp, or leave it out")
+    if speaks_as not in get_args(Author):
+        raise UsageError(f"--speaks-as {speaks_as}: give one of {', '.join(get_args(Author))}")
+    given = rights or (_MCP_RIGHTS if made_for else "read")
+    try:
+        until = date.fromisoformat(expires) if expires else None
+        secret = new_token()
+        token = Token(
+            name,
+            digest_of(secret),
+            frozenset(one.strip() for one in given.split(",")),  # type: ignore[arg-type]  # checked by the type itself
+            tenant,
+            tuple(agent or ("*",)),
+            until,
+            "model" if made_for else speaks_as,  # type: ignore[arg-type]  # as was just looked at
+        )
+    except ValueError as error:  # pydantic's among them
+        errors = getattr(error, "errors", list)()
+        told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors) or str(error)
+        raise UsageError(told) from error
+    print(f"token of {name}, shown only now: {secret}", file=sys.stderr)
+    print(table_of(token))

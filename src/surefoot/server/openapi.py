@@ -1,0 +1,112 @@
+"""The OpenAPI document, 3.1, made of the table of endpoints and the types that check requests. It cannot drift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from re import findall
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from surefoot.server.answers import JSON_TYPE
+from surefoot.server.api import Endpoint, Nothing, adapter_of
+from surefoot.server.problems import KINDS, PROBLEM_TYPE
+
+_REF = "#/components/schemas/{model}"
+_PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "instance"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "instance": {"type": "string"},
+        "faults": {"type": "array", "items": {"type": "object"}},
+    },
+}
+_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "The same key and body give the first answer again.",
+    "schema": {"type": "string", "maxLength": 200},
+}
+
+Json = dict[str, Any]  # Any: a document of JSON
+
+
+def document(endpoints: Sequence[Endpoint], version: str) -> Json:
+    """The document for these endpoints."""
+    schemas: Json = {"Problem": _PROBLEM}
+    paths: dict[str, Json] = {}
+    for one in endpoints:
+        path = one.path.replace(":path", "")
+        paths.setdefault(path, {})[one.method.lower()] = _operation(one, path, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "surefoot", "version": version or "0", "description": "Runs of agents, and what people say."},
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted(schemas.items())),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    }
+
+
+def _operation(one: Endpoint, path: str, schemas: Json) -> Json:
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in findall(r"\{(\w+)\}", path)
+    ]
+    query = {} if one.query is Nothing else adapter_of(one.query).json_schema(ref_template=_REF)
+    schemas.update(query.pop("$defs", {}))
+    required = query.get("required", ())
+    parameters += [
+        {"name": name, "in": "query", "required": name in required, "schema": schema}
+        for name, schema in query.get("properties", {}).items()
+    ]
+    told: Json = {
+        "summary": (one.handle.__doc__ or "").partition("\n")[0].rstrip("."),
+        "operationId": one.handle.__name__,
+        "parameters": [*parameters, *([_KEY] if one.method == "POST" else [])],
+        "responses": {
+            **{str(status): _answer(gives, schemas) for status, gives in one.gives.items()},
+            **_problems(one),
+        },
+    }
+    if one.rights:
+        told["description"] = f"Takes the right {' or '.join(one.rights)}."
+    if one.body is not Nothing:
+        schema = _schema(one.body, "validation", schemas)
+        told["requestBody"] = {"required": bool(schema.get("required")), "content": {JSON_TYPE: {"schema": schema}}}
+    return told
+
+
+def _answer(gives: object, schemas: Json) -> Json:
+    """One good answer: a type, media types of bytes, both, or None for no content."""
+    kinds = gives if isinstance(gives, tuple) else (gives,)
+    content: Json = {}
+    for kind in kinds:
+        if isinstance(kind, str):
+            content[kind] = {"schema": {"type": "string"}}
+        elif kind is not None:
+            content[JSON_TYPE] = {"schema": _schema(kind, "serialization", schemas)}
+    return {"description": "Good.", **({"content": content} if content else {})}
+
+
+def _problems(one: Endpoint) -> Json:
+    by_status: dict[int, list[str]] = {}
+    for name in one.told:
+        by_status.setdefault(KINDS[name].status, []).append(name)
+    schema: Mapping[str, object] = {"$ref": "#/components/schemas/Problem"}
+    return {
+        str(status): {"description": ", ".join(names), "content": {PROBLEM_TYPE: {"schema": schema}}}
+        for status, names in sorted(by_status.items())
+    }
+
+
+def _schema(kind: Any, mode: Any, schemas: Json) -> Json:  # Any: a type, and a word of pydantic
+    schema = TypeAdapter(kind).json_schema(mode=mode, ref_template=_REF)
+    schemas.update(schema.pop("$defs", {}))
+    return schema
