@@ -13,9 +13,8 @@ from surefoot.core.guard.ledger import EXPIRED
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.parse.marks import Deliverable, parts_of
-from surefoot.core.plan.accept import signature
-from surefoot.core.plan.child import open_calls, owner_of, owners
-from surefoot.core.state.repeats import questions
+from surefoot.core.plan.accept import waiting
+from surefoot.core.plan.child import owner_of, owners
 from surefoot.core.state.roles import rounds
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word
@@ -69,14 +68,9 @@ class Run(Generic[Out_co]):
 
         `read` makes the value of an answer.
         """
-        ending, waiting = state.ending, ()
+        ending = state.ending
         answer = reason = detail = ""
         if ending is None:
-            # what only a person can answer, also of a run that could go on with something else meanwhile
-            calls = (call for _, call in open_calls(state) if isinstance(call.decision, Ask) or call.is_in_doubt)
-            limits = (one for owner in owners(state) for one in questions(owner.state))
-            inner = (asked for _, call in open_calls(state) for asked in call.asks)
-            waiting = (*calls, *inner, *limits, *signature(state))
             reason = standing(state) if not next_moves(state) else ""
             is_ready = not reason and last is not None and is_word(last)
             status: Status = "paused" if reason else "ready" if is_ready else "interrupted"
@@ -96,7 +90,7 @@ class Run(Generic[Out_co]):
             {role: speaker.model for role, speaker in state.speakers.items()},
             rounds(state),
             state.calls_made,
-            waiting,
+            waiting(state),
             read,
         )
 
