@@ -24,7 +24,7 @@ from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import Call
 from surefoot.core.text import json_text
-from surefoot.knowledge.prefetch.urls import redacted
+from surefoot.core.text.urls import redacted
 from surefoot.run import Run
 from surefoot.types.messages import Usage
 from surefoot.types.outcomes import ALLOWED, Completed

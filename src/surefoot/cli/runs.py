@@ -41,10 +41,10 @@ from surefoot.core.loop.replay import replay as replayed
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.plan.history import history as history_of
 from surefoot.core.state.state import EMPTY
+from surefoot.core.text.urls import redacted
 from surefoot.delegate import inner_run_id
 from surefoot.journal.memory import store_of
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run
 from surefoot.types.errors import AnswerLate, UsageError
 from surefoot.types.events import CallStarted, Event, Outcome, RunEnded, RunStarted

@@ -19,7 +19,7 @@ from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.roles import ACTOR, SOLO, TAGGED
 from surefoot.core.state.state import EMPTY, State
 from surefoot.core.state.turn import Call, Turn
-from surefoot.knowledge.prefetch.urls import redacted
+from surefoot.core.text.urls import redacted
 from surefoot.types import events as e
 from surefoot.types import plan_events as p
 from surefoot.types.guard_events import JudgementMade, OfTree, PerceptionSanitised
