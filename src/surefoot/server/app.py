@@ -44,8 +44,8 @@ def _post(path: str, handle: Handle, right: Right, body: type, gives: Mapping[in
 ENDPOINTS = (
     _get("/v1/runs", reads.list_runs, shapes.Runs, query=shapes.Wanted),
     _get(_RUN, reads.show_run, shapes.Shown),
-    _get(f"{_RUN}/events", streams.events, (shapes.Events, _STREAM), "too_many_streams", query=shapes.Part),
-    _get(f"{_RUN}/rows", reads.list_rows, shapes.Rows, query=shapes.PartOfRows),
+    _get(f"{_RUN}/events", streams.events, (shapes.Events, _STREAM), "too_many_streams", query=shapes.Stretch),
+    _get(f"{_RUN}/rows", reads.list_rows, shapes.Rows, query=shapes.StretchOfRows),
     _get(f"{_RUN}/state", reads.show_state, StateView, query=shapes.Moment),
     _get(f"{_RUN}/plan", reads.show_plan, PlanView, "no_plan", query=shapes.PlanMoment),
     _get(f"{_CALL}/why", reads.show_why, Why, "no_such_call"),
@@ -90,7 +90,7 @@ def app_of(site: Site, names: Names) -> Door:
     )
     app.router.redirect_slashes = False
     app.state.site = site
-    return Door(app, names)
+    return Door(app, names, site.limits.header)
 
 
 async def openapi(_request: Request) -> Response:

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from re import compile as pattern
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -33,6 +34,7 @@ ALWAYS = {
 }
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104  # to know such an address when it is given
+_HOST = pattern(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(?::\d{1,5})?")
 _ASKED_FOR = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID"
 _SHOWN = "Location, Link, Retry-After, Idempotency-Replayed"
 
@@ -54,17 +56,18 @@ class Names:
 
     def knows(self, host: str, arrived_at: str) -> bool:
         """Whether that is a name of this server; `arrived_at` is the address that a connection came to."""
-        name = host.lower().rpartition("]")[0] + "]" if host.startswith("[") else host.lower().partition(":")[0]
+        match = _HOST.fullmatch(host.lower())
         literal = f"[{arrived_at}]" if ":" in arrived_at else arrived_at
-        return name in self.hosts or (self.every_own and name == literal)
+        return match is not None and (match[1] in self.hosts or (self.every_own and match[1] == literal))
 
 
 class Door:
     """The app behind its door: what may not pass is answered here; all answers get their headers and a line of log."""
 
-    def __init__(self, app: ASGIApp, names: Names) -> None:
+    def __init__(self, app: ASGIApp, names: Names, most_header: int) -> None:
         self._app = app
         self._names = names
+        self._most_header = most_header
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. The log has no path as it came, only the template of its route."""
@@ -102,6 +105,8 @@ class Door:
 
     def _look(self, scope: Scope, headers: Headers, *, is_allowed: bool) -> None:
         """Raise `Problem` for what may not pass."""
+        if sum(len(name) + len(value) for name, value in headers.raw) > self._most_header:  # h11 looks at pieces alone
+            raise Problem("header_too_large", f"the header may have {self._most_header:,} bytes")
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._names.knows(host, (scope.get("server") or ("",))[0]):
             raise Problem("wrong_host", "the request names a host that this server does not answer for")

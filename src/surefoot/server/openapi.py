@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from re import findall
-from typing import Any
+from typing import Any, Literal, cast
 
 from pydantic import TypeAdapter
 
@@ -33,11 +33,16 @@ _KEY = {
 }
 
 Json = dict[str, Any]  # Any: a document of JSON
+Mode = Literal["validation", "serialization"]
+Schemas = Mapping[tuple[Any, Mode], Json]
 
 
 def document(endpoints: Sequence[Endpoint], version: str) -> Json:
     """The document for these endpoints."""
-    schemas: Json = {"Problem": _PROBLEM}
+    kinds = {kind for one in endpoints for kind in (*_outgoing(one), *_incoming(one))}
+    schemas, defined = TypeAdapter.json_schemas(
+        [(kind, mode, adapter_of(kind)) for kind, mode in sorted(kinds, key=str)], ref_template=_REF
+    )
     paths: dict[str, Json] = {}
     for one in endpoints:
         path = one.path.replace(":path", "")
@@ -47,23 +52,33 @@ def document(endpoints: Sequence[Endpoint], version: str) -> Json:
         "info": {"title": "surefoot", "version": version or "0", "description": "Runs of agents, and what people say."},
         "paths": paths,
         "components": {
-            "schemas": dict(sorted(schemas.items())),
+            "schemas": {"Problem": _PROBLEM, **defined.get("$defs", {})},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"token": []}],
     }
 
 
-def _operation(one: Endpoint, path: str, schemas: Json) -> Json:
+def _outgoing(one: Endpoint) -> Iterator[tuple[Any, Mode]]:
+    """The types of good answers."""
+    for gives in one.gives.values():
+        given = cast("tuple[object, ...]", gives if isinstance(gives, tuple) else (gives,))
+        yield from ((kind, "serialization") for kind in given if not isinstance(kind, str) and kind is not None)
+
+
+def _incoming(one: Endpoint) -> Iterator[tuple[Any, Mode]]:
+    """The types of what it is asked with."""
+    yield from ((kind, "validation") for kind in (one.query, one.body) if kind is not Nothing)
+
+
+def _operation(one: Endpoint, path: str, schemas: Schemas) -> Json:
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in findall(r"\{(\w+)\}", path)
     ]
     query = {} if one.query is Nothing else adapter_of(one.query).json_schema(ref_template=_REF)
-    schemas.update(query.pop("$defs", {}))
-    required = query.get("required", ())
     parameters += [
-        {"name": name, "in": "query", "required": name in required, "schema": schema}
+        {"name": name, "in": "query", "required": name in query.get("required", ()), "schema": schema}
         for name, schema in query.get("properties", {}).items()
     ]
     told: Json = {
@@ -78,20 +93,20 @@ def _operation(one: Endpoint, path: str, schemas: Json) -> Json:
     if one.rights:
         told["description"] = f"Takes the right {' or '.join(one.rights)}."
     if one.body is not Nothing:
-        schema = _schema(one.body, "validation", schemas)
-        told["requestBody"] = {"required": bool(schema.get("required")), "content": {JSON_TYPE: {"schema": schema}}}
+        schema = schemas[one.body, "validation"]
+        is_needed = bool(adapter_of(one.body).json_schema().get("required"))
+        told["requestBody"] = {"required": is_needed, "content": {JSON_TYPE: {"schema": schema}}}
     return told
 
 
-def _answer(gives: object, schemas: Json) -> Json:
+def _answer(gives: object, schemas: Schemas) -> Json:
     """One good answer: a type, media types of bytes, both, or None for no content."""
-    kinds = gives if isinstance(gives, tuple) else (gives,)
     content: Json = {}
-    for kind in kinds:
+    for kind in cast("tuple[object, ...]", gives if isinstance(gives, tuple) else (gives,)):
         if isinstance(kind, str):
             content[kind] = {"schema": {"type": "string"}}
         elif kind is not None:
-            content[JSON_TYPE] = {"schema": _schema(kind, "serialization", schemas)}
+            content[JSON_TYPE] = {"schema": schemas[kind, "serialization"]}
     return {"description": "Good.", **({"content": content} if content else {})}
 
 
@@ -99,14 +114,8 @@ def _problems(one: Endpoint) -> Json:
     by_status: dict[int, list[str]] = {}
     for name in one.told:
         by_status.setdefault(KINDS[name].status, []).append(name)
-    schema: Mapping[str, object] = {"$ref": "#/components/schemas/Problem"}
+    schema = {"$ref": "#/components/schemas/Problem"}
     return {
         str(status): {"description": ", ".join(names), "content": {PROBLEM_TYPE: {"schema": schema}}}
         for status, names in sorted(by_status.items())
     }
-
-
-def _schema(kind: Any, mode: Any, schemas: Json) -> Json:  # Any: a type, and a word of pydantic
-    schema = TypeAdapter(kind).json_schema(mode=mode, ref_template=_REF)
-    schemas.update(schema.pop("$defs", {}))
-    return schema

@@ -90,6 +90,7 @@ KINDS: Mapping[str, Kind] = {
     "too_many_runs": Kind(429, "Too many runs are queued", "Wait for `Retry-After` seconds, then try again."),
     "too_many_streams": Kind(429, "Too many streams are open", "Close a stream, or wait for `Retry-After` seconds."),
     "too_fast": Kind(429, "Too many requests", "Wait for `Retry-After` seconds, then try again."),
+    "header_too_large": Kind(431, "The header is too large", "Send fewer or shorter headers."),
     "internal": Kind(500, "The server failed", "This is a bug of surefoot; the server's log says where it happened."),
     "draining": Kind(503, "The server is shutting down", "Try again after `Retry-After` seconds."),
     "journal_down": Kind(503, "The journal cannot be reached", "Try again after `Retry-After` seconds."),

@@ -16,7 +16,7 @@ from surefoot.server.answers import JSON_TYPE, TENANT, answer, dumped, shown
 from surefoot.server.api import Asked
 from surefoot.server.problems import Problem
 from surefoot.server.records import Reading
-from surefoot.server.shapes import Form, Moment, Part, PartOfRows, PlanMoment, Two, Wanted
+from surefoot.server.shapes import Form, Moment, Stretch, StretchOfRows, PlanMoment, Two, Wanted
 from surefoot.server.sse import record_json
 from surefoot.telling.compare import compare
 from surefoot.telling.export import export
@@ -94,7 +94,7 @@ async def show_run(asked: Asked[None, None]) -> Response:
     return answer({**shown(run), "waiting": waiting, "damaged": reading.damaged, "waits_for": waits_for})
 
 
-async def list_events(asked: Asked[Part, None]) -> Response:
+async def list_events(asked: Asked[Stretch, None]) -> Response:
     """Give records of a run."""
     run, part = await run_of(asked), asked.query
     reading = Reading(asked.site.store, run.run_id, part.since)
@@ -107,7 +107,7 @@ async def list_events(asked: Asked[Part, None]) -> Response:
     return Response(head + rest, media_type=JSON_TYPE, headers={"Cache-Control": "no-store"})
 
 
-async def list_rows(asked: Asked[PartOfRows, None]) -> Response:
+async def list_rows(asked: Asked[StretchOfRows, None]) -> Response:
     """Tell records of a run; with `q` all from `since` on are searched, until `limit` rows are found."""
     run, part = await run_of(asked), asked.query
     reading = Reading(asked.site.store, run.run_id)

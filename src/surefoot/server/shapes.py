@@ -5,14 +5,15 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from typing_extensions import TypedDict
 
+from surefoot.server.answers import OWN_LABELS
 from surefoot.telling.compare import Pair
 from surefoot.telling.question import Question
-from surefoot.telling.rows import Row
+from surefoot.telling.row import Row
 from surefoot.types.attachments import Attachment
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Outcome
@@ -29,10 +30,16 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 Short = Annotated[str, Field(max_length=200)]
 Long = Annotated[str, Field(max_length=100_000)]
 Digest = Annotated[str, Field(min_length=1, max_length=200)]
-Labels = Annotated[
-    dict[Annotated[str, Field(pattern=r"^(?!surefoot\.)[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$")], Short],
-    Field(max_length=32),
-]
+LabelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$")]
+
+
+def _others(labels: dict[str, str]) -> dict[str, str]:
+    if any(name.startswith(OWN_LABELS) for name in labels):
+        raise ValueError(f"no label may begin with {OWN_LABELS}")
+    return labels
+
+
+Labels = Annotated[dict[LabelName, Short], Field(max_length=32), AfterValidator(_others)]
 
 
 def _knows(kind: type) -> BeforeValidator:
@@ -58,7 +65,7 @@ class Exact(BaseModel, extra="forbid", frozen=True):
     """What a request says. Unknown fields are refused."""
 
 
-class File(Exact):
+class Given(Exact):
     """What comes with a task: a `text`, or `data` in base64. It is material, never the user's words."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
@@ -93,7 +100,7 @@ class Start(Exact):
     agent: Name
     task: Annotated[str, Field(min_length=1)]
     steps: tuple[Annotated[PlanStep, _knows(PlanStep)], ...] = ()
-    attachments: Annotated[tuple[File, ...], Field(max_length=50)] = ()
+    attachments: Annotated[tuple[Given, ...], Field(max_length=50)] = ()
     context: Annotated[TaskContext, _knows(TaskContext)] = TaskContext()
     labels: Labels = {}
     limits: Tighter = Tighter()
@@ -173,14 +180,14 @@ class Wanted(Exact):
     count: bool = False
 
 
-class Part(Exact):
+class Stretch(Exact):
     """A part of a run's records."""
 
     since: Count = 0
     limit: Annotated[int, Field(ge=1, le=1_000)] = 500
 
 
-class PartOfRows(Part):
+class StretchOfRows(Stretch):
     """A part of a run, told; `q` leaves only rows that contain it."""
 
     q: Short = ""
@@ -231,7 +238,7 @@ Runs = TypedDict("Runs", {"runs": list[RunSummary], "next": str | None, "count":
 Shown = TypedDict(
     "Shown",
     {
-        **RunSummary.__annotations__,
+        **get_type_hints(RunSummary),
         "waiting": list[Question],
         "damaged": Damage | None,
         "waits_for": Literal["", "agent"],

@@ -20,7 +20,7 @@ from surefoot.server.live import Heard, Said
 from surefoot.server.problems import Problem
 from surefoot.server.reads import list_events, run_of
 from surefoot.server.records import PIECE
-from surefoot.server.shapes import Part, Since
+from surefoot.server.shapes import Stretch, Since
 from surefoot.server.sse import PING, PING_S, RETRY, EventStream, Write, frame, record_frame
 from surefoot.server.tails import Tail
 from surefoot.telling.text import visible
@@ -35,7 +35,7 @@ FEED_S = 1.0
 _MOST_DUE = 1_000
 
 
-async def events(asked: Asked[Part, None]) -> Response:
+async def events(asked: Asked[Stretch, None]) -> Response:
     """Give records of a run, or follow it as a stream."""
     if not asked.wants_stream():
         return await list_events(asked)
