@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from surefoot.cli.exits import HELP, INTERRUPTED, MISUSED, TERMINATED, UNREAD, Terminated, code_of
+from surefoot.telling.text import without_password
 from surefoot.types.errors import SurefootError, extra_needed
 
 if TYPE_CHECKING:
@@ -94,8 +95,6 @@ def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
 
 def _leave(error: Exception, told: str, code: int) -> NoReturn:
     """End with one line that has no line breaks, no control characters, and no passwords in addresses."""
-    from surefoot.cli.lines import without_password  # noqa: PLC0415  # it needs rich
-
     if os.environ.get(DEBUG_VARIABLE):
         raise error
     sys.stdout.flush()

@@ -17,10 +17,8 @@ from typing import Literal, TypeVar, cast, get_args
 
 from surefoot.agent import Agent
 from surefoot.cli.exits import Terminated
-from surefoot.cli.lines import Line, without_password
 from surefoot.cli.options import SETTINGS_FILE, Mode, Options
 from surefoot.cli.recipes import Recipe, chosen_models, chosen_reasoner, recipes_folder
-from surefoot.cli.why import question_of
 from surefoot.core.loop.fold import fold
 from surefoot.core.plan.child import owner_of
 from surefoot.core.state.pager import READ_RESULT
@@ -29,6 +27,9 @@ from surefoot.journal.heads import heads_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.names import resolve
 from surefoot.run import Run
+from surefoot.telling.question import lines_of
+from surefoot.telling.tale import tale_of
+from surefoot.telling.text import Line, without_password
 from surefoot.tools.builtin import builtin_tools
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import FunctionTool
@@ -146,7 +147,7 @@ async def within(store: JournalStore, found: Found, call_id: str) -> tuple[Seque
 async def question_within(store: JournalStore, found: Found, call: Call) -> list[Line]:
     """The question about a call that waits, also in the run of an agent that was asked."""
     records, call_id = await within(store, found, call.id)
-    return question_of(records, replace(call, id=call_id))
+    return lines_of(tale_of(records), replace(call, id=call_id))
 
 
 def with_journal(

@@ -213,8 +213,9 @@ class _Telling:
             return []
         style: Style = "" if turn.outcome == "instruction" else "dim"
         told: list[Said] = [speaker if said else speaker.rstrip()]
-        for at, text in enumerate(said):
-            told += [" · "] * bool(at) + [(text, "model")]
+        for text in said:
+            told.append(" · " if len(told) > 1 else "")
+            told.append((text, "model"))
         opens = self._pen.details(speaker.rstrip(": "), *said) if said else None
         return [self._pen.row("reply", *told, style=style, opens=opens)]
 
