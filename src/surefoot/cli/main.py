@@ -106,7 +106,7 @@ def _commands() -> typer.Typer:
     """All commands. They are loaded only here, since they need the packages of the extra `cli`."""
     import typer  # noqa: PLC0415
 
-    from surefoot.cli import chat, check, conduct, doctor, rows, runs, stores  # noqa: PLC0415
+    from surefoot.cli import chat, check, conduct, doctor, rows, runs, serve, stores  # noqa: PLC0415
 
     about = "Run tool-using LLM agents that test a foothold before they put weight on it."
     app = typer.Typer(
@@ -144,6 +144,7 @@ def _commands() -> typer.Typer:
         runs.approve,
         runs.settle,
         runs.cancel,
+        serve.serve,
         doctor.doctor,
     ):
         app.command(epilog=HELP if command in driving else None)(command)
@@ -151,4 +152,5 @@ def _commands() -> typer.Typer:
     app.add_typer(stores.app, name="knowledge")
     app.add_typer(check.app, name="mcp")
     app.add_typer(doctor.app, name="model")
+    app.add_typer(serve.token_app, name="token")
     return app

@@ -21,12 +21,11 @@ from surefoot.cli.setup import journal_path, opened
 from surefoot.types.errors import UsageError, extra_needed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from surefoot.server.auth import Keyring
 
 token_app = typer.Typer(help="Tokens for `surefoot serve --tokens`.", no_args_is_help=True)
 
+SECRET = "SUREFOOT_NOTIFY_SECRET"
 _MCP_RIGHTS = "read,start"
 _MOST_DRIVEN = 64
 _DRIVEN_A_CORE = 8
@@ -54,6 +53,10 @@ def serve(
     ] = None,
     proxy: Annotated[str, typer.Option(metavar="ADDRESS", help="Proxy whose X-Forwarded headers are believed.")] = "",
     grace: Annotated[float, typer.Option(min=0, help="Seconds for calls under way when it is told to end.")] = 30.0,
+    notify: Annotated[
+        str, typer.Option(metavar="URL", help=f"Address to tell of each question; signed with ${SECRET}.")
+    ] = "",
+    notify_arguments: Annotated[bool, typer.Option("--notify-arguments", help="Tell it the arguments, too.")] = False,
     max_task: Annotated[int, typer.Option(metavar="KIB", min=1, help="Largest task, in KiB.", show_default=True)] = 256,
     no_token: Annotated[bool, typer.Option("--no-token", help="All users of this machine may do everything.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
@@ -63,7 +66,8 @@ def serve(
         raise UsageError(f"`surefoot serve` needs {' and '.join(missing)}; {extra_needed('server')}")
     from surefoot.server.door import Names  # noqa: PLC0415  # what only this command needs loads here
     from surefoot.server.limits import KIB, Limits  # noqa: PLC0415
-    from surefoot.server.process import is_loopback, serve_site, server_of  # noqa: PLC0415
+    from surefoot.server.notify import Notifier  # noqa: PLC0415
+    from surefoot.server.process import is_loopback, listen, serve_site, server_of  # noqa: PLC0415
     from surefoot.server.site import Site  # noqa: PLC0415
     from surefoot.worker import Worker  # noqa: PLC0415
 
@@ -71,6 +75,8 @@ def serve(
         raise UsageError(f"--host {host} can be reached from elsewhere: say with --tokens FILE who may do what")
     if no_token and tokens is not None:
         raise UsageError("--no-token and --tokens contradict each other; leave one of them out")
+    if notify and not os.environ.get(SECRET):
+        raise UsageError(f"--notify: set ${SECRET}, with which the requests are signed")
     path = journal_path(journal)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", force=True)
 
@@ -82,8 +88,19 @@ def serve(
         drives = min(_MOST_DRIVEN, _DRIVEN_A_CORE * (os.cpu_count() or 1)) if drive is None else drive
         if drives and served:
             site.worker = Worker(store, served, drive=drives, grace_s=grace, tell=site.live.tell)
+        listening = listen(host, port)
+        page = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
+        if notify:
+            hush = os.environ.get(SECRET, "").encode()
+            site.notifier = Notifier(store, site.library, notify, hush, page, shows_arguments=notify_arguments)
         server = server_of(site, Names.of(host, host_name or (), origin or ()), host, port, proxies=proxy)
-        await serve_site(site, server, _told(host, secret, is_open=no_token, shows=open_page))
+        link = f"{page}#t={secret}" if secret else page  # no request carries a fragment
+        if no_token:
+            print("every user of this machine may approve calls here (--no-token)", file=sys.stderr)
+        print(f"surefoot serves {link}", flush=True)
+        if open_page:
+            webbrowser.open(link)
+        await serve_site(site, server, listening)
 
     asyncio.run(work())
 
@@ -105,21 +122,6 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # one without an entry in the list of users
         return "local"
-
-
-def _told(host: str, secret: str, *, is_open: bool, shows: bool) -> Callable[[int], None]:
-    """What is said once the server listens. The token stands in the fragment of the link, which no request carries."""
-
-    def tell(port: int) -> None:
-        address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-        link = f"{address}#t={secret}" if secret else address
-        if is_open:
-            print("every user of this machine may approve calls here (--no-token)", file=sys.stderr)
-        print(f"surefoot serves {link}", flush=True)
-        if shows:
-            webbrowser.open(link)
-
-    return tell
 
 
 @token_app.command("new")

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from typing import Any
@@ -84,17 +84,17 @@ def server_of(site: Site, names: Names, host: str, port: int, *, proxies: str = 
     return Server(config)
 
 
-async def serve_site(site: Site, server: Server, ready: Callable[[int], None]) -> None:
-    """Serve until SIGTERM or SIGINT, then drain: runs come to rest, streams say bye. A second signal leaves at once.
-
-    `ready` gets the port. Raises `UsageError` where the address cannot be had.
-    """
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    host, port = server.config.host, server.config.port
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there; children do not inherit it. Raises `UsageError` where the address cannot be had."""
     try:
-        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         raise UsageError(f"cannot listen at {host}, port {port}: {error.strerror}") from error
+
+
+async def serve_site(site: Site, server: Server, listening: socket.socket) -> None:
+    """Serve until SIGTERM or SIGINT, then drain: runs come to rest, streams say bye. A second signal leaves at once."""
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
 
     def leave() -> None:
         if told.is_set():
@@ -105,16 +105,20 @@ async def serve_site(site: Site, server: Server, ready: Callable[[int], None]) -
         loop.add_signal_handler(one, leave)
     serving = asyncio.ensure_future(server.serve([listening]))
     working = asyncio.ensure_future(site.worker.run() if site.worker is not None else told.wait())
-    ready(listening.getsockname()[1])
+    telling = asyncio.ensure_future(site.notifier.run() if site.notifier is not None else told.wait())
+    waiting = asyncio.ensure_future(told.wait())
     try:
-        await asyncio.wait((serving, working, asyncio.ensure_future(told.wait())), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((serving, working, telling, waiting), return_when=asyncio.FIRST_COMPLETED)
     finally:
         site.leave()
         if site.worker is not None:
             await site.worker.drain()
         server.should_exit = True
-        await serving
-        await working
+        telling.cancel()
+        waiting.cancel()
+        await asyncio.gather(serving, working)
+        with suppress(asyncio.CancelledError):
+            await telling
         await site.store.aclose()
 
 

@@ -13,6 +13,7 @@ from surefoot.agent import Agent
 from surefoot.server.auth import Keyring
 from surefoot.server.limits import Limits, Pace
 from surefoot.server.live import Live
+from surefoot.server.notify import Notifier
 from surefoot.server.records import Library
 from surefoot.server.tails import Tails
 from surefoot.types.ports import JournalStore
@@ -28,6 +29,7 @@ class Site:
     keys: Keyring
     limits: Limits = Limits()
     worker: Worker | None = None
+    notifier: Notifier | None = None
     live: Live = field(default_factory=Live)
     pace: Pace = field(init=False)
     library: Library = field(init=False)
