@@ -168,7 +168,7 @@ async def serving(
     """A server, with a worker where it has agents. It is closed in good order."""
     site = Site(store, agents or {}, Keyring(tokens, nobody), limits or Limits(requests_s=10_000, burst=10_000))
     if agents and drive:
-        site.worker = Worker(store, agents, drive=drive, grace_s=1.0, tell=site.live.tell)
+        site.worker, site.drives = Worker(store, agents, most=drive, tell=site.live.tell), drive
     listening = socket.create_server(("127.0.0.1", 0))
     server = server_of(site, Names.of("127.0.0.1", ("runs.example",), origins), "127.0.0.1", 0)
     serving = asyncio.ensure_future(server.serve([listening]))
@@ -179,7 +179,7 @@ async def serving(
     finally:
         site.leave()
         if site.worker is not None:
-            await site.worker.drain()
+            await site.worker.drain(1.0)
         server.should_exit = True
         await asyncio.wait_for(serving, LIMIT_S)
         if working is not None:

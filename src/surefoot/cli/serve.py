@@ -87,7 +87,7 @@ def serve(
         site = Site(store, served, keys, Limits(task=max_task * KIB))
         drives = min(_MOST_DRIVEN, _DRIVEN_A_CORE * (os.cpu_count() or 1)) if drive is None else drive
         if drives and served:
-            site.worker = Worker(store, served, drive=drives, grace_s=grace, tell=site.live.tell)
+            site.worker, site.drives = Worker(store, served, most=drives, tell=site.live.tell), drives
         listening = listen(host, port)
         page = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
         if notify:
@@ -100,7 +100,7 @@ def serve(
         print(f"surefoot serves {link}", flush=True)
         if open_page:
             webbrowser.open(link)
-        await serve_site(site, server, listening)
+        await serve_site(site, server, listening, grace)
 
     asyncio.run(work())
 
@@ -138,6 +138,8 @@ def new(
     """Make a token. It is shown once, on stderr; the table for the tokens file goes to stdout."""
     if missing := [one for one in ("starlette", "uvicorn") if find_spec(one) is None]:
         raise UsageError(f"`surefoot token` needs {' and '.join(missing)}; {extra_needed('server')}")
+    from pydantic import ValidationError  # noqa: PLC0415
+
     from surefoot.server.auth import Author, Token, digest_of, new_token, table_of  # noqa: PLC0415
 
     if made_for not in ("", "mcp"):
@@ -157,9 +159,10 @@ def new(
             until,
             "model" if made_for else speaks_as,  # type: ignore[arg-type]  # as was just looked at
         )
-    except ValueError as error:  # pydantic's among them
-        errors = getattr(error, "errors", list)()
-        told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in errors) or str(error)
+    except ValidationError as error:
+        told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False))
         raise UsageError(told) from error
+    except ValueError as error:
+        raise UsageError(f"--expires {expires}: give a day, as 2027-01-31") from error
     print(f"token of {name}, shown only now: {secret}", file=sys.stderr)
     print(table_of(token))

@@ -101,7 +101,7 @@ class Endpoint:
             key = request.headers.get("idempotency-key", "") if self.method == "POST" else ""
             if len(key) > _KEY_CHARS or not key.isprintable():
                 raise Problem("invalid", f"Idempotency-Key: give up to {_KEY_CHARS} printable characters")
-            query = _checked(self.query, _pairs(self.query, request))
+            query: object = _checked(self.query, _pairs(self.query, request))
             body = None if self.body is Nothing else await self._body(request, site)
             return await self.handle(Asked(site, token, request, query, body, key))
         except Exception as error:  # noqa: BLE001  # whatever happens is told as a problem, and where it happened is logged

@@ -17,7 +17,7 @@ from surefoot.server.api import Endpoint, Handle, Nothing
 from surefoot.server.auth import Right
 from surefoot.server.door import Door, Names
 from surefoot.server.openapi import document
-from surefoot.server.problems import Problem
+from surefoot.server.problems import KINDS, Problem
 from surefoot.server.site import Site
 from surefoot.telling.plan import PlanView
 from surefoot.telling.state import StateView
@@ -104,9 +104,8 @@ def _document() -> bytes:
 
 
 async def _unrouted(request: Request, error: Exception) -> Response:
-    is_method = isinstance(error, HTTPException) and error.status_code == 405  # noqa: PLR2004  # as HTTP has it
-    name = "no_such_method" if is_method else "not_found"
-    headers = getattr(error, "headers", None) or {}
-    response = Problem(name).response(request.url.path)
-    response.headers.update(headers)
+    is_found = isinstance(error, HTTPException) and error.status_code == KINDS["no_such_method"].status
+    response = Problem("no_such_method" if is_found else "not_found").response(request.url.path)
+    if isinstance(error, HTTPException):
+        response.headers.update(error.headers or {})
     return response

@@ -39,10 +39,13 @@ Schemas = Mapping[tuple[Any, Mode], Json]
 
 def document(endpoints: Sequence[Endpoint], version: str) -> Json:
     """The document for these endpoints."""
-    kinds = {kind for one in endpoints for kind in (*_outgoing(one), *_incoming(one))}
-    schemas, defined = TypeAdapter.json_schemas(
-        [(kind, mode, adapter_of(kind)) for kind, mode in sorted(kinds, key=str)], ref_template=_REF
-    )
+    outgoing = {kind for one in endpoints for gives in one.gives.values() for kind in _types(gives)}
+    incoming = {kind for one in endpoints for kind in (one.query, one.body)} - {Nothing}
+    given: list[tuple[Any, Mode, TypeAdapter[Any]]] = [
+        *((kind, "validation", adapter_of(kind)) for kind in sorted(incoming, key=str)),
+        *((kind, "serialization", adapter_of(kind)) for kind in sorted(outgoing, key=str)),
+    ]
+    schemas, defined = TypeAdapter.json_schemas(given, ref_template=_REF)
     paths: dict[str, Json] = {}
     for one in endpoints:
         path = one.path.replace(":path", "")
@@ -59,16 +62,12 @@ def document(endpoints: Sequence[Endpoint], version: str) -> Json:
     }
 
 
-def _outgoing(one: Endpoint) -> Iterator[tuple[Any, Mode]]:
-    """The types of good answers."""
-    for gives in one.gives.values():
-        given = cast("tuple[object, ...]", gives if isinstance(gives, tuple) else (gives,))
-        yield from ((kind, "serialization") for kind in given if not isinstance(kind, str) and kind is not None)
+def _several(gives: object) -> tuple[Any, ...]:  # Any: types, which are hashable
+    return cast("tuple[Any, ...]", gives if isinstance(gives, tuple) else (gives,))
 
 
-def _incoming(one: Endpoint) -> Iterator[tuple[Any, Mode]]:
-    """The types of what it is asked with."""
-    yield from ((kind, "validation") for kind in (one.query, one.body) if kind is not Nothing)
+def _types(gives: object) -> Iterator[Any]:  # Any: as above
+    return (kind for kind in _several(gives) if not isinstance(kind, str) and kind is not None)
 
 
 def _operation(one: Endpoint, path: str, schemas: Schemas) -> Json:
@@ -101,12 +100,8 @@ def _operation(one: Endpoint, path: str, schemas: Schemas) -> Json:
 
 def _answer(gives: object, schemas: Schemas) -> Json:
     """One good answer: a type, media types of bytes, both, or None for no content."""
-    content: Json = {}
-    for kind in cast("tuple[object, ...]", gives if isinstance(gives, tuple) else (gives,)):
-        if isinstance(kind, str):
-            content[kind] = {"schema": {"type": "string"}}
-        elif kind is not None:
-            content[JSON_TYPE] = {"schema": schemas[kind, "serialization"]}
+    content: Json = {kind: {"schema": {"type": "string"}} for kind in _several(gives) if isinstance(kind, str)}
+    content |= {JSON_TYPE: {"schema": schemas[kind, "serialization"]} for kind in _types(gives)}
     return {"description": "Good.", **({"content": content} if content else {})}
 
 

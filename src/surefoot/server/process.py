@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from surefoot.server.app import app_of
 from surefoot.server.door import Names
@@ -37,7 +37,8 @@ class Connection(H11Protocol):
         waits = self.timeout_keep_alive_task
         self.timeout_keep_alive_task = None
         super().data_received(data)
-        is_at_work = self.cycle is not None and not self.cycle.response_complete
+        cycle: RequestResponseCycle | None = self.cycle
+        is_at_work = cycle is not None and not cycle.response_complete
         if waits is not None and not is_at_work and self.timeout_keep_alive_task is None:
             self.timeout_keep_alive_task = waits
         elif waits is not None:
@@ -92,7 +93,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise UsageError(f"cannot listen at {host}, port {port}: {error.strerror}") from error
 
 
-async def serve_site(site: Site, server: Server, listening: socket.socket) -> None:
+async def serve_site(site: Site, server: Server, listening: socket.socket, grace_s: float) -> None:
     """Serve until SIGTERM or SIGINT, then drain: runs come to rest, streams say bye. A second signal leaves at once."""
     loop, told = asyncio.get_running_loop(), asyncio.Event()
 
@@ -112,7 +113,7 @@ async def serve_site(site: Site, server: Server, listening: socket.socket) -> No
     finally:
         site.leave()
         if site.worker is not None:
-            await site.worker.drain()
+            await site.worker.drain(grace_s)
         server.should_exit = True
         telling.cancel()
         waiting.cancel()

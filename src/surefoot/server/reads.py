@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import orjson
@@ -185,7 +185,7 @@ async def export_run(asked: Asked[Form, None]) -> Response:
     records = await Reading(asked.site.store, run.run_id).all()
     pieces = export(records, form)
 
-    async def body() -> Any:  # Any: of StreamingResponse
+    async def body() -> AsyncGenerator[bytes]:
         while piece := await at_desk(asked, lambda: _some(pieces)):
             yield piece
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Annotated, Any, ClassVar, Literal, cast, get_type_hints
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from surefoot.server.answers import OWN_LABELS
@@ -61,8 +61,10 @@ def _documents(context: object) -> list[object]:
     return cast("list[object]", found) if isinstance(found, list) else []
 
 
-class Exact(BaseModel, extra="forbid", frozen=True):
+class Exact(BaseModel):
     """What a request says. Unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Given(Exact):
@@ -235,15 +237,6 @@ class Since(Exact):
 Json = Mapping[str, Any]  # Any: what JSON holds
 Damage = TypedDict("Damage", {"at": int, "why": str})
 Runs = TypedDict("Runs", {"runs": list[RunSummary], "next": str | None, "count": int | Literal["10000+"]}, total=False)
-Shown = TypedDict(
-    "Shown",
-    {
-        **get_type_hints(RunSummary),
-        "waiting": list[Question],
-        "damaged": Damage | None,
-        "waits_for": Literal["", "agent"],
-    },
-)
 Event = TypedDict("Event", {"seq": int, "at": float, "hash": str, "event": Json})
 Events = TypedDict("Events", {"events": list[Event], "next": int | None, "total": int, "damaged": Damage | None})
 Rows = TypedDict("Rows", {"rows": list[Row], "next": int | None, "total": int, "status": str, "damaged": Damage | None})
@@ -272,3 +265,12 @@ Spent = TypedDict(
 )
 Usages = TypedDict("Usages", {"by": str, "rows": list[Spent]})
 Me = TypedDict("Me", {"name": str, "rights": list[str], "tenant": str, "version": str})
+
+
+@dataclass(frozen=True)
+class Shown(RunSummary):
+    """A run, what it asks, what is wrong with its journal, and "agent" where nobody here can go on with it."""
+
+    waiting: tuple[Question, ...] = ()
+    damaged: Damage | None = None
+    waits_for: Literal["", "agent"] = ""

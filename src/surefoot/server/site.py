@@ -29,6 +29,7 @@ class Site:
     keys: Keyring
     limits: Limits = Limits()
     worker: Worker | None = None
+    drives: int = 0
     notifier: Notifier | None = None
     live: Live = field(default_factory=Live)
     pace: Pace = field(init=False)
@@ -45,10 +46,10 @@ class Site:
         self.tails = Tails(self.store)
         self.desk = ThreadPoolExecutor(1, thread_name_prefix="surefoot-desk")
 
-    @property
-    def drives(self) -> int:
-        """How many runs it drives at once, at most."""
-        return 0 if self.worker is None else self.worker.drive
+    def stir(self) -> None:
+        """Have the worker look for runs now: one was begun, or something was said to one."""
+        if self.worker is not None:
+            self.worker.wake()
 
     @contextmanager
     def reader(self, wake: asyncio.Event) -> Generator[None]:

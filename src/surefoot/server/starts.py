@@ -39,7 +39,7 @@ async def start(asked: Asked[None, Start]) -> Response:
     task = Task(body.task, attachments, steps=body.steps, context=body.context, author=asked.token.speaks_as)
     config = tightened(agent, agent.config, body.limits)
 
-    async def begin(run_id: str, labels: Mapping[str, str], request: str) -> RunSummary:
+    async def begin(run_id: str, labels: Mapping[str, str], request: str) -> object:
         return await agent.start(task, run_id=run_id, labels=labels, config=config, request=request)
 
     run, is_replayed = await _once(asked, ("start", 0), body.labels, begin)
@@ -56,7 +56,7 @@ async def fork(asked: Asked[None, Fork]) -> Response:
         raise Problem("invalid", f"the run has {parent.events} records; fork it at 1 to {parent.events}")
     config = tightened(agent, agent.config, body.limits)
 
-    async def begin(run_id: str, labels: Mapping[str, str], request: str) -> RunSummary:
+    async def begin(run_id: str, labels: Mapping[str, str], request: str) -> object:
         return await agent.start_fork(
             parent.run_id, body.at, new_id=run_id, labels=labels, config=config, request=request
         )
@@ -97,7 +97,7 @@ async def _once(
     asked: Asked[Any, Any],
     what: tuple[str, int],
     labels: Mapping[str, str],
-    begin: Callable[[str, Mapping[str, str], str], Awaitable[RunSummary]],
+    begin: Callable[[str, Mapping[str, str], str], Awaitable[object]],
 ) -> tuple[RunSummary, bool]:
     """The run that `begin` makes, or the one that a request with this key has made before.
 
@@ -117,11 +117,13 @@ async def _once(
     trace = asked.request.headers.get("traceparent", "")
     traced = {"traceparent": trace} if _TRACEPARENT.fullmatch(trace) else {}
     try:
-        return await begin(run_id, {**traced, **labels, **own}, request), False
+        await begin(run_id, {**traced, **labels, **own}, request)
     except RunExists:
         if key and (made := await _made(asked, run_id, request, what[1])):
             return made, True
         raise
+    site.stir()
+    return await site.store.summary(run_id), False
 
 
 async def _made(asked: Asked[Any, Any], run_id: str, request: str, at: int) -> RunSummary | None:

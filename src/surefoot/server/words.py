@@ -117,6 +117,7 @@ async def _posted(asked: Asked[Any, Any], run: RunSummary, word: Word) -> tuple[
         posted = await asked.site.store.say(run.run_id, word, key=asked.key or token_hex(16))
     except UsageError as error:
         raise Problem("key_reused", "this Idempotency-Key was used for another word") from error
+    asked.site.stir()
     return posted, bool(asked.key) and bool(posted.outcome)
 
 
