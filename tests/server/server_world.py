@@ -7,9 +7,9 @@ import json
 import socket
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 
@@ -166,9 +166,10 @@ async def serving(
     nobody: Token | None = None,
 ) -> AsyncGenerator[Served]:
     """A server, with a worker where it has agents. It is closed in good order."""
-    site = Site(store, agents or {}, Keyring(tokens, nobody), limits or Limits(requests_s=10_000, burst=10_000))
-    if agents and drive:
-        site.worker, site.drives = Worker(store, agents, most=drive, tell=site.live.tell), drive
+    served = {name: cast("Agent", replace(cast("Any", one), journal=store)) for name, one in (agents or {}).items()}
+    site = Site(store, served, Keyring(tokens, nobody), limits or Limits(requests_s=10_000, burst=10_000))
+    if served and drive:
+        site.worker, site.drives = Worker(store, served, most=drive, tell=site.live.tell), drive
     listening = socket.create_server(("127.0.0.1", 0))
     server = server_of(site, Names.of("127.0.0.1", ("runs.example",), origins), "127.0.0.1", 0)
     serving = asyncio.ensure_future(server.serve([listening]))
