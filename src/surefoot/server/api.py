@@ -9,7 +9,7 @@ from functools import cache
 from traceback import extract_tb
 from typing import Any, Generic, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -57,8 +57,13 @@ class Asked(Generic[Query_co, Body_co]):
 Handle = Callable[[Asked[Any, Any]], Awaitable[Response]]  # Any: as `query` and `body` of its endpoint say
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing:
+class Exact(BaseModel):
+    """What a request says. Unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Nothing(Exact):
     """No query and no body."""
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from re import compile as pattern
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -17,7 +16,6 @@ from surefoot.types.attachments import Attachment
 from surefoot.types.errors import JournalCorrupt, JournalError
 from surefoot.types.events import Event, InStep, RunStarted
 
-_DIGEST = pattern(r"[0-9a-f]{64}")
 _HEADERS = {
     "Content-Disposition": "attachment",
     "Content-Security-Policy": "sandbox; default-src 'none'",
@@ -28,36 +26,32 @@ _HEADERS = {
 async def show_blob(asked: Asked[Any, None]) -> Response:
     """Give bytes that a run refers to."""
     run, digest = await run_of(asked), asked.part("digest")
-    unknown = Problem("no_such_blob", "this run refers to no bytes of that digest")
-    if not _DIGEST.fullmatch(digest) or not await _refers(asked, run.run_id, digest):
-        raise unknown
+    async for piece in Reading(asked.site.store, run.run_id).pieces():
+        for record in piece:
+            if (found := blobs_of(record.event).get(digest)) is not None:
+                return Response(found or await _kept(asked, digest), media_type="text/plain", headers=_HEADERS)
+    raise Problem("no_such_blob", "this run refers to no bytes of that digest")
+
+
+async def _kept(asked: Asked[Any, None], digest: str) -> bytes:
     try:
-        data = await asked.site.store.get_blob(digest)
+        return await asked.site.store.get_blob(digest)
     except JournalCorrupt:
         raise
     except JournalError as error:
-        raise unknown from error
-    return Response(data, media_type="text/plain", headers=_HEADERS)
+        raise Problem("no_such_blob", "the bytes of that digest are gone") from error
 
 
-async def _refers(asked: Asked[Any, None], run_id: str, digest: str) -> bool:
-    """Whether a record of the run refers to it. Its text alone does not count: that may hold any digest."""
-    async for piece in Reading(asked.site.store, run_id).pieces():
-        for record in piece:
-            if digest in blobs_of(record.event):
-                return True
-    return False
+def blobs_of(event: Event) -> Mapping[str, bytes]:
+    """What a record refers to, by digest; the bytes where they are at hand, else b"".
 
-
-def blobs_of(event: Event) -> Iterator[str]:
-    """The digests of all bytes that a record refers to."""
+    Its texts do not count: they may hold any digest.
+    """
     inner = event.event if isinstance(event, InStep) else event
-    if isinstance(inner, RunStarted):
-        yield from (one.digest for one in inner.task.attachments if one.digest)
-        if (blob := encode(inner)[1]) is not None:
-            yield blob[0]
     result = getattr(inner, "result", None)
-    if (blob := getattr(result, "blob", None)) is not None:
-        yield blob
     files: tuple[object, ...] = getattr(result, "files", ())
-    yield from (one.digest for one in files if isinstance(one, Attachment) and one.digest)
+    found = {getattr(result, "blob", None) or "": b""}
+    if isinstance(inner, RunStarted):
+        files = inner.task.attachments
+        found |= dict([encode(inner)[1] or ("", b"")])
+    return found | {one.digest: b"" for one in files if isinstance(one, Attachment)}

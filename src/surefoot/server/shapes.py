@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from typing_extensions import TypedDict
 
 from surefoot.server.answers import OWN_LABELS
+from surefoot.server.api import Exact
 from surefoot.telling.compare import Pair
 from surefoot.telling.question import Question
 from surefoot.telling.row import Row
@@ -59,12 +60,6 @@ def _knows(kind: type) -> BeforeValidator:
 def _documents(context: object) -> list[object]:
     found = cast("Mapping[str, object]", context).get("documents") if isinstance(context, Mapping) else None
     return cast("list[object]", found) if isinstance(found, list) else []
-
-
-class Exact(BaseModel):
-    """What a request says. Unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Given(Exact):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
@@ -20,7 +21,7 @@ from surefoot.server.shapes import Fork, Start, Tighter
 from surefoot.server.streams import events_stream
 from surefoot.telling.text import visible
 from surefoot.types.config import LoopConfig
-from surefoot.types.errors import RunExists, RunUnknown
+from surefoot.types.errors import RunBusy, RunExists, RunUnknown
 from surefoot.types.events import RunForked, RunStarted
 from surefoot.types.plan import PlanConfig
 from surefoot.types.ports import RunFilter, RunSummary
@@ -28,6 +29,7 @@ from surefoot.types.task import Task
 
 _TRACEPARENT = pattern(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _RETRY_S = 10.0
+_LOOKS, _LOOK_S = 100, 0.02
 
 
 async def start(asked: Asked[None, Start]) -> Response:
@@ -118,9 +120,11 @@ async def _once(
     traced = {"traceparent": trace} if _TRACEPARENT.fullmatch(trace) else {}
     try:
         await begin(run_id, {**traced, **labels, **own}, request)
-    except RunExists:
-        if key and (made := await _made(asked, run_id, request, what[1])):
-            return made, True
+    except (RunExists, RunBusy):  # somebody else has just made it, or is about to
+        for _ in range(_LOOKS if key else 0):
+            if made := await _made(asked, run_id, request, what[1]):
+                return made, True
+            await asyncio.sleep(_LOOK_S)
         raise
     site.stir()
     return await site.store.summary(run_id), False
