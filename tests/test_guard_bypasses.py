@@ -5,8 +5,9 @@ import pytest
 from desk import MINE, THEIRS, Desk, mail, pay
 from surefoot import Task
 from surefoot.testing.models import calls
+from surefoot.types.attachments import Attachment
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Attachment, CallStarted
+from surefoot.types.events import CallStarted
 from surefoot.types.outcomes import Ask, Deny
 
 pytestmark = pytest.mark.anyio

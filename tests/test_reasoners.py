@@ -18,8 +18,9 @@ from surefoot.core.loop.table import REASONERS
 from surefoot.core.state.turn import changed
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.types.attachments import Attachment
 from surefoot.types.errors import ModelUnreachable, UsageError
-from surefoot.types.events import Attachment, CallEnded, Event, StepLimitReached
+from surefoot.types.events import CallEnded, Event, StepLimitReached
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, Usage
 from surefoot.types.moves import Think
 from surefoot.types.ports import JournalStore

@@ -21,9 +21,9 @@ from surefoot.core.state.summary import HEAD_CHARS
 from surefoot.journal.codec import chain, encode, genesis
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
+from surefoot.types.attachments import Attachment
 from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
 from surefoot.types.events import (
-    Attachment,
     CallEnded,
     CallJudged,
     CallReused,

@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass, field
 from functools import partial
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from surefoot.batch import run_all
 from surefoot.chat import Chat, History, RunOptions, TurnOptions, follow
@@ -16,7 +16,7 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.loop.table import CHOICES
 from surefoot.core.state.state import EMPTY, State
-from surefoot.delegate import AgentTool, late, look_inside, on_journal, spec_of
+from surefoot.delegate import AgentTool, on_journal, spec_of
 from surefoot.journal.memory import store_of
 from surefoot.run import Opened, Out_co, Run, Stream, new_run_id, stream_of
 from surefoot.runtime.admission import Admission
@@ -39,24 +39,24 @@ from surefoot.runtime.offers import Offered, Offers, bound_tools, known_of, sele
 from surefoot.runtime.output import Shape, shape_of, with_shape
 from surefoot.runtime.pins import Pins
 from surefoot.runtime.services import RunServices, checked_services, services_of
-from surefoot.runtime.start import first_events
+from surefoot.runtime.start import Named, checked_name, digest_of_recipe, first_events, next_records
 from surefoot.runtime.task_plan import planned
 from surefoot.runtime.trajectories import Trajectories
+from surefoot.runtime.under_way import Leave
 from surefoot.runtime.world import Watch
 from surefoot.tools.function import ToolWrapper
 from surefoot.types.attachments import Attached
 from surefoot.types.config import LoopConfig, checked_config
-from surefoot.types.errors import AnswerLate, UsageError
-from surefoot.types.events import Event, JournalOrigin, Outcome, RunForked, RunResumed, Speaker
+from surefoot.types.errors import UsageError
+from surefoot.types.events import DriverChanged, Event, JournalOrigin, RunForked, Speaker
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.outcomes import Completed
-from surefoot.types.ports import Encoder, JournalStore, RunJournal, ServiceKey, Tool
+from surefoot.types.ports import Claimed, Encoder, JournalStore, RunJournal, ServiceKey, Tool
 from surefoot.types.reflection import Evaluator
 from surefoot.types.task import Task
 from surefoot.types.tools import Delegates, Effect
-from surefoot.types.words import Approve, Cancel, Note, Refuse, Settle, Word
-from surefoot.words import catch_up, hear, speak
+from surefoot.words import Voice, hear, state_now
 
 if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
@@ -66,13 +66,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def _named(call_id: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Calls as they stand now, whoever has looked at them."""
-    return tuple((one, "") for one in dict.fromkeys([call_id] if isinstance(call_id, str) else call_id))
-
-
 @dataclass(frozen=True)  # with slots, `Agent[Trip](…)` cannot be made
-class Agent(Held, Generic[Out_co]):
+class Agent(Held, Voice[Out_co]):
     """A recipe for runs. It holds no run, so one agent serves thousands at once.
 
     `model` is `provider:model` or any `Model`, or a list of these, each of which goes on when the one before it fails.
@@ -107,6 +102,7 @@ class Agent(Held, Generic[Out_co]):
     wrap_model: Sequence[ModelWrapper] = field(default=(), repr=False)
     wrap_tools: Sequence[ToolWrapper] = field(default=(), repr=False)
     max_concurrent_runs: int = 64
+    name: str = ""
     _admission: Admission = field(init=False, repr=False)
     _cast: Cast = field(init=False, repr=False)
     _store: JournalStore = field(init=False, repr=False)
@@ -117,6 +113,7 @@ class Agent(Held, Generic[Out_co]):
     _knowledge: KnowledgeBridge | None = field(init=False, repr=False)
     _paths: Trajectories = field(init=False, repr=False)
     _used: Sequence[Closable] = field(init=False, repr=False)
+    _recipe: str = field(init=False, repr=False)
 
     def __post_init__(self, guard: bool | GuardConfig) -> None:
         if not isinstance(self.instructions, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # misuse is told
@@ -161,6 +158,8 @@ class Agent(Held, Generic[Out_co]):
             ("_prompts", chosen_templates(self.reasoner, self.thinking, parts.thinks, self.prompts)),
         ):
             object.__setattr__(self, name, value)
+        made = (parts.speakers, self._prompts, self.instructions, self.reasoner, self.config)
+        object.__setattr__(self, "_recipe", digest_of_recipe(*made) if checked_name(self.name) else "")
 
     async def run(
         self,
@@ -193,8 +192,14 @@ class Agent(Held, Generic[Out_co]):
         stream: bool = False,
         config: LoopConfig | None = None,
         over: HandOver | None = None,
+        labels: Mapping[str, str] | None = None,
+        request: str = "",
+        drives: bool = True,
     ) -> Run[Out_co]:
-        """`run` as agents do it that another one has asked: with the limits of that, and what it hands `over`."""
+        """`run` as agents do it that another one has asked: with the limits of that, and what it hands `over`.
+
+        Without `drives` it is put on record and left to a worker. `labels` and `request` are as in `start`.
+        """
         async with self._admission.place():
             given, offered = services_of(self._services, services), await self._offers.now()
             config = config or self.config
@@ -203,9 +208,29 @@ class Agent(Held, Generic[Out_co]):
             journal = await self._store.open(new_id, create=before.task is None)
             async with Opened(journal) as opened:
                 recipe = (self._cast, self._prompts, self.instructions, self.reasoner, config)
-                first = await first_events(new_id, asked, offered, recipe, before, at_hash, over)
-                how = self._drive(journal, first, watch, given, stream=stream, state=before, offered=offered)
-                return opened.left(await how)
+                named = Named(self.name, self._recipe, labels or {}, request)
+                first = await first_events(new_id, asked, offered, recipe, before, at_hash, over, named)
+                how = partial(self._drive, journal, first, watch, given, stream=stream, state=before, drives=drives)
+                return opened.left(await how(offered=offered))
+
+    async def start(
+        self,
+        task: str | Task,
+        *,
+        run_id: str = "",
+        attachments: Attached = (),
+        history: History | None = None,
+        config: LoopConfig | None = None,
+        labels: Mapping[str, str] | None = None,
+        request: str = "",
+    ) -> Run[Out_co]:
+        """Put a run on record, safe from the loss of power, for a worker to drive that serves an agent of this `name`.
+
+        `config` takes the place of the agent's, `labels` are the user's own; `request` is kept with the run, so that
+        whoever asks twice can tell. Raises `RunExists` for an id that was used.
+        """
+        asked, begin = Task.of(task, attachments), partial(self.begin, run_id or new_run_id(), history=history)
+        return await begin(asked, None, config=config, labels=labels, request=request, drives=False)
 
     def run_sync(self, task: str | Task, **options: Unpack[RunOptions]) -> Run[Out_co]:
         """`run` for scripts, from any number of threads; must not be called where an event loop is running.
@@ -252,28 +277,38 @@ class Agent(Held, Generic[Out_co]):
         given = services_of(self._services, services)
         async with self._admission.place(), Opened(await self._store.open(run_id)) as opened:
             journal = opened.journal
-            state = fold(await journal.read())
-            if state.task is None:
-                raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
-            state = await catch_up(self._store, opened, state)
-            no = await look_inside(self._store, state)
-            no += late(state, (await self._store.read_recorded(run_id))[0]) if standing(state) else ()
-            if no:
-                await journal.append(no, "written")
-                state = fold(no, state)
+            state, _ = await state_now(self._store, run_id, opened)
             stands = origin != "foreign" and standing(state) and not next_moves(state)
             if isinstance(state.ending, Completed) or stands:  # that it is foreign is put on record
                 return opened.left(Run.of(state, read=self._shape))
-            config = config_taken(state, config, self.config)
-            first: list[Event] = []
-            if state.run_id != run_id:  # it was forked, and died before it could say so
-                first.append(RunForked(run_id, state.run_id, state.seen, journal=origin))
-            changes = self._cast.changes(state)
-            effects = await self._offers.effects_of(state.tools)
-            first += (RunResumed(by or "resume", changes, config, effects, origin), *await anchor_late(state, config))
-            first += selected_anew(state, config)
-            first += self._cast.newly_remembered(changes, state)
+            parts = (self._cast, self._offers, self.config)
+            first = await next_records(run_id, state, parts, by=by or "resume", config=config, origin=origin)
             return opened.left(await self._drive(journal, first, watch, given, stream=stream, state=state))
+
+    async def drive(
+        self, claimed: Claimed, *, by: str, watch: Watch | None = None, stream: bool = False, leave: Leave | None = None
+    ) -> Run[Out_co]:
+        """Go on with a run that a worker has claimed, as whoever drove it would have; nobody has asked for anything.
+
+        What was said to it meanwhile is heard. An agent that is made otherwise than the one it was begun with takes it
+        up as `resume` does. `leave` says when it is to be left as it stands.
+        """
+        given = services_of(self._services, None)
+        async with self._admission.place(), Opened(await self._store.open(claimed.run_id)) as opened:
+            first: list[Event] = [DriverChanged(by, claimed.fence)] if claimed.is_takeover else []
+            if first:
+                await opened.journal.append(first, "written")  # whoever drove it finds its place taken
+            state, word = await state_now(self._store, claimed.run_id, opened)
+            stands = standing(state) and not next_moves(state)
+            if stands or (state.ending is not None and (word is None or isinstance(state.ending, Completed))):
+                return opened.left(Run.of(state, read=self._shape))
+            first, is_own = [], state.recipe in ("", self._recipe)
+            if word is not None or not is_own or state.run_id != claimed.run_id:
+                config = word.config if word is not None else None
+                parts = (self._cast, self._offers, self.config)
+                first = await next_records(claimed.run_id, state, parts, by=word.by if word else by, config=config)
+            drive = partial(self._drive, opened.journal, first, watch, given, stream=stream, state=state)
+            return opened.left(await drive(leave=leave))
 
     def resume_sync(self, run_id: str, **options: Any) -> Run[Out_co]:  # Any: passed on as they are
         """`resume` for scripts; takes the same options."""
@@ -290,10 +325,14 @@ class Agent(Held, Generic[Out_co]):
         watch: Watch | None = None,
         stream: bool = False,
         origin: JournalOrigin = "own",
+        labels: Mapping[str, str] | None = None,
+        request: str = "",
+        drives: bool = True,
     ) -> Run[Out_co]:
         """Make a run that shares the first `at` records of another, and drive it with this agent's model.
 
-        The others are as in `resume`. Raises `UsageError` for an unknown run or a record that it does not have.
+        The others are as in `resume` and `start`; without `drives` it is left to a worker. Raises `UsageError` for an
+        unknown run or a record that it does not have.
         """
         given = services_of(self._services, services)
         async with self._admission.place():
@@ -308,51 +347,14 @@ class Agent(Held, Generic[Out_co]):
             forked = new_id or new_run_id()
             await self._store.fork(run_id, at, forked)
             async with Opened(await self._store.open(forked)) as opened:
-                first: list[Event] = [RunForked(forked, run_id, at, changes, config, effects, origin), *selected]
+                named = (self.name, labels or {}, request)
+                first: list[Event] = [
+                    RunForked(forked, run_id, at, changes, config, effects, origin, *named),
+                    *selected,
+                ]
                 first += self._cast.newly_remembered(changes, state)
-                return opened.left(await self._drive(opened.journal, first, watch, given, stream=stream, state=state))
-
-    async def settle(self, run_id: str, call_id: str, outcome: Outcome, *, by: str, result: str = "") -> Run[Out_co]:
-        """Say what became of a call in doubt: "done" (with `result`), "not_done" (it runs again), or "abandoned".
-
-        Raises `UsageError` for "not_done" while the call still runs in this process.
-        """
-        if len(result) > (most := self.config.tool_result_chars):
-            raise UsageError(f"the result has {len(result)} characters; give at most {most}")
-        return await self._say(run_id, Settle(call_id, outcome, by, result))
-
-    async def approve(self, run_id: str, call_id: str | Sequence[str], *, by: str) -> Run[Out_co]:
-        """Allow a call that waits for a person, exactly as it is, or sign the plan ("plan"). `by` is their name.
-
-        Of a question about several calls (`Run.questions`), give the ids of those that may run. Raises `AnswerLate`
-        when it has waited longer than `GuardConfig.approval_timeout_s`, which is a no.
-        """
-        return await self._say(run_id, Approve(_named(call_id), by))
-
-    async def refuse(self, run_id: str, call_id: str | Sequence[str], *, by: str, reason: str = "") -> Run[Out_co]:
-        """Refuse calls that wait; the model reads the reason. Of a plan, it asks for another."""
-        return await self._say(run_id, Refuse(_named(call_id), by, reason))
-
-    async def note(self, run_id: str, text: str, *, by: str) -> Run[Out_co]:
-        """Add to what was said to a run that has not ended: it counts as the user's words, and the model reads it."""
-        return await self._say(run_id, Note(text, by))
-
-    async def cancel(self, run_id: str, *, by: str) -> Run[Out_co]:
-        """End a run, also one that is driven elsewhere; one that has ended stays as it is.
-
-        Every open call is settled: as cancelled, or as in doubt where it was started and must not be repeated.
-        """
-        return await self._say(run_id, Cancel(by))
-
-    async def _say(self, run_id: str, word: Word) -> Run[Out_co]:
-        """Say something to a run; how it stands then. Raises `UsageError` where the word does not count."""
-        posted = await speak(self._store, run_id, word)
-        if posted.outcome == "expired":
-            raise AnswerLate(posted.detail)
-        if posted.outcome not in ("", "applied") and not (posted.outcome == "ended" and isinstance(word, Cancel)):
-            raise UsageError(posted.detail)
-        records, _ = await self._store.read_recorded(run_id)
-        return Run.of(fold(one.event for one in records), records[-1].event, self._shape)
+                drive = partial(self._drive, opened.journal, first, watch, given, stream=stream, state=state)
+                return opened.left(await drive(drives=drives))
 
     def as_tool(
         self, name: str, description: str, *, effect: Effect | None = None, hand_off: bool = False
@@ -374,19 +376,23 @@ class Agent(Held, Generic[Out_co]):
         stream: bool,
         state: State = EMPTY,
         offered: Offered | None = None,
+        drives: bool = True,
+        leave: Leave | None = None,
     ) -> Run[Out_co]:
-        """Put on record how somebody takes it up, then drive on from `state`."""
+        """Put on record how somebody takes it up, then drive on from `state`, or leave that to a worker."""
         tools = offered.tools if offered else await self._offers.tools_of(state.tools)
         begun = await keep_task(journal, fold(first, state))
         self._cast.check_prices(begun.config)
-        await journal.append(first)
+        await journal.append(first, "soon" if drives else "synced")
+        if not drives:
+            return Run.of(begun, read=self._shape)
         async with RunServices(given) as services:
             own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)
             inbox = partial(hear, self._store, journal)
             live = partial(LiveHands, budget=begun.config.budget, store=self._store, inbox=inbox)
             hands = live(self._cast, tools, journal, services, watch, stream, begun.elapsed_s, *own)
             hands.announced(first)
-            ended = await drive(journal, hands, begun)
+            ended = await drive(journal, hands, begun, leave)
             if ended.gate is not None:
                 await self._paths.remember(journal, ended)
             return Run.of(ended, read=self._shape)

@@ -16,8 +16,8 @@ from surefoot.core.text import json_text
 from surefoot.core.view.observations import note_for, tagged, told
 from surefoot.core.view.request import form_of
 from surefoot.run import Run
+from surefoot.types.attachments import Attachment
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Attachment
 from surefoot.types.messages import ModelMessage
 from surefoot.types.task import Task
 

@@ -10,19 +10,22 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import Generic, assert_never
 
 from surefoot.core.loop.fold import fold
+from surefoot.core.loop.moves import standing
 from surefoot.core.loop.words import Said, asked_in, digest_of_call, events_of, waiting_calls
 from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import State
-from surefoot.delegate import inner_ids
-from surefoot.run import Opened, Run, inner_run, state_of
+from surefoot.delegate import inner_ids, late, look_inside
+from surefoot.run import Opened, Out_co, Run, inner_run, state_of
 from surefoot.runtime.act import call_key
 from surefoot.runtime.approvals import today
+from surefoot.runtime.output import Shape
 from surefoot.tools.call import is_running
-from surefoot.types.errors import RunBusy, UsageError
-from surefoot.types.events import Event
+from surefoot.types.config import LoopConfig
+from surefoot.types.errors import AnswerLate, RunBusy, UsageError
+from surefoot.types.events import Event, Outcome
 from surefoot.types.inner import CallPaused
 from surefoot.types.ports import JournalStore, RunJournal
 from surefoot.types.words import Approve, Cancel, Note, Posted, Refuse, Resume, Settle, Sign, Word
@@ -54,20 +57,35 @@ async def speak(store: JournalStore, run_id: str, word: Word, *, key: str = "", 
             await asyncio.sleep(_LOOK_S)
         else:
             async with Opened(journal) as opened:
-                state = fold(await journal.read())
-                await catch_up(store, opened, state)
+                await catch_up(store, opened, fold(await journal.read()))
         posted = await store.posted(run_id, posted.number)
     return posted
 
 
-async def catch_up(store: JournalStore, opened: Opened, state: State) -> State:
-    """Hear what was said to a run that is opened and at rest; its state then."""
+async def catch_up(store: JournalStore, opened: Opened, state: State) -> tuple[State, Resume | None]:
+    """Hear what was said to a run that is opened and at rest; its state then, and the last word that it is to go on."""
     events, heard = await hear(store, opened.journal, state)
     if heard:
         await opened.journal.append(events, "written", heard=heard)
         state = fold(events, state)
     opened.left(Run.of(state, events[-1] if events else None))
-    return state
+    return state, next((one.word for one in reversed(heard) if isinstance(one.word, Resume)), None)
+
+
+async def state_now(store: JournalStore, run_id: str, opened: Opened) -> tuple[State, Resume | None]:
+    """A run that was opened, once it has heard what was said to it and to the runs of agents that it has asked.
+
+    And the last word that it is to go on. Questions that nobody has answered in time are refused.
+    """
+    state = fold(await opened.journal.read())
+    if state.task is None:
+        raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
+    state, word = await catch_up(store, opened, state)
+    no = await look_inside(store, state)
+    no += late(state, (await store.read_recorded(run_id))[0]) if standing(state) else ()
+    if no:
+        await opened.journal.append(no, "written")
+    return fold(no, state), word
 
 
 async def hear(
@@ -156,3 +174,58 @@ async def _inside(store: JournalStore, word: Word, state: State) -> Said | None:
         return Said(problem=posted.outcome, detail=f"run {state.run_id}: {told}: {posted.detail}")
     now = inner_run(await state_of(store, inner_id), call)
     return Said(owner.told((CallPaused(call.id, now, state.elapsed_s, by=word.by),)))
+
+
+def _named(call_id: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Calls as they stand now, whoever has looked at them."""
+    return tuple((one, "") for one in dict.fromkeys([call_id] if isinstance(call_id, str) else call_id))
+
+
+class Voice(Generic[Out_co]):
+    """What a person may say to the runs of an agent, by whom it is said in full: `by` is their name."""
+
+    config: LoopConfig
+    _store: JournalStore
+    _shape: Shape[Out_co] | None
+
+    async def settle(self, run_id: str, call_id: str, outcome: Outcome, *, by: str, result: str = "") -> Run[Out_co]:
+        """Say what became of a call in doubt: "done" (with `result`), "not_done" (it runs again), or "abandoned".
+
+        Raises `UsageError` for "not_done" while the call still runs in this process.
+        """
+        if len(result) > (most := self.config.tool_result_chars):
+            raise UsageError(f"the result has {len(result)} characters; give at most {most}")
+        return await self._say(run_id, Settle(call_id, outcome, by, result))
+
+    async def approve(self, run_id: str, call_id: str | Sequence[str], *, by: str) -> Run[Out_co]:
+        """Allow a call that waits for a person, exactly as it is, or sign the plan ("plan"). `by` is their name.
+
+        Of a question about several calls (`Run.questions`), give the ids of those that may run. Raises `AnswerLate`
+        when it has waited longer than `GuardConfig.approval_timeout_s`, which is a no.
+        """
+        return await self._say(run_id, Approve(_named(call_id), by))
+
+    async def refuse(self, run_id: str, call_id: str | Sequence[str], *, by: str, reason: str = "") -> Run[Out_co]:
+        """Refuse calls that wait; the model reads the reason. Of a plan, it asks for another."""
+        return await self._say(run_id, Refuse(_named(call_id), by, reason))
+
+    async def note(self, run_id: str, text: str, *, by: str) -> Run[Out_co]:
+        """Add to what was said to a run that has not ended: it counts as the user's words, and the model reads it."""
+        return await self._say(run_id, Note(text, by))
+
+    async def cancel(self, run_id: str, *, by: str) -> Run[Out_co]:
+        """End a run, also one that is driven elsewhere; one that has ended stays as it is.
+
+        Every open call is settled: as cancelled, or as in doubt where it was started and must not be repeated.
+        """
+        return await self._say(run_id, Cancel(by))
+
+    async def _say(self, run_id: str, word: Word) -> Run[Out_co]:
+        """Say something to a run; how it stands then. Raises `UsageError` where the word does not count."""
+        posted = await speak(self._store, run_id, word)
+        if posted.outcome == "expired":
+            raise AnswerLate(posted.detail)
+        if posted.outcome not in ("", "applied") and not (posted.outcome == "ended" and isinstance(word, Cancel)):
+            raise UsageError(posted.detail)
+        records, _ = await self._store.read_recorded(run_id)
+        return Run.of(fold(one.event for one in records), records[-1].event, self._shape)

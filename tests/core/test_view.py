@@ -14,8 +14,8 @@ from surefoot.core.state.state import State
 from surefoot.core.state.turn import changed
 from surefoot.core.view.observations import shown
 from surefoot.runtime.cast import chosen_templates
+from surefoot.types.attachments import Attachment
 from surefoot.types.events import (
-    Attachment,
     CallEnded,
     CallJudged,
     CallReused,

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from surefoot.journal.codec import encode
 from surefoot.runtime.cast import chosen_templates
+from surefoot.types.attachments import Attachment
 from surefoot.types.config import LoopConfig
 from surefoot.types.events import (
     VERSION,
-    Attachment,
     CallEnded,
     CallJudged,
     CallReused,

@@ -10,10 +10,10 @@ from surefoot.journal.codec import decode
 from surefoot.journal.heads import Heads
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.journal.sqlite_read import Reader
+from surefoot.types.attachments import Attachment
 from surefoot.types.config import Budget, LoopConfig
 from surefoot.types.events import (
     VERSION,
-    Attachment,
     CallEnded,
     CallJudged,
     CallStarted,

@@ -65,9 +65,10 @@ from surefoot.run import Run, new_run_id
 from surefoot.runtime.world import Watch
 from surefoot.telling.question import plan_question
 from surefoot.telling.text import Line, visible
+from surefoot.types.attachments import Attachment
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Attachment, Event, JournalOrigin, RunForked, RunResumed
+from surefoot.types.events import Event, JournalOrigin, RunForked, RunResumed
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import Signal
 from surefoot.types.task import Task

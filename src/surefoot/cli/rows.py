@@ -28,8 +28,8 @@ from surefoot.cli.recipes import keep_recipe
 from surefoot.cli.setup import journal_path
 from surefoot.run import Run
 from surefoot.telling.text import Line, count, visible
+from surefoot.types.attachments import Attachment
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Attachment
 from surefoot.types.task import Task
 
 Rows = Sequence[Mapping[str, str]]

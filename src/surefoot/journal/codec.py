@@ -174,7 +174,7 @@ def summary_of(body: object) -> RunSummary | None:
 def same_word(posted: Posted, word: Word) -> Posted:
     """The word that was posted with a key. Raises `UsageError` where it was another one."""
     if posted.word != word:
-        raise UsageError(f"the key {posted.key!r} was used for another word to this run; give each word a key of its own")
+        raise UsageError(f"the key {posted.key!r} was used for another word to this run; each word needs its own")
     return posted
 
 
@@ -195,7 +195,11 @@ def word_of(body: bytes) -> Word:
 def encode_word(word: Word) -> bytes:
     """A word as a file keeps it. Raises `JournalError` for one that cannot be kept."""
     try:
-        return _dump({**_plain_fields(word), "config": written(word.config)} if isinstance(word, Resume) and word.config else word)
+        return _dump(
+            {**_plain_fields(word), "config": written(word.config)}
+            if isinstance(word, Resume) and word.config
+            else word
+        )
     except (TypeError, ValueError, RecursionError) as error:
         raise JournalError(f"a {word.type} cannot be kept: {error}") from error
 

@@ -153,7 +153,9 @@ class MemoryJournal:
         try:
             while not watcher.is_over:
                 watcher.changed.clear()
-                logs = sorted((log for log in tuple(self._logs.values()) if log.change > since), key=attrgetter("change"))
+                logs = sorted(
+                    (log for log in tuple(self._logs.values()) if log.change > since), key=attrgetter("change")
+                )
                 for log in logs:
                     since = log.change
                     yield log.listed()
@@ -176,7 +178,9 @@ class MemoryJournal:
         now, found = time.time(), list[Claimed]()
         with self._making:
             ready = [log for log in self._logs.values() if log.ready_at is not None and log.ready_at <= now]
-            for log in sorted((one for one in ready if one.summary.agent in agents), key=attrgetter("ready_at"))[:limit]:
+            for log in sorted((one for one in ready if one.summary.agent in agents), key=attrgetter("ready_at"))[
+                :limit
+            ]:
                 log.ready_at = None
                 fence = self._fences[log.run_id] = self._fences.get(log.run_id, 0) + 1
                 found.append(Claimed(log.run_id, log.summary.agent, fence))
@@ -274,11 +278,13 @@ class MemoryRun:
         self._check()
         return _blob(self._blobs, digest)
 
-    async def release(self, standing: Standing = "", wake_at: float | None = None) -> None:
+    async def release(self, standing: Standing = "", wake_at: float | None = None, *, why: str = "") -> None:
         """Let others drive this run."""
         if not self._is_released:
             log, self._wake = self._log, None
-            log.summary = replace(log.summary, standing=standing or log.summary.standing)
+            log.summary = replace(
+                log.summary, standing=standing or log.summary.standing, reason=why or log.summary.reason
+            )
             self._is_released = True
             log.ready_at = ready_at(log.summary, wake_at, has_words=any(not one.outcome for one in log.inbox))
             log.driver = None
@@ -319,10 +325,6 @@ class _Changes:
 
 class _Log:
     """One run: what it shares with its parent, and its own records from `at` on."""
-
-    __slots__ = (
-        "at", "change", "changes", "driver", "inbox", "own", "parent", "ready_at", "run_id", "summary", "tail", "watchers"
-    )  # fmt: skip
 
     def __init__(self, run_id: str, parent: _Log | None, at: int, changes: _Changes) -> None:
         self.changes, self.change = changes, 0

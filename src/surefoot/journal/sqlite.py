@@ -10,33 +10,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from surefoot.journal.codec import BlobRow, RunRow, Tail, check_fork, check_id, digest_of, genesis, rows_of
-from surefoot.journal.heads import Head, Heads, head_of, heads_of
-from surefoot.journal.sqlite_file import (
-    FORMAT,
-    Owner,
-    connect_for,
-    form_of,
-    has_log,
-    is_alive,
-    owners_of,
-    transaction,
-    translate_errors,
-    upgrade_tables,
-)
-from surefoot.journal.sqlite_read import Reader
-from surefoot.journal.sqlite_write import SUMMARY_LAG, Note, Writer
+from surefoot.journal.codec import Tail, check_fork, genesis
+from surefoot.journal.sqlite_list import Lister
+from surefoot.journal.sqlite_open import OpenFile, SqliteRun
+from surefoot.journal.sqlite_write import EVERY
 from surefoot.types.errors import JournalError, RunBusy, UsageError
-from surefoot.types.events import Event
-from surefoot.types.ports import NO_RECORDS, Durability, Recorded, RunSummary, Standing
+from surefoot.types.ports import EVERY_RUN, NO_RECORDS, Claimed, Recorded, RunFilter, RunPage, RunSummary
+from surefoot.types.words import Posted, Word
 
 _POLL_S = 0.2
 """How often a subscriber asks whether another process has written."""
+
+_PIECE = 200
+"""Records that are read at once for a subscriber: what takes about 20 ms."""
 
 
 class SqliteJournal:
@@ -50,7 +40,7 @@ class SqliteJournal:
             raise UsageError("a SqliteJournal is a file; use a MemoryJournal for runs that nobody keeps")
         self._path = Path(path)
         self._read_only = read_only
-        self._opened: _File | None = None
+        self._opened: OpenFile | None = None
 
     @property
     def path(self) -> Path:
@@ -107,11 +97,13 @@ class SqliteJournal:
         file.writer.flush()
         return file.reader.beginning(prefix, limit)
 
-    async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
+    async def read_recorded(
+        self, run_id: str, since: int = 0, limit: int | None = None
+    ) -> tuple[Sequence[Recorded], str]:
         """All that can be read, with places and hashes, and what is wrong with the rest ("" when nothing is)."""
         file = self._file()
         file.writer.flush()
-        records, wrong = file.reader.load(run_id, max(since, 0))
+        records, wrong = file.reader.load(run_id, max(since, 0), limit)
         return records, "" if wrong is None else str(wrong)
 
     async def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
@@ -126,18 +118,18 @@ class SqliteJournal:
             while self._opened is file:
                 changed.clear()
                 version = file.data_version()
-                records, wrong = file.reader.load(run_id, since)
+                records, wrong = file.reader.load(run_id, since, _PIECE)
                 since += len(records)
                 for record in records:
                     yield record
                 if wrong is not None:
                     raise wrong
+                if len(records) == _PIECE:
+                    await asyncio.sleep(0)
+                    continue
                 if file.reader.is_over(run_id, since):
                     return
-                while self._opened is file and not changed.is_set() and file.data_version() == version:
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(_POLL_S):
-                            await changed.wait()
+                await self._changed(file, changed, version)
         finally:
             file.writer.unwatch(number, changed)
 
@@ -146,6 +138,76 @@ class SqliteJournal:
         file = self._file()
         file.writer.flush()
         return file.reader.blob(digest)
+
+    async def _changed(self, file: OpenFile, changed: asyncio.Event, version: int) -> None:
+        """Return once something was written here or elsewhere, or this store is closed."""
+        while self._opened is file and not changed.is_set() and file.data_version() == version:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_POLL_S):
+                    await changed.wait()
+
+    async def say(self, run_id: str, word: Word, *, key: str = "") -> Posted:
+        """Put a word into the inbox of a run and wake whoever drives it. See `JournalStore`."""
+        file = self._file_to_write()
+        file.writer.flush()
+        posted = file.inbox.say(file.reader.find(run_id).number, word, key)
+        if (run := file.driven.get(run_id)) is not None:
+            run.wake()
+        return posted
+
+    async def posted(self, run_id: str, number: int) -> Posted:
+        """A word of a run, with what came of it. Raises `UsageError` where there is none of that number."""
+        file = self._file()
+        file.writer.flush()
+        return file.inbox.posted(run_id, file.reader.find(run_id).number, number)
+
+    async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
+        """A page of the runs that are wanted, newest first; `after` is `RunPage.next`. Reads no journal."""
+        return self._lister().page(wanted, after, limit)
+
+    async def count(self, wanted: RunFilter = EVERY_RUN, most: int = 10_000) -> int:
+        """How many runs are wanted; counting ends at `most`."""
+        return self._lister().count(wanted, most)
+
+    async def summary(self, run_id: str) -> RunSummary:
+        """A run in one line, as of its last record. Raises `UsageError` for an unknown run."""
+        file = self._file()
+        file.writer.flush()
+        file.reader.find(run_id)
+        return file.reader.listed_run(run_id, file.is_alive)
+
+    async def changes(self, since: int | None = None) -> AsyncIterator[RunSummary]:
+        """Summaries that were kept after the change `since`, then each as it changes, until this store is closed."""
+        file, changed = self._file(), asyncio.Event()
+        since = self._lister().last_change() if since is None else since
+        file.writer.watchers[EVERY].add(changed)
+        try:
+            while self._opened is file:
+                changed.clear()
+                version = file.data_version()
+                for summary in self._lister().changed(since):
+                    since = max(since, summary.change)
+                    yield summary
+                await self._changed(file, changed, version)
+        finally:
+            file.writer.unwatch(EVERY, changed)
+
+    async def delete(self, run_id: str) -> None:
+        """Take a run out for good; bytes that others may share stay. See `JournalStore`."""
+        file = self._file_to_write()
+        file.writer.flush()
+        file.delete(run_id)
+
+    async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
+        """Take the right to drive up to so many runs of these agents that are ready, or whose driver is gone."""
+        file = self._file_to_write()
+        file.writer.flush()
+        return file.inbox.claim(file.token, agents, limit, lease_s, file.is_alive)
+
+    async def renew(self, lease_s: float) -> Collection[str]:
+        """Extend the leases of all runs that this store has claimed; gives those that others have taken."""
+        file = self._file_to_write()
+        return file.inbox.renew(file.token, {run.number: run_id for run_id, run in file.driven.items()}, lease_s)
 
     async def aclose(self) -> None:
         """Write what is queued, give up the runs that are driven, and close; a later use opens the file again.
@@ -157,17 +219,22 @@ class SqliteJournal:
             self._opened = None
             await file.aclose()
 
-    def _file_to_write(self) -> _File:
+    def _file_to_write(self) -> OpenFile:
         if self._read_only:
             raise UsageError(f"the journal {self._path} was opened to be read only; open it without read_only")
         return self._file()
 
-    def _file(self) -> _File:
+    def _lister(self) -> Lister:
+        file = self._file()
+        file.writer.flush()
+        return Lister(file.db, file.reader, file.is_alive)
+
+    def _file(self) -> OpenFile:
         loop = asyncio.get_running_loop()
         file = self._opened
         if file is None:
             path = self._path.resolve()  # a link's log lies beside the file it leads to
-            file = self._opened = _File(path, loop, read_only=self._read_only)
+            file = self._opened = OpenFile(path, loop, read_only=self._read_only)
         if file.pid != os.getpid():
             raise UsageError("this journal was opened before the process was forked; make a new one in the child")
         if file.loop is not loop:
@@ -177,224 +244,3 @@ class SqliteJournal:
                 )
             file.loop = loop
         return file
-
-
-class SqliteRun:
-    """A `RunJournal` of one run in a SQLite file."""
-
-    def __init__(self, file: _File, number: int, tail: Tail, summary: RunSummary, synced: int) -> None:
-        self.run_id = summary.run_id
-        head = head_of(self.run_id, 0, b"", 0)
-        self._mark = head.key, head.name
-        self._summary = self._kept = summary
-        self._synced = synced
-        self._file = file
-        self._number = number
-        self._tail = tail
-        self._blobs: dict[str, BlobRow] = {}
-        self._is_released = False
-
-    async def read(self, since: int = 0) -> Sequence[Event]:
-        """Events from position `since` on, oldest first. Raises `JournalCorrupt`, never gives a part."""
-        self._file.writer.flush()
-        self._check()
-        records, wrong = self._file.reader.load(self.run_id, max(since, 0))
-        if wrong is not None:
-            raise wrong
-        return [record.event for record in records]
-
-    async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
-        """Add events at the end, all or none, in this order. Returns when they are as safe as asked.
-
-        Raises `JournalError` when these, or any before them, could not be written.
-        """
-        self._check()
-        writer, number = self._file.writer, self._number
-        rows, blobs, tail, summary = rows_of(number, events, time.time(), self._tail, self._summary)
-        if blobs:
-            blobs = [blob for blob in blobs if not self._file.reader.has_blob(blob[0])]
-        if self._blobs:
-            blobs = [*self._blobs.values(), *blobs]
-            self._blobs.clear()
-        self._tail, self._summary = tail, summary
-        if durability == "synced":
-            self._synced = tail.seq
-        writer.add(rows, blobs, number, self._note)
-        if durability == "soon":
-            writer.soon()
-            return
-        await self._written()
-        if durability == "synced":
-            await writer.synced()
-
-    async def put_blob(self, data: bytes) -> str:
-        """Keep bytes under their SHA-256 (hex), which is returned. Written with the next append."""
-        self._check()
-        digest = digest_of(data)
-        self._blobs[digest] = (digest, data, self._number, self._tail.seq)
-        return digest
-
-    async def get_blob(self, digest: str) -> bytes:
-        """The bytes of that digest. Raises `JournalError` when they are not there, `JournalCorrupt` when altered."""
-        if digest in self._blobs:
-            return self._blobs[digest][1]
-        self._file.writer.flush()
-        self._check()
-        return self._file.reader.blob(digest)
-
-    async def release(self, standing: Standing = "") -> None:
-        """Write all that is queued and let others drive this run. Raises `JournalError` when something was lost."""
-        if not self._is_released:
-            if standing:
-                self._summary = replace(self._summary, standing=standing)
-            self.give_up()
-            await self._written()
-
-    def give_up(self) -> None:
-        """Queue what is left to write, with the right to drive as the last thing."""
-        self._is_released = True
-        self._file.writer.add((), tuple(self._blobs.values()), self._number, self._note)
-        self._file.free(self._number)
-        self._file.driven.pop(self.run_id, None)
-
-    @property
-    def failure(self) -> JournalError | None:
-        """Why something that was to be appended is lost, if it is."""
-        writer = self._file.writer
-        return writer.failures.get(self._number) or writer.broken
-
-    def _note(self) -> Note:
-        """How the run stands. Its summary is kept when a list would show another one, and when the run is released."""
-        (key, name), now = self._mark, self._summary
-        was = self._kept
-        is_due = self._is_released or now.events > was.events + SUMMARY_LAG or now.models is not was.models
-        is_due = is_due or (now.status, now.standing) != (was.status, was.standing)
-        if is_due:
-            self._kept = now
-        return Note(self._number, Head(key, *self._tail, self._synced, name), now if is_due else None)
-
-    async def _written(self) -> None:
-        writer = self._file.writer
-        if len(self._file.driven) > 1:
-            await writer.flushed()  # the others' rows join in
-        else:
-            writer.flush()
-        if (writer.failures or writer.broken) and (failure := self.failure):
-            raise failure
-
-    def _check(self) -> None:
-        if self._is_released:
-            raise UsageError(f"run {self.run_id} was released; open it again to go on")
-        writer = self._file.writer
-        if (writer.failures or writer.broken) and (failure := self.failure):
-            raise failure
-
-
-class _File:
-    """The file of a store while it is open, and who drives which of its runs.
-
-    The right to drive is taken in a transaction of its own: of two who take it at once, the second sees the first.
-    """
-
-    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, *, read_only: bool) -> None:
-        self.loop = loop
-        self.pid = os.getpid()
-        self._path = path
-        self._owner: Owner | None = None
-        self.driven: dict[str, SqliteRun] = {}
-        if not read_only and not path.exists():
-            heads_of(path).unlink(missing_ok=True)  # those of another journal, which is not there any more
-        self.db, self._may_write = connect_for(path, read_only=read_only)
-        with contextlib.ExitStack() as failed, translate_errors(path):
-            failed.callback(self.db.close)
-            self.heads = Heads(path, may_write=not read_only)
-            self.reader = Reader(self.db, path, self.heads)
-            if not read_only and form_of(self.db) != FORMAT:
-                upgrade_tables(self.db, self.reader.note_heads)
-            failed.pop_all()
-        self.writer = Writer(self.db, path, self.heads)
-
-    def is_foreign(self) -> bool:
-        """Whether another event loop uses it, which is still running."""
-        return self.loop is not asyncio.get_running_loop() and self.loop.is_running()
-
-    def create(self, run_id: str) -> tuple[int, float | None]:
-        """Become the driver of a new run, or of one that has no records and no living driver.
-
-        Gives its number, and when it was made if that is now.
-        """
-        token = self._token()
-        with translate_errors(self._path), transaction(self.db):
-            row = self.reader.look_up(run_id)
-            if row is None:
-                return self._insert(run_id, None, 0, token)
-            if not self.reader.is_empty(row):
-                raise self._taken(run_id)
-            return self._hand_over(row, token), None
-
-    def fork(self, run_id: str, parent: int, at: int) -> None:
-        """Put a run that nobody drives yet into the list."""
-        with translate_errors(self._path), transaction(self.db):
-            if self.reader.look_up(run_id) is not None:
-                raise self._taken(run_id)
-            number, _ = self._insert(run_id, parent, at, "")
-        self.reader.note_head(number, run_id)
-
-    def take(self, run_id: str) -> int:
-        """Become the driver of a run that nobody living drives; its number."""
-        token = self._token()
-        with translate_errors(self._path), transaction(self.db):
-            return self._hand_over(self.reader.find(run_id), token)
-
-    def free(self, number: int) -> None:
-        """Queue that this store drives a run no more."""
-        self.writer.freed.append((number, self._token()))
-
-    def is_alive(self, token: str) -> bool:
-        """Whether the store of that token still exists."""
-        may_live = self._may_write or has_log(self._path)  # whoever drives a run has written to the log
-        return may_live and is_alive(owners_of(self._path), token)
-
-    def data_version(self) -> int:
-        """A number that changes when another connection has written."""
-        with translate_errors(self._path):
-            return self.db.execute("PRAGMA data_version").fetchone()[0]
-
-    async def aclose(self) -> None:
-        """Write what is queued, let others drive the runs, and close. Raises `JournalError` when something was lost."""
-        driven = tuple(self.driven.values())
-        try:
-            for run in driven:
-                run.give_up()
-            await self.writer.aclose()
-        finally:
-            self.db.close()
-            if self._owner is not None:
-                self._owner.give_up()
-        if failure := next((run.failure for run in driven if run.failure), None):
-            raise failure
-
-    def _insert(self, run_id: str, parent: int | None, at: int, owner: str) -> tuple[int, float]:
-        check_id(run_id)
-        self.reader.check_not_lost(run_id)
-        (last,) = self.db.execute("SELECT coalesce(max(number), 0) FROM run").fetchone()
-        number, now = self.heads.claim(run_id, last), time.time()
-        self.db.execute(
-            "INSERT INTO run (number, run_id, started_at, parent, at, owner) VALUES (?, ?, ?, ?, ?, ?)",
-            (number, run_id, now, parent, at, owner),
-        )
-        return number, now
-
-    def _hand_over(self, row: RunRow, token: str) -> int:
-        if row.owner not in ("", token) and self.is_alive(row.owner):
-            raise RunBusy(f"run {row.run_id} is being driven by another process; wait for it or end it")
-        self.db.execute("UPDATE run SET owner=? WHERE number=?", (token, row.number))
-        return row.number
-
-    def _taken(self, run_id: str) -> UsageError:
-        return UsageError(f"there is a run {run_id} in the journal {self._path} already; choose another id")
-
-    def _token(self) -> str:
-        if self._owner is None:
-            self._owner = Owner(owners_of(self._path))
-        return self._owner.token

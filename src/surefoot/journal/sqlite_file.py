@@ -15,9 +15,10 @@ from pathlib import Path
 from surefoot.journal.heads import Heads
 from surefoot.types.errors import JournalError, JournalTooNew
 
-FORMAT = 2
+FORMAT = 3
 """The form of the tables; the form of the records in them is `VERSION` in `types/events.py`. Form 1, of surefoot 0.1,
-has no summaries, and no heads beside it; it can be read as it is, and becomes form 2 when it is first written to."""
+has no summaries, and no heads beside it; form 2 has no inbox, leases and columns to look for. Both can be read as they
+are, and become form 3 when they are first written to."""
 
 FILE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What `sqlite3` raises about a file. The second one when SQLite's own message quotes damaged text."""
@@ -62,6 +63,34 @@ CREATE TABLE summary (
     run INTEGER PRIMARY KEY,
     body BLOB NOT NULL  -- as `types/ports.py` has it, in JSON; of a run of form 1 it is made when it is written to
 )"""
+
+_SHARED = """
+ALTER TABLE run ADD COLUMN fence INTEGER NOT NULL DEFAULT 0;  -- grows whenever a worker claims it
+ALTER TABLE run ADD COLUMN lease_until REAL;  -- of a run that was claimed: until then it is the owner's
+ALTER TABLE run ADD COLUMN ready_at REAL;     -- when a worker may claim it, none while it is driven or stands still
+ALTER TABLE summary ADD COLUMN status TEXT NOT NULL DEFAULT '';
+ALTER TABLE summary ADD COLUMN agent TEXT NOT NULL DEFAULT '';
+ALTER TABLE summary ADD COLUMN waits INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE summary ADD COLUMN change INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE label (label TEXT NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (label, run)) WITHOUT ROWID;
+CREATE TABLE word (
+    number INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    body BLOB NOT NULL,
+    outcome TEXT NOT NULL DEFAULT '',
+    detail TEXT NOT NULL DEFAULT '',
+    seq INTEGER NOT NULL DEFAULT -1
+);
+CREATE UNIQUE INDEX word_key ON word (run, key) WHERE key<>'';
+CREATE INDEX word_unheard ON word (run) WHERE outcome='';
+CREATE INDEX run_ready ON run (ready_at) WHERE ready_at IS NOT NULL;
+CREATE INDEX run_driven ON run (owner) WHERE owner<>'';
+CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
+CREATE INDEX summary_change ON summary (change);
+CREATE INDEX summary_status ON summary (status, run);
+CREATE INDEX summary_agent ON summary (agent, run) WHERE agent<>'';
+CREATE INDEX summary_waits ON summary (run) WHERE waits"""
 
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space, then resume",
@@ -146,7 +175,7 @@ def connect(path: Path, *, make: bool = True) -> sqlite3.Connection:
             _use_wal(db, path)  # cannot be done inside a transaction
             with transaction(db):
                 if _is_empty(db):  # still: another process may have been first
-                    for statement in (*_TABLES.split(";"), _SUMMARIES):
+                    for statement in (*_TABLES.split(";"), _SUMMARIES, *_SHARED.split(";")):
                         db.execute(statement)
                     db.execute(f"PRAGMA application_id={_APPLICATION}")
                     db.execute(f"PRAGMA user_version={FORMAT}")
@@ -198,12 +227,20 @@ def form_of(db: sqlite3.Connection) -> int:
     return form if isinstance(form, int) else 0
 
 
-def upgrade_tables(db: sqlite3.Connection, note_heads: Callable[[], None]) -> None:
-    """Bring a file of form 1 to form 2, in one transaction. `note_heads` has the heads of all runs on the disk."""
+def upgrade_tables(db: sqlite3.Connection, note_heads: Callable[[], None], note_summaries: Callable[[], None]) -> None:
+    """Bring a file of an earlier form to this one, in one transaction.
+
+    `note_heads` has the heads of all runs on the disk, `note_summaries` puts down the summaries of all runs.
+    """
     with transaction(db, "EXCLUSIVE"):
-        if form_of(db) == 1:  # still: another process may have been first
+        form = form_of(db)  # another process may have been first
+        if form == 1:
             db.execute(_SUMMARIES)
             note_heads()
+        if form < FORMAT:
+            for statement in _SHARED.split(";"):
+                db.execute(statement)
+            note_summaries()
             db.execute(f"PRAGMA user_version={FORMAT}")
 
 

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from surefoot.core.state.summary import summarise
+from surefoot.core.state.summary import status_of, summarise
 from surefoot.journal.codec import (
     RunRow,
     Segment,
@@ -31,7 +32,7 @@ from surefoot.journal.codec import (
 )
 from surefoot.journal.heads import DamagedHead, Head, Heads, head_of, heads_of, key_of
 from surefoot.journal.sqlite_file import FILE_ERRORS, code_of, file_error, form_of, translate_errors
-from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
+from surefoot.types.errors import JournalCorrupt, JournalError, RunUnknown, UsageError
 from surefoot.types.ports import NO_RECORDS, Recorded, RunSummary
 from surefoot.types.tools import Catalogue
 
@@ -46,6 +47,7 @@ _LISTED = f"SELECT run_id FROM run WHERE {_HAS_RECORDS} ORDER BY number DESC LIM
 _BEGINNING = f"SELECT run_id FROM run WHERE run_id>=? AND run_id<? AND {_HAS_RECORDS} ORDER BY run_id LIMIT ?"  # noqa: S608 - as above
 _LAST = "SELECT seq, hash, body FROM event WHERE run=? ORDER BY seq DESC LIMIT 1"
 _ROWS = "SELECT seq, at, version, body, hash FROM event WHERE run=? AND seq>=? ORDER BY seq"
+_PLACE = "SELECT ready_at, change FROM run LEFT JOIN summary ON summary.run=run.number WHERE number=?"
 _AFTER_ALL = "\U0010ffff"
 
 _DAMAGE = (0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG)
@@ -80,7 +82,7 @@ class Reader:
             if run_id.isprintable():
                 self.check_not_lost(run_id)
             command = f"surefoot runs --journal {shlex.quote(str(self._path))}"
-            raise UsageError(f"unknown run {run_id!r} in this journal; `{command}` lists them")
+            raise RunUnknown(f"unknown run {run_id!r} in this journal; `{command}` lists them")
         return row
 
     def look_up(self, run_id: str) -> RunRow | None:
@@ -156,12 +158,12 @@ class Reader:
         if self._heads is not None:
             self._heads.sync()
 
-    def load(self, run_id: str, since: int) -> tuple[list[Recorded], JournalError | None]:
-        """The records from `since` on that can be read, and what is wrong with the next one."""
+    def load(self, run_id: str, since: int, limit: int | None = None) -> tuple[list[Recorded], JournalError | None]:
+        """The records from `since` on that can be read, and what is wrong with the next one; at most `limit`."""
         records: list[Recorded] = []
         found = self._found(run_id)
         try:
-            records.extend(self._proven(found.segments, since))
+            records.extend(islice(self._proven(found.segments, since), limit))
             self._check_head(found)
         except JournalError as error:
             cause = error.__cause__
@@ -208,7 +210,12 @@ class Reader:
             ids = [str(run_id) for (run_id,) in self._db.execute(_LISTED, (limit,))]
         ids = [head.name for _, head in reversed(self.lost().values())] + ids
         alive = cache(is_alive)
-        return [self._listed(run_id, alive) for run_id in ids[:limit]]
+        return [self.listed_run(run_id, alive) for run_id in ids[:limit]]
+
+    def summary(self, run_id: str) -> RunSummary:
+        """A run in one line, as of its last record. Raises `JournalError`."""
+        found = self._found(run_id)
+        return self._summary(found, self._tail(found))
 
     def _summary(self, found: _Found, tail: Tail) -> RunSummary:
         """What is kept of a run, brought up to date by the records that came since."""
@@ -224,15 +231,18 @@ class Reader:
         parent = segments[-2].run_id if row.parent is not None else ""
         return replace(summary, run_id=row.run_id, started_at=row.started_at, parent=parent)
 
-    def _listed(self, run_id: str, is_alive: Callable[[str], bool]) -> RunSummary:
+    def listed_run(self, run_id: str, is_alive: Callable[[str], bool]) -> RunSummary:
+        """A run as a list has it: by its ending, by who drives it, or by what it waits for."""
         try:
             found = self._found(run_id)
             summary, row = self._summary(found, self._tail(found)), found.row
         except (JournalError, UsageError):  # this run's trouble must not hide the others
             return replace(NO_RECORDS, run_id=run_id, status="damaged")
-        if summary.status != "running" or (row.owner and is_alive(row.owner)):
-            return summary
-        return replace(summary, status="interrupted")
+        is_driven = row.owner != "" and summary.status == "running" and is_alive(row.owner)
+        has_queue = form_of(self._db) > 2  # noqa: PLR2004  # form 3 is the first with one
+        ready_at, change = self._one(_PLACE, row.number) or (None, 0) if has_queue else (None, 0)
+        status = status_of(summary, is_driven=is_driven, is_ready=ready_at is not None)
+        return replace(summary, status=status, change=change or 0)
 
     def _found(self, run_id: str) -> _Found:
         row = self.find(run_id)

@@ -30,16 +30,18 @@ import contextlib
 import os
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from surefoot.journal.codec import BlobRow, EventRow, encode_summary
 from surefoot.journal.heads import Head, Heads, sync_descriptor
 from surefoot.journal.sqlite_file import FILE_ERRORS, PAGE_BYTES, file_error
-from surefoot.types.errors import JournalError, RunBusy
+from surefoot.types.errors import JournalError, LeaseLost
 from surefoot.types.ports import RunSummary
+from surefoot.types.words import Posted
 
 FAR_TOO_LONG_PAGES = 65_536
 """64 MiB of log, where a page has 1 KiB: from here on a checkpoint may hold writers up."""
@@ -100,8 +102,11 @@ def checkpoint(path: Path, far_too_long_pages: int = FAR_TOO_LONG_PAGES) -> None
             db.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
 
 
-FreeRow = tuple[int, str]
-"""Run number, and the owner who drives it no more."""
+FreeRow = tuple[int, str, float | None]
+"""The number of a run that is driven no more, its owner, and when it may be claimed."""
+
+HeardRow = tuple[str, str, int, int]
+"""What came of a word, why, the record that it became, and the number of the word."""
 
 
 class Note(NamedTuple):
@@ -115,6 +120,9 @@ class Note(NamedTuple):
 SUMMARY_LAG = 32
 """How many records what is kept of a driven run may be behind; whoever lists it reads them."""
 
+EVERY = 0
+"""In place of a run's number: the changes of all runs are watched."""
+
 LAG_S = 0.002
 """How long rows that nobody waits for are collected: a crash in that time costs a reply or a read, never an effect."""
 
@@ -122,11 +130,25 @@ CHECKPOINT_PAGES = 8_000
 """About 8 MiB of log."""
 
 _INSERT_EVENT = "INSERT INTO event (run, seq, at, version, body, hash) VALUES (?, ?, ?, ?, ?, ?)"
-_PUT_SUMMARY = "INSERT OR REPLACE INTO summary (run, body) VALUES (?, ?)"
+_PUT_SUMMARY = """
+INSERT OR REPLACE INTO summary (run, body, status, agent, waits, change)
+VALUES (?, ?, ?, ?, ?, (SELECT coalesce(max(change), 0) + 1 FROM summary))"""
+_PUT_LABEL = "INSERT OR IGNORE INTO label (label, run) VALUES (?, ?)"
+_HEARD = "UPDATE word SET outcome=?, detail=?, seq=? WHERE number=?"
 _INSERT_BLOB = "INSERT OR IGNORE INTO blob (digest, data, run, seq) VALUES (?, ?, ?, ?)"
 _FREE_RUN = """
-UPDATE run SET owner='', events=(SELECT coalesce(max(seq)+1, run.at) FROM event WHERE event.run=run.number)
-WHERE number=? AND owner=?"""
+UPDATE run SET owner='', lease_until=NULL,
+events=(SELECT coalesce(max(seq)+1, run.at) FROM event WHERE event.run=run.number),
+ready_at=CASE WHEN EXISTS (SELECT 1 FROM word WHERE word.run=run.number AND outcome='') THEN 0 ELSE ?3 END
+WHERE number=?1 AND owner=?2"""
+
+
+def put_summary(db: sqlite3.Connection, number: int, summary: RunSummary) -> None:
+    """Keep the summary of a run, with what lists are made by."""
+    waits = summary.questions > 0 or summary.standing in ("approval", "in_doubt")
+    db.execute(_PUT_SUMMARY, (number, encode_summary(summary), summary.status, summary.agent, waits))
+    for name, value in summary.labels.items():
+        db.execute(_PUT_LABEL, (f"{name}={value}", number))
 
 
 class Writer:
@@ -148,6 +170,7 @@ class Writer:
         self._events: list[EventRow] = []
         self._blobs: dict[str, BlobRow] = {}
         self.freed: list[FreeRow] = []
+        self._heard: defaultdict[int, list[HeardRow]] = defaultdict(list)
         self._waiters: list[asyncio.Future[None]] = []
         self._due: asyncio.Handle | None = None
         self._due_on: asyncio.AbstractEventLoop | None = None
@@ -160,12 +183,21 @@ class Writer:
         self._checkpoint: Future[None] | None = None
         self._pages = 0
 
-    def add(self, events: Sequence[EventRow], blobs: Sequence[BlobRow], number: int, note: Callable[[], Note]) -> None:
+    def add(
+        self,
+        events: Sequence[EventRow],
+        blobs: Sequence[BlobRow],
+        number: int,
+        note: Callable[[], Note],
+        heard: Sequence[Posted] = (),
+    ) -> None:
         """Queue rows of a run. They are written by the next flush, in this order; bytes of one digest once.
 
-        `note` is asked at the flush how the run stands with these rows.
+        `note` is asked at the flush how the run stands with these rows. `heard` are words that count with them.
         """
         self._events += events
+        if heard:
+            self._heard[number] += [(one.outcome, one.detail, one.seq, one.number) for one in heard]
         self._notes[number] = note
         for row in blobs:
             self._blobs.setdefault(row[0], row)
@@ -207,16 +239,19 @@ class Writer:
         lost = self.failures  # what such a run would tell of is not in the file
         notes = {number: note() for number, note in self._notes.items() if number not in lost}
         self._notes.clear()
+        heard = self._heard
+        if heard:
+            self._heard = defaultdict(list)
         self._events, self._blobs, self.freed, self._waiters = [], {}, [], []
         self._awaited_on = None
         if self._due is not None:
             self._due.cancel()
             self._due = None
-        if events or blobs or freed or notes:
+        if events or blobs or freed or notes or heard:
             try:
-                self._commit(events, blobs.values(), freed, notes.values())
+                self._commit(events, blobs.values(), freed, notes.values(), chain.from_iterable(heard.values()))
             except sqlite3.IntegrityError:
-                self._commit_each(events, blobs.values(), freed, notes)
+                self._commit_each(events, blobs.values(), freed, notes, heard)
             except FILE_ERRORS as error:
                 self._fail((*events, *freed), error)
         for waiter in waiters:
@@ -238,6 +273,7 @@ class Writer:
         blobs: Collection[BlobRow],
         freed: Sequence[FreeRow],
         notes: Collection[Note] = (),
+        heard: Iterable[HeardRow] = (),
     ) -> None:
         db = self._db
         db.execute("BEGIN IMMEDIATE")
@@ -248,7 +284,8 @@ class Writer:
                 db.executemany(_INSERT_EVENT, events)
             for note in notes:
                 if note.summary is not None:
-                    db.execute(_PUT_SUMMARY, (note.number, encode_summary(note.summary)))
+                    put_summary(db, note.number, note.summary)
+            db.executemany(_HEARD, heard)
             if freed:
                 db.executemany(_FREE_RUN, freed)
             db.execute("COMMIT")
@@ -263,7 +300,10 @@ class Writer:
             told = f"cannot write {self._heads.path}: {error}; mend that, then resume"
             self.broken = JournalError(f"journal {self._path}: {told}")
         if self.watchers:
-            for number in {row[0] for row in events}:
+            changes = {row[0] for row in events}
+            if any(note.summary is not None for note in notes):
+                changes.add(EVERY)
+            for number in changes:
                 for changed in self.watchers.get(number, ()):
                     changed.set()
         size = sum(len(row[4]) for row in events) + sum(len(row[1]) for row in blobs)
@@ -278,6 +318,7 @@ class Writer:
         blobs: Collection[BlobRow],
         freed: Sequence[FreeRow],
         notes: Mapping[int, Note],
+        heard: Mapping[int, Sequence[HeardRow]],
     ) -> None:
         """Records of one run are there already, so somebody else drives it. The other runs must not suffer for it."""
         of_run: defaultdict[int, list[EventRow]] = defaultdict(list)
@@ -285,17 +326,20 @@ class Writer:
             of_run[row[0]].append(row)
         for number, rows in of_run.items():
             try:
-                self._commit(rows, blobs, (), [notes[number]] if number in notes else ())
+                self._commit(rows, blobs, (), [notes[number]] if number in notes else (), heard.get(number, ()))
             except sqlite3.IntegrityError:
                 seq = rows[0][1]
-                self.failures[number] = RunBusy(
+                self.failures[number] = LeaseLost(
                     f"journal {self._path}: record {seq} of run number {number} is there already: somebody else drives "
                     "this run; leave it to them, or open it again"
                 )
             except FILE_ERRORS as error:
                 self._fail(rows, error)
         try:
-            self._commit((), blobs, freed)  # also those of runs that have no records here, or whose records failed
+            others = chain.from_iterable(rows for number, rows in heard.items() if number not in of_run)
+            self._commit(
+                (), blobs, freed, heard=others
+            )  # also those of runs that have no records here, or whose records failed
         except FILE_ERRORS as error:
             self._fail(freed, error)
 

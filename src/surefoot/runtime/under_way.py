@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol, cast
 
@@ -49,18 +49,41 @@ class Hands(Protocol):
         ...
 
 
+class Leave:
+    """Tells drivers to leave their runs as they stand: no move begins, and what may be repeated is cut off.
+
+    What must not be made twice gets `grace_s` seconds. One may serve many runs.
+    """
+
+    def __init__(self) -> None:
+        self.grace_s: float | None = None
+        self.wakes: set[Callable[[], None]] = set()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether runs are being left."""
+        return self.grace_s is not None
+
+    def begin(self, grace_s: float) -> None:
+        """Leave all runs from now on."""
+        self.grace_s = grace_s
+        for wake in tuple(self.wakes):
+            wake()
+
+
 _Ended = tuple[WorldMove, Sequence[Event]]
 
 
 class UnderWay:
     """The moves under way of one run: announced, made in one task group, and what came of them put on record."""
 
-    def __init__(self, journal: RunJournal, hands: Hands) -> None:
+    def __init__(self, journal: RunJournal, hands: Hands, leave: Leave | None = None) -> None:
+        self._leave = leave or Leave()
         self.moves: frozenset[Move] = frozenset()
         self._journal = journal
         self._hands = hands
         self._tasks = asyncio.TaskGroup()
-        self._making: set[asyncio.Task[None]] = set()
+        self._making: dict[asyncio.Task[None], WorldMove] = {}
         self._waiting: list[tuple[WorldMove, State]] = []
         self._ended: asyncio.Queue[_Ended | None] = asyncio.Queue()
         self._effects: set[WorldMove] = set()  # what must not be made twice, so what came of it is written at once
@@ -71,6 +94,7 @@ class UnderWay:
     async def __aenter__(self) -> UnderWay:
         await self._tasks.__aenter__()
         self._journal.listen(self._wake)
+        self._leave.wakes.add(self._look_up)
         self._task = cast("asyncio.Task[object]", asyncio.current_task())  # there is one, or the group would not begin
         self._cancelled_before = self._task.cancelling()  # whoever awaits the run may have caught one of its own
         return self
@@ -79,6 +103,7 @@ class UnderWay:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._journal.listen(None)
+        self._leave.wakes.discard(self._look_up)
         try:
             await self._cut_off()
             await self._tasks.__aexit__(kind, error, trace)
@@ -94,6 +119,8 @@ class UnderWay:
 
     async def start(self, moves: Sequence[Move], state: State) -> State:
         """Put on record what announces the moves, then let them begin. Gives the state with the announcements."""
+        if self._leave.has_begun and any(isinstance(move, WorldMove) for move in moves):
+            await self._go()
         safety: list[Durability] = [durability(move, state) for move in moves]
         if events := [event for move in moves for event in announce(move, state)]:
             await self._journal.append(events, max(safety, key=_SAFETY.index))
@@ -120,10 +147,12 @@ class UnderWay:
             return ()
         for move, begun in self._waiting:
             task = self._tasks.create_task(self._make(move, begun))
-            self._making.add(task)
-            task.add_done_callback(self._making.discard)
+            self._making[task] = move
+            task.add_done_callback(self._making.pop)
         self._waiting.clear()
         ended: list[_Ended] = []
+        if self._leave.has_begun:
+            await self._go()
         if not self._has_words:
             first = await self._ended.get()
             ended = [*([first] if first else ()), *self._all_ended()]
@@ -137,7 +166,21 @@ class UnderWay:
 
     def _wake(self) -> None:
         self._has_words = True
+        self._look_up()
+
+    def _look_up(self) -> None:
         self._ended.put_nowait(None)
+
+    async def _go(self) -> None:
+        """Leave the run as it stands. What must not be made twice gets its grace, and what came of it is recorded."""
+        for task, move in self._making.items():
+            if move not in self._effects:
+                task.cancel()
+        effects = [task for task, move in self._making.items() if move in self._effects]
+        if effects:
+            await asyncio.wait(effects, timeout=self._leave.grace_s)
+        await self._recorded(self._all_ended())
+        raise asyncio.CancelledError
 
     async def _heard(self, state: State) -> Sequence[Event]:
         """What was said by now, on record in one piece with that it was heard."""
@@ -153,11 +196,11 @@ class UnderWay:
         """Cancel what is under way and wait for it; again when this task is: a group passes on only the first time."""
         is_again = False
         while self._making:
-            for task in self._making:
+            for task in tuple(self._making):
                 if is_again or not task.cancelling():
                     task.cancel()
             try:
-                await asyncio.wait(self._making)
+                await asyncio.wait(tuple(self._making))
             except asyncio.CancelledError:
                 is_again = True
 

@@ -29,6 +29,7 @@ from surefoot.runtime.cast import ModelChoice
 from surefoot.runtime.drive import drive
 from surefoot.runtime.offers import Offered
 from surefoot.runtime.services import RunServices
+from surefoot.runtime.under_way import Leave
 from surefoot.runtime.world import Watch
 from surefoot.testing.models import FunctionModel
 from surefoot.testing.tape import Miss, PlayedHands, PlayedRun, PlayedStore
@@ -209,11 +210,15 @@ class _RecordedAgent(Agent):
         stream: bool,
         state: State = EMPTY,
         offered: Offered | None = None,
+        drives: bool = True,
+        leave: Leave | None = None,
     ) -> Run:
         recording = cast("_Recording", self._store)  # the cassette made both
         recording.driving += 1
         try:
-            return await super()._drive(journal, first, watch, given, stream=stream, state=state, offered=offered)
+            return await super()._drive(
+                journal, first, watch, given, stream=stream, state=state, offered=offered, drives=drives, leave=leave
+            )
         finally:
             recording.driving -= 1
             if not recording.driving:
@@ -236,6 +241,8 @@ class _PlayedAgent(Agent):
         stream: bool,
         state: State = EMPTY,
         offered: Offered | None = None,  # noqa: ARG002
+        drives: bool = True,  # noqa: ARG002
+        leave: Leave | None = None,  # noqa: ARG002
     ) -> Run:
         run = cast("PlayedRun", journal)  # the cassette made the store that it comes from
         await run.append(first)

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Literal
 
 from surefoot.journal.codec import decode, decode_catalogue, digest_of, encode
 from surefoot.types.events import VERSION, Event
-from surefoot.types.ports import Durability, JournalStore, Recorded, RunJournal, RunSummary, Standing
+from surefoot.types.ports import (
+    EVERY_RUN,
+    Claimed,
+    Durability,
+    JournalStore,
+    Recorded,
+    RunFilter,
+    RunJournal,
+    RunPage,
+    RunSummary,
+    Standing,
+)
+from surefoot.types.words import Posted, Word
 
 Operation = Literal["open", "append", "put_blob", "release"]
 """What a process does to its journal, and so when it can die."""
@@ -40,9 +52,45 @@ class _AroundStore:
         await self.settle()
         return await self._store.beginning(prefix, limit)
 
-    async def read_recorded(self, run_id: str, since: int = 0) -> tuple[Sequence[Recorded], str]:
+    async def read_recorded(
+        self, run_id: str, since: int = 0, limit: int | None = None
+    ) -> tuple[Sequence[Recorded], str]:
         await self.settle()
-        return await self._store.read_recorded(run_id, since)
+        return await self._store.read_recorded(run_id, since, limit)
+
+    async def say(self, run_id: str, word: Word, *, key: str = "") -> Posted:
+        await self.settle()
+        return await self._store.say(run_id, word, key=key)
+
+    async def posted(self, run_id: str, number: int) -> Posted:
+        await self.settle()
+        return await self._store.posted(run_id, number)
+
+    async def list(self, wanted: RunFilter = EVERY_RUN, after: str = "", limit: int = 50) -> RunPage:
+        await self.settle()
+        return await self._store.list(wanted, after, limit)
+
+    async def count(self, wanted: RunFilter = EVERY_RUN, most: int = 10_000) -> int:
+        await self.settle()
+        return await self._store.count(wanted, most)
+
+    async def summary(self, run_id: str) -> RunSummary:
+        await self.settle()
+        return await self._store.summary(run_id)
+
+    def changes(self, since: int | None = None) -> AsyncIterator[RunSummary]:
+        return self._store.changes(since)
+
+    async def delete(self, run_id: str) -> None:
+        await self.settle()
+        await self._store.delete(run_id)
+
+    async def claim(self, agents: Collection[str], limit: int, lease_s: float) -> Sequence[Claimed]:
+        await self.settle()
+        return await self._store.claim(agents, limit, lease_s)
+
+    async def renew(self, lease_s: float) -> Collection[str]:
+        return await self._store.renew(lease_s)
 
     async def get_blob(self, digest: str) -> bytes:
         await self.settle()
@@ -74,14 +122,18 @@ class AroundRun:
         self.read = journal.read
         self.put_blob = journal.put_blob
         self.get_blob = journal.get_blob
+        self.words = journal.words
+        self.listen = journal.listen
         self.release = journal.release
 
 
 class _CheckedRun(AroundRun):
-    async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
+    async def append(
+        self, events: Sequence[Event], durability: Durability = "soon", *, heard: Sequence[Posted] = ()
+    ) -> None:
         for event in events:
             check_comes_back(event)
-        await self._journal.append(events, durability)
+        await self._journal.append(events, durability, heard=heard)
 
 
 def check_comes_back(event: Event) -> None:
@@ -188,7 +240,11 @@ class _CrashingRun:
         self.vanish = journal.release  # it holds the run no more
         self._journal = journal
         self._store = store
-        self._waiting: list[tuple[tuple[Event, ...], tuple[bytes, ...]]] = []  # appends, with the bytes of each
+        self.words = journal.words
+        self.listen = journal.listen
+        self._waiting: list[
+            tuple[tuple[Event, ...], tuple[bytes, ...], Sequence[Posted]]
+        ] = []  # appends, with their bytes
         self._blobs: dict[str, bytes] = {}
         self._written = 0  # how many of those that wait
         self._is_due = False
@@ -197,11 +253,13 @@ class _CrashingRun:
         await self.pass_on()
         return await self._journal.read(since)
 
-    async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
+    async def append(
+        self, events: Sequence[Event], durability: Durability = "soon", *, heard: Sequence[Posted] = ()
+    ) -> None:
         await self._store.begin("append")
         for event in events:
             encode(event)  # what cannot be recorded is refused at once, as by the store behind
-        self._waiting.append((tuple(events), tuple(self._blobs.values())))
+        self._waiting.append((tuple(events), tuple(self._blobs.values()), heard))
         self._blobs.clear()
         if durability != "soon":
             await self.pass_on(durability)
@@ -228,23 +286,23 @@ class _CrashingRun:
         await self.pass_on()
         return await self._journal.get_blob(digest)
 
-    async def release(self, standing: Standing = "") -> None:
+    async def release(self, standing: Standing = "", wake_at: float | None = None, *, why: str = "") -> None:
         if self._store.is_dead:  # an `async with` that is left
             return
         await self._store.begin("release")
         await self.pass_on()
         for data in self._blobs.values():
             await self._journal.put_blob(data)
-        await self._journal.release(standing)
+        await self._journal.release(standing, wake_at, why=why)
         await self._store.end("release")
 
     async def pass_on(self, durability: Durability = "written") -> None:
         """Give what waits to the store behind."""
         waiting, self._waiting, self._written = self._waiting, [], 0
-        for number, (events, blobs) in enumerate(waiting, 1):
+        for number, (events, blobs, heard) in enumerate(waiting, 1):
             for data in blobs:
                 await self._journal.put_blob(data)
-            await self._journal.append(events, durability if number == len(waiting) else "soon")
+            await self._journal.append(events, durability if number == len(waiting) else "soon", heard=heard)
 
     def lose(self) -> None:
         """Forget what would not be in a file by now."""

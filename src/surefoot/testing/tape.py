@@ -44,6 +44,7 @@ from surefoot.types.outcomes import Cancelled
 from surefoot.types.ports import Durability, RunJournal
 from surefoot.types.task import Task
 from surefoot.types.tools import ToolSpec
+from surefoot.types.words import Posted
 
 _MOST_RUNS = 10_000
 _EXCERPT = 60
@@ -191,7 +192,9 @@ class PlayedRun(AroundRun):
             raise UsageError(f"run {self.run_id} has no records yet")
         return self._tape
 
-    async def append(self, events: Sequence[Event], durability: Durability = "soon") -> None:
+    async def append(
+        self, events: Sequence[Event], durability: Durability = "soon", *, heard: Sequence[Posted] = ()
+    ) -> None:
         for ahead, event in enumerate(events):
             if self._tape is None and isinstance(event, RunStarted):
                 self._tape = self.store.take(self.run_id, event)
@@ -214,7 +217,7 @@ class PlayedRun(AroundRun):
                 raise await self.broken_off()
             told = differing(encoded(was) if was else "nothing", encoded(event))
             raise self.store.miss(f"record {at} of {_named(tape)} {told}")
-        await self._journal.append(events, durability)
+        await self._journal.append(events, durability, heard=heard)
         self.tape.advance(len(events))
 
     async def broken_off(self) -> Miss:

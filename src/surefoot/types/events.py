@@ -97,7 +97,10 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True)
 class RunForked:
-    """From here on this run goes its own way; all before its record `at` is shared with `parent`. See `RunResumed`."""
+    """From here on this run goes its own way; all before its record `at` is shared with `parent`.
+
+    See `RunResumed`, and `RunStarted` for `agent`, `labels` and `request`.
+    """
 
     run_id: str
     parent: str
@@ -106,6 +109,9 @@ class RunForked:
     config: LoopConfig | None = None
     effects: Mapping[str, Effect] = field(default_factory=dict[str, Effect])
     journal: JournalOrigin = ""
+    agent: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    request: str = ""
     type: Literal["RunForked"] = "RunForked"
 
 

@@ -63,8 +63,8 @@ NO_RECORDS = RunSummary()
 class RunFilter:
     """Which runs of a list are wanted; what is empty does not count. Text is looked for in task, answer and labels.
 
-    `status` as a list shows it; `labels` are "name=value", all of which it has; `q` is a text, `since` and `until` bound
-    `started_at`. `agents` are names of which one is its agent's, `prefix` is how its id begins.
+    `status` as a list shows it; `labels` are "name=value", all of which it has; `q` is a text; `since` and `until`
+    bound `started_at`. `agents` are names of which one is its agent's, `prefix` is how its id begins.
     """
 
     status: str = ""
@@ -287,10 +287,11 @@ class RunJournal(Protocol):
         """The bytes of that digest. Raises `JournalError` when they are not there, `JournalCorrupt` when altered."""
         ...
 
-    async def release(self, standing: Standing = "", wake_at: float | None = None) -> None:
+    async def release(self, standing: Standing = "", wake_at: float | None = None, *, why: str = "") -> None:
         """Write all that is queued and let others drive this run. `standing`: why it stands still, if it does.
 
         One that stands still is ready for a worker when a word comes, or at the time `wake_at`; any other at once.
+        `why` is kept of one that is set aside.
         """
         ...
 

@@ -29,9 +29,9 @@ from surefoot.runtime.cast import chosen_templates
 from surefoot.testing.models import FunctionModel
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import tool as function_tool
+from surefoot.types.attachments import Attachment
 from surefoot.types.config import LoopConfig
 from surefoot.types.events import (
-    Attachment,
     CallEnded,
     CallJudged,
     CallStarted,

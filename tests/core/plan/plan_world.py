@@ -8,7 +8,7 @@ from surefoot.core.plan.edits import laid_out
 from surefoot.core.state.plans import Escalation, Shortlist, StepRecord
 from surefoot.core.state.state import EMPTY, Planning, SpeakerState, State
 from surefoot.core.state.turn import changed
-from surefoot.types.events import Attachment
+from surefoot.types.attachments import Attachment
 from surefoot.types.plan import (
     ContextDocument,
     Plan,

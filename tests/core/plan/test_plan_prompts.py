@@ -39,7 +39,7 @@ from surefoot.core.plan.words import FAULTS, NO_GUIDANCE, REFUSALS, fault_words,
 from surefoot.core.state.state import Planning
 from surefoot.core.state.turn import changed
 from surefoot.prompts.load import template
-from surefoot.types.events import Attachment
+from surefoot.types.attachments import Attachment
 from surefoot.types.plan import ProposalKind, StepKind, TaskContext
 from surefoot.types.plan_events import ProposalRefused
 from surefoot.types.reflection import (

@@ -184,6 +184,7 @@ def _started(state: State, event: RunStarted) -> State:
         plan=PlanRecord(event.task.steps) if event.task.steps and event.reasoner != "plan" else None,
         planning=planning_of(event.task, event.config) if event.reasoner == "plan" else None,
         outer=event.outer,
+        recipe=event.recipe,
         heads={},
     )
     if not event.follows:

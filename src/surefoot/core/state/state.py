@@ -216,6 +216,7 @@ class State:
     begun: int = 0
     outer: Outer | None = None
     notes: tuple[tuple[int, str], ...] = ()
+    recipe: str = ""
     heads: dict[str, tuple[str, ModelMessage]] = field(
         default_factory=dict[str, tuple[str, ModelMessage]], repr=False, compare=False
     )

@@ -76,6 +76,7 @@ def summarise(before: RunSummary, event: Event, at: float) -> RunSummary:
             now.update(models=models, status="running", reason="", answer="")
             if isinstance(inner, RunForked):
                 now.update(run_id=inner.run_id, started_at=at, parent=inner.parent)
+                now.update(agent=inner.agent or before.agent, labels=inner.labels, questions=0)
         case ProposalMade():
             asked = inner.requests if inner.by == "model" else 0
             now.update(requests=before.requests + asked, usage=before.usage + inner.message.usage)
@@ -115,7 +116,7 @@ def status_of(summary: RunSummary, *, is_driven: bool, is_ready: bool) -> str:
 
 
 def ready_at(summary: RunSummary, wake_at: float | None, *, has_words: bool) -> float | None:
-    """When a worker may take up a run that nobody drives, in seconds since the epoch; None as long as it stands still."""
+    """When a worker may take up a run that nobody drives, in seconds since the epoch; None while it stands still."""
     if has_words or (summary.status == "running" and summary.standing in ("", "ready")):
         return 0.0
     return wake_at if summary.status == "running" and summary.standing != "set_aside" else None

@@ -1,0 +1,119 @@
+"""What is said to the runs of a journal file, and who may drive them: the inbox, the queue and its leases.
+
+A word is one row until whoever drives its run writes what came of it, in the transaction of the events that it became.
+A run is ready when nothing drives it and there is something to do; a claim takes it with a lease by the clock of this
+machine. Whoever outlives its lease finds the place of its next record taken. Source: spec/scale.md, sections 2 and 4.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from surefoot.journal.codec import encode_word, same_word, word_of
+from surefoot.journal.sqlite_file import transaction, translate_errors
+from surefoot.types.errors import JournalError, UsageError
+from surefoot.types.ports import Claimed
+from surefoot.types.words import Posted, Word
+
+_WORD = "SELECT number, body, key, outcome, detail, seq FROM word WHERE "
+_READY = """
+SELECT run.number, run.run_id, summary.agent FROM run JOIN summary ON summary.run=run.number
+WHERE run.ready_at<=? AND run.owner='' AND summary.agent IN ({}) ORDER BY run.ready_at, run.number LIMIT ?"""
+_DRIVEN = """
+SELECT run.number, run.run_id, summary.agent, run.owner, run.lease_until FROM run JOIN summary ON summary.run=run.number
+WHERE run.owner<>'' AND run.owner<>? AND summary.status='running' AND summary.agent IN ({}) ORDER BY run.number"""
+_CLAIM = "UPDATE run SET owner=?, fence=fence+1, lease_until=?, ready_at=NULL WHERE number=? RETURNING fence"
+
+
+class Inbox:
+    """The inbox and the queue of one open journal file. Raises `JournalError` for trouble with the file."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+        self._db = db
+        self._path = path
+
+    def say(self, run: int, word: Word, key: str) -> Posted:
+        """Put a word into the inbox of a run, and let a worker take the run up where nobody drives it."""
+        body = encode_word(word)
+        with translate_errors(self._path), transaction(self._db):
+            if key:
+                for posted in self._posted("run=? AND key=?", run, key):
+                    return same_word(posted, word)
+            row = self._db.execute("INSERT INTO word (run, key, body) VALUES (?, ?, ?)", (run, key, body))
+            self._db.execute("UPDATE run SET ready_at=0 WHERE number=? AND owner=''", (run,))
+            return Posted(cast("int", row.lastrowid), word, key)
+
+    def posted(self, run_id: str, run: int, number: int) -> Posted:
+        """A word of a run, with what came of it. Raises `UsageError` where there is none of that number."""
+        with translate_errors(self._path):
+            for posted in self._posted("run=? AND number=?", run, number):
+                return posted
+        raise UsageError(f"run {run_id}: no word {number} was said to it")
+
+    def unheard(self, run: int) -> list[Posted]:
+        """What was said to a run and has no outcome yet."""
+        with translate_errors(self._path):
+            return list(self._posted("run=? AND outcome='' ORDER BY number", run))
+
+    def has_unheard(self, runs: Sequence[int]) -> list[int]:
+        """Those of the runs to which something was said that has no outcome yet."""
+        with translate_errors(self._path):
+            if self._db.execute("SELECT 1 FROM word WHERE outcome='' LIMIT 1").fetchone() is None:
+                return []
+            waiting = {run for (run,) in self._db.execute("SELECT DISTINCT run FROM word WHERE outcome=''")}
+        return [run for run in runs if run in waiting]
+
+    def claim(
+        self, token: str, agents: Collection[str], limit: int, lease_s: float, is_alive: Callable[[str], bool]
+    ) -> list[Claimed]:
+        """Take up to so many runs of these agents that are ready, or whose driver has died or was cut off."""
+        names, marks, now = tuple(agents), ",".join("?" * len(agents)), time.time()
+        with translate_errors(self._path), transaction(self._db):
+            rows = self._db.execute(_READY.format(marks), (now, *names, limit)).fetchall()
+            taken = [(*row, False) for row in rows]
+            lives: dict[str, bool] = {}
+            for number, run_id, agent, owner, until in self._db.execute(_DRIVEN.format(marks), (token, *names)):
+                if len(taken) >= limit:
+                    break
+                if owner not in lives:
+                    lives[owner] = is_alive(owner)
+                if not lives[owner] or (until is not None and until < now):
+                    taken.append((number, run_id, agent, True))
+            found: list[Claimed] = []
+            for number, run_id, agent, is_takeover in taken:
+                (fence,) = self._db.execute(_CLAIM, (token, now + lease_s, number)).fetchone()
+                found.append(Claimed(run_id, agent, fence, is_takeover))
+        return found
+
+    def renew(self, token: str, driven: Mapping[int, str], lease_s: float) -> list[str]:
+        """Extend the leases of an owner; those of the runs that it drives and others have taken."""
+        with translate_errors(self._path), transaction(self._db):
+            self._db.execute(
+                "UPDATE run SET lease_until=? WHERE owner=? AND lease_until IS NOT NULL", (time.time() + lease_s, token)
+            )
+            own = {number for (number,) in self._db.execute("SELECT number FROM run WHERE owner=?", (token,))}
+        return [run_id for number, run_id in driven.items() if number not in own]
+
+    def is_lease_over(self, run: int) -> bool:
+        """Whether a run was claimed, and whoever did has not extended the lease."""
+        (until,) = self._db.execute("SELECT lease_until FROM run WHERE number=?", (run,)).fetchone()
+        return until is not None and until < time.time()
+
+    def take(self, run: int, token: str) -> None:
+        """Make somebody the owner of a run; a lease that they have stays."""
+        self._db.execute(
+            "UPDATE run SET lease_until=iif(owner=?1, lease_until, NULL), owner=?1, ready_at=NULL WHERE number=?2",
+            (token, run),
+        )
+
+    def _posted(self, where: str, *values: object) -> Iterator[Posted]:
+        for number, body, key, outcome, detail, seq in self._db.execute(_WORD + where, values).fetchall():
+            try:
+                word = word_of(body)
+            except ValueError as error:
+                raise JournalError(f"journal {self._path}: word {number} cannot be read: {error}") from error
+            yield Posted(number, word, key, outcome, detail, seq)

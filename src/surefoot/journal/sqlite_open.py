@@ -1,0 +1,341 @@
+"""A journal file while it is open: who drives which of its runs, and how a run is appended to."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from surefoot.core.state.summary import ready_at
+from surefoot.journal.codec import BlobRow, RunRow, Tail, check_id, digest_of, genesis, rows_of
+from surefoot.journal.heads import Head, Heads, head_of, heads_of
+from surefoot.journal.sqlite_file import (
+    FORMAT,
+    Owner,
+    connect_for,
+    form_of,
+    has_log,
+    is_alive,
+    owners_of,
+    transaction,
+    translate_errors,
+    upgrade_tables,
+)
+from surefoot.journal.sqlite_inbox import Inbox
+from surefoot.journal.sqlite_read import Reader
+from surefoot.journal.sqlite_write import SUMMARY_LAG, Note, Writer, put_summary
+from surefoot.types.errors import JournalError, RunBusy, RunExists, UsageError
+from surefoot.types.events import Event
+from surefoot.types.ports import Durability, RunSummary, Standing
+from surefoot.types.words import Posted
+
+_DELETE = (
+    "DELETE FROM event WHERE run=?",
+    "DELETE FROM summary WHERE run=?",
+    "DELETE FROM label WHERE run=?",
+    "DELETE FROM word WHERE run=?",
+    "DELETE FROM run WHERE number=?",
+)
+
+_LISTEN_S = 0.2
+"""How often it is looked whether another process has said something to a run that is driven here."""
+
+_SUMMARY_AGE_S = 1.0
+"""What lists show of a driven run is at most so old, if anything has happened since."""
+
+
+class OpenFile:
+    """The file of a store while it is open, and who drives which of its runs.
+
+    The right to drive is taken in a transaction of its own: of two who take it at once, the second sees the first.
+    """
+
+    def __init__(self, path: Path, loop: asyncio.AbstractEventLoop, *, read_only: bool) -> None:
+        self.loop = loop
+        self.pid = os.getpid()
+        self._path = path
+        self._owner: Owner | None = None
+        self.driven: dict[str, SqliteRun] = {}
+        self._listening: asyncio.TimerHandle | None = None
+        self._heard_at = 0
+        if not read_only and not path.exists():
+            heads_of(path).unlink(missing_ok=True)  # those of another journal, which is not there any more
+        self.db, self._may_write = connect_for(path, read_only=read_only)
+        with contextlib.ExitStack() as failed, translate_errors(path):
+            failed.callback(self.db.close)
+            self.heads = Heads(path, may_write=not read_only)
+            self.reader = Reader(self.db, path, self.heads)
+            if not read_only and form_of(self.db) != FORMAT:
+                upgrade_tables(self.db, self.reader.note_heads, self._note_summaries)
+            failed.pop_all()
+        self.writer = Writer(self.db, path, self.heads)
+        self.inbox = Inbox(self.db, path)
+
+    def is_foreign(self) -> bool:
+        """Whether another event loop uses it, which is still running."""
+        return self.loop is not asyncio.get_running_loop() and self.loop.is_running()
+
+    def create(self, run_id: str) -> tuple[int, float | None]:
+        """Become the driver of a new run, or of one that has no records and no living driver.
+
+        Gives its number, and when it was made if that is now.
+        """
+        token = self.token
+        with translate_errors(self._path), transaction(self.db):
+            row = self.reader.look_up(run_id)
+            if row is None:
+                return self._insert(run_id, None, 0, token)
+            if not self.reader.is_empty(row):
+                raise self._taken(run_id)
+            return self._hand_over(row, token), None
+
+    def fork(self, run_id: str, parent: int, at: int) -> None:
+        """Put a run that nobody drives yet into the list."""
+        with translate_errors(self._path), transaction(self.db):
+            if self.reader.look_up(run_id) is not None:
+                raise self._taken(run_id)
+            number, _ = self._insert(run_id, parent, at, "")
+        self.reader.note_head(number, run_id)
+
+    def take(self, run_id: str) -> int:
+        """Become the driver of a run that nobody living drives; its number."""
+        token = self.token
+        with translate_errors(self._path), transaction(self.db):
+            return self._hand_over(self.reader.find(run_id), token)
+
+    def free(self, number: int, ready_at: float | None = None) -> None:
+        """Queue that this store drives a run no more; from `ready_at` on a worker may, where that is given."""
+        self.writer.freed.append((number, self.token, ready_at))
+
+    def delete(self, run_id: str) -> None:
+        """Take a run out for good. Bytes that others may share stay.
+
+        Raises `RunBusy` while somebody drives it, `UsageError` while another run shares its records.
+        """
+        with translate_errors(self._path), transaction(self.db):
+            row = self.reader.find(run_id)
+            if row.owner and self.is_alive(row.owner):
+                raise RunBusy(f"run {run_id} is being driven; cancel it, or wait until it stands still")
+            if self.db.execute("SELECT 1 FROM run WHERE parent=?", (row.number,)).fetchone():
+                raise UsageError(f"run {run_id} cannot be deleted: another run shares its records")
+            for statement in _DELETE:
+                self.db.execute(statement, (row.number,))
+            self.heads.put(row.number, head_of(run_id, 0, genesis(run_id), 0))
+
+    def is_alive(self, token: str) -> bool:
+        """Whether the store of that token still exists."""
+        may_live = self._may_write or has_log(self._path)  # whoever drives a run has written to the log
+        return may_live and is_alive(owners_of(self._path), token)
+
+    def data_version(self) -> int:
+        """A number that changes when another connection has written."""
+        with translate_errors(self._path):
+            return self.db.execute("PRAGMA data_version").fetchone()[0]
+
+    def listen(self) -> None:
+        """Look again and again whether another process has said something to a run that is driven here."""
+        if self._listening is None:
+            self._listening = asyncio.get_running_loop().call_later(_LISTEN_S, self._look)
+
+    def _look(self) -> None:
+        self._listening = None
+        if not self.driven:
+            return
+        if (version := self.data_version()) != self._heard_at:
+            self._heard_at = version
+            for number in self.inbox.has_unheard([run.number for run in self.driven.values()]):
+                for run in self.driven.values():
+                    if run.number == number:
+                        run.wake()
+        self.listen()
+
+    def _note_summaries(self) -> None:
+        for number, run_id in self.db.execute("SELECT number, run_id FROM run").fetchall():
+            with contextlib.suppress(JournalError):  # what is damaged has none, and says so in a list
+                put_summary(self.db, number, self.reader.summary(run_id))
+
+    async def aclose(self) -> None:
+        """Write what is queued, let others drive the runs, and close. Raises `JournalError` when something was lost."""
+        driven = tuple(self.driven.values())
+        if self._listening is not None:
+            self._listening.cancel()
+        try:
+            for run in driven:
+                run.give_up()
+            await self.writer.aclose()
+        finally:
+            self.db.close()
+            if self._owner is not None:
+                self._owner.give_up()
+        if failure := next((run.failure for run in driven if run.failure), None):
+            raise failure
+
+    def _insert(self, run_id: str, parent: int | None, at: int, owner: str) -> tuple[int, float]:
+        check_id(run_id)
+        self.reader.check_not_lost(run_id)
+        (last,) = self.db.execute("SELECT coalesce(max(number), 0) FROM run").fetchone()
+        number, now = self.heads.claim(run_id, last), time.time()
+        self.db.execute(
+            "INSERT INTO run (number, run_id, started_at, parent, at, owner) VALUES (?, ?, ?, ?, ?, ?)",
+            (number, run_id, now, parent, at, owner),
+        )
+        return number, now
+
+    def _hand_over(self, row: RunRow, token: str) -> int:
+        if row.owner not in ("", token) and self.is_alive(row.owner) and not self.inbox.is_lease_over(row.number):
+            raise RunBusy(f"run {row.run_id} is being driven by another process; wait for it or end it")
+        self.inbox.take(row.number, token)
+        return row.number
+
+    def _taken(self, run_id: str) -> RunExists:
+        return RunExists(f"there is a run {run_id} in the journal {self._path} already; choose another id")
+
+    @property
+    def token(self) -> str:
+        """What a run that is driven here names as its owner."""
+        if self._owner is None:
+            self._owner = Owner(owners_of(self._path))
+        return self._owner.token
+
+
+class SqliteRun:
+    """A `RunJournal` of one run in a SQLite file."""
+
+    def __init__(self, file: OpenFile, number: int, tail: Tail, summary: RunSummary, synced: int) -> None:
+        self.run_id = summary.run_id
+        head = head_of(self.run_id, 0, b"", 0)
+        self._mark = head.key, head.name
+        self._summary = self._kept = summary
+        self._synced = synced
+        self._file = file
+        self._number = number
+        self._tail = tail
+        self._blobs: dict[str, BlobRow] = {}
+        self._is_released = False
+        self._wake: Callable[[], None] | None = None
+
+    async def read(self, since: int = 0) -> Sequence[Event]:
+        """Events from position `since` on, oldest first. Raises `JournalCorrupt`, never gives a part."""
+        self._file.writer.flush()
+        self._check()
+        records, wrong = self._file.reader.load(self.run_id, max(since, 0))
+        if wrong is not None:
+            raise wrong
+        return [record.event for record in records]
+
+    async def append(
+        self, events: Sequence[Event], durability: Durability = "soon", *, heard: Sequence[Posted] = ()
+    ) -> None:
+        """Add events at the end, all or none, in this order. Returns when they are as safe as asked.
+
+        Raises `JournalError` when these, or any before them, could not be written.
+        """
+        self._check()
+        writer, number = self._file.writer, self._number
+        rows, blobs, tail, summary = rows_of(number, events, time.time(), self._tail, self._summary)
+        if blobs:
+            blobs = [blob for blob in blobs if not self._file.reader.has_blob(blob[0])]
+        if self._blobs:
+            blobs = [*self._blobs.values(), *blobs]
+            self._blobs.clear()
+        self._tail, self._summary = tail, summary
+        if durability == "synced":
+            self._synced = tail.seq
+        writer.add(rows, blobs, number, self._note, heard)
+        if durability == "soon":
+            writer.soon()
+            return
+        await self._written()
+        if durability == "synced":
+            await writer.synced()
+
+    async def put_blob(self, data: bytes) -> str:
+        """Keep bytes under their SHA-256 (hex), which is returned. Written with the next append."""
+        self._check()
+        digest = digest_of(data)
+        self._blobs[digest] = (digest, data, self._number, self._tail.seq)
+        return digest
+
+    async def get_blob(self, digest: str) -> bytes:
+        """The bytes of that digest. Raises `JournalError` when they are not there, `JournalCorrupt` when altered."""
+        if digest in self._blobs:
+            return self._blobs[digest][1]
+        self._file.writer.flush()
+        self._check()
+        return self._file.reader.blob(digest)
+
+    async def words(self) -> Sequence[Posted]:
+        """What was said to this run and has no outcome yet, in the order in which it came."""
+        self._file.writer.flush()
+        self._check()
+        return self._file.inbox.unheard(self._number)
+
+    def listen(self, wake: Callable[[], None] | None) -> None:
+        """Call `wake` whenever something is said to this run, by another process at most 0.2 s later."""
+        self._wake = wake
+        if wake is not None:
+            self._file.listen()
+            if self._file.inbox.has_unheard((self._number,)):
+                wake()
+
+    def wake(self) -> None:
+        """Have whoever drives the run hear what was said."""
+        if self._wake is not None:
+            self._wake()
+
+    async def release(self, standing: Standing = "", wake_at: float | None = None, *, why: str = "") -> None:
+        """Write all that is queued and let others drive this run. Raises `JournalError` when something was lost."""
+        if not self._is_released:
+            if standing:
+                self._summary = replace(self._summary, standing=standing, reason=why)
+            self.give_up(wake_at)
+            await self._written()
+
+    def give_up(self, wake_at: float | None = None) -> None:
+        """Queue what is left to write, with the right to drive as the last thing."""
+        self._is_released, self._wake = True, None
+        self._file.writer.add((), tuple(self._blobs.values()), self._number, self._note)
+        self._file.free(self._number, ready_at(self._summary, wake_at, has_words=False))
+        self._file.driven.pop(self.run_id, None)
+
+    @property
+    def number(self) -> int:
+        """What the file calls it."""
+        return self._number
+
+    @property
+    def failure(self) -> JournalError | None:
+        """Why something that was to be appended is lost, if it is."""
+        writer = self._file.writer
+        return writer.failures.get(self._number) or writer.broken
+
+    def _note(self) -> Note:
+        """How the run stands. Its summary is kept when a list would show another one, and when the run is released."""
+        (key, name), now = self._mark, self._summary
+        was = self._kept
+        is_due = self._is_released or now.events > was.events + SUMMARY_LAG or now.models is not was.models
+        is_due = is_due or now.changed_at > was.changed_at + _SUMMARY_AGE_S
+        is_due = is_due or (now.status, now.standing, now.questions) != (was.status, was.standing, was.questions)
+        if is_due:
+            self._kept = now
+        return Note(self._number, Head(key, *self._tail, self._synced, name), now if is_due else None)
+
+    async def _written(self) -> None:
+        writer = self._file.writer
+        if len(self._file.driven) > 1:
+            await writer.flushed()  # the others' rows join in
+        else:
+            writer.flush()
+        if (writer.failures or writer.broken) and (failure := self.failure):
+            raise failure
+
+    def _check(self) -> None:
+        if self._is_released:
+            raise UsageError(f"run {self.run_id} was released; open it again to go on")
+        writer = self._file.writer
+        if (writer.failures or writer.broken) and (failure := self.failure):
+            raise failure

@@ -1,0 +1,155 @@
+"""A worker: it takes up the runs of its agents that are ready, and drives up to so many at a time.
+
+A run that waits for a person, or has ended, is let go; a word to it makes it ready again, here or in another worker of
+the same journal. A worker that dies leaves its runs to the others as soon as its lease is over, on one machine at once.
+Source: spec/scale.md, section 4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from random import random
+from typing import Any
+
+from surefoot.agent import Agent
+from surefoot.runtime.under_way import Leave
+from surefoot.types.errors import JournalError, RunBusy, UsageError
+from surefoot.types.events import Event
+from surefoot.types.messages import Signal
+from surefoot.types.ports import Claimed, JournalStore
+
+_LOG = logging.getLogger("surefoot.worker")
+
+_FIRST_LOOK_S = 0.25
+_LAST_LOOK_S = 5.0
+"""How long a worker waits until it looks for ready runs again, at first and when nothing comes for long, in seconds."""
+
+_MOST_FAILURES = 3
+
+
+class Worker:
+    """Drives runs of `agents`, by their names, that are in `store`: at most `most` at once.
+
+    The agents must have that journal. `lease_s` is for how long a run stays with a worker that is cut off. `tell` gets
+    each event and signal of each run that is driven here, with the id of the run. Raises `UsageError` for an agent that
+    is called otherwise than its name.
+    """
+
+    def __init__(
+        self,
+        store: JournalStore,
+        agents: Mapping[str, Agent[Any]],
+        *,
+        most: int = 16,
+        lease_s: float = 30.0,
+        name: str = "",
+        tell: Callable[[str, Event | Signal], None] | None = None,
+    ) -> None:
+        for key, agent in agents.items():
+            if agent.name != key:
+                raise UsageError(
+                    f"the agent {key!r} is called {agent.name!r}: give it that name, Agent(…, name={key!r})"
+                )
+        self.name = name or f"worker {os.getpid()}"
+        self._store, self._agents, self._most, self._lease_s, self._tell = store, agents, most, lease_s, tell
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._failures: dict[str, int] = {}
+        self._leave = Leave()
+        self._woken = asyncio.Event()
+        self._renewed = time.monotonic()
+
+    @property
+    def driven(self) -> frozenset[str]:
+        """The runs that are driven here now."""
+        return frozenset(self._tasks)
+
+    def wake(self) -> None:
+        """Look for ready runs now: one was started, or something was said to one."""
+        self._woken.set()
+
+    async def run(self, *, once: bool = False) -> None:
+        """Drive until `drain`; with `once`, until no run is ready. Raises `JournalError` where the journal is lost."""
+        wait_s = _FIRST_LOOK_S
+        while not self._leave.has_begun:
+            self._woken.clear()
+            room = self._most - len(self._tasks)
+            claimed = await self._store.claim(self._agents, room, self._lease_s) if room > 0 else ()
+            for one in claimed:
+                task = self._tasks[one.run_id] = asyncio.create_task(self._drive(one))
+                task.add_done_callback(partial(self._let_go, one.run_id))
+            if once and not self._tasks:
+                return
+            wait_s = _FIRST_LOOK_S if claimed else min(wait_s * 1.5, _LAST_LOOK_S)
+            await self._renew()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(wait_s * (0.8 + 0.4 * random()), self._lease_s / 3)):  # noqa: S311
+                    await self._woken.wait()
+        await self._settled()
+
+    async def drain(self, grace_s: float = 30.0) -> None:
+        """Let go of all runs: no move begins, calls that may be repeated are cut off, others get so many seconds.
+
+        What is still under way then is left as a crash would leave it. The runs are ready for any other worker.
+        """
+        self._leave.begin(grace_s)
+        self._woken.set()
+        await self._settled()
+
+    async def _settled(self) -> None:
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks.values()))
+            await asyncio.sleep(0)
+
+    def _let_go(self, run_id: str, _: asyncio.Task[None]) -> None:
+        self._tasks.pop(run_id, None)
+        self._woken.set()
+
+    async def _renew(self) -> None:
+        """Extend the leases in time; without a journal to do so, let go before they are over."""
+        if not self._tasks or time.monotonic() - self._renewed < self._lease_s / 3:
+            self._renewed = self._renewed if self._tasks else time.monotonic()
+            return
+        try:
+            lost = await self._store.renew(self._lease_s)
+        except JournalError:
+            if time.monotonic() - self._renewed > self._lease_s * 2 / 3:
+                await self.drain(self._lease_s / 3 - 1)
+                raise
+            return
+        self._renewed = time.monotonic()
+        for run_id in lost:
+            _LOG.warning("run %s was taken by another worker", run_id)
+            if (task := self._tasks.get(run_id)) is not None:
+                task.cancel()
+
+    async def _drive(self, claimed: Claimed) -> None:
+        """Drive one run as far as it goes. One that makes its driver fail three times is set aside."""
+        run_id, watch = claimed.run_id, None if self._tell is None else partial(self._tell, claimed.run_id)
+        agent = self._agents[claimed.agent]
+        try:
+            await agent.drive(claimed, by=self.name, watch=watch, stream=watch is not None, leave=self._leave)
+        except RunBusy as error:  # others drive it
+            _LOG.info("run %s: %s", run_id, error)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling() and not self._leave.has_begun:
+                raise
+        except Exception as error:  # noqa: BLE001  # whatever it is, the other runs must go on
+            failures = self._failures[run_id] = self._failures.get(run_id, 0) + 1
+            _LOG.exception("run %s made its driver fail (%d of %d)", run_id, failures, _MOST_FAILURES)
+            if failures >= _MOST_FAILURES:
+                await self._set_aside(run_id, f"{type(error).__name__}: {error}")
+        else:
+            self._failures.pop(run_id, None)
+
+    async def _set_aside(self, run_id: str, why: str) -> None:
+        self._failures.pop(run_id, None)
+        with suppress(JournalError):  # the next worker that finds it so does the same
+            journal = await self._store.open(run_id)
+            await journal.release("set_aside", why=why)
