@@ -57,8 +57,13 @@ def call_rows(pen: Pen, state: State, event: OfCall, took_s: float) -> list[Row]
 
 
 def _what(call: Call) -> tuple[Said, Said]:
-    """A call as it might be written in a program, and its id."""
-    return (_shown(call, written(call)), "model"), f"  #{call.id}"
+    """A call and its id."""
+    return (call_text(call), "model"), f"  #{call.id}"
+
+
+def call_text(call: Call) -> str:
+    """A call as it might be written in a program."""
+    return _shown(call, written(call))
 
 
 def _shown(call: Call, text: str) -> str:

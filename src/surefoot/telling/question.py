@@ -62,7 +62,7 @@ def _question(tale: Tale, call: Call, inner: Mapping[str, Tale]) -> Question:
         outer = owner_of(tale.state, outer_id).state.call(outer_id)
         asked = inner.get(outer.inner.run_id) if outer is not None and outer.inner is not None else None
         if asked is not None and (own := next((c for c in waiting(asked.state) if c.id == inner_id), None)) is not None:
-            return replace(_question(asked, own, inner), call=call.id, digest=digest_of_call(call))
+            return replace(_question(asked, own, inner), call=call.id)
     since = tale.asked.get(outer_id)
     at = tale.began.get(outer_id, tale.last_at) if since is None else since.at
     about = about_of(call)
@@ -70,7 +70,7 @@ def _question(tale: Tale, call: Call, inner: Mapping[str, Tale]) -> Question:
     is_timed = about == "approval" and not inner_id and guard is not None and tale.state.gate is not None
     return Question(
         call.id,
-        call.name if about != "plan" else "",
+        visible(call.name) if about != "plan" else "",
         about,
         digest_of_call(call),
         tale.state.planning.version if about == "plan" and tale.state.planning is not None else 0,
@@ -84,11 +84,11 @@ def _question(tale: Tale, call: Call, inner: Mapping[str, Tale]) -> Question:
 
 def about_of(call: Call) -> About:
     """What a question is about."""
-    if call.id == PLAN:
+    if call.id.rpartition("/")[2] == PLAN:
         return "plan"
     if call.is_in_doubt:
         return "in_doubt"
-    return "approval" if call.wire_id or "/" in call.id else "limit"
+    return "approval" if call.spec is not None else "limit"
 
 
 def lines_of(tale: Tale, call: Call) -> list[Line]:

@@ -97,10 +97,9 @@ class _Telling:
             case p.OfStep():
                 self._pen = replace(self._pen, step_id=event.step_id)
                 return self._plan(step_told(event, self._state))
-            case p.ProposalMade(by="model", message=message):
-                return self._page("", message.content)
             case p.OfPlan() | e.ToolsShortlisted():
-                return self._plan(plan_told(event))
+                given = event.message.content if isinstance(event, p.ProposalMade) else ""
+                return [*self._plan(plan_told(event)), *self._page("", given)]
             case e.RunEnded(ending):
                 return self._ended(ending) if event is self._record.event else []
             case e.InStep():

@@ -65,7 +65,6 @@ class Tale:
 
     def _noted(self, event: Event, record: Recorded) -> dict[str, object]:
         """What changes of times and questions by an event of the run, or of one of its steps."""
-        now = Asked(record.seq, record.at, self.state)
         match event:
             case CallStarted(key) | StepStarted(key):
                 return {"began": {**self.began, key: record.at}}
@@ -78,11 +77,12 @@ class Tale:
             case CallJudged(key):
                 return {"asked": _without(self.asked, key)}
             case CallPaused(key) | StepLimitReached(key):
-                return {"asked": {**self.asked, key: now}}
+                return {"asked": {**self.asked, key: Asked(record.seq, record.at, self.state)}}
             case PlanMade() | PlanEdited():
                 version = event.plan.version if isinstance(event, PlanMade) else event.version
                 versions = (*self.versions, (version, record.seq))
-                return {"asked": {**self.asked, PLAN: now}, "versions": versions}
+                asked = Asked(record.seq, record.at, self.state)
+                return {"asked": {**self.asked, PLAN: asked}, "versions": versions}
             case _:
                 return {}
 

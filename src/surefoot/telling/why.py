@@ -167,7 +167,7 @@ def _lines(made: Why, state: State, call: Call, verdict: CallJudged) -> list[Lin
     lines.append(Line(f"decided: {made.decision}{rule}", STYLES[made.decision]))
     lines += below([made.reason] if made.reason else [], "dim")
     lines += below(question_lines(call, verdict) or grounds_lines(verdict, every=False), "dim")
-    return lines + [Line(f"{one.decision}, by {one.by}", indent=2) for one in made.later if one.by]
+    return lines + [Line(f"{one.decision}, by {one.by or 'the gate'}", indent=2) for one in made.later]
 
 
 def _policy(word: PolicyWord) -> Line:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from surefoot.core.text.urls import MOST_SPANS, Found, Span, url_key, urls
-from surefoot.knowledge.prefetch.files import Code, existing, file_key, files
+from surefoot.knowledge.prefetch.paths import Code, existing, file_key, files
 from surefoot.types.prehydration import PreHydrationConfig, Reference, ReferencePattern
 
 MOST_MARKS = 30_000
