@@ -11,7 +11,7 @@ import webbrowser
 from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -138,30 +138,23 @@ def new(
     """Make a token. It is shown once, on stderr; the table for the tokens file goes to stdout."""
     if missing := [one for one in ("starlette", "uvicorn") if find_spec(one) is None]:
         raise UsageError(f"`surefoot token` needs {' and '.join(missing)}; {extra_needed('server')}")
-    from pydantic import ValidationError  # noqa: PLC0415
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
 
-    from surefoot.server.auth import Author, Token, digest_of, new_token, table_of  # noqa: PLC0415
+    from surefoot.server.auth import Token, digest_of, new_token, table_of  # noqa: PLC0415
 
     if made_for not in ("", "mcp"):
         raise UsageError(f"--for {made_for}: give mcp, or leave it out")
-    if speaks_as not in get_args(Author):
-        raise UsageError(f"--speaks-as {speaks_as}: give one of {', '.join(get_args(Author))}")
     given = rights or (_MCP_RIGHTS if made_for else "read")
     try:
         until = date.fromisoformat(expires) if expires else None
         secret = new_token()
-        token = Token(
-            name,
-            digest_of(secret),
-            frozenset(one.strip() for one in given.split(",")),  # type: ignore[arg-type]  # checked by the type itself
-            tenant,
-            tuple(agent or ("*",)),
-            until,
-            "model" if made_for else speaks_as,  # type: ignore[arg-type]  # as was just looked at
-        )
+        told = {"name": name, "sha256": digest_of(secret), "rights": [one.strip() for one in given.split(",")]}
+        more = {"tenant": tenant, "agents": agent or ["*"], "expires": until}
+        said = {"speaks_as": "model" if made_for else speaks_as}
+        token = TypeAdapter(Token).validate_python({**told, **more, **said})
     except ValidationError as error:
-        told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_input=False))
-        raise UsageError(told) from error
+        wrong = error.errors(include_input=False)[0]
+        raise UsageError(f"{wrong['loc'][0]}: {wrong['msg']}") from error
     except ValueError as error:
         raise UsageError(f"--expires {expires}: give a day, as 2027-01-31") from error
     print(f"token of {name}, shown only now: {secret}", file=sys.stderr)

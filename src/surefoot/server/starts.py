@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from re import compile as pattern
 from typing import Any
@@ -59,9 +60,8 @@ async def fork(asked: Asked[None, Fork]) -> Response:
     config = tightened(agent, agent.config, body.limits)
 
     async def begin(run_id: str, labels: Mapping[str, str], request: str) -> object:
-        return await agent.start_fork(
-            parent.run_id, body.at, new_id=run_id, labels=labels, config=config, request=request
-        )
+        begin = partial(agent.fork, parent.run_id, body.at, new_id=run_id, config=config, drives=False)
+        return await begin(labels=labels, request=request)
 
     inherited = {key: value for key, value in parent.labels.items() if not key.startswith(OWN_LABELS)}
     run, is_replayed = await _once(asked, (f"fork {parent.run_id}", body.at), {**inherited, **body.labels}, begin)
