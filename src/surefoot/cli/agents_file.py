@@ -40,10 +40,6 @@ def agents_in(path: Path, store: JournalStore, journal: Path) -> dict[str, Agent
             found = _in_toml(path, store, journal)
         case _:
             raise UsageError(f"--agents {path}: give a file that ends in .py or .toml")
-    if wrong := [name for name in found if not _NAME.fullmatch(name)]:
-        raise UsageError(f"--agents {path}: {wrong[0]!r}: a name has lower-case letters, digits, - and _, 63 at most")
-    if not found:
-        raise UsageError(f"--agents {path}: no agent is defined there")
     return {name: cast("Agent", replace(cast("Any", agent), name=name, journal=store)) for name, agent in found.items()}
 
 
@@ -54,7 +50,7 @@ def _in_python(path: Path) -> Mapping[str, Agent]:
         isinstance(name, str) and isinstance(one, Agent) for name, one in cast("Mapping[object, object]", found).items()
     ):
         raise UsageError(f"--agents {path}: define `agents`, a mapping of names to surefoot.Agent objects")
-    return cast("Mapping[str, Agent]", found)  # as was just looked at
+    return cast("Mapping[str, Agent]", _named(path, found))  # as was just looked at
 
 
 def _in_toml(path: Path, store: JournalStore, journal: Path) -> Mapping[str, Agent]:
@@ -67,8 +63,16 @@ def _in_toml(path: Path, store: JournalStore, journal: Path) -> Mapping[str, Age
     given = tables.get("agents")
     if list(tables) != ["agents"] or not isinstance(given, Mapping):
         raise UsageError(f"--agents {path}: write one table [agents.NAME] for each agent, and nothing else")
-    agents = cast("Mapping[str, object]", given)  # the keys of TOML are text
-    return {name: _agent(path, name, table, store, journal) for name, table in agents.items()}
+    return {name: _agent(path, name, table, store, journal) for name, table in _named(path, given).items()}
+
+
+def _named(path: Path, found: Mapping[Any, Any]) -> Mapping[str, Any]:  # Any: what a file holds
+    """What a file defines, if it is something, and each has a name that can stand in an address."""
+    if wrong := [name for name in found if not _NAME.fullmatch(name)]:
+        raise UsageError(f"--agents {path}: {wrong[0]!r}: a name has lower-case letters, digits, - and _, 63 at most")
+    if not found:
+        raise UsageError(f"--agents {path}: no agent is defined there")
+    return found
 
 
 def _agent(path: Path, name: str, table: object, store: JournalStore, journal: Path) -> Agent:

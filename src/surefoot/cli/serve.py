@@ -66,7 +66,6 @@ def serve(
         raise UsageError(f"`surefoot serve` needs {' and '.join(missing)}; {extra_needed('server')}")
     from surefoot.server.door import Names  # noqa: PLC0415  # what only this command needs loads here
     from surefoot.server.limits import KIB, Limits  # noqa: PLC0415
-    from surefoot.server.notify import Notifier  # noqa: PLC0415
     from surefoot.server.process import is_loopback, listen, serve_site, server_of  # noqa: PLC0415
     from surefoot.server.site import Site  # noqa: PLC0415
     from surefoot.worker import Worker  # noqa: PLC0415
@@ -91,6 +90,8 @@ def serve(
         listening = listen(host, port)
         page = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
         if notify:
+            from surefoot.server.notify import Notifier  # noqa: PLC0415  # it needs aiohttp
+
             hush = os.environ.get(SECRET, "").encode()
             site.notifier = Notifier(store, site.library, notify, hush, page, shows_arguments=notify_arguments)
         server = server_of(site, Names.of(host, host_name or (), origin or ()), host, port, proxies=proxy)

@@ -8,16 +8,19 @@ from collections.abc import Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from surefoot.agent import Agent
 from surefoot.server.auth import Keyring
 from surefoot.server.limits import Limits, Pace
 from surefoot.server.live import Live
-from surefoot.server.notify import Notifier
 from surefoot.server.records import Library
 from surefoot.server.tails import Tails
 from surefoot.types.ports import JournalStore
 from surefoot.worker import Worker
+
+if TYPE_CHECKING:
+    from surefoot.server.notify import Notifier  # it needs aiohttp, which is slow to load
 
 
 @dataclass(slots=True)
