@@ -18,6 +18,7 @@ from surefoot import (
     LoopConfig,
     MemoryJournal,
     SqliteJournal,
+    Tool,
     ToolCallContext,
     ToolResult,
     UsageError,
@@ -42,19 +43,22 @@ class Post:
     def __init__(self) -> None:
         self.sent: Counter[str] = Counter()
 
-    def tools(self) -> list[object]:
+    def mail(self) -> Tool:
         @tool(effect="communicate")
         async def send_mail(to: str, body: str) -> str:
             """Send a mail."""
             self.sent[f"{to}: {body}"] += 1
             return f"sent to {to}"
 
+        return send_mail
+
+    def tools(self) -> list[Tool]:
         @tool(effect="read")
         async def address_of(name: str) -> str:
             """The address of a person."""
             return f"{name.lower()}@example.org"
 
-        return [send_mail, address_of]
+        return [self.mail(), address_of]
 
 
 def turns(*said: Scripted) -> FunctionModel:

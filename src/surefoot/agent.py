@@ -15,6 +15,7 @@ from surefoot.core.guard.anchor import HandOver
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.loop.table import CHOICES
+from surefoot.core.plan.limits import budget_of
 from surefoot.core.state.state import EMPTY, State
 from surefoot.delegate import AgentTool, on_journal, spec_of
 from surefoot.journal.memory import store_of
@@ -133,6 +134,7 @@ class Agent(Held, Voice[Out_co]):
         known, own = known_of(self.config)
         store = store_of(self.journal)
         given = tuple(on_journal(one, store, self.config.guard) for one in self.tools)
+        asked = (one for one in given if isinstance(one, AgentTool))
         tools, shape = bound_tools((*given, *own), services), shape_of(self.output)
         object.__setattr__(self, "config", with_shape(self.config, shape, tools))
         offers = Offers(tools, self.config, self.mcp, Pins.beside(store), self.wrap_tools)
@@ -145,16 +147,7 @@ class Agent(Held, Voice[Out_co]):
             ("_services", services),
             ("_knowledge", known),
             ("_paths", Trajectories.beside(store)),
-            (
-                "_used",
-                (
-                    store,
-                    *((known,) if known else ()),
-                    *offers.used,
-                    *parts.used,
-                    *(one for one in given if isinstance(one, AgentTool)),
-                ),
-            ),
+            ("_used", (store, *((known,) if known else ()), *offers.used, *parts.used, *asked)),
             ("_prompts", chosen_templates(self.reasoner, self.thinking, parts.thinks, self.prompts)),
         ):
             object.__setattr__(self, name, value)
@@ -267,22 +260,23 @@ class Agent(Held, Voice[Out_co]):
         watch: Watch | None = None,
         stream: bool = False,
         origin: JournalOrigin = "own",
+        over: HandOver | None = None,
     ) -> Run[Out_co]:
         """Go on with a run that was interrupted, paused or ended, from where its journal stands.
 
         A completed run is given back as it is. Resuming approves nothing. `config` replaces the limits that ended it,
         and the tool profile (one without lifts it); of two guards the stricter holds. `origin`: of a "foreign" run a
-        person is asked before the first effect.
+        person is asked before the first effect. `over` is for a run of an agent, which only goes on within another.
         """
         given = services_of(self._services, services)
         async with self._admission.place(), Opened(await self._store.open(run_id)) as opened:
             journal = opened.journal
-            state, _ = await state_now(self._store, run_id, opened)
+            state, _ = await state_now(self._store, run_id, opened, over, origin)
             stands = origin != "foreign" and standing(state) and not next_moves(state)
             if isinstance(state.ending, Completed) or stands:  # that it is foreign is put on record
                 return opened.left(Run.of(state, read=self._shape))
-            parts = (self._cast, self._offers, self.config)
-            first = await next_records(run_id, state, parts, by=by or "resume", config=config, origin=origin)
+            parts, said = (self._cast, self._offers, self.config), by or "resume"
+            first = await next_records(run_id, state, parts, by=said, config=config, origin=origin, over=over)
             return opened.left(await self._drive(journal, first, watch, given, stream=stream, state=state))
 
     async def drive(
@@ -364,7 +358,7 @@ class Agent(Held, Voice[Out_co]):
         `effect` is the strongest of its tools' where it is not given. With `hand_off` its answer ends the outer run.
         """
         how: Delegates = "hand_off" if hand_off else "call"
-        return AgentTool(self, spec_of(name, description, effect or self._offers.effect, how))
+        return AgentTool(self, spec_of(name, description, effect or self._offers.effect, how), effect)
 
     async def _drive(
         self,
@@ -388,8 +382,9 @@ class Agent(Held, Voice[Out_co]):
             return Run.of(begun, read=self._shape)
         async with RunServices(given) as services:
             own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)
-            inbox = partial(hear, self._store, journal)
-            live = partial(LiveHands, budget=begun.config.budget, store=self._store, inbox=inbox)
+            own_budget, inbox = begun.config.budget, partial(hear, self._store, journal)
+            budget = own_budget if begun.planning is None else budget_of(own_budget, begun.planning.config)
+            live = partial(LiveHands, budget=budget, store=self._store, inbox=inbox)
             hands = live(self._cast, tools, journal, services, watch, stream, begun.elapsed_s, *own)
             hands.announced(first)
             ended = await drive(journal, hands, begun, leave)

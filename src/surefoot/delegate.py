@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar, cast
 
+from surefoot.core.gate.sinks import quoted_in
 from surefoot.core.guard.anchor import HandOver
 from surefoot.core.guard.ledger import words_of
 from surefoot.core.guard.resume import stricter
@@ -23,15 +24,16 @@ from surefoot.core.loop.fold import fold
 from surefoot.core.loop.words import asked_in, expired
 from surefoot.core.plan.child import open_calls
 from surefoot.core.state.state import EMPTY, Call, State
-from surefoot.run import MADE_BEFORE, Opened, Run, inner_run, state_of
+from surefoot.run import Opened, Run, inner_run, state_of
 from surefoot.runtime.act import Line, context_of, failed, fitted, handed
 from surefoot.runtime.world import Watch, World
 from surefoot.tools.call import ToolFailed, is_stopping
+from surefoot.tools.function import innermost
 from surefoot.types.config import Budget, LoopConfig
-from surefoot.types.errors import JournalError
-from surefoot.types.events import CallEnded, Event
+from surefoot.types.errors import JournalError, UsageError
+from surefoot.types.events import CallEnded, Event, JournalOrigin, RunResumed
 from surefoot.types.guard import GuardConfig
-from surefoot.types.inner import CallPaused, InnerRun, Outer
+from surefoot.types.inner import MADE_BEFORE, CallPaused, InnerRun, Outer, Refused
 from surefoot.types.messages import Inside
 from surefoot.types.ports import JournalStore, Recorded, ServiceKey, Tool, ToolCallContext
 from surefoot.types.task import Task
@@ -80,6 +82,7 @@ class Inner(Protocol):
         services: Mapping[ServiceKey, object] | None,
         watch: Watch | None,
         stream: bool,
+        over: HandOver | None,
     ) -> Awaitable[Run[Any]]:
         """Go on with a run."""
         ...
@@ -91,13 +94,15 @@ class AgentTool:
 
     agent: Inner
     spec: ToolSpec
+    most: Effect | None = None
+    """The effect that the developer has declared for it: a gate asks about what goes beyond."""
 
     async def call(self, arguments: Mapping[str, object], context: ToolCallContext) -> ToolResult:
         """What came of the agent's run. Raises `ToolFailed` for a call that no run has made."""
         line = context._line  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # it is the runtime's own
         if not isinstance(line, _InnerLine):
-            raise ToolFailed("an agent can be asked by the run of another agent alone; use `agent.run` here")
-        return await line.ask(self.agent, str(arguments.get("task", "")))
+            raise ToolFailed("only the run of another agent can ask an agent; call `agent.run` here")
+        return await line.ask(self, str(arguments.get("task", "")))
 
     async def delegate(self, world: World, tool: Tool, call: Call, state: State) -> Sequence[Event]:
         """What came of the run that a call is. See `runtime.act.Delegating`."""
@@ -112,7 +117,7 @@ class AgentTool:
             if is_stopping(error):
                 raise
             result = failed(error)
-        inner = await line.stands() if line.is_asked else None
+        inner = await line.stands(result.content) if line.is_asked else None
         is_whole = call.spec is not None and call.spec.delegates == "hand_off"
         given = await fitted(world, result, call, state, is_whole=is_whole)
         return (CallEnded(call.id, given, world.elapsed_s, inner),)
@@ -130,8 +135,14 @@ T = TypeVar("T")
 
 
 def on_journal(tool: T, store: JournalStore, guard: GuardConfig | None) -> T | AgentTool:
-    """A tool as the agent has it that may call it: another agent is on its journal then, under the stricter guard."""
+    """A tool as the agent has it that may call it: another agent is on its journal then, under the stricter guard.
+
+    Raises `UsageError` for an agent in a wrapper, which would be on a journal of its own.
+    """
     if not isinstance(tool, AgentTool):
+        if isinstance(wrapped := innermost(cast("Tool", tool)), AgentTool):
+            told = "is an agent in a wrapper; give it as it is, and the wrapper as `wrap_tools`"
+            raise UsageError(f"{wrapped.spec.name} {told}")
         return tool
     agent = cast("Any", tool.agent)  # a dataclass, of which `Inner` knows the methods
     config = replace(tool.agent.config, guard=stricter(tool.agent.config.guard, guard))
@@ -165,16 +176,18 @@ class _InnerLine(Line):
         assert world.store is not None  # noqa: S101  # a run has one
         self._store = world.store
 
-    async def ask(self, agent: Inner, task: str) -> ToolResult:
+    async def ask(self, tool: AgentTool, task: str) -> ToolResult:
         """The answer of the agent's run as a result. Raises `Stands` where it waits for a person."""
-        world, call, state = self._world, self._call, self._of
+        world, call, state, agent = self._world, self._call, self._of, tool.agent
         given = {key: await world.services.get(key) for key, one in agent.services.items() if one is ...}
         gate = state.gate
         begun = () if gate is None else tuple(one for one in gate.started if not one.call_id.startswith(f"{call.id}/"))
         over = HandOver(
-            Outer(state.run_id, call.id, words_of(state)),
+            Outer(call.origin or state.run_id, call.id, words_of(state), quoted_in(gate.known, task) if gate else ""),
             gate.known.words.anchor if gate is not None else None,
             tuple(replace(one, call_id=f"{MADE_BEFORE}{one.call_id}") for one in begun if one.call_id != call.id),
+            gate.noes if gate is not None else Refused(),
+            tool.most,
         )
         self.is_asked = True
         watch = None if world.watch is None else self._watch
@@ -186,22 +199,33 @@ class _InnerLine(Line):
     async def _run(
         self, agent: Inner, task: str, over: HandOver, given: Mapping[ServiceKey, object], watch: Watch | None
     ) -> Run[Any]:
-        """Begin the run, or go on with it; one that has ended is given as it is."""
+        """Begin the run, or go on with it; one that has ended is given as it is. Its guard is that of this run, too.
+
+        Raises `ToolFailed` where another run has its name.
+        """
         known = self._id in await self._store.beginning(self._id, 1)
         inner, stream = await state_of(self._store, self._id) if known else EMPTY, self._world.stream
+        asked = inner.outer and (inner.outer.run_id, inner.outer.call_id)
+        if inner.task is not None and asked != (over.outer.run_id, over.outer.call_id):
+            self.is_asked = False
+            raise ToolFailed(f"not asked: another run already has the id of this call, {self._id}")
         if inner.ending is not None:
             return Run.of(inner)
         own = agent.config if inner.task is None else inner.config
-        config = replace(own, budget=self._lent(agent.config.budget, inner))
+        guard = stricter(own.guard, self._of.config.guard)
+        config = replace(own, budget=self._lent(agent.config.budget, inner), guard=guard)
         if inner.task is None:
             begin = partial(agent.begin, self._id, Task(task), given)
             return await begin(watch=watch, stream=stream, config=config, over=over)
         by, changed = f"run {over.outer.run_id}", config if config != own else None
-        return await agent.resume(self._id, by=by, config=changed, services=given, watch=watch, stream=stream)
+        go_on = partial(agent.resume, self._id, by=by, config=changed, services=given)
+        return await go_on(watch=watch, stream=stream, over=over)
 
-    async def stands(self) -> InnerRun:
-        """How the inner run stands, for the record."""
-        return inner_run(await state_of(self._store, self._id), self._call)
+    async def stands(self, answer: str = "") -> InnerRun:
+        """How the inner run stands, for the record; with what it has answered."""
+        inner = await state_of(self._store, self._id)
+        is_private = inner.gate is not None and quoted_in(inner.gate.known, answer) == "private"
+        return replace(inner_run(inner, self._call), is_private=is_private)
 
     def _watch(self, item: object) -> None:
         self._world.tell(Inside(self._call.id, self._id, item))
@@ -210,7 +234,7 @@ class _InnerLine(Line):
         """The limits of the inner run: its own, and its part of what is left of those of the outer run."""
         outer, state = self._world.budget, self._of
         asked = [one for one in state.calls if one.is_open and one.spec is not None and one.spec.delegates]
-        share, kept = 1 / max(1, len(asked)), 1 - outer.reserve
+        share, kept = 1 / max(1, len(asked), self._world.asked), 1 - outer.reserve
 
         def least(
             mine: float | None, most: float | None, used: float, used_inside: float, share: float = share
@@ -250,9 +274,17 @@ def late(state: State, records: Sequence[Recorded]) -> tuple[Event, ...]:
     return expired(state, asked_in(records), time.time())
 
 
-async def look_inside(store: JournalStore, state: State) -> tuple[Event, ...]:
-    """What has changed in inner runs that waited: a question was answered there, or is too old by now."""
+async def look_inside(store: JournalStore, state: State, origin: JournalOrigin = "own") -> tuple[Event, ...]:
+    """What has changed in inner runs that waited: a question was answered there, or is too old by now.
+
+    Of a foreign run they are foreign too, which is put on record there: no yes that they hold counts.
+    """
     found: list[Event] = []
+    for run_id in inner_ids(state) if origin == "foreign" else ():
+        if run_id in await store.beginning(run_id, 1) and (inner := await state_of(store, run_id)).ending is None:
+            await look_inside(store, inner, origin)
+            async with Opened(await store.open(run_id)) as opened:
+                await opened.journal.append((RunResumed(f"run {state.run_id}", journal=origin),), "written")
     for owner, call in open_calls(state):
         if call.inner is None or not call.asks:
             continue
@@ -268,6 +300,13 @@ async def look_inside(store: JournalStore, state: State) -> tuple[Event, ...]:
         if now.waiting != call.inner.waiting:
             found += owner.told((CallPaused(call.id, now, state.elapsed_s, by=f"run {run_id}"),))
     return tuple(found)
+
+
+def check_taken_up(state: State, run_id: str, over: HandOver | None) -> None:
+    """Raises `UsageError` for the run of an agent that is taken up alone: it goes on with the run that has asked it."""
+    outer = state.outer
+    if outer is not None and over is None and state.ending is None and run_id == f"{outer.run_id}.{outer.call_id}":
+        raise UsageError(f"run {run_id} is that of an agent, which goes on within run {outer.run_id}; resume that")
 
 
 def _result(run: Run[Any], inner: State, call: Call) -> ToolResult:

@@ -18,7 +18,7 @@ from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word
 from surefoot.types.errors import JournalError, SurefootError
 from surefoot.types.events import Event
-from surefoot.types.inner import InnerQuestion, InnerRun
+from surefoot.types.inner import MADE_BEFORE, InnerQuestion, InnerRun, Refused
 from surefoot.types.messages import Signal, Usage, models_line
 from surefoot.types.outcomes import Ask, Cancelled, Completed, CompletedPartial, Status, Stopped
 from surefoot.types.ports import JournalStore, RunJournal, Standing
@@ -114,11 +114,12 @@ class Run(Generic[Out_co]):
 
     @property
     def questions(self) -> tuple[tuple[Call, ...], ...]:
-        """What `waiting` asks: calls of one effect that wait for one reason are one question, answered by row."""
+        """What `waiting` asks: calls of a run with one effect and reason are one question, answered by row."""
         found: dict[object, list[Call]] = {}
         for call in self.waiting:
             is_asked = isinstance(call.decision, Ask) and call.spec is not None and not call.is_in_doubt
-            key = (call.spec and call.spec.effect, call.rule, call.decision) if is_asked else call.id
+            within = call.id.rpartition("/")[0]
+            key = (within, call.spec and call.spec.effect, call.rule, call.decision) if is_asked else call.id
             found.setdefault(key, []).append(call)
         return tuple(map(tuple, found.values()))
 
@@ -203,10 +204,6 @@ def new_run_id() -> str:
     return uuid.uuid4().hex[:12]
 
 
-MADE_BEFORE = "outer/"
-"""Before the ids of calls that an outer run had begun, as its inner run has them."""
-
-
 async def state_of(store: JournalStore, run_id: str) -> State:
     """A run as its records tell it. Raises `JournalError` for one that is damaged."""
     records, wrong = await store.read_recorded(run_id)
@@ -228,4 +225,5 @@ def inner_run(inner: State, call: Call) -> InnerRun:
         inner.usage.since(before.usage),
         inner.requests - before.requests,
         tuple(one for one in begun if not one.call_id.startswith(MADE_BEFORE)),
+        inner.gate.noes if inner.gate is not None else Refused(),
     )

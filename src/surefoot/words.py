@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Generic, assert_never
 
+from surefoot.core.guard.anchor import HandOver
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import standing
 from surefoot.core.loop.words import Said, asked_in, digest_of_call, events_of, waiting_calls
 from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import State
-from surefoot.delegate import inner_ids, late, look_inside
+from surefoot.delegate import check_taken_up, inner_ids, late, look_inside
 from surefoot.run import Opened, Out_co, Run, inner_run, state_of
 from surefoot.runtime.act import call_key
 from surefoot.runtime.approvals import today
@@ -25,7 +26,7 @@ from surefoot.runtime.output import Shape
 from surefoot.tools.call import is_running
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import AnswerLate, RunBusy, UsageError
-from surefoot.types.events import Event, Outcome
+from surefoot.types.events import Event, JournalOrigin, Outcome
 from surefoot.types.inner import CallPaused
 from surefoot.types.ports import JournalStore, RunJournal
 from surefoot.types.words import Approve, Cancel, Note, Posted, Refuse, Resume, Settle, Sign, Word
@@ -72,16 +73,20 @@ async def catch_up(store: JournalStore, opened: Opened, state: State) -> tuple[S
     return state, next((one.word for one in reversed(heard) if isinstance(one.word, Resume)), None)
 
 
-async def state_now(store: JournalStore, run_id: str, opened: Opened) -> tuple[State, Resume | None]:
+async def state_now(
+    store: JournalStore, run_id: str, opened: Opened, over: HandOver | None = None, origin: JournalOrigin = "own"
+) -> tuple[State, Resume | None]:
     """A run that was opened, once it has heard what was said to it and to the runs of agents that it has asked.
 
-    And the last word that it is to go on. Questions that nobody has answered in time are refused.
+    And the last word that it is to go on. Questions that nobody has answered in time are refused. The run of an agent
+    goes on within the one that has asked it, which hands `over`. Raises `UsageError` for one that cannot go on.
     """
     state = fold(await opened.journal.read())
     if state.task is None:
         raise UsageError(f"run {run_id!r} has no records, so there is nothing to resume; start it anew")
+    check_taken_up(state, run_id, over)
     state, word = await catch_up(store, opened, state)
-    no = await look_inside(store, state)
+    no = await look_inside(store, state, origin)
     no += late(state, (await store.read_recorded(run_id))[0]) if standing(state) else ()
     if no:
         await opened.journal.append(no, "written")
@@ -149,7 +154,7 @@ async def _inside(store: JournalStore, word: Word, state: State) -> Said | None:
             problem="invalid", detail=f"run {state.run_id}: {told}: answer the questions of one agent at a time"
         )
     if call is None or call.inner is None or not call.is_open:
-        return Said(problem="not_waiting", detail=f"run {state.run_id}: {told}: no agent waits there")
+        return Said(problem="not_waiting", detail=f"run {state.run_id}: {told}: no agent is waiting there")
     inner_id = call.inner.run_id
     there = {one.id: one for one in waiting_calls(await state_of(store, inner_id))}
     shown = {one.id: one for one in call.asks}

@@ -380,7 +380,8 @@ async def test_a_long_line_of_forks_is_read(path: Path) -> None:
     numbers = "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i+1 FROM n WHERE i<1100) SELECT i"
     assert alter(
         path,
-        f"INSERT INTO run (number, run_id, started_at, parent, at, owner, events) {numbers}, 'f'||i, 0, i-1, 1, '', 1 FROM n",
+        "INSERT INTO run (number, run_id, started_at, parent, at, owner, events) "
+        f"{numbers}, 'f'||i, 0, i-1, 1, '', 1 FROM n",
     )
     await journal.fork("f1100", 1, "last")
     run = await journal.open("last")

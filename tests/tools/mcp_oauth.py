@@ -1,11 +1,16 @@
-"""An MCP server that asks for a login, and lets everybody in: `python mcp_oauth.py PORT [SECONDS]`, a token's life."""
+"""An MCP server that asks for a login, and lets everybody in: `python mcp_oauth.py PORT [SECONDS [LOGIN_PORT]]`.
+
+SECONDS is a token's life. With LOGIN_PORT people log in there, and get no token from the server itself.
+"""
 
 # ruff: noqa: ARG002  # as the SDK has it
 
+import asyncio
 import secrets
 import sys
 import time
 
+import uvicorn
 from mcp.server.auth.provider import (
     AccessToken,
     AuthorizationCode,
@@ -18,8 +23,11 @@ from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 PORT, LIFE_S = int(sys.argv[1]), int((*sys.argv, "3600")[2])
+LOGIN_PORT = int(sys.argv[3]) if len(sys.argv) > 3 else PORT
 HERE = f"http://127.0.0.1:{PORT}"
 
 
@@ -94,7 +102,7 @@ server = MCPServer(
     "oauth",
     auth_server_provider=Provider(),
     auth=AuthSettings(
-        issuer_url=AnyHttpUrl(HERE),
+        issuer_url=AnyHttpUrl(f"http://127.0.0.1:{LOGIN_PORT}"),
         resource_server_url=AnyHttpUrl(f"{HERE}/mcp"),
         client_registration_options=ClientRegistrationOptions(enabled=True),
     ),
@@ -107,5 +115,22 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+async def apart() -> None:
+    """Serve, and have people log in at another port."""
+    app = server.streamable_http_app(host="127.0.0.1")
+
+    async def without_login(scope: Scope, receive: Receive, send: Send) -> None:
+        is_login = scope["type"] == "http" and scope["path"] in {"/token", "/authorize", "/register"}
+        await (Response("not here", 404) if is_login else app)(scope, receive, send)
+
+    await asyncio.gather(
+        uvicorn.Server(uvicorn.Config(without_login, port=PORT)).serve(),
+        uvicorn.Server(uvicorn.Config(app, port=LOGIN_PORT, lifespan="off")).serve(),
+    )
+
+
 if __name__ == "__main__":
-    server.run("streamable-http", host="127.0.0.1", port=PORT)
+    if LOGIN_PORT == PORT:
+        server.run("streamable-http", host="127.0.0.1", port=PORT)
+    else:
+        asyncio.run(apart())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -13,32 +14,37 @@ import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.parse import unquote
 
 import pytest
+from mcp.client.auth import OAuthClientProvider
 
 from processes import COMMAND, LIMIT_S
 from surefoot import Agent, UsageError
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.tools.mcp.config import McpServer
-from surefoot.tools.mcp.login import Login, log_in
+from surefoot.tools.mcp.login import Login, auth_of, log_in
+from surefoot.types.errors import ConfigError
 
 pytestmark = pytest.mark.anyio
 
 
 @contextmanager
-def serving(life_s: int = 3600) -> Generator[McpServer]:
-    with socket.socket() as free:
+def serving(life_s: int = 3600, *, is_apart: bool = False) -> Generator[McpServer]:
+    with socket.socket() as free, socket.socket() as other:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    program = Path(__file__).parent / "mcp_oauth.py"
-    process = subprocess.Popen([sys.executable, str(program), str(port), str(life_s)], stderr=subprocess.DEVNULL)
+        other.bind(("127.0.0.1", 0))
+        ports = [free.getsockname()[1], *([other.getsockname()[1]] if is_apart else [])]
+    port, program = ports[0], Path(__file__).parent / "mcp_oauth.py"
+    given = [str(port), str(life_s), *map(str, ports[1:])]
+    process = subprocess.Popen([sys.executable, str(program), *given], stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + LIMIT_S
-        while True:
+        while ports:
             try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
+                socket.create_connection(("127.0.0.1", ports[-1]), 1).close()
+                ports.pop()
             except OSError:
                 assert time.monotonic() < until
                 time.sleep(0.05)
@@ -88,6 +94,46 @@ async def test_a_login_that_has_ended_is_renewed() -> None:
         assert await Login(server).get_client_info() == first[0]
 
 
+async def test_a_login_is_renewed_where_it_was_made() -> None:
+    with serving(life_s=20, is_apart=True) as server:
+        await log_in(server, browser)
+        assert "5" in await sum_by(server)
+        assert "5" in await sum_by(server)
+
+
+async def test_two_who_renew_a_login_at_once_both_go_on() -> None:
+    with serving(life_s=20) as server:
+        await log_in(server, browser)
+        assert all("5" in one for one in await asyncio.gather(sum_by(server), sum_by(server)))
+
+
+async def test_when_a_kept_token_ends_is_known() -> None:
+    with serving() as server:
+        await log_in(server, browser)
+        auth = auth_of(server)
+        assert isinstance(auth, OAuthClientProvider)
+        assert await auth.context.storage.get_tokens()
+        assert auth.context.token_expiry_time == pytest.approx(time.time() + 3600 - 30, abs=LIMIT_S)
+
+
+async def test_only_the_answer_to_this_login_counts() -> None:
+    def troubled(url: str) -> None:
+        back = unquote(url.partition("redirect_uri=")[2].partition("&")[0])
+        for other in ("?code=stolen&state=another", "?error=access_denied", "?code=stolen"):
+            with pytest.raises(HTTPError):
+                browser(f"{back}{other}")
+        browser(url)
+
+    with serving() as server:
+        await log_in(server, troubled)
+        assert "5" in await sum_by(server)
+
+
+def test_a_login_goes_over_the_network_encrypted() -> None:
+    with pytest.raises(ConfigError, match="https"):
+        McpServer("books", url="http://books.example/mcp", oauth=True)
+
+
 async def test_a_server_without_oauth_and_a_torn_login_say_so() -> None:
     with pytest.raises(UsageError, match='no "oauth": true'):
         await log_in(McpServer("books", url="http://127.0.0.1:9/mcp"), browser)
@@ -96,19 +142,29 @@ async def test_a_server_without_oauth_and_a_torn_login_say_so() -> None:
     Login(server).path.write_text("{torn")
     with pytest.raises(UsageError, match="cannot be read"):
         await Login(server).get_tokens()
-    with pytest.raises(UsageError, match="came to nothing"):
+    with pytest.raises(UsageError, match="could not log in"):
         await log_in(server, browser)
 
 
 async def test_a_refused_login_is_told() -> None:
     def refuse(url: str) -> None:
         back = url.partition("redirect_uri=")[2].partition("&")[0]
-        browser(f"{unquote(back)}?error=access_denied")
+        state = url.partition("state=")[2].partition("&")[0]
+        browser(f"{unquote(back)}?error=access_denied&state={state}")
 
     with serving() as server:
         with pytest.raises(UsageError, match="refused: access_denied"):
             await log_in(server, refuse)
         assert not Login(server).path.exists()
+
+
+REFUSES = """
+import sys, urllib.request
+from urllib.parse import parse_qs, urlsplit
+asked = parse_qs(urlsplit(sys.argv[1]).query)
+told = "?error=access_denied&state=" + asked["state"][0]
+urllib.request.urlopen(asked["redirect_uri"][0] + told, timeout=60).read()
+"""
 
 
 def test_the_command_opens_a_browser_and_forgets_again(tmp_path: Path, state: Path) -> None:
@@ -129,3 +185,7 @@ def test_the_command_opens_a_browser_and_forgets_again(tmp_path: Path, state: Pa
         assert "books__add" in command("list", str(file)).stdout
         assert "forgotten" in command("login", str(file), "books", "--forget").stdout
         assert "unknown MCP server 'pens'" in command("login", str(file), "pens").stderr
+        opener.write_text(REFUSES)
+        refused = command("login", str(file), "books")
+        assert "the login was refused: access_denied" in refused.stderr
+        assert "Traceback" not in refused.stderr

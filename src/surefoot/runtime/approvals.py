@@ -17,9 +17,8 @@ from surefoot.runtime.ask import stage_templates
 from surefoot.runtime.task_plan import bounded
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import ConfigError
-from surefoot.types.events import (
-    Event,
-)
+from surefoot.types.events import Event, IntentAnchored
+from surefoot.types.inner import MADE_BEFORE
 
 MOST_ON_THE_LOOP = 4_096
 """Characters of the words that are read at once; longer ones are read in a thread, so that other runs go on."""
@@ -60,13 +59,18 @@ def config_taken(state: State, config: LoopConfig | None, own: LoopConfig) -> Lo
     return bounded(replace(given, guard=guard), state.reasoner, state.planning)
 
 
-async def anchor_late(state: State, config: LoopConfig | None) -> tuple[Event, ...]:
+async def anchor_late(state: State, config: LoopConfig | None, over: HandOver | None = None) -> tuple[Event, ...]:
     """The user's words, for a run that is taken up and in which they were not read before.
 
-    It was cut off before, or had no guard and is given one with `config`.
+    It was cut off before, or had no guard and is given one with `config`. One in which they were read is told what the
+    run that asks it has begun since then.
     """
-    if state.gate is not None or state.task is None:
+    if (gate := state.gate) is not None and over is not None:
+        known = tuple(one for one in gate.started if one.call_id.startswith(MADE_BEFORE))
+        told = IntentAnchored(gate.known.words.anchor, gate.known.today, begun=over.begun, refused=over.refused)
+        return (told,) if known != over.begun or gate.with_noes(over.refused) != gate else ()
+    if gate is not None or state.task is None:
         return ()
     words = state.task.text if state.earlier or state.outer else words_of(state)
-    over = HandOver(state.outer) if state.outer is not None else None
+    over = over or (HandOver(state.outer) if state.outer is not None else None)
     return await anchor(words, replace(state.config, guard=guard_of(state, config)), over=over)

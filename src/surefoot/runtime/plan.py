@@ -37,7 +37,10 @@ async def plan_move(world: World, move: PlanMove, state: State) -> Sequence[Even
         case Within():
             child = planning.children.get(move.step_id)
             assert child is not None  # noqa: S101  # the same
-            events = await world.do(move.move, with_whole(child, state))
+            calls = (call for one in planning.children.values() for call in one.calls)
+            asked = sum(call.is_open and call.spec is not None and bool(call.spec.delegates) for call in calls)
+            hands = replace(world, asked=asked) if asked > 1 else world
+            events = await hands.do(move.move, with_whole(child, state))
             return tuple(InStep(move.step_id, move.attempt, event) for event in events)  # pyright: ignore[reportArgumentType]  # of a step's moves
         case Shortlist():
             names, best = shortlisted(state, planning, await _meant(world, state, planning))

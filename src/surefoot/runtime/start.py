@@ -92,6 +92,7 @@ async def next_records(
     by: str,
     config: LoopConfig | None,
     origin: JournalOrigin = "own",
+    over: HandOver | None = None,
 ) -> list[Event]:
     """What is put on record when somebody takes up a run, with the parts of their agent."""
     cast, offers, own = parts
@@ -101,7 +102,7 @@ async def next_records(
         first.append(RunForked(run_id, state.run_id, state.seen, journal=origin))
     changes = cast.changes(state)
     effects = await offers.effects_of(state.tools)
-    first += (RunResumed(by, changes, config, effects, origin), *await anchor_late(state, config))
+    first += (RunResumed(by, changes, config, effects, origin), *await anchor_late(state, config, over))
     first += selected_anew(state, config)
     first += cast.newly_remembered(changes, state)
     return first

@@ -43,7 +43,8 @@ class World:
     """What a run touches. `earlier_s` is the time for which it was driven before, `since` when it was taken up now.
 
     `shape` is what answers are to be, `budget` what the whole run may use, its steps and the runs of agents among it;
-    these are kept in `store`. `inbox` hears what is said to it.
+    these are kept in `store`. `inbox` hears what is said to it. `asked` are the agents that are asked at once, which
+    share what is left of it.
     """
 
     cast: Cast
@@ -61,6 +62,7 @@ class World:
     budget: Budget = Budget()
     store: JournalStore | None = None
     inbox: Hear | None = None
+    asked: int = 1
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     since: float = field(default_factory=time.monotonic)
 

@@ -16,7 +16,7 @@ from surefoot.types.dataclass import dataclass, field
 from surefoot.types.errors import ModelFailureKind
 from surefoot.types.guard import NO_GROUNDS, Grounds, IntentAnchor, Role
 from surefoot.types.guard_events import Asking, GuardEvent, SpeculationEvent
-from surefoot.types.inner import CallPaused, InnerRun, Outer, Started
+from surefoot.types.inner import CallPaused, InnerRun, Outer, Refused, Started
 from surefoot.types.messages import CallMode, ModelMessage, Usage
 from surefoot.types.outcomes import Decision, Ending
 from surefoot.types.plan_events import PlanEvent, StepEvent
@@ -47,11 +47,10 @@ class Speaker:
 class RunStarted:
     """A run exists. Everything that its fold depends on is in here, and in the run that it `follows`.
 
-    `speakers` are the models by role: "solo", or "thinker" and "actor", `prompts` the templates (`prompt_name`). A run
-    that follows another shares its records up to the one with `follows_hash`: a conversation is a chain of runs. One
-    with an `outer` is that of an agent which a call of another run has asked. `agent` is the name under which the agent
-    is served, "" for none, `recipe` a digest of what it is made of, `labels` are the user's own; `request` is a digest
-    of the request that has started it, where one asked with a key. Source: spec/serving.md, section 2.
+    `speakers` are the models by role: "solo", or "thinker" and "actor", `prompts` the templates (`prompt_name`). One
+    that follows another shares its records up to `follows_hash`: a conversation. `outer` is a call that asks an agent.
+    `agent` is the name under which the agent is served, "" for none, `recipe` a digest of what it is made of, `labels`
+    are the user's own; `request` is a digest of what was asked for with a key. Source: spec/serving.md, section 2.
     """
 
     run_id: str
@@ -222,7 +221,7 @@ class IntentAnchored:
     """What the user's words ask for, read before any other text; only a later word of the user extends it.
 
     `today` is the day on which the run was begun, in ISO form. With `asking` a model has read the words too; `dropped`
-    counts what of its reply does not stand in them. `begun` is what an outer run had begun. Source: spec/guard.md, 3.2.
+    counts what of its reply is not in them. `begun` and `refused` are of an outer run. Source: spec/guard.md, 3.2.
     """
 
     anchor: IntentAnchor
@@ -230,6 +229,7 @@ class IntentAnchored:
     dropped: int = 0
     asking: Asking | None = None
     begun: tuple[Started, ...] = ()
+    refused: Refused = Refused()
     type: Literal["IntentAnchored"] = "IntentAnchored"
 
 

@@ -46,13 +46,34 @@ class Started:
     ended: int = 0
 
 
+MADE_BEFORE = "outer/"
+"""Before the ids of calls that an outer run had begun, as its inner run has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What a person said no to, as the gate of a run keeps it (`core/gate/record.py`)."""
+
+    digests: frozenset[str] = frozenset()
+    once: frozenset[str] = frozenset()
+    values: frozenset[tuple[Role, str]] = frozenset()
+
+
+Quoted = Literal["", "read", "private"]
+"""Whether a text that a run passes on has a passage of what the run has read, or of what is confidential there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """The call whose run this is: of which run, and the words of the person there, which alone vouch for anything."""
+    """The call whose run this is: of which run, and the words of the person there, which alone vouch for anything.
+
+    `quoted` says what the task of this run has of what that one has read.
+    """
 
     run_id: str
     call_id: str
     words: str = ""
+    quoted: Quoted = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +98,8 @@ class InnerQuestion:
 class InnerRun:
     """How the run of an agent stands that a call has asked: what it waits for, and what it has begun for the gate.
 
-    `usage` and `requests` are what it has used since the record before this one.
+    `usage` and `requests` are what it has used since the record before this one. `refused` is what a person has said no
+    to there, `is_private` that its answer has a passage of what is confidential.
     """
 
     run_id: str
@@ -85,6 +107,8 @@ class InnerRun:
     usage: Usage = Usage()
     requests: int = 0
     begun: tuple[Started, ...] = ()
+    refused: Refused = Refused()
+    is_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ Source: spec/guard.md, section 9: the words vouch for a value in a role.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from typing import get_args
 
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.slots import Use, fit_at
@@ -57,11 +58,18 @@ def read_turn(
     )
 
 
-def narrowed(words: IntentAnchor, hand_over: IntentAnchor) -> IntentAnchor:
+_EFFECTS: tuple[Effect, ...] = get_args(Effect)
+
+
+def narrowed(words: IntentAnchor, hand_over: IntentAnchor, most: Effect | None = None) -> IntentAnchor:
     """The anchor of an agent that another one has asked: what the user's words ask for, and the hand-over too.
 
     A model has written the hand-over, so it vouches for no value and grants nothing; what it forbids or limits holds.
+    Nor is anything granted beyond the effect that the developer has declared for the agent, `most`.
     """
+    effects = words.effects_asked & hand_over.effects_asked
+    if most is not None:
+        effects &= frozenset(_EFFECTS[: _EFFECTS.index(most) + 1])
     limits = (
         replace(one, constraint_id=f"{one.constraint_id}.{hand_over.words_sha256[:6]}")
         for one in hand_over.constraints.constraints
@@ -70,7 +78,7 @@ def narrowed(words: IntentAnchor, hand_over: IntentAnchor) -> IntentAnchor:
     known = words.constraints
     return replace(
         words,
-        effects_asked=words.effects_asked & hand_over.effects_asked,
+        effects_asked=effects,
         cues=words.cues & hand_over.cues,
         constraints=replace(known, constraints=(*known.constraints, *limits)),
         sketch=None,

@@ -227,16 +227,18 @@ def having_read(
     """What is known after a call has given its result.
 
     Of a result that was cut, what is on record counts, as running text: nothing of it is ever anchored. The words say
-    where it is if all arguments of the fetch are good, and one of them names what the user named.
+    where it is if all arguments of the fetch are good, and one of them names what the user named. What an agent answers
+    is written by a model, of whatever it has read: running text too, unless the developer has declared what it gives.
     """
     located = ""
-    for leaf in leaves_of(arguments, spec) if not result.is_error else ():
+    is_prose = bool(spec.delegates) and not (spec.trusted_fields or spec.directory)
+    for leaf in leaves_of(arguments, spec) if not (result.is_error or is_prose) else ():
         if evidence_of(known, spec, leaf).origin not in GOOD:
             located = ""
             break
         if leaf.role in ("object", "destination") and leaf.norm in known.words.locators and is_of_user(known, leaf):
             located = located or leaf.norm
-    index = index_of(result.content, structured=result.structured)
+    index = index_of(result.content, structured=result.structured and not is_prose)
     return known.with_source(Source(call_id, spec.name, index, spec, located=located), is_error=result.is_error)
 
 

@@ -18,7 +18,7 @@ from surefoot.core.text.values import norm_of
 from surefoot.types.dataclass import dataclass, field, replace
 from surefoot.types.guard import CommitmentDecision, Grounds, HypothesisBranch, HypothesisTree, Rejection
 from surefoot.types.guard_events import JudgementMade
-from surefoot.types.inner import Started, Sum
+from surefoot.types.inner import Refused, Started, Sum
 from surefoot.types.rules import Role
 from surefoot.types.tools import ToolResult, ToolSpec
 
@@ -143,6 +143,20 @@ class GateRecord:
         left = frozenset(one for one in self.known.endorsed if one[1:] not in values)
         known = replace(self.known, endorsed=left)
         return replace(self, known=known, refused_values=self.refused_values | values)
+
+    @property
+    def noes(self) -> Refused:
+        """What a person said no to, for another run of the same task."""
+        return Refused(self.refused, self.refused_once, self.refused_values)
+
+    def with_noes(self, said: Refused) -> GateRecord:
+        """The record with what a person said no to in another run of the same task."""
+        return replace(
+            self,
+            refused=self.refused | said.digests,
+            refused_once=self.refused_once | said.once,
+            refused_values=self.refused_values | said.values,
+        )
 
     def asking(self, spec: ToolSpec, arguments: Mapping[str, object], grounds: Grounds) -> Grounds:
         """What a question rests on: with the set that a yes is for, and a word on each value that had a no before.

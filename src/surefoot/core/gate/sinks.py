@@ -19,6 +19,7 @@ from surefoot.core.text.values import MOST_TOKENS, hard_tokens, has_user_info, n
 from surefoot.core.text.words import late, stem, stems_of, stems_of_name
 from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.guard import Evidence
+from surefoot.types.inner import Quoted
 from surefoot.types.tools import Effect, ToolSpec
 
 LEAST_ENTITY = 4
@@ -169,7 +170,7 @@ def _leaves_the_house(known: Known, spec: ToolSpec, effect: Guess, leaf: Leaf, e
         return ""
     if private := _private(known, leaf, evidence):
         return private[0].note
-    return "it carries away what was read" if _carries(known, shown) else ""
+    return "it carries away what was read" if carries(known, shown) else ""
 
 
 _HOST = late(
@@ -192,7 +193,7 @@ def _is_read(known: Known, text: str) -> bool:
     )
 
 
-def _carries(known: Known, shown: str) -> bool:
+def carries(known: Known, shown: str) -> bool:
     """Whether a text holds more of a result than a person would have typed: a run that the words do not have."""
     text, words = normal_text(shown), known.words.anchor.text
     for at in range(0, len(text) - _BLOCK, _BLOCK):  # each longer run holds one of these blocks whole
@@ -244,6 +245,14 @@ def _private(known: Known, leaf: Leaf, evidence: Evidence) -> tuple[Evidence, ..
             note = f"it quotes what {source.name} gave, which is confidential"
             return (replace(evidence, source_id=source.call_id, note=note),)
     return ()
+
+
+def quoted_in(known: Known, text: str) -> Quoted:
+    """What a text has of the results of a run: a passage, and whether it is of what is confidential."""
+    private = (one for one in known.sources if one.spec is not None and one.spec.private and not one.is_named)
+    if any(quotes(text, source) for source in private):
+        return "private"
+    return "read" if carries(known, text) else ""
 
 
 def quotes(text: str, source: Source) -> bool:

@@ -8,22 +8,26 @@ from surefoot.core.gate.slots import Words
 from surefoot.core.guard.ledger import used_effects, words_of
 from surefoot.core.state.state import EMPTY, State
 from surefoot.types.config import LoopConfig
-from surefoot.types.dataclass import dataclass
+from surefoot.types.dataclass import dataclass, replace
 from surefoot.types.events import IntentAnchored
 from surefoot.types.guard import IntentAnchor
-from surefoot.types.inner import Outer, Started
+from surefoot.types.inner import Outer, Refused, Started
+from surefoot.types.tools import Effect
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
     """What the gate of an agent is told by the run that asks it: the user's words as that has read them, if it has.
 
-    `begun` is what that run has begun, which counts for its limits.
+    `begun` is what that run has begun, which counts for its limits, `refused` what a person said no to there. `most` is
+    the effect that the developer has declared for the agent.
     """
 
     outer: Outer
     anchor: IntentAnchor | None = None
     begun: tuple[Started, ...] = ()
+    refused: Refused = Refused()
+    most: Effect | None = None
 
 
 def anchored(
@@ -39,7 +43,7 @@ def anchored(
         return ()
     if over is not None:
         said = over.anchor or read_words(over.outer.words, guard.lexicon)
-        read = narrowed(said, read_words(words, guard.lexicon))
+        read = narrowed(said, read_words(words, guard.lexicon), over.most)
     elif before.task is None:
         read = read_words(words, guard.lexicon)
     else:
@@ -49,4 +53,5 @@ def anchored(
         answer = getattr(before.ending, "answer", "") if before.ending is not None else "?"  # it is still at work on it
         read = read_turn(known, earlier, words, guard.lexicon, used=used, answer=answer)
     Words.of(read)  # kept for the fold, which runs on the loop
-    return (IntentAnchored(read, today, begun=over.begun if over is not None else ()),)
+    anchored = IntentAnchored(read, today)
+    return (anchored if over is None else replace(anchored, begun=over.begun, refused=over.refused),)

@@ -13,11 +13,12 @@ from surefoot.core.gate.origins import listed_in
 from surefoot.core.gate.record import BY_MODEL, CALL_FAILED, Choosing, GateRecord, key_of_branch
 from surefoot.core.gate.sinks import aimed
 from surefoot.core.gate.slots import Words
-from surefoot.core.gate.sources import Known
+from surefoot.core.gate.sources import Known, Source
 from surefoot.core.parse.frames import hidden_in, key_of, nonce_of
 from surefoot.core.state.roles import SOLO, rounds_to_tell
 from surefoot.core.state.state import State, Turn
 from surefoot.core.state.turn import changed
+from surefoot.core.text.records import index_of
 from surefoot.core.view.observations import is_ours
 from surefoot.core.view.outcome import calls_of
 from surefoot.core.view.step import choosing_now, place_of
@@ -39,11 +40,12 @@ from surefoot.types.guard_events import (
     PerceptionSanitised,
     SpeculationEvent,
 )
+from surefoot.types.inner import MADE_BEFORE
 from surefoot.types.messages import ModelMessage, NativeCall
 from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.plan import RESERVED
 from surefoot.types.reply import Parsed, ParsedCall
-from surefoot.types.tools import Effect
+from surefoot.types.tools import Effect, ToolSpec
 
 EXPIRED = "expired"
 """The rule under which a question that waited too long is a no."""
@@ -70,7 +72,10 @@ def _anchored(state: State, event: IntentAnchored) -> State:
     """
     words = Words.of(event.anchor)
     config = state.config.guard
-    if state.gate is not None:
+    if state.gate is not None and state.outer is not None:  # what the run that asks has begun meanwhile
+        own = tuple(one for one in state.gate.started if not one.call_id.startswith(MADE_BEFORE))
+        gate = replace(state.gate, started=(*event.begun, *own)).with_noes(event.refused)
+    elif state.gate is not None:
         gate, is_read = state.gate, event.asking is not None
         if not is_read:
             if not state.earlier:  # the anchor of a later turn has what still holds of the turns before
@@ -80,7 +85,12 @@ def _anchored(state: State, event: IntentAnchored) -> State:
         gate = replace(gate, known=replace(gate.known, words=words, today=today), is_read=is_read)
     elif config is not None:
         known = Known(words, config, today=event.today)
-        gate = GateRecord(known, event.begun, nonce=nonce_of(state.run_id), is_read=state.outer is not None)
+        if state.outer is not None and state.outer.quoted and state.task is not None:
+            index = index_of(state.task.text, structured=False)
+            spec = ToolSpec(HAND_OVER, "", {}, private=state.outer.quoted == "private")
+            known = known.with_source(Source(HAND_OVER, HAND_OVER, index, spec), is_error=True)
+        gate = GateRecord(known, nonce=nonce_of(state.run_id), is_read=state.outer is not None)
+        gate = replace(gate, started=event.begun).with_noes(event.refused)
     else:
         gate = None
     is_late = state.gate is None and gate is not None
@@ -90,6 +100,10 @@ def _anchored(state: State, event: IntentAnchored) -> State:
             state = with_start(state, call.id) if call.attempts else state
             state = with_answer(state, call.id)
     return state
+
+
+HAND_OVER = "hand-over"
+"""Under which the gate of an agent's run has what was handed over, where that has a passage of a result."""
 
 
 def _with_what_was_read(anchor: IntentAnchor, before: IntentAnchor) -> IntentAnchor:
@@ -231,7 +245,9 @@ def with_answer(state: State, call_id: str) -> State:
     gate, call = state.gate, state.call(call_id)
     if gate is None or call is None or call.spec is None or call.result is None:
         return state
-    gate = gate.ended(call_id, call.spec, call.arguments, call.result)
+    is_private = call.inner is not None and call.inner.is_private
+    spec = replace(call.spec, private=True) if is_private else call.spec
+    gate = gate.ended(call_id, spec, call.arguments, call.result)
     hidden = gate.hidden
     if not is_ours(call.result) and (number := hidden_in(call.result.content)):
         hidden = (*hidden, (call_id, number))

@@ -21,7 +21,7 @@ def with_inner(state: State, call_id: str, inner: InnerRun) -> State:
             replace(one, call_id=f"{call_id}/{one.call_id}", ended=last + one.ended if one.ended else 0)
             for one in inner.begun
         )
-        gate = replace(gate, started=(*own, *begun))
+        gate = replace(gate, started=(*own, *begun)).with_noes(inner.refused)
     before = call.inner or InnerRun(inner.run_id)
     kept = replace(inner, usage=before.usage + inner.usage, requests=before.requests + inner.requests)
     calls = tuple([changed(one, inner=kept) if one.id == call_id else one for one in turn.calls])

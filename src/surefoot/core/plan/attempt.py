@@ -38,6 +38,7 @@ from surefoot.types.events import (
     StepInner,
 )
 from surefoot.types.guard_events import JudgementMade, PerceptionSanitised
+from surefoot.types.inner import CallPaused
 from surefoot.types.plan import ANSWER, PlanStep, StepError, StepExecutionResult
 from surefoot.types.plan_events import StepEnded, StepStarted
 from surefoot.types.reflection import PlanStats
@@ -221,7 +222,13 @@ def _noticed(state: State, planning: Planning, step_id: str, child: State, inner
             return changed(planning, stats=counted(planning, llm_calls=asking.requests))
         case CallStarted():
             return changed(planning, stats=counted(planning, tool_calls=1))
-        case CallEnded(call_id) | DoubtSettled(call_id):
+        case CallPaused(inner=run):
+            return changed(planning, stats=counted(planning, llm_calls=run.requests))
+        case CallEnded(call_id, inner=run):
+            call = child.call(call_id)
+            if run is not None:
+                planning = changed(planning, stats=counted(planning, llm_calls=run.requests))
+        case DoubtSettled(call_id):
             call = child.call(call_id)
         case _:
             return planning

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from surefoot.core.plan.accept import edit_faults, edited
 from surefoot.core.plan.edits import edit_of
@@ -35,11 +36,12 @@ from surefoot.core.state.state import DueLimit, Planning, State
 from surefoot.core.state.stuck import count, record_and_check, reset
 from surefoot.core.state.turn import changed
 from surefoot.core.text import shortened
+from surefoot.types.config import Budget
 from surefoot.types.events import Event, InStep, RunEnded, StepLimitReached
 from surefoot.types.guard_events import BranchCommitted
 from surefoot.types.moves import Act, Ask, Move, Record, Think, Within
 from surefoot.types.outcomes import Completed, CompletedPartial, Ending, Failed, Stopped
-from surefoot.types.plan import ANSWER, Reopen, StepErrorClass
+from surefoot.types.plan import ANSWER, PlanConfig, Reopen, StepErrorClass
 from surefoot.types.plan_events import Escalated, PlanEdited, ProposalRefused, StepEnded, StepStarted
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.reflection import SkipSteps
@@ -57,6 +59,9 @@ _BETWEEN: frozenset[StepErrorClass] = frozenset({"transient", "timeout", "server
 """Errors of what lies between a tool and what it reaches: they say nothing about the step."""
 
 
+Limit = TypeVar("Limit", int | None, float | None)
+
+
 # ------------------------------------------------------------------ what is used up
 
 
@@ -64,6 +69,20 @@ def spent(state: State, planning: Planning) -> str:
     """The limit at which nothing new begins, whatever it is (R17); "" while it is not reached."""
     times = [one for one in (planning.config.deadline_s, state.config.budget.max_seconds) if one is not None]
     return "deadline" if times and state.elapsed_s >= min(times) else ""
+
+
+def budget_of(budget: Budget, plan: PlanConfig) -> Budget:
+    """What a planned run may use: its budget, and no more than its plan may."""
+    return replace(
+        budget,
+        max_tokens=_least(budget.max_tokens, plan.max_tokens),
+        max_cost_usd=_least(budget.max_cost_usd, plan.max_cost_usd),
+        max_seconds=_least(budget.max_seconds, plan.deadline_s),
+    )
+
+
+def _least(one: Limit, other: Limit) -> Limit:
+    return min((each for each in (one, other) if each is not None), default=one)
 
 
 def turns_so_far(state: State, planning: Planning) -> int:

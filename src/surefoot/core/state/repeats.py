@@ -128,8 +128,13 @@ def answered_by(state: State, call: Call) -> str:
 
 
 def is_unsure(state: State, still_open: Sequence[Call], call: Call) -> bool:
-    """Whether a call before it in the reply, still open, may answer it, or change what it would be answered with."""
+    """Whether a call before it in the reply, still open, may answer it, or change what it would be answered with.
+
+    What an agent will do counts for limits, and is known when it has done it.
+    """
     before = list(takewhile(lambda one: one.id != call.id, still_open))
+    if state.gate is not None and any(one.spec and one.spec.delegates and one.has_effect for one in before):
+        return True
     alike = [one for one in before if one.name == call.name and one.arguments == call.arguments]
     if alike and any(one.key == call.key for one in alike):  # as JSON, where 1 and true differ
         return True
@@ -143,6 +148,18 @@ def is_made_beside(state: State, call_id: str, steps: Mapping[str, State]) -> bo
         return False
     begun = (one for child in steps.values() if child.scope != state.scope for one in child.calls if one.attempts)
     return any(one.is_open and one.key == call.key for one in begun)
+
+
+def is_beside_agent(state: State, call_id: str, steps: Mapping[str, State]) -> bool:
+    """Whether another step of a plan has asked an agent that may change something, and it is at work.
+
+    What that does counts for limits, and is known when it has done it.
+    """
+    call = state.call(call_id)
+    if state.gate is None or call is None or not call.has_effect:
+        return False
+    begun = (one for child in steps.values() if child.scope != state.scope for one in child.calls if one.attempts)
+    return any(one.is_open and one.has_effect and one.spec and one.spec.delegates and not one.asks for one in begun)
 
 
 RULE = "stuck"

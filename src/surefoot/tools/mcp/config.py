@@ -15,8 +15,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from ipaddress import ip_address
 from pathlib import Path
 from typing import cast
+from urllib.parse import urlsplit
 
 from surefoot.types import settings
 from surefoot.types.declaration import Declared, by_name, declarations, texts_by_name
@@ -37,6 +39,17 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _FILLED = ("command", "args", "env", "cwd", "url", "headers")
 """The keys in whose texts variables of the environment count."""
 _KINDS = ("stdio", "http", "streamable-http", "streamableHttp")
+
+
+def _is_open(url: str) -> bool:
+    """Whether others than those of the own network can read what is sent to a URL."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").lower()
+    try:
+        is_local = ip_address(host).is_private
+    except ValueError:
+        is_local = "." not in host or host.endswith((".localhost", ".local", ".internal"))
+    return parts.scheme.lower() == "http" and not is_local
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +96,10 @@ class McpServer(Settings):
                 "has a url that does not begin with http:// or https://",
             ),
             (self.command and (self.headers or self.oauth), "has a command, so headers and oauth mean nothing"),
+            (
+                self.oauth and _is_open(self.url),
+                "would have its login sent for all to read: write https://, or tunnel to localhost",
+            ),
         ):
             if is_wrong:
                 raise ConfigError("MCP server", self.name, why)

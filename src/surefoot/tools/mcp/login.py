@@ -7,7 +7,9 @@ that only its owner may read, and the page on loopback to which the browser retu
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
@@ -21,7 +23,9 @@ from surefoot.types.errors import UsageError
 
 if TYPE_CHECKING:
     import httpx2
+    from mcp.client.auth.oauth2 import OAuthContext
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
+    from pydantic import BaseModel
 
     from surefoot.tools.mcp.config import McpServer
 
@@ -33,28 +37,41 @@ _EARLY_S = 30.0
 
 
 class Login:
-    """What a login at one server gave, in a file. The SDK's `TokenStorage`."""
+    """What a login at one server gave, in a file. The SDK's `TokenStorage`.
+
+    `context` is the SDK's own, to which the file tells what it does not ask for: when a token ends, and where tokens
+    are renewed. It would renew them at the server that is served by them, and give that what renews them.
+    """
 
     def __init__(self, server: McpServer) -> None:
+        self.context: OAuthContext | None = None
         self.path = state_folder("logins") / f"{sha256(server.url.encode()).hexdigest()[:24]}.json"
 
     async def get_tokens(self) -> OAuthToken | None:
-        """The tokens; of one that has ended, what renews it."""
-        from mcp.shared.auth import OAuthToken  # noqa: PLC0415  # the extra `mcp` loads late
+        """The tokens."""
+        from mcp.shared.auth import OAuthMetadata, OAuthToken, ProtectedResourceMetadata  # noqa: PLC0415  # the extra `mcp` loads late
 
-        kept = self._read()
+        kept, context = self._read(), self.context
         if "tokens" not in kept:
             return None
-        tokens = OAuthToken.model_validate(kept["tokens"])
-        ends_at = kept.get("ends_at")
-        has_ended = isinstance(ends_at, int | float) and time.time() > ends_at - _EARLY_S
-        return tokens.model_copy(update={"access_token": ""}) if has_ended else tokens
+        if context is not None:
+            ends_at, issuer, resource = kept.get("ends_at"), kept.get("issuer"), kept.get("resource")
+            context.token_expiry_time = ends_at - _EARLY_S if isinstance(ends_at, int | float) else None
+            context.oauth_metadata = OAuthMetadata.model_validate(issuer) if issuer else None
+            context.protected_resource_metadata = (
+                ProtectedResourceMetadata.model_validate(resource) if resource else None
+            )
+        return OAuthToken.model_validate(kept["tokens"])
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Keep new tokens, and until when they hold."""
         ends_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
-        given = tokens.model_dump(mode="json", exclude_none=True)
-        self._write({**self._read(), "tokens": given, "ends_at": ends_at})
+        about = (
+            (self.context.oauth_metadata, self.context.protected_resource_metadata) if self.context else (None, None)
+        )
+        given, issuer, resource = (one and one.model_dump(mode="json", exclude_none=True) for one in (tokens, *about))
+        kept = {**self._read(), "tokens": given, "ends_at": ends_at}
+        self._write({**kept, "issuer": issuer, "resource": resource})
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """As what this client is registered there."""
@@ -65,7 +82,7 @@ class Login:
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Keep that."""
-        self._write({**self._read(), "client": client_info.model_dump(mode="json", exclude_none=True)})
+        self._write({**self._read(), "client": _plain(client_info)})
 
     def forget(self) -> bool:
         """Log out here. Whether there was anything to forget."""
@@ -92,10 +109,18 @@ class Login:
         fresh.replace(self.path)
 
 
+def _plain(model: BaseModel | None) -> object:
+    return None if model is None else model.model_dump(mode="json", exclude_none=True)
+
+
 class Callback:
-    """The page on loopback to which a browser returns after a login: `async with Callback() as callback`."""
+    """The page on loopback to which a browser returns after a login: `async with Callback() as callback`.
+
+    Any page can send a browser there: only an answer with the `state` of this login counts.
+    """
 
     def __init__(self) -> None:
+        self.state = ""
         self._came: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
 
     async def __aenter__(self) -> Callback:
@@ -121,7 +146,8 @@ class Callback:
             asked = urlsplit(line[1] if len(line) > 1 else "")
             given = {name: values[0] for name, values in parse_qs(asked.query).items()}
             told, status = "You can close this page and go back to the terminal.", "200 OK"
-            if asked.path != "/callback" or not ("code" in given or "error" in given):
+            is_ours = bool(self.state) and secrets.compare_digest(given.get("state", "").encode(), self.state.encode())
+            if asked.path != "/callback" or not is_ours or not ("code" in given or "error" in given):
                 told, status = "Nothing here.", "404 Not Found"
             elif self._came.done():
                 pass
@@ -156,6 +182,7 @@ def auth_of(
     async def opened(url: str) -> None:
         if callback is None or show is None:
             raise UsageError(f"it needs a login: surefoot mcp login FILE.json {server.name}")
+        callback.state = parse_qs(urlsplit(url).query).get("state", [""])[0]
         await asyncio.to_thread(show, url)  # some browsers hold up whoever opens them
 
     async def came() -> AuthorizationCodeResult:
@@ -168,7 +195,10 @@ def auth_of(
         "redirect_uris": [callback.url if callback is not None else "http://127.0.0.1/callback"],
         "token_endpoint_auth_method": "none",
     }
-    return OAuthClientProvider(server.url, OAuthClientMetadata.model_validate(about), Login(server), opened, handler)
+    login = Login(server)
+    auth = OAuthClientProvider(server.url, OAuthClientMetadata.model_validate(about), login, opened, handler)
+    login.context = auth.context
+    return auth
 
 
 async def log_in(server: McpServer, show: Callable[[str], None]) -> None:
@@ -185,6 +215,7 @@ async def log_in(server: McpServer, show: Callable[[str], None]) -> None:
         raise UsageError(
             f'the MCP server {server.name} has no "oauth": true in its file, so there is nothing to log in to'
         )
+    logging.getLogger("mcp").addHandler(logging.NullHandler())  # what goes wrong is told once, in one line
     login = Login(server)
     login.forget()
     async with Callback() as callback:
@@ -200,7 +231,7 @@ async def log_in(server: McpServer, show: Callable[[str], None]) -> None:
             while isinstance(error, BaseExceptionGroup):
                 error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
             if isinstance(error, OAuthFlowError | httpx2.HTTPError | UsageError):
-                raise UsageError(f"the login at {server.name} came to nothing: {error}") from error
+                raise UsageError(f"could not log in to {server.name}: {error}") from error
             raise
     if not login.path.exists():
-        raise UsageError(f'{server.name} asked for no login; leave "oauth" out of its file')
+        raise UsageError(f'{server.name} did not ask for a login; leave "oauth" out of its file')
