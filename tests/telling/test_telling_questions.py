@@ -46,6 +46,7 @@ def test_every_question_has_a_digest_a_time_and_lines(name: str, about: str) -> 
         assert one.lines
         assert all("\u202e" not in line.text and "\x1b" not in line.text for line in one.lines)
         assert (one.arguments is not None) == (about in ("approval", "in_doubt"))
+        assert "\u202e" not in str(one.arguments)
 
 
 def test_the_digest_is_the_gates_own_where_it_has_given_one() -> None:

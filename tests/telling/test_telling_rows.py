@@ -1,5 +1,7 @@
 """A run as rows: whose words each part is, nothing hidden, the same in parts as at once."""
 
+import subprocess
+import sys
 import time
 import unicodedata
 from collections.abc import Iterator
@@ -134,3 +136,18 @@ def test_a_row_costs_little() -> None:
             rows_of(record, told_so_far[at], told_so_far[at + 1])
     took_s = (time.process_time() - began) / sum(map(len, records))
     assert took_s < 600e-6
+
+
+@pytest.mark.parametrize(
+    ("said", "not_loaded"),
+    [
+        ("surefoot.Agent", ("surefoot.telling",)),
+        (
+            "import surefoot.telling.compare, surefoot.telling.export, surefoot.telling.state, surefoot.telling.why",
+            ("rich", "typer", "surefoot.runtime", "surefoot.journal", "surefoot.knowledge"),
+        ),
+    ],
+)
+def test_telling_is_loaded_by_who_tells_and_needs_no_terminal(said: str, not_loaded: tuple[str, ...]) -> None:
+    told = f"import sys, surefoot; {said}\nassert not [one for one in sys.modules if one.startswith({not_loaded})]"
+    subprocess.run([sys.executable, "-c", told], check=True, timeout=60)

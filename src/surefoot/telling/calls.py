@@ -100,9 +100,8 @@ def _judged(pen: Pen, state: State, call: Call, event: e.CallJudged) -> list[Row
             rows = [pen.row(kind, *told, style="bad", indent=2, opens=_arguments(pen, call))]
         case _:
             assert_never(event.decision)
-    told_always = len(grounds_lines(event, every=False))
-    for at, line in enumerate(grounds_lines(event, every=True)):
-        rows.append(pen.row(kind, (line, "model"), style="dim", indent=4, folded=at >= told_always))
+    for at, lines in enumerate(grounds_lines(event)):
+        rows += (pen.row(kind, (line, "model"), style="dim", indent=4, folded=at > 0) for line in lines)
     return rows
 
 

@@ -170,17 +170,17 @@ def value_line(value: Value, *, kinds: bool = False) -> str:
     return f"{value.path} {what}: {value.value}  {value.origin}{form}{where}{note}"
 
 
-def grounds_lines(event: CallJudged, *, every: bool) -> list[str]:
-    """What a decision rests on: of a question or a refusal always, of an allowed call with `every`."""
+def grounds_lines(event: CallJudged) -> tuple[list[str], list[str]]:
+    """What a decision rests on; and of a call that is simply allowed its values, which are told where all is told."""
     grounds = event.grounds
     lines = [f"also: {', '.join(grounds.also)}"] if grounds.also else []
     if grounds.would_be:
         lines.append(f"would be: {grounds.would_be} (the gate only observes)")
     if grounds.reason_person:
         lines.append(in_full(grounds.reason_person))
-    if every or event.decision.kind != "allow" or grounds.would_be:
-        lines += map(value_line, values_of(grounds.evidence))
-    return lines
+    values = list(map(value_line, values_of(grounds.evidence)))
+    is_plain = event.decision.kind == "allow" and not grounds.would_be
+    return (lines, values) if is_plain else (lines + values, [])
 
 
 def question_lines(call: Call, event: CallJudged, asked_before: int = 0, others: Sequence[Evidence] = ()) -> list[str]:

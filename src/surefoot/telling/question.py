@@ -19,7 +19,7 @@ from surefoot.core.state.turn import Call
 from surefoot.telling.guard import question_lines
 from surefoot.telling.plan import edit_line, step_line
 from surefoot.telling.tale import Tale
-from surefoot.telling.text import Line, Style, one_line, visible, written
+from surefoot.telling.text import Line, Style, one_line, visible, visible_members, written
 from surefoot.types.outcomes import Ask
 
 About = Literal["approval", "in_doubt", "plan", "limit"]
@@ -77,7 +77,7 @@ def _question(tale: Tale, call: Call, inner: Mapping[str, Tale]) -> Question:
         at,
         at + guard.approval_timeout_s if is_timed and guard is not None else None,
         call.rule,
-        call.arguments if about in ("approval", "in_doubt") else None,
+        visible_members(call.arguments) if about in ("approval", "in_doubt") else None,
         tuple(lines_of(tale, call)),
     )
 

@@ -15,7 +15,7 @@ from surefoot.core.state.state import State
 from surefoot.core.state.turn import Call
 from surefoot.telling.question import Question, questions_of
 from surefoot.telling.tale import Tale
-from surefoot.telling.text import visible
+from surefoot.telling.text import visible, visible_members
 from surefoot.types.outcomes import ALLOWED, Ask, Cancelled
 from surefoot.types.usage import Usage
 
@@ -92,7 +92,7 @@ def state_of(tale: Tale, total: int = 0, inner: Mapping[str, Tale] = _NONE) -> S
         state.usage,
         tuple(_budget(state)),
         _context(state),
-        tuple(OpenCall(c.id, visible(c.name), c.arguments, _status(c), c.attempts) for _, c in open_calls(state)),
+        tuple(map(_open, (call for _, call in open_calls(state)))),
         state.planning.version if state.planning is not None else 0,
         questions_of(tale, inner),
     )
@@ -130,6 +130,10 @@ def _context(state: State) -> Context | None:
         return Context(round(speaker.fit.request * speaker.fit.stretch), window_of(state, role))
     used = turn.message.usage.input_tokens if turn is not None else 0
     return Context(used, None) if used else None
+
+
+def _open(call: Call) -> OpenCall:
+    return OpenCall(call.id, visible(call.name), visible_members(call.arguments), _status(call), call.attempts)
 
 
 def _status(call: Call) -> CallStatus:

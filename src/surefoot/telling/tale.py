@@ -17,6 +17,7 @@ from surefoot.types.inner import CallPaused
 from surefoot.types.outcomes import Ask
 from surefoot.types.plan_events import PlanEdited, PlanMade, StepStarted
 from surefoot.types.ports import Recorded
+from surefoot.types.progress import LimitAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Tale:
                 return {"asked": {**self.asked, key: asked}, "asks": self.asks | {own}}
             case CallJudged(key):
                 return {"asked": _without(self.asked, key)}
-            case CallPaused(key) | StepLimitReached(key):
+            case CallPaused(key) | StepLimitReached(key, action=LimitAction.Escalate):
                 return {"asked": {**self.asked, key: Asked(record.seq, record.at, self.state)}}
             case PlanMade() | PlanEdited():
                 version = event.plan.version if isinstance(event, PlanMade) else event.version

@@ -54,7 +54,7 @@ class Part:
 
 def visible(text: str) -> str:
     """A text in which nothing is hidden: whatever shows nothing, or steers the rest, is written out."""
-    if text.isprintable() and _FILLERS.isdisjoint(text):
+    if text.isprintable() and (text.isascii() or _FILLERS.isdisjoint(text)):
         return text
     shown: list[str] = []
     for c in text:
@@ -63,6 +63,20 @@ def visible(text: str) -> str:
         else:
             shown.append(" " if c == "\t" else f"\\u{ord(c):04x}" if c <= "\uffff" else f"\\U{ord(c):08x}")
     return "".join(shown)
+
+
+def visible_json(value: object) -> object:
+    """A JSON value in which no text, and no name of a member, hides anything."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return visible_members(cast("Mapping[str, object]", value))  # JSON
+    return [visible_json(one) for one in cast("Sequence[object]", value)] if isinstance(value, list | tuple) else value
+
+
+def visible_members(members: Mapping[str, object]) -> dict[str, object]:
+    """The same for the members of an object."""
+    return {visible(name): visible_json(one) for name, one in members.items()}
 
 
 def one_line(text: str) -> str:

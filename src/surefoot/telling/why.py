@@ -22,7 +22,7 @@ from surefoot.core.text.look import in_full
 from surefoot.telling.guard import Value, grounds_lines, question_lines, stage_lines, value_line, values_of
 from surefoot.telling.question import below
 from surefoot.telling.tale import NO_TALE, Tale, inner_event, tale_of
-from surefoot.telling.text import Line, Style, one_line, visible, written
+from surefoot.telling.text import Line, Style, one_line, visible, visible_members, written
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallEnded, CallJudged
 from surefoot.types.outcomes import Ask
@@ -100,7 +100,7 @@ def why(records: Sequence[Recorded], call_id: str, start: Tale = NO_TALE) -> Why
     made = Why(
         call_id,
         visible(call.name),
-        call.arguments,
+        visible_members(call.arguments),
         digest_of_call(changed(call, digest=verdict.grounds.digest)),
         records[at].seq,
         verdict.decision.kind,
@@ -166,7 +166,7 @@ def _lines(made: Why, state: State, call: Call, verdict: CallJudged) -> list[Lin
     rule = f" [{made.rule}]" if made.rule else ""
     lines.append(Line(f"decided: {made.decision}{rule}", STYLES[made.decision]))
     lines += below([made.reason] if made.reason else [], "dim")
-    lines += below(question_lines(call, verdict) or grounds_lines(verdict, every=False), "dim")
+    lines += below(question_lines(call, verdict) or grounds_lines(verdict)[0], "dim")
     return lines + [Line(f"{one.decision}, by {one.by or 'the gate'}", indent=2) for one in made.later]
 
 
