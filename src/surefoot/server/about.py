@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
@@ -13,6 +13,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from surefoot.agent import Agent
+from surefoot.core.state.roles import SOLO
+from surefoot.runtime.offers import bound_tools
 from surefoot.server.answers import TENANT, answer
 from surefoot.server.api import Asked, problem_of
 from surefoot.server.auth import RIGHTS
@@ -20,7 +23,7 @@ from surefoot.server.problems import Problem
 from surefoot.server.reads import run_of
 from surefoot.server.shapes import AgentTold, By, Spent
 from surefoot.server.site import Site
-from surefoot.telling.text import visible
+from surefoot.telling.text import visible, without_password
 from surefoot.types.errors import RunBusy, SurefootError, UsageError
 from surefoot.types.ports import RunFilter, RunSummary
 from surefoot.types.usage import Usage
@@ -44,23 +47,32 @@ async def me(asked: Asked[None, None]) -> Response:
 
 
 async def agents(asked: Asked[None, None]) -> Response:
-    """List the agents that are served."""
+    """List the agents that are served, with the tools that are known before a run."""
     site = asked.site
     told: list[AgentTold] = [
         {
             "name": name,
             "description": visible(agent.description),
             "reasoner": agent.reasoner,
-            "models": dict(agent.models),
+            "models": _models_of(agent),
             "tools": [
                 {"name": visible(one.name), "effect": one.effect or "", "description": visible(one.description)}
-                for one in agent.tool_specs
+                for one in (tool.spec for tool in bound_tools(agent.tools, agent.services).values())
             ],
         }
         for name, agent in site.agents.items()
         if asked.token.sees_agent(name)
     ]
     return answer({"agents": told, "drives": site.drives})
+
+
+def _models_of(agent: Agent) -> dict[str, str]:
+    """The first model of each role, by its name."""
+    chosen = agent.model if isinstance(agent.model, Mapping) else {SOLO: agent.model}
+    first = {
+        role: one[0] if isinstance(one, Sequence) and not isinstance(one, str) else one for role, one in chosen.items()
+    }
+    return {role: visible(without_password(one if isinstance(one, str) else one.name)) for role, one in first.items()}
 
 
 async def usage(asked: Asked[By, None]) -> Response:
