@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import aiohttp
-
 from server_world import LIMIT_S, frames_of, token_of
 
 

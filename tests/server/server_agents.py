@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from surefoot import Agent, LoopConfig, tool
 from surefoot.testing.models import FunctionModel, Scripted, calls
@@ -52,13 +53,14 @@ def reply(request: ModelRequest) -> Scripted:
     task = next(one.content for one in request.messages if one.role == "user")
     if any(one.role == "tool" for one in request.messages):
         return "It is done."
-    for word, call in (
+    asks: tuple[tuple[str, tuple[str, Mapping[str, object]]], ...] = (
         ("score", ("score", {"name": "Alice"})),
         ("report", ("report", {})),
         ("mail", ("send_mail", MAIL)),
         ("pay", ("pay", {"amount": 5})),
         ("wait", ("wait_for_ever", {})),
-    ):
+    )
+    for word, call in asks:
         if word in task:
             return calls(call)
     return "Hello."

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-
 from server_agents import PLAN, agents
 from server_world import LIMIT_S, TOKENS, Reply, Served, serving, token
+
 from surefoot import MemoryJournal, SqliteJournal
-from surefoot.server.app import ENDPOINTS
 from surefoot.server.api import Endpoint, Nothing
-from surefoot.server.auth import RIGHTS
+from surefoot.server.app import ENDPOINTS
+from surefoot.server.auth import RIGHTS, Right
 from surefoot.server.limits import Limits
 from surefoot.server.problems import KINDS
 from surefoot.types.ports import JournalStore
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.anyio
 
 Json = Any
 
-LACKING = tuple(token(f"without-{right}", *(one for one in RIGHTS if one != right)) for right in RIGHTS)
+LACKING = tuple(token(f"without-{right}", *set[Right](RIGHTS).difference({right})) for right in RIGHTS)
 BODIES: Mapping[str, Json] = {
     "start": {"agent": "helper", "task": "hello"},
     "fork": {"at": 1},
@@ -102,7 +103,8 @@ async def test_each_address_asks_for_a_token_for_its_right_and_for_a_run_of_ones
         assert (strange.status, strange.problem) == (422, "invalid")
         assert strange.json["faults"][0]["path"] == "nonsense"
         if one.method == "POST":
-            for bad in ({"nonsense": 1}, [], "x", 7):
+            odd: tuple[Json, ...] = ({"nonsense": 1}, [], "x", 7)
+            for bad in odd:
                 reply = await served.ask(one.method, path, bad)
                 assert (reply.status, reply.problem) == (422, "invalid"), bad
             assert (await served.ask(one.method, path, data=b"{")).problem == "invalid"
@@ -501,8 +503,6 @@ async def test_a_hundred_starts_with_one_key_on_two_servers_make_one_run(tmp_pat
 
 
 async def test_a_damaged_journal_is_shown_up_to_the_damage(tmp_path: Path) -> None:
-    import sqlite3
-
     path = tmp_path / "journal.db"
     store = SqliteJournal(path)
     async with served_by(store) as served:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-
 from io import BytesIO
 
 import pytest
-
 from server_world import raw, serving, token_of
+
 from surefoot import MemoryJournal
 from surefoot.server.limits import Limits
 

@@ -1,4 +1,4 @@
-"""`surefoot serve` as a process: how it starts, what it refuses, how it leaves, and what is left after it was killed."""
+"""`surefoot serve` as a process: how it starts, what it refuses, how it leaves, and what it leaves when killed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def reply(request):
     if any(one.role == "tool" for one in request.messages):
         return "Done."
     task = next(one.content for one in request.messages if one.role == "user")
-    return calls(("wait", {})) if "wait" in task else calls(("write", {"slowly": "slowly" in task})) if "write" in task else "Hello."
+    if "wait" in task:
+        return calls(("wait", {}))
+    return calls(("write", {"slowly": "slowly" in task})) if "write" in task else "Hello."
 
 agents = {"helper": Agent(FunctionModel(reply), tools=[wait, write])}
 '''

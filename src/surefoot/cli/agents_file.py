@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,6 +18,8 @@ from surefoot.types.config import TABLES
 from surefoot.types.errors import UsageError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.ports import JournalStore
+
+T = TypeVar("T")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _PLAIN = (
@@ -50,7 +52,7 @@ def _in_python(path: Path) -> Mapping[str, Agent]:
         isinstance(name, str) and isinstance(one, Agent) for name, one in cast("Mapping[object, object]", found).items()
     ):
         raise UsageError(f"--agents {path}: define `agents`, a mapping of names to surefoot.Agent objects")
-    return cast("Mapping[str, Agent]", _named(path, found))  # as was just looked at
+    return _named(path, cast("Mapping[str, Agent]", found))  # as was just looked at
 
 
 def _in_toml(path: Path, store: JournalStore, journal: Path) -> Mapping[str, Agent]:
@@ -63,10 +65,13 @@ def _in_toml(path: Path, store: JournalStore, journal: Path) -> Mapping[str, Age
     given = tables.get("agents")
     if list(tables) != ["agents"] or not isinstance(given, Mapping):
         raise UsageError(f"--agents {path}: write one table [agents.NAME] for each agent, and nothing else")
-    return {name: _agent(path, name, table, store, journal) for name, table in _named(path, given).items()}
+    return {
+        name: _agent(path, name, table, store, journal)
+        for name, table in _named(path, cast("Mapping[str, object]", given)).items()
+    }
 
 
-def _named(path: Path, found: Mapping[Any, Any]) -> Mapping[str, Any]:  # Any: what a file holds
+def _named(path: Path, found: Mapping[str, T]) -> Mapping[str, T]:
     """What a file defines, if it is something, and each has a name that can stand in an address."""
     if wrong := [name for name in found if not _NAME.fullmatch(name)]:
         raise UsageError(f"--agents {path}: {wrong[0]!r}: a name has lower-case letters, digits, - and _, 63 at most")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 token_app = typer.Typer(help="Tokens for `surefoot serve --tokens`.", no_args_is_help=True)
 
-SECRET = "SUREFOOT_NOTIFY_SECRET"
+SIGNED_WITH = "SUREFOOT_NOTIFY_SECRET"
 _MCP_RIGHTS = "read,start"
 _MOST_DRIVEN = 64
 _DRIVEN_A_CORE = 8
@@ -54,7 +54,7 @@ def serve(
     proxy: Annotated[str, typer.Option(metavar="ADDRESS", help="Proxy whose X-Forwarded headers are believed.")] = "",
     grace: Annotated[float, typer.Option(min=0, help="Seconds for calls under way when it is told to end.")] = 30.0,
     notify: Annotated[
-        str, typer.Option(metavar="URL", help=f"Address to tell of each question; signed with ${SECRET}.")
+        str, typer.Option(metavar="URL", help=f"Address to tell of each question; signed with ${SIGNED_WITH}.")
     ] = "",
     notify_arguments: Annotated[bool, typer.Option("--notify-arguments", help="Tell it the arguments, too.")] = False,
     max_task: Annotated[int, typer.Option(metavar="KIB", min=1, help="Largest task, in KiB.", show_default=True)] = 256,
@@ -74,8 +74,8 @@ def serve(
         raise UsageError(f"--host {host} can be reached from elsewhere: say with --tokens FILE who may do what")
     if no_token and tokens is not None:
         raise UsageError("--no-token and --tokens contradict each other; leave one of them out")
-    if notify and not os.environ.get(SECRET):
-        raise UsageError(f"--notify: set ${SECRET}, with which the requests are signed")
+    if notify and not os.environ.get(SIGNED_WITH):
+        raise UsageError(f"--notify: set ${SIGNED_WITH}, with which the requests are signed")
     path = journal_path(journal)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", force=True)
 
@@ -92,7 +92,7 @@ def serve(
         if notify:
             from surefoot.server.notify import Notifier  # noqa: PLC0415  # it needs aiohttp
 
-            hush = os.environ.get(SECRET, "").encode()
+            hush = os.environ.get(SIGNED_WITH, "").encode()
             site.notifier = Notifier(store, site.library, notify, hush, page, shows_arguments=notify_arguments)
         server = server_of(site, Names.of(host, host_name or (), origin or ()), host, port, proxies=proxy)
         link = f"{page}#t={secret}" if secret else page  # no request carries a fragment

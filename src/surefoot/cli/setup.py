@@ -257,7 +257,7 @@ def schema_in(path: Path | None) -> Mapping[str, object] | None:
 
 
 def loaded(path: Path, option: str, name: str) -> ModuleType:
-    """The Python file that an option names, run as a script would; while it is loaded it can import what lies beside it.
+    """The Python file that an option names, run as a script; while it is loaded it can import what lies beside it.
 
     Raises `UsageError` that says what is wrong.
     """

@@ -1,4 +1,4 @@
-"""What a server tells of itself: who asks, which agents it serves, what runs have used, whether it lives; and deletion."""
+"""What a server tells of itself: who asks, which agents it serves, what runs have used, whether it lives."""
 
 from __future__ import annotations
 
@@ -125,11 +125,11 @@ async def healthz(_request: Request) -> Response:
 async def readyz(request: Request) -> Response:
     """It takes runs, and its journal answers."""
     site: Site = request.app.state.site
+    if site.leaving.is_set():
+        return Problem("draining", retry_after_s=10).response("/readyz")
     try:
-        if site.leaving.is_set():
-            raise Problem("draining", retry_after_s=10)
         await site.store.list(RunFilter(), "", 1)
-    except (Problem, SurefootError) as error:
+    except SurefootError as error:
         return problem_of(error).response("/readyz")
     return answer({"status": "ok"})
 

@@ -1,4 +1,4 @@
-"""An endpoint is one record: of the table of endpoints routes, rights, checks of what comes in, and the document are made."""
+"""An endpoint is one record: of these are made routes, rights, checks of what comes in, and the document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from traceback import extract_tb
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.requests import Request
@@ -79,8 +79,8 @@ class Endpoint:
     handle: Handle
     rights: tuple[Right, ...]
     gives: Mapping[int, object]
-    query: type = Nothing
-    body: type = Nothing
+    query: type[Exact] = Nothing
+    body: type[Exact] = Nothing
     problems: tuple[str, ...] = ()
 
     @property
@@ -96,21 +96,23 @@ class Endpoint:
 
     async def serve(self, request: Request) -> Response:
         """Serve one request: whose it is, whether they may, what it says. What goes wrong is answered as a problem."""
-        site = cast("Site", request.app.state.site)
         try:
-            token = site.keys.token_of(request.headers.get("authorization", ""), peer_of(request))
-            request.state.token = token.name
-            site.pace.count(token.name)
-            if self.rights and not token.rights.intersection(self.rights):
-                raise Problem("forbidden", f"this takes the right {' or '.join(self.rights)}")
-            key = request.headers.get("idempotency-key", "") if self.method == "POST" else ""
-            if len(key) > _KEY_CHARS or not key.isprintable():
-                raise Problem("invalid", f"Idempotency-Key: give up to {_KEY_CHARS} printable characters")
-            query: object = _checked(self.query, _pairs(self.query, request))
-            body = None if self.body is Nothing else await self._body(request, site)
-            return await self.handle(Asked(site, token, request, query, body, key))
+            return await self.handle(await self._asked(request, request.app.state.site))
         except Exception as error:  # noqa: BLE001  # whatever happens is told as a problem, and where it happened is logged
             return problem_of(error).response(request.url.path)
+
+    async def _asked(self, request: Request, site: Site) -> Asked[Any, Any]:  # Any: as `query` and `body` say
+        token = site.keys.token_of(request.headers.get("authorization", ""), peer_of(request))
+        request.state.token = token.name
+        site.pace.count(token.name)
+        if self.rights and not token.rights.intersection(self.rights):
+            raise Problem("forbidden", f"this takes the right {' or '.join(self.rights)}")
+        key = request.headers.get("idempotency-key", "") if self.method == "POST" else ""
+        if len(key) > _KEY_CHARS or not key.isprintable():
+            raise Problem("invalid", f"Idempotency-Key: give up to {_KEY_CHARS} printable characters")
+        query: Any = _checked(self.query, _pairs(self.query, request))
+        body = None if self.body is Nothing else await self._body(request, site)
+        return Asked(site, token, request, query, body, key)
 
     async def _body(self, request: Request, site: Site) -> object:
         limits = site.limits

@@ -1,4 +1,4 @@
-"""The door: every request is looked at before anything else sees it, with and without tokens. Source: spec/serving.md, 3.
+"""The door: every request is looked at before anything else sees it. Source: spec/serving.md, section 3.
 
 A page of another site can make a browser send requests here, and can have its own name lead to this address. So the
 host has to be one of ours, the origin our own or an allowed one, and a body has to be JSON, which no form can send.
@@ -32,6 +32,7 @@ ALWAYS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+_NOBODY = "-"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104  # to know such an address when it is given
 _HOST = pattern(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(?::\d{1,5})?")
@@ -76,7 +77,7 @@ class Door:
                 await self._app(scope, receive, send)
             return
         headers, began, status = Headers(scope=scope), time.monotonic(), 0
-        scope["state"]["token"] = "-"
+        scope["state"]["token"] = _NOBODY
         allowed = (origin := headers.get("origin", "").lower()) in self._names.origins and bool(origin)
 
         async def sent(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""What is served without a token, since it holds nothing of any run: the page's own files, problems, and the document."""
+"""What is served without a token, since it holds nothing of any run: the files of the page, and problems."""
 
 from __future__ import annotations
 

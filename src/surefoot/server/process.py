@@ -1,4 +1,4 @@
-"""A server as a process: it listens, drives runs, and leaves on a signal without harm to any run. Source: spec/serving.md, 2."""
+"""A server as a process: it listens, drives runs, and leaves on a signal without harm to any run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import socket
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -25,19 +25,19 @@ LAST_WORDS_S = 2.0
 
 
 class Connection(H11Protocol):
-    """A connection whose next request has to come whole within `timeout_keep_alive`; uvicorn waits for ever for a first."""
+    """A connection whose next request has to come within `timeout_keep_alive`; for a first, uvicorn waits for ever."""
 
     def connection_made(self, transport: Any) -> None:  # Any: as uvicorn has it
         """Begin to wait for a request."""
         super().connection_made(transport)
-        self._await_request()
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def data_received(self, data: bytes) -> None:
         """Go on waiting where what has come is not yet a request: a few bytes now and then buy no time."""
         waits = self.timeout_keep_alive_task
         self.timeout_keep_alive_task = None
         super().data_received(data)
-        cycle: RequestResponseCycle | None = self.cycle
+        cycle = cast("RequestResponseCycle | None", self.cycle)  # there is none before the first request
         is_at_work = cycle is not None and not cycle.response_complete
         if waits is not None and not is_at_work and self.timeout_keep_alive_task is None:
             self.timeout_keep_alive_task = waits
@@ -48,9 +48,6 @@ class Connection(H11Protocol):
         """Wait no more."""
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
-
-    def _await_request(self) -> None:
-        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
 
 class Server(uvicorn.Server):

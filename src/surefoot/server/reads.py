@@ -1,4 +1,4 @@
-"""What is on record, told: lists, runs, their records, rows, states, plans and verdicts. Nothing here changes anything."""
+"""What is on record, told: lists, runs, their records, rows, states, plans and verdicts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from surefoot.server.answers import JSON_TYPE, TENANT, answer, dumped, shown
 from surefoot.server.api import Asked
 from surefoot.server.problems import Problem
 from surefoot.server.records import Reading
-from surefoot.server.shapes import Form, Moment, Stretch, StretchOfRows, PlanMoment, Two, Wanted
+from surefoot.server.shapes import Form, Moment, PlanMoment, Stretch, StretchOfRows, Two, Wanted
 from surefoot.server.sse import record_json
 from surefoot.telling.compare import compare
 from surefoot.telling.export import export
@@ -77,7 +77,7 @@ async def list_runs(asked: Asked[Wanted, None]) -> Response:
     if wanted.count:
         counted = await store.count(filter_, MOST_COUNTED + 1)
         told["count"] = counted if counted <= MOST_COUNTED else f"{MOST_COUNTED}+"
-    headers = {}
+    headers = dict[str, str]()
     if page.next:
         url = asked.request.url.include_query_params(cursor=page.next)
         headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'

@@ -99,7 +99,7 @@ class Start(Exact):
     steps: tuple[Annotated[PlanStep, _knows(PlanStep)], ...] = ()
     attachments: Annotated[tuple[Given, ...], Field(max_length=50)] = ()
     context: Annotated[TaskContext, _knows(TaskContext)] = TaskContext()
-    labels: Labels = {}
+    labels: Labels = Field(default_factory=dict)
     limits: Tighter = Tighter()
     stream: bool = False
 
@@ -110,7 +110,7 @@ class Fork(Exact):
     at: AtLeastOne
     agent: Name | None = None
     limits: Tighter = Tighter()
-    labels: Labels = {}
+    labels: Labels = Field(default_factory=dict)
 
 
 class Yes(Exact):

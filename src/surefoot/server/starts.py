@@ -103,7 +103,8 @@ async def _once(
 ) -> tuple[RunSummary, bool]:
     """The run that `begin` makes, or the one that a request with this key has made before.
 
-    `what` is what the request does, and which record then names it. The run's id is made of tenant and key, so the store itself sees to it that two servers at once make one run.
+    `what` is what the request does, and which record then names it. The run's id is made of tenant and key, so the
+    store itself sees to it that two servers at once make one run.
     """
     site, token, key = asked.site, asked.token, asked.key
     if site.leaving.is_set():

@@ -1,4 +1,4 @@
-"""Streams: the events of a run as they are recorded and what is said meanwhile, and the summaries of runs as they change.
+"""Streams: what happens in a run as it is recorded, what is said meanwhile, and runs as they change.
 
 A reader has a place, which is the id of the last frame that moved it: `Last-Event-ID`, or `since`, goes on from there.
 Source: spec/serving.md, section 5.
@@ -20,7 +20,8 @@ from surefoot.server.live import Heard, Said
 from surefoot.server.problems import Problem
 from surefoot.server.reads import list_events, run_of
 from surefoot.server.records import PIECE
-from surefoot.server.shapes import Stretch, Since
+from surefoot.server.shapes import Since, Stretch
+from surefoot.server.site import Site
 from surefoot.server.sse import PING, PING_S, RETRY, EventStream, Write, frame, record_frame
 from surefoot.server.tails import Tail
 from surefoot.telling.text import visible
@@ -54,7 +55,7 @@ def events_stream(
         wake = asyncio.Event()
         with site.reader(wake), site.live.listen(run.run_id, wake) as said:
             async with site.tails.of(run.run_id, run.events, wake) as tail:
-                await _Reader(asked, run.run_id, write, wake, said, tail, since).read()
+                await _Reader(site, run.run_id, since, write, (wake, said, tail)).read()
 
     return EventStream(tell, site.pace.stream(asked.token.name), headers)
 
@@ -63,11 +64,11 @@ class _Reader:
     """Somebody who follows a run: where they are in its records, and in what is said."""
 
     def __init__(
-        self, asked: Asked[Any, Any], run_id: str, write: Write, wake: asyncio.Event, said: Said, tail: Tail, since: int
+        self, site: Site, run_id: str, place: int, write: Write, heard: tuple[asyncio.Event, Said, Tail]
     ) -> None:
-        self._site, self._run_id, self._said, self._tail = asked.site, run_id, said, tail
-        self._send, self._wake = write, wake
-        self._place, self._heard = since, Heard()
+        self._site, self._run_id, self._place, self._send = site, run_id, place, write
+        self._wake, self._said, self._tail = heard
+        self._heard = Heard()
         self._wrote_at = self._signal_at = 0.0
         self._look_at, self._pause_s = 0.0, LOOK_S
 

@@ -79,6 +79,11 @@ class Tails:
         self._store = store
         self._tails: dict[str, tuple[Tail, asyncio.Task[None]]] = {}
 
+    @property
+    def size(self) -> int:
+        """The bytes that are kept."""
+        return sum(tail.size for tail, _ in self._tails.values())
+
     @asynccontextmanager
     async def of(self, run_id: str, records: int, wake: asyncio.Event) -> AsyncGenerator[Tail]:
         """The tail of a run that has so many records; `wake` is set when there is more."""

@@ -1,7 +1,7 @@
-"""What people say to runs: yes, no, what became of a call, a signature, a note, that it ends or goes on. Source: spec, 6.
+"""What people say to runs: yes, no, what became of a call, a signature, a note, that it ends or goes on.
 
 A word goes into the inbox of its run with the name of the token, and counts only for what was shown. Whoever drives the
-run hears it; this waits for a moment, and says where to ask later.
+run hears it; this waits for a moment, and says where to ask later. Source: spec/serving.md, section 6.
 """
 
 from __future__ import annotations
@@ -100,8 +100,10 @@ async def _say(asked: Asked[Any, Any], run: RunSummary, word: Word) -> Response:
     if not posted.outcome:
         return _later(run, posted, is_replayed=is_replayed)
     if posted.outcome != "applied":
-        shows = {"question": await _question(asked, run, word)} if posted.outcome == "changed" else {}
-        raise Problem(posted.outcome, visible(posted.detail), **shows)
+        problem = Problem(posted.outcome, visible(posted.detail))
+        if posted.outcome == "changed":
+            problem.fields["question"] = await _question(asked, run, word)
+        raise problem
     records, _ = await store.read_recorded(run.run_id, posted.seq, 1) if posted.seq >= 0 else ((), "")
     event = orjson.loads(encode(records[0].event)[0].decode("utf-8", "replace")) if records else None
     told = {"number": posted.number, "outcome": posted.outcome, "seq": posted.seq, "event": event}
