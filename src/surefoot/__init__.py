@@ -43,7 +43,17 @@ if TYPE_CHECKING:
     from surefoot.types.errors import ConfigError, JournalError, ModelError, SurefootError, UsageError
     from surefoot.types.guard import GuardConfig, SecurityConstraint
     from surefoot.types.knowledge import ConventionsConfig
-    from surefoot.types.messages import Emit, Inside, ModelMessage, ModelRequest, ModelSettings, TextDelta
+    from surefoot.types.messages import (
+        CallMode,
+        Emit,
+        Inside,
+        ModelMessage,
+        ModelRequest,
+        ModelSettings,
+        NativeCall,
+        Reset,
+        TextDelta,
+    )
     from surefoot.types.plan import PlanConfig, PlanStep
     from surefoot.types.ports import Model, Tool, ToolCallContext
     from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern, Resolver
@@ -84,7 +94,7 @@ _HOMES = {
     "types.events": "Task",
     "types.guard": "GuardConfig SecurityConstraint",
     "types.knowledge": "ConventionsConfig",
-    "types.messages": "Emit Inside ModelMessage ModelRequest ModelSettings TextDelta",
+    "types.messages": "CallMode Emit Inside ModelMessage ModelRequest ModelSettings NativeCall Reset TextDelta",
     "types.plan": "PlanConfig PlanStep",
     "types.ports": "Model Tool ToolCallContext",
     "types.prehydration": "PreHydrationConfig ReferencePattern Resolver",
@@ -102,6 +112,7 @@ __all__ = [
     "Answer",
     "Attachment",
     "Budget",
+    "CallMode",
     "Catalogue",
     "Chat",
     "ConfigError",
@@ -126,12 +137,14 @@ __all__ = [
     "ModelService",
     "ModelSettings",
     "MonoModelReasoner",
+    "NativeCall",
     "NoAnswer",
     "PlanConfig",
     "PlanStep",
     "PreHydrationConfig",
     "PreHydrationEngine",
     "ReferencePattern",
+    "Reset",
     "Resolver",
     "Run",
     "SecurityConstraint",

@@ -40,8 +40,8 @@ _LOOK_S = 0.05
 async def speak(store: JournalStore, run_id: str, word: Word, *, key: str = "", wait_s: float = WAIT_S) -> Posted:
     """Say something to a run, and what came of it; "" where it is driven elsewhere and has not got to it in time.
 
-    It counts once, whatever happens to this process from here on. Raises `UsageError` for an unknown run, a word
-    without a name to it, and a `key` that another word had.
+    That a run is to go on is heard by whoever takes it up. A word counts once, whatever happens to this process from
+    here on. Raises `UsageError` for an unknown run, a word without a name to it, and a `key` that another word had.
     """
     if not word.by.strip():
         raise UsageError("say who decides this: give `by`")
@@ -49,7 +49,7 @@ async def speak(store: JournalStore, run_id: str, word: Word, *, key: str = "", 
         raise UsageError("name the calls that are meant; `Run.waiting` has their ids")
     posted = await store.say(run_id, word, key=key)
     until = time.monotonic() + wait_s
-    while not posted.outcome:
+    while not posted.outcome and not isinstance(word, Resume):
         try:
             journal = await store.open(run_id)
         except RunBusy:
@@ -58,14 +58,19 @@ async def speak(store: JournalStore, run_id: str, word: Word, *, key: str = "", 
             await asyncio.sleep(_LOOK_S)
         else:
             async with Opened(journal) as opened:
-                await catch_up(store, opened, fold(await journal.read()))
+                await catch_up(store, opened, fold(await journal.read()), goes_on=False)
         posted = await store.posted(run_id, posted.number)
     return posted
 
 
-async def catch_up(store: JournalStore, opened: Opened, state: State) -> tuple[State, Resume | None]:
-    """Hear what was said to a run that is opened and at rest; its state then, and the last word that it is to go on."""
-    events, heard = await hear(store, opened.journal, state)
+async def catch_up(
+    store: JournalStore, opened: Opened, state: State, *, goes_on: bool = True
+) -> tuple[State, Resume | None]:
+    """Hear what was said to a run that is opened and at rest; its state then, and the last word that it is to go on.
+
+    Unless it `goes_on` now, such words wait for whoever has it go on.
+    """
+    events, heard = await hear(store, opened.journal, state, goes_on=goes_on)
     if heard:
         await opened.journal.append(events, "written", heard=heard)
         state = fold(events, state)
@@ -94,13 +99,14 @@ async def state_now(
 
 
 async def hear(
-    store: JournalStore, journal: RunJournal, state: State, is_thinking: bool = False
+    store: JournalStore, journal: RunJournal, state: State, is_thinking: bool = False, *, goes_on: bool = True
 ) -> tuple[Sequence[Event], Sequence[Posted]]:
     """What was said to a run and was not heard yet: as events, and the words with what came of them.
 
     While a model is asked, what the user adds waits for the next request.
     """
-    posted = [one for one in await journal.words() if not (is_thinking and isinstance(one.word, Note))]
+    left = (*((Note,) if is_thinking else ()), *(() if goes_on else (Resume,)))
+    posted = [one for one in await journal.words() if not isinstance(one.word, left)]
     if not posted:
         return (), ()
     asked = asked_in((await store.read_recorded(journal.run_id))[0])

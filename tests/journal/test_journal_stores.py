@@ -22,9 +22,11 @@ from surefoot.types.tools import ToolResult
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "kept", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[JournalStore]:
-    one = MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "runs.db")
+    lines: list[str] = []
+    stores = {"memory": MemoryJournal, "kept": lambda: MemoryJournal(keep=lines.extend)}
+    one = stores.get(request.param, lambda: SqliteJournal(tmp_path / "runs.db"))()
     yield one
     await one.aclose()
 

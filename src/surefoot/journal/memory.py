@@ -2,50 +2,74 @@
 
 Events are kept as they are; a fork holds its parent and the place where it left it. They are encoded all the same, for
 the chain, and so that what no file could hold is refused here too. Event loops on several threads may share a journal.
+
+Whoever gives `keep` has what is encoded as lines of JSON, to be kept where they like, and begins another journal with
+them. A line is a run (with the one that it was forked from), bytes that are kept beside records, or a record.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import suppress
+from base64 import b64decode
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import reduce
-from itertools import chain, islice
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
-from surefoot.core.state.summary import is_listed, ready_at, status_of, summarise
-from surefoot.journal.codec import Tail, check_fork, check_id, digest_of, genesis, place_of, rows_of, same_word
+from surefoot.core.state.summary import is_listed, ready_at, summarise
+from surefoot.journal.codec import (
+    Tail,
+    check_fork,
+    check_id,
+    decode_catalogue,
+    digest_of,
+    place_of,
+    record_of_row,
+    same_word,
+)
+from surefoot.journal.memory_log import Changes, Keep, Keeper, Log, MemoryRun, Watcher, blob_in
 from surefoot.types.errors import JournalError, RunBusy, RunExists, RunUnknown, UsageError
-from surefoot.types.events import Event, RunEnded
+from surefoot.types.events import RunEnded
 from surefoot.types.ports import (
     EVERY_RUN,
-    NO_RECORDS,
     Claimed,
-    Durability,
     JournalStore,
     Recorded,
     RunFilter,
     RunPage,
     RunSummary,
-    Standing,
 )
 from surefoot.types.words import Posted, Word
 
 
 class MemoryJournal:
-    """A `JournalStore` that lasts as long as this object."""
+    """A `JournalStore` that lasts as long as this object, or as what `keep` puts its lines into.
 
-    def __init__(self) -> None:
-        self._logs: dict[str, _Log] = {}
+    `keep` is called before anything that its lines announce is done, by one thread at a time. `lines` are those that it
+    was given so far, in their order; one process at a time may go on with them. Raises `JournalError` for a line that
+    was altered or is missing. When `keep` fails nothing is recorded from then on: begin anew with what was kept.
+    """
+
+    def __init__(self, lines: Iterable[str] = (), keep: Keep | None = None) -> None:
+        self._logs: dict[str, Log] = {}
         self._blobs: dict[str, bytes] = {}
         self._making = Lock()
         self._fences: dict[str, int] = {}
         self._words = 0
-        self._changes = _Changes()
+        self._changes = Changes()
+        self._keeper = None if keep is None else Keeper(keep)
+        for number, line in enumerate(lines):
+            try:
+                self._take(json.loads(line))
+            except (AttributeError, KeyError, TypeError, ValueError, UsageError) as error:
+                raise JournalError(f"line {number} of the journal cannot be read: {error}") from error
+        for log in self._logs.values():
+            log.ready_at = ready_at(log.summary, None, has_words=False)
 
     async def open(self, run_id: str, *, create: bool = False) -> MemoryRun:
         """Take the right to drive a run. Raises `RunBusy` while another has it, `UsageError` for an unknown run.
@@ -60,7 +84,7 @@ class MemoryJournal:
                 log = self._log(run_id)
             elif log is None or log.tail.seq > 0:
                 log = self._new(run_id)
-            log.driver, log.ready_at = MemoryRun(log, self._blobs), None
+            log.driver, log.ready_at = MemoryRun(log, self._blobs, self._keeper), None
             return log.driver
 
     async def fork(self, parent: str, at: int, run_id: str) -> None:
@@ -89,7 +113,7 @@ class MemoryJournal:
 
     async def subscribe(self, run_id: str, since: int = 0) -> AsyncIterator[Recorded]:
         """Records from `since` on, then each new one, until the run ends or this store is closed."""
-        log, since, watcher = self._log(run_id), max(since, 0), _Watcher()
+        log, since, watcher = self._log(run_id), max(since, 0), Watcher()
         log.watchers.add(watcher)
         try:
             while not watcher.is_over:
@@ -106,7 +130,7 @@ class MemoryJournal:
 
     async def get_blob(self, digest: str) -> bytes:
         """The bytes of that digest. Raises `JournalError` when they are not there."""
-        return _blob(self._blobs, digest)
+        return blob_in(self._blobs, digest)
 
     async def say(self, run_id: str, word: Word, *, key: str = "") -> Posted:
         """Put a word into the inbox of a run and wake whoever drives it. See `JournalStore`."""
@@ -148,7 +172,7 @@ class MemoryJournal:
 
     async def changes(self, since: int | None = None) -> AsyncIterator[RunSummary]:
         """Summaries that changed after the change `since`, then each as it changes, until this store is closed."""
-        watcher, since = _Watcher(), self._changes.count if since is None else since
+        watcher, since = Watcher(), self._changes.count if since is None else since
         self._changes.watchers.add(watcher)
         try:
             while not watcher.is_over:
@@ -201,183 +225,40 @@ class MemoryJournal:
                     watcher.is_over = True
                     watcher.wake()
 
-    def _log(self, run_id: str) -> _Log:
+    def _take(self, line: dict[str, Any]) -> None:  # Any: JSON, and what it lacks is said
+        match line:
+            case {"blob": str(digest), "data": str(data)}:
+                if digest_of(whole := b64decode(data)) != digest:
+                    raise ValueError("its bytes were altered")
+                self._blobs[digest] = whole
+            case {"run": str(run_id), "parent": parent, "fork": int(at), "began": float(began)}:
+                log = self._new(run_id, None if parent is None else self._log(parent), at)
+                log.summary = replace(log.summary, started_at=began)
+            case _:
+                row = (line["seq"], line["at"], line["form"], line["body"].encode(), bytes.fromhex(line["hash"]))
+                log = self._log(line["run"])
+                record, hash_ = record_of_row(
+                    log.run_id,
+                    *log.tail,
+                    row,
+                    lambda digest, form: decode_catalogue(blob_in(self._blobs, digest), form),
+                )
+                log.add([record], Tail(record.seq + 1, hash_), summarise(log.summary, record.event, record.at))
+        if self._keeper is not None:
+            self._keeper.known.add(line["blob"] if "blob" in line else line["run"])
+
+    def _log(self, run_id: str) -> Log:
         log = self._logs.get(run_id)
         if log is None:
             raise RunUnknown(f"unknown run {run_id!r} in this journal, which lasts only as long as its process")
         return log
 
-    def _new(self, run_id: str, parent: _Log | None = None, at: int = 0) -> _Log:
+    def _new(self, run_id: str, parent: Log | None = None, at: int = 0) -> Log:
         check_id(run_id)
         if run_id in self._logs:
             raise RunExists(f"there is a run {run_id} already; choose another id")
-        log = self._logs[run_id] = _Log(run_id, parent, at, self._changes)
+        log = self._logs[run_id] = Log(run_id, parent, at, self._changes)
         return log
-
-
-class MemoryRun:
-    """A `RunJournal` of one run in memory."""
-
-    __slots__ = ("_blobs", "_is_released", "_log", "_wake", "loop", "run_id")
-
-    def __init__(self, log: _Log, blobs: dict[str, bytes]) -> None:
-        self.run_id = log.run_id
-        self.loop = asyncio.get_running_loop()
-        self._log = log
-        self._blobs = blobs
-        self._is_released = False
-        self._wake: Callable[[], None] | None = None
-
-    async def read(self, since: int = 0) -> Sequence[Event]:
-        """Events from position `since` on, oldest first."""
-        self._check()
-        return [record.event for record in self._log.records(max(since, 0))]
-
-    async def append(
-        self,
-        events: Sequence[Event],
-        durability: Durability = "soon",  # noqa: ARG002 - of the port
-        *,
-        heard: Sequence[Posted] = (),
-    ) -> None:
-        """Add events at the end, all or none, in this order. There is nothing safer than memory, whatever is asked.
-
-        Raises `JournalError` for what no journal could hold.
-        """
-        self._check()
-        self._log.add(events)
-        if heard:
-            of = {one.number: one for one in heard}
-            self._log.inbox[:] = [of.get(one.number, one) for one in self._log.inbox]
-
-    async def words(self) -> Sequence[Posted]:
-        """What was said to this run and has no outcome yet."""
-        return [one for one in self._log.inbox if not one.outcome]
-
-    def listen(self, wake: Callable[[], None] | None) -> None:
-        """Call `wake` whenever something is said to this run."""
-        self._wake = wake
-        if any(not one.outcome for one in self._log.inbox):
-            self.wake()
-
-    def wake(self) -> None:
-        """Have whoever drives the run, perhaps on another loop, hear what was said."""
-        if (wake := self._wake) is not None:
-            with suppress(RuntimeError):  # a loop that was closed hears nothing
-                self.loop.call_soon_threadsafe(lambda: wake() if self._wake is wake else None)
-
-    async def put_blob(self, data: bytes) -> str:
-        """Keep bytes under their SHA-256 (hex), which is returned."""
-        self._check()
-        digest = digest_of(data)
-        self._blobs[digest] = data
-        return digest
-
-    async def get_blob(self, digest: str) -> bytes:
-        """The bytes of that digest. Raises `JournalError` when they are not there."""
-        self._check()
-        return _blob(self._blobs, digest)
-
-    async def release(self, standing: Standing = "", wake_at: float | None = None, *, why: str = "") -> None:
-        """Let others drive this run."""
-        if not self._is_released:
-            log, self._wake = self._log, None
-            log.summary = replace(
-                log.summary, standing=standing or log.summary.standing, reason=why or log.summary.reason
-            )
-            self._is_released = True
-            log.ready_at = ready_at(log.summary, wake_at, has_words=any(not one.outcome for one in log.inbox))
-            log.driver = None
-            log.note()
-
-    def _check(self) -> None:
-        if self._is_released:
-            raise UsageError(f"run {self.run_id} was released; open it again to go on")
-
-
-class _Watcher:
-    """Somebody who waits on their event loop for what may be added on another."""
-
-    def __init__(self) -> None:
-        self.loop, self.changed, self.is_over = asyncio.get_running_loop(), asyncio.Event(), False
-
-    def wake(self) -> None:
-        if asyncio.get_running_loop() is self.loop:
-            self.changed.set()
-        else:
-            with suppress(RuntimeError):  # a loop that was closed waits for nothing
-                self.loop.call_soon_threadsafe(self.changed.set)
-
-
-class _Changes:
-    """How often anything has changed, and who follows that."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.watchers: set[_Watcher] = set()
-
-    def next(self) -> int:
-        self.count += 1
-        for watcher in tuple(self.watchers):
-            watcher.wake()
-        return self.count
-
-
-class _Log:
-    """One run: what it shares with its parent, and its own records from `at` on."""
-
-    def __init__(self, run_id: str, parent: _Log | None, at: int, changes: _Changes) -> None:
-        self.changes, self.change = changes, 0
-        self.inbox: list[Posted] = []
-        self.ready_at: float | None = None
-        self.run_id = run_id
-        self.parent = parent
-        self.at = at
-        self.own: list[Recorded] = []
-        self.driver: MemoryRun | None = None
-        self.watchers: set[_Watcher] = set()
-        self.tail, summary = Tail(0, genesis(run_id)), NO_RECORDS
-        if parent is not None:
-            shared = parent.records(0)[:at]
-            self.tail = Tail(at, bytes.fromhex(shared[-1].hash))
-            summary = reduce(lambda before, one: summarise(before, one.event, one.at), shared, summary)
-            if at == parent.tail.seq:
-                summary = parent.summary
-        name = parent.run_id if parent else ""
-        self.summary = replace(summary, run_id=run_id, started_at=time.time(), parent=name)
-
-    def add(self, events: Sequence[Event]) -> None:
-        began = self.summary.started_at
-        rows, _, self.tail, summary = rows_of(0, events, time.time(), self.tail, self.summary)
-        for (_, seq, at, _, _, hash_), event in zip(rows, events, strict=True):
-            self.own.append(Recorded(seq, at, hash_.hex(), event))
-        self.summary = replace(summary, run_id=self.run_id, started_at=began)
-        self.note()
-        for watcher in tuple(self.watchers):
-            watcher.wake()
-
-    def note(self) -> None:
-        """Count a change, and tell whoever follows the changes of all runs."""
-        self.change = self.changes.next()
-
-    def records(self, since: int) -> list[Recorded]:
-        """Those from `since` on, of all ancestors. A loop: forks may be deep."""
-        pieces: list[list[Recorded]] = []
-        log, stop = self, self.tail.seq
-        while log is not None and stop > since:
-            pieces.append(log.own[max(since - log.at, 0) : max(stop - log.at, 0)])
-            log, stop = log.parent, min(stop, log.at)
-        return list(chain.from_iterable(reversed(pieces)))
-
-    def listed(self) -> RunSummary:
-        status = status_of(self.summary, is_driven=self.driver is not None, is_ready=self.ready_at is not None)
-        return replace(self.summary, status=status, change=self.change)
-
-
-def _blob(blobs: dict[str, bytes], digest: str) -> bytes:
-    if digest not in blobs:
-        raise JournalError(f"no bytes of digest {digest} in this journal")
-    return blobs[digest]
 
 
 def store_of(journal: JournalStore | str | Path | None) -> JournalStore:

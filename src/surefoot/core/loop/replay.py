@@ -2,9 +2,10 @@
 
 The table of moves is asked again after every record: what only records must come out of it as it stands in the journal,
 and what came from the world must answer a move that was under way. Replies are parsed anew, so a replay also shows
-whether today's parser reads them as they were read. What persons said, while nobody drove the run, is taken as given.
-`RunResumed` and `RunForked` mark where somebody took the run up, `ToolsSelected` where its tools changed, and a
-cancellation, with the calls that it settled, where somebody ended it: whatever was under way before is so no longer.
+whether today's parser reads them as they were read. What persons said is taken as given, also between two moves.
+`RunResumed`, `RunForked` and `DriverChanged` mark where somebody took the run up, `ToolsSelected` where its tools
+changed, and a cancellation, with the calls that it settled, where somebody ended it: whatever was under way before is
+so no longer.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from surefoot.types.events import (
     CallJudged,
     ConventionsRead,
     DoubtSettled,
+    DriverChanged,
     Event,
     InStep,
     IntentAnchored,
@@ -33,6 +35,7 @@ from surefoot.types.events import (
     ReferencesFound,
     RunEnded,
     RunForked,
+    RunNoted,
     RunResumed,
     RunStarted,
     ToolsSelected,
@@ -78,12 +81,17 @@ def replay(recorded: Sequence[Event]) -> Replayed:
     due: list[Event] = []
     out: list[Event] = []
     given = _given(recorded)
-    is_opening = True
+    is_opening, is_said = True, False
     for at, event in enumerate(recorded):
+        is_said = _is_said(event, after_said=is_said)
+        if is_said:
+            out.append(event)
+            state = fold((event,), state)
+            continue
         is_opening = _is_opening(event, after_opening=is_opening)
         # which tools are offered from here on, only whoever takes a run up decides
         is_profiled = isinstance(event, ToolsSelected) and event.selection is None
-        if is_opening or is_profiled or _is_a_persons(event) or at in given:
+        if is_opening or is_profiled or at in given:
             under_way, due = frozenset(), []
         elif not due:
             made, told = _make(state, under_way)
@@ -106,7 +114,7 @@ def replay(recorded: Sequence[Event]) -> Replayed:
 
 def _is_opening(event: Event, *, after_opening: bool) -> bool:
     """Whether a record belongs to those with which a run is begun or taken up, before the table of moves is asked."""
-    if isinstance(event, RunStarted | RunResumed | RunForked):
+    if isinstance(event, RunStarted | RunResumed | RunForked | DriverChanged):
         return True
     if after_opening and isinstance(event, IntentAnchored) and event.asking is None:
         return True
@@ -117,16 +125,18 @@ def _is_opening(event: Event, *, after_opening: bool) -> bool:
     return after_opening and isinstance(event, ToolsSelected | ModelTraitLearnt)
 
 
-def _is_a_persons(event: Event) -> bool:
-    """Whether a person said it, which they do while nobody drives the run."""
+def _is_said(event: Event, *, after_said: bool) -> bool:
+    """Whether a person said it, or it is what follows from that; they may speak at any time."""
     inner = event.event if isinstance(event, InStep) else event
     match inner:
         case CallJudged(by=by) | CallPaused(by=by):
             return bool(by)
         case DoubtSettled(by=by):
             return by != PROBE
+        case IntentAnchored(asking=None):
+            return after_said
         case _:
-            return isinstance(inner, PlanSigned)
+            return isinstance(inner, PlanSigned | RunNoted | ValuesEndorsed)
 
 
 def _make(state: State, under_way: frozenset[Move]) -> tuple[frozenset[Move], list[Event]]:
@@ -180,9 +190,7 @@ def _again(
             return event, under_way - {Act(call_id), Probe(call_id)}
         case IntentAnchored(asking=None) | ProposalMade(by="developer"):
             return event, under_way
-        case RunStarted() | RunResumed() | RunForked() | ToolsSelected() | ValuesEndorsed() | PlanSigned():
-            return event, under_way
-        case CallJudged(by=by) | CallPaused(by=by) if by:
+        case RunStarted() | RunResumed() | RunForked() | DriverChanged() | ToolsSelected():
             return event, under_way
         case _:
             made = next((m for m in under_way if came_of(event, m)), None)
@@ -243,7 +251,7 @@ def came_of(event: Event, move: Move) -> bool:
 
 
 def _given(recorded: Sequence[Event]) -> frozenset[int]:
-    """The records that come out of no table: the reply that a run was begun with, endorsed values, and cancellations.
+    """The records that come out of no table: the reply that a run was begun with, and cancellations.
 
     Of a cancellation: the end, and before it the calls that it settled.
     """
@@ -251,7 +259,7 @@ def _given(recorded: Sequence[Event]) -> frozenset[int]:
     for at in range(len(recorded) - 1, -1, -1):
         event = recorded[at]
         match event:
-            case RunEnded(Cancelled()) | ValuesEndorsed() | InStep(event=ValuesEndorsed()):
+            case RunEnded(Cancelled()):
                 found.add(at)
             case CallEnded(result=result) if at + 1 in found and result.source == "surefoot":
                 if result.kind in ("cancelled", "in_doubt"):
@@ -273,7 +281,7 @@ def _taken(state: State, event: Event) -> Event | None:
             return event if call is not None and call.is_open else None
         case ModelReplied(step=step, role=role) if role in state.speakers:
             return _read_again(state, event, Think(step, role))
-        case RunEnded() | ValuesEndorsed() | InStep():
+        case RunEnded() | InStep():
             return event
         case _:
             return None

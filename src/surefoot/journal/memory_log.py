@@ -1,0 +1,240 @@
+"""One run in memory: its records, who drives it, who waits for what is added, and who keeps its lines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import reduce
+from itertools import chain
+from threading import Lock
+
+from surefoot.core.state.summary import ready_at, status_of, summarise
+from surefoot.journal.codec import (
+    Blob,
+    EventRow,
+    Tail,
+    digest_of,
+    genesis,
+    rows_of,
+)
+from surefoot.types.errors import JournalError, UsageError
+from surefoot.types.events import Event
+from surefoot.types.ports import (
+    NO_RECORDS,
+    Durability,
+    Recorded,
+    RunSummary,
+    Standing,
+)
+from surefoot.types.words import Posted
+
+Keep = Callable[[Sequence[str]], object]
+"""Puts lines where they are safe, all or none and in this order, before it returns."""
+
+
+class MemoryRun:
+    """A `RunJournal` of one run in memory."""
+
+    __slots__ = ("_blobs", "_is_released", "_keeper", "_log", "_put", "_wake", "loop", "run_id")
+
+    def __init__(self, log: Log, blobs: dict[str, bytes], keeper: Keeper | None) -> None:
+        self.run_id = log.run_id
+        self.loop = asyncio.get_running_loop()
+        self._log = log
+        self._blobs = blobs
+        self._keeper = keeper
+        self._put: list[Blob] = []
+        self._is_released = False
+        self._wake: Callable[[], None] | None = None
+
+    async def read(self, since: int = 0) -> Sequence[Event]:
+        """Events from position `since` on, oldest first."""
+        self._check()
+        return [record.event for record in self._log.records(max(since, 0))]
+
+    async def append(
+        self,
+        events: Sequence[Event],
+        durability: Durability = "soon",  # noqa: ARG002 - of the port
+        *,
+        heard: Sequence[Posted] = (),
+    ) -> None:
+        """Add events at the end, all or none, in this order. There is nothing safer than memory, whatever is asked.
+
+        Raises `JournalError` for what no journal could hold, and when it could not be kept.
+        """
+        self._check()
+        log = self._log
+        rows, blobs, tail, summary = rows_of(0, events, time.time(), log.tail, log.summary)
+        if self._keeper is not None and rows:
+            self._keeper.put(log, [*self._put, *((digest, data) for digest, data, _, _ in blobs)], rows)
+            self._put.clear()
+        records = (Recorded(row[1], row[2], row[5].hex(), event) for row, event in zip(rows, events, strict=True))
+        log.add(records, tail, summary)
+        if heard:
+            of = {one.number: one for one in heard}
+            log.inbox[:] = [of.get(one.number, one) for one in log.inbox]
+
+    async def words(self) -> Sequence[Posted]:
+        """What was said to this run and has no outcome yet."""
+        return [one for one in self._log.inbox if not one.outcome]
+
+    def listen(self, wake: Callable[[], None] | None) -> None:
+        """Call `wake` whenever something is said to this run."""
+        self._wake = wake
+        if any(not one.outcome for one in self._log.inbox):
+            self.wake()
+
+    def wake(self) -> None:
+        """Have whoever drives the run, perhaps on another loop, hear what was said."""
+        if (wake := self._wake) is not None:
+            with suppress(RuntimeError):  # a loop that was closed hears nothing
+                self.loop.call_soon_threadsafe(lambda: wake() if self._wake is wake else None)
+
+    async def put_blob(self, data: bytes) -> str:
+        """Keep bytes under their SHA-256 (hex), which is returned."""
+        self._check()
+        digest = digest_of(data)
+        self._blobs[digest] = data
+        if self._keeper is not None:
+            self._put.append((digest, data))
+        return digest
+
+    async def get_blob(self, digest: str) -> bytes:
+        """The bytes of that digest. Raises `JournalError` when they are not there."""
+        self._check()
+        return blob_in(self._blobs, digest)
+
+    async def release(self, standing: Standing = "", wake_at: float | None = None, *, why: str = "") -> None:
+        """Let others drive this run."""
+        if not self._is_released:
+            log, self._wake = self._log, None
+            log.summary = replace(
+                log.summary, standing=standing or log.summary.standing, reason=why or log.summary.reason
+            )
+            self._is_released = True
+            log.ready_at = ready_at(log.summary, wake_at, has_words=any(not one.outcome for one in log.inbox))
+            log.driver = None
+            log.note()
+
+    def _check(self) -> None:
+        if self._is_released:
+            raise UsageError(f"run {self.run_id} was released; open it again to go on")
+
+
+class Keeper:
+    """Who keeps lines, and the names of the runs and bytes that have theirs."""
+
+    def __init__(self, keep: Keep) -> None:
+        self.known: set[str] = set()
+        self._keep = keep
+        self._at_work = Lock()
+        self._has_failed = False
+
+    def put(self, log: Log, blobs: Iterable[Blob], rows: Iterable[EventRow]) -> None:
+        with self._at_work:
+            if self._has_failed:
+                raise JournalError("an earlier record could not be kept; begin a journal anew with the lines that were")
+            parent = None if log.parent is None else log.parent.run_id
+            run = {"run": log.run_id, "parent": parent, "fork": log.at, "began": log.summary.started_at}
+            new = {log.run_id: run, **{name: {"blob": name, "data": b64encode(data).decode()} for name, data in blobs}}
+            lines = [line for name, line in new.items() if name not in self.known] + [
+                {"run": log.run_id, "seq": seq, "at": at, "form": form, "hash": hash_.hex(), "body": body.decode()}
+                for _, seq, at, form, body, hash_ in rows
+            ]
+            self._has_failed = True
+            try:
+                self._keep([json.dumps(line) for line in lines])
+            except Exception as error:
+                raise JournalError(f"a record could not be kept: {error}") from error
+            self._has_failed = False
+            self.known |= new.keys()
+
+
+class Watcher:
+    """Somebody who waits on their event loop for what may be added on another."""
+
+    def __init__(self) -> None:
+        self.loop, self.changed, self.is_over = asyncio.get_running_loop(), asyncio.Event(), False
+
+    def wake(self) -> None:
+        if asyncio.get_running_loop() is self.loop:
+            self.changed.set()
+        else:
+            with suppress(RuntimeError):  # a loop that was closed waits for nothing
+                self.loop.call_soon_threadsafe(self.changed.set)
+
+
+class Changes:
+    """How often anything has changed, and who follows that."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.watchers: set[Watcher] = set()
+
+    def next(self) -> int:
+        self.count += 1
+        for watcher in tuple(self.watchers):
+            watcher.wake()
+        return self.count
+
+
+class Log:
+    """One run: what it shares with its parent, and its own records from `at` on."""
+
+    def __init__(self, run_id: str, parent: Log | None, at: int, changes: Changes) -> None:
+        self.changes, self.change = changes, 0
+        self.inbox: list[Posted] = []
+        self.ready_at: float | None = None
+        self.run_id = run_id
+        self.parent = parent
+        self.at = at
+        self.own: list[Recorded] = []
+        self.driver: MemoryRun | None = None
+        self.watchers: set[Watcher] = set()
+        self.tail, summary = Tail(0, genesis(run_id)), NO_RECORDS
+        if parent is not None:
+            shared = parent.records(0)[:at]
+            self.tail = Tail(at, bytes.fromhex(shared[-1].hash))
+            summary = reduce(lambda before, one: summarise(before, one.event, one.at), shared, summary)
+            if at == parent.tail.seq:
+                summary = parent.summary
+        name = parent.run_id if parent else ""
+        self.summary = replace(summary, run_id=run_id, started_at=time.time(), parent=name)
+
+    def add(self, records: Iterable[Recorded], tail: Tail, summary: RunSummary) -> None:
+        self.own += records
+        self.tail = tail
+        self.summary = replace(summary, run_id=self.run_id, started_at=self.summary.started_at)
+        self.note()
+        for watcher in tuple(self.watchers):
+            watcher.wake()
+
+    def note(self) -> None:
+        """Count a change, and tell whoever follows the changes of all runs."""
+        self.change = self.changes.next()
+
+    def records(self, since: int) -> list[Recorded]:
+        """Those from `since` on, of all ancestors. A loop: forks may be deep."""
+        pieces: list[list[Recorded]] = []
+        log, stop = self, self.tail.seq
+        while log is not None and stop > since:
+            pieces.append(log.own[max(since - log.at, 0) : max(stop - log.at, 0)])
+            log, stop = log.parent, min(stop, log.at)
+        return list(chain.from_iterable(reversed(pieces)))
+
+    def listed(self) -> RunSummary:
+        status = status_of(self.summary, is_driven=self.driver is not None, is_ready=self.ready_at is not None)
+        return replace(self.summary, status=status, change=self.change)
+
+
+def blob_in(blobs: dict[str, bytes], digest: str) -> bytes:
+    """The bytes of that digest. Raises `JournalError` when they are not there."""
+    if digest not in blobs:
+        raise JournalError(f"no bytes of digest {digest} in this journal")
+    return blobs[digest]

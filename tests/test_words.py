@@ -1,0 +1,188 @@
+"""Words that are said to runs: while they are driven, here and elsewhere, and when nobody drives them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from surefoot import Agent, tool
+from surefoot.core.loop.fold import fold
+from surefoot.core.loop.replay import replay
+from surefoot.core.loop.words import digest_of_call, waiting_calls
+from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.run import Run
+from surefoot.testing.models import ScriptedModel, calls
+from surefoot.types.errors import RunBusy, UsageError
+from surefoot.types.events import CallEnded, Event, RunNoted
+from surefoot.types.ports import JournalStore
+from surefoot.types.words import Approve, Cancel, Note, Refuse, Settle, Sign
+from surefoot.words import speak
+
+pytestmark = pytest.mark.anyio
+
+
+@tool(approval="always", effect="read")  # calls with an effect would wait for each other
+async def send(to: str) -> str:
+    """Send it."""
+    return f"sent to {to}"
+
+
+class Gate:
+    """A tool that is at work until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on, self.calls = asyncio.Event(), asyncio.Event(), 0
+
+        async def hold() -> str:
+            """Hold on."""
+            self.calls += 1
+            self.begun.set()
+            await self.go_on.wait()
+            return "held"
+
+        self.tool = tool(hold, effect="read")
+
+
+async def events_of(store: JournalStore, run_id: str) -> list[Event]:
+    records, wrong = await store.read_recorded(run_id)
+    assert not wrong
+    return [one.event for one in records]
+
+
+async def digest(store: JournalStore, run_id: str, call_id: str) -> str:
+    state = fold(await events_of(store, run_id))
+    return next(digest_of_call(one) for one in waiting_calls(state) if one.id == call_id)
+
+
+def driven(store: JournalStore, gate: Gate) -> tuple[Agent, asyncio.Task[Run]]:
+    """A run of two calls at once: one is asked about, the other at work."""
+    script = [calls(("send", {"to": "bob"}), ("hold", {})), "Done."]
+    agent = Agent(ScriptedModel(script), tools=[send, gate.tool], journal=store)
+    return agent, asyncio.create_task(agent.run("send it", run_id="r1"))
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> JournalStore:
+    return MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "runs.db")
+
+
+async def test_a_question_is_answered_while_other_calls_are_at_work(store: JournalStore) -> None:
+    gate = Gate()
+    agent, running = driven(store, gate)
+    await asyncio.wait_for(gate.begun.wait(), 20)
+    shown = await digest(store, "r1", "1.0")
+    posted = await speak(store, "r1", Approve((("1.0", shown),), "mika"), wait_s=20)
+    assert (posted.outcome, gate.go_on.is_set()) == ("applied", False)
+    told = await events_of(store, "r1")
+    assert told[posted.seq].type == "CallJudged"
+    gate.go_on.set()
+    run = await asyncio.wait_for(running, 20)
+    assert (run.status, run.answer, gate.calls) == ("completed", "Done.", 1)
+    results = {one.call_id: one.result.content for one in await events_of(store, "r1") if isinstance(one, CallEnded)}
+    assert results == {"1.0": "sent to bob", "1.1": "held"}
+    assert replay(await events_of(store, "r1")).differs_at is None
+    await agent.aclose()
+
+
+async def test_a_run_that_is_driven_is_cancelled_at_once_and_each_call_settled(store: JournalStore) -> None:
+    gate = Gate()
+    agent, running = driven(store, gate)
+    await asyncio.wait_for(gate.begun.wait(), 20)
+    run = await agent.cancel("r1", by="mika")
+    assert (run.status, run.reason) == ("cancelled", "mika")
+    assert (await asyncio.wait_for(running, 20)).status == "cancelled"
+    kinds = {one.call_id: one.result.kind for one in await events_of(store, "r1") if isinstance(one, CallEnded)}
+    assert kinds == {"1.0": "cancelled", "1.1": "cancelled"}
+    assert (await agent.cancel("r1", by="ann")).reason == "mika"  # it has ended
+    await agent.aclose()
+
+
+async def test_a_word_reaches_a_run_that_another_store_of_the_file_drives(tmp_path: Path) -> None:
+    here, there, gate = SqliteJournal(tmp_path / "runs.db"), SqliteJournal(tmp_path / "runs.db"), Gate()
+    agent, running = driven(here, gate)
+    await asyncio.wait_for(gate.begun.wait(), 20)
+    with pytest.raises(RunBusy):
+        await there.open("r1")
+    posted = await speak(there, "r1", Cancel("mika"), wait_s=20)
+    assert posted.outcome == "applied"
+    assert (await asyncio.wait_for(running, 20)).status == "cancelled"
+    await agent.aclose()
+    await there.aclose()
+
+
+async def test_what_the_user_adds_is_read_before_the_next_reply_and_counts_as_their_words(store: JournalStore) -> None:
+    gate, model = Gate(), ScriptedModel([calls(("hold", {})), "Done, Bob too."])
+    agent = Agent(model, tools=[gate.tool], journal=store, guard=True)
+    running = asyncio.create_task(agent.run("hold on", run_id="r1"))
+    await asyncio.wait_for(gate.begun.wait(), 20)
+    assert (await speak(store, "r1", Note("Mail bob@x.example too.", "mika"), wait_s=20)).outcome == "applied"
+    gate.go_on.set()
+    assert (await asyncio.wait_for(running, 20)).status == "completed"
+    assert [one.content for one in model.requests[-1].messages if one.role == "user"][-1] == "Mail bob@x.example too."
+    told = await events_of(store, "r1")
+    noted = next(at for at, one in enumerate(told) if isinstance(one, RunNoted))
+    assert told[noted + 1].type == "IntentAnchored"
+    anchor = fold(told).gate
+    assert anchor is not None
+    assert "communicate" in {str(effect) for effect in anchor.known.words.anchor.effects_asked}
+    assert replay(told).differs_at is None
+    with pytest.raises(UsageError, match="has ended"):
+        await agent.note("r1", "more", by="mika")
+    await agent.aclose()
+
+
+async def paused(store: JournalStore) -> Agent:
+    agent = Agent(ScriptedModel([calls(("send", {"to": "bob"})), "Done."]), tools=[send], journal=store)
+    assert (await agent.run("send it", run_id="r1")).status == "paused"
+    return agent
+
+
+async def test_a_word_that_does_not_fit_says_why_and_changes_nothing(store: JournalStore) -> None:
+    agent = await paused(store)
+    before = await events_of(store, "r1")
+    for word, problem in (
+        (Approve((("1.0", "other"),), "mika"), "changed"),
+        (Approve((("1.0", ""), ("9.9", "")), "mika"), "no_such_call"),
+        (Settle("1.0", "done", "mika"), "other_question"),
+        (Sign(1, "approved", "mika"), "not_waiting"),
+    ):
+        assert (await speak(store, "r1", word)).outcome == problem, word
+    assert await events_of(store, "r1") == before
+    await agent.aclose()
+
+
+async def test_of_two_who_answer_the_first_counts_and_the_other_hears_who_it_was(store: JournalStore) -> None:
+    agent = await paused(store)
+    shown = await digest(store, "r1", "1.0")
+    words = (Refuse((("1.0", shown),), "ann", "not now"), Approve((("1.0", shown),), "mika"))
+    first, second = await asyncio.gather(*(speak(store, "r1", word, wait_s=20) for word in words))
+    assert {first.outcome, second.outcome} == {"applied", "not_waiting"}
+    winner, loser = (first, second) if first.outcome == "applied" else (second, first)
+    assert winner.word.by in loser.detail
+    assert (await agent.resume("r1")).status == "completed"
+    with pytest.raises(UsageError, match="give `by`"):
+        await speak(store, "r1", Cancel(" "))
+    await agent.aclose()
+
+
+async def test_the_same_word_with_a_key_counts_once(store: JournalStore) -> None:
+    agent = await paused(store)
+    word = Approve((("1.0", ""),), "mika")
+    first = await speak(store, "r1", word, key="k1")
+    assert await speak(store, "r1", word, key="k1") == first
+    assert len([one for one in await events_of(store, "r1") if one.type == "CallJudged"]) == 2  # asked, allowed
+    with pytest.raises(UsageError, match="another word"):
+        await speak(store, "r1", replace(word, by="ann"), key="k1")
+    await agent.aclose()
+
+
+async def test_a_word_that_nobody_could_hear_is_heard_by_whoever_takes_the_run_up(store: JournalStore) -> None:
+    agent = await paused(store)
+    await store.say("r1", Approve((("1.0", ""),), "mika"))  # whoever said it died right behind
+    run = await agent.resume("r1")
+    assert (run.status, run.answer) == ("completed", "Done.")
+    await agent.aclose()

@@ -1,0 +1,297 @@
+"""Workers: runs that are ready are driven, by one at a time, whoever dies, sleeps or is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from surefoot import Agent, tool
+from surefoot.core.loop.replay import replay
+from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.testing.models import FunctionModel, ScriptedModel, calls
+from surefoot.types.errors import RunExists, UsageError
+from surefoot.types.events import DriverChanged, Event, RunResumed, RunStarted
+from surefoot.types.messages import ModelMessage, ModelRequest
+from surefoot.types.ports import Claimed, JournalStore, RunFilter
+from surefoot.types.words import Approve, Resume
+from surefoot.words import speak
+from surefoot.worker import Worker
+
+pytestmark = pytest.mark.anyio
+
+
+@tool(approval="always", effect="read")
+async def ask_first(what: str) -> str:
+    """Ask first."""
+    return f"{what}: done"
+
+
+def answers(request: ModelRequest) -> ModelMessage:
+    """One call, then an answer, whoever asks."""
+    if any(one.role == "tool" for one in request.messages):
+        return ModelMessage("assistant", "All is done.")
+    return calls(("look", {"what": "it"}))
+
+
+@tool(effect="read")
+async def look(what: str) -> str:
+    """Look."""
+    return f"seen {what}"
+
+
+def clerk(store: JournalStore, **changes: object) -> Agent:
+    agent = Agent(FunctionModel(answers), tools=[look], journal=store, name="clerk")
+    return replace(agent, **changes) if changes else agent
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> JournalStore:
+    return MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "runs.db")
+
+
+async def events_of(store: JournalStore, run_id: str) -> list[Event]:
+    records, wrong = await store.read_recorded(run_id)
+    assert not wrong
+    return [one.event for one in records]
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not is_so():  # noqa: ASYNC110  # another task or process brings it about
+            await asyncio.sleep(0.01)
+
+
+async def test_what_is_started_is_driven_as_if_it_had_been_run(store: JournalStore) -> None:
+    agent = clerk(store)
+    begun = await agent.start("look at it", run_id="r1", labels={"team": "红"}, request="ab")
+    assert begun.status == "interrupted"
+    assert (await store.summary("r1")).status == "queued"
+    with pytest.raises(RunExists):
+        await agent.start("look at it", run_id="r1")
+    told: list[str] = []
+    worker = Worker(store, {"clerk": agent}, tell=lambda run_id, _: told.append(run_id))
+    await worker.run(once=True)
+    summary = await store.summary("r1")
+    assert (summary.status, summary.answer, summary.labels) == ("completed", "All is done.", {"team": "红"})
+    assert set(told) == {"r1"}
+    started = next(one for one in await events_of(store, "r1") if isinstance(one, RunStarted))
+    assert (started.agent, started.request, bool(started.recipe)) == ("clerk", "ab", True)
+    assert not [one for one in await events_of(store, "r1") if isinstance(one, DriverChanged | RunResumed)]
+    own = await agent.run("look at it", run_id="r2")
+    kinds = [one.type for one in await events_of(store, "r2")]
+    assert kinds == [one.type for one in await events_of(store, "r1")]
+    assert own.answer == summary.answer
+    await agent.aclose()
+
+
+async def test_many_runs_are_driven_side_by_side_up_to_a_limit(store: JournalStore) -> None:
+    at_once, most = 0, 0
+
+    async def work() -> str:
+        """Work."""
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0)
+        at_once -= 1
+        return "done"
+
+    def model(request: ModelRequest) -> ModelMessage:
+        return ModelMessage("assistant", "ok") if len(request.messages) > 2 else calls(("work", {}))
+
+    agent = Agent(FunctionModel(model), tools=[tool(work, effect="read")], journal=store, name="clerk")
+    for number in range(20):
+        await agent.start(f"task {number}", run_id=f"r{number}")
+    await Worker(store, {"clerk": agent}, most=4).run(once=True)
+    assert len((await store.list(RunFilter(status="completed"))).runs) == 20
+    assert most <= 4
+    await agent.aclose()
+
+
+async def test_a_run_that_waits_is_let_go_and_taken_up_when_its_question_is_answered(store: JournalStore) -> None:
+    script = [calls(("ask_first", {"what": "mail"})), "Sent."]
+    agent = Agent(ScriptedModel(script), tools=[ask_first], journal=store, name="clerk")
+    await agent.start("send the mail", run_id="r1")
+    worker = Worker(store, {"clerk": agent})
+    running = asyncio.create_task(worker.run())
+    await until(lambda: not worker.driven and running)
+    async with asyncio.timeout(30):
+        while (await store.summary("r1")).status != "paused":  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert (await speak(store, "r1", Approve((("1.0", ""),), "mika"))).outcome == "applied"
+    worker.wake()
+    async with asyncio.timeout(30):
+        while (await store.summary("r1")).status != "completed":  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    await worker.drain(1)
+    await asyncio.wait_for(running, 30)
+    assert replay(await events_of(store, "r1")).differs_at is None
+    await agent.aclose()
+
+
+async def test_a_word_to_go_on_takes_up_a_run_that_has_ended(store: JournalStore) -> None:
+    agent = Agent(ScriptedModel([calls(("look", {"what": "it"})), "Found."]), tools=[look], journal=store, name="clerk")
+    limited = replace(agent.config, budget=replace(agent.config.budget, max_steps=1, reserve=0.0))
+    await agent.start("look", run_id="r1", config=limited)
+    worker = Worker(store, {"clerk": agent})
+    await worker.run(once=True)
+    assert (await store.summary("r1")).status == "stopped"
+    await worker.run(once=True)  # nobody has asked for more
+    assert (await store.summary("r1")).status == "stopped"
+    assert (await speak(store, "r1", Resume("mika", agent.config))).outcome == ""
+    await worker.run(once=True)
+    assert ((await store.summary("r1")).status, (await store.summary("r1")).answer) == ("completed", "Found.")
+    assert [one.by for one in await events_of(store, "r1") if isinstance(one, RunResumed)] == ["mika"]
+    assert (await store.posted("r1", 1)).outcome == "applied"
+    await agent.aclose()
+
+
+async def test_a_drain_lets_what_must_not_be_repeated_end_and_cuts_off_the_rest(store: JournalStore) -> None:
+    begun, done = asyncio.Event(), list[str]()
+
+    async def pay() -> str:
+        """Pay."""
+        begun.set()
+        await asyncio.sleep(0.2)
+        done.append("paid")
+        return "paid"
+
+    agent = Agent(ScriptedModel([calls(("pay", {})), "Paid."]), tools=[tool(pay)], journal=store, name="clerk")
+    await agent.start("pay", run_id="r1")
+    worker = Worker(store, {"clerk": agent})
+    running = asyncio.create_task(worker.run())
+    await asyncio.wait_for(begun.wait(), 30)
+    await worker.drain(20)
+    await asyncio.wait_for(running, 30)
+    assert done == ["paid"]
+    assert [one.type for one in await events_of(store, "r1")][-1] == "CallEnded"
+    assert (await store.summary("r1")).status == "queued"
+    await Worker(store, {"clerk": agent}).run(once=True)
+    assert ((await store.summary("r1")).answer, done) == ("Paid.", ["paid"])
+    await agent.aclose()
+
+
+async def test_a_run_that_makes_its_driver_fail_is_set_aside(tmp_path: Path) -> None:
+    store = SqliteJournal(tmp_path / "runs.db")
+    agent = clerk(store)
+    await agent.start("look at it", run_id="r1")
+
+    class Broken(Agent):
+        async def drive(self, claimed: Claimed, **_: object) -> object:  # type: ignore[override]  # a bug of somebody's
+            async with asyncio.timeout(5):
+                await (await self._store.open(claimed.run_id)).release()
+            raise RuntimeError("no such luck")
+
+    broken = Broken(FunctionModel(answers), tools=[look], journal=store, name="clerk")
+    await Worker(store, {"clerk": broken}).run(once=True)
+    summary = await store.summary("r1")
+    assert (summary.status, summary.reason) == ("set_aside", "RuntimeError: no such luck")
+    assert [one.status for one in (await store.list(RunFilter(status="set_aside"))).runs] == ["set_aside"]
+    await Worker(store, {"clerk": agent}).run(once=True)
+    assert (await store.summary("r1")).status == "set_aside"
+    await speak(store, "r1", Resume("mika"))
+    await Worker(store, {"clerk": agent}).run(once=True)
+    assert (await store.summary("r1")).status == "completed"
+    await agent.aclose()
+
+
+def test_an_agent_is_served_under_its_name() -> None:
+    agent = Agent(FunctionModel(answers), name="clerk")
+    with pytest.raises(UsageError, match="has the name 'clerk'"):
+        Worker(MemoryJournal(), {"other": agent})
+    with pytest.raises(UsageError, match="cannot be the name"):
+        Agent(FunctionModel(answers), name="My Clerk")
+
+
+PROGRAM = """
+import asyncio, sys, json, os
+from pathlib import Path
+from surefoot import Agent, tool, SqliteJournal
+from surefoot.worker import Worker
+from surefoot.testing.models import FunctionModel, calls
+from surefoot.types.messages import ModelMessage
+where = Path(sys.argv[1])
+def answers(request):
+    done = sum(one.role == "tool" for one in request.messages)
+    return ModelMessage("assistant", "All is done.") if done > 3 else calls(("note", {"number": done}))
+@tool
+async def note(number: int) -> str:
+    "Write a note that nobody takes back."
+    with (where / "book").open("a") as book:
+        book.write(json.dumps([number, os.getpid()]) + "\\n"); book.flush(); os.fsync(book.fileno())
+    await asyncio.sleep(0.02)
+    return f"noted {number}"
+async def main():
+    store = SqliteJournal(where / "runs.db")
+    agent = Agent(FunctionModel(answers), tools=[note], journal=store, name="clerk")
+    worker = Worker(store, {"clerk": agent}, lease_s=float(sys.argv[2]))
+    print("ready", flush=True)
+    await worker.run()
+asyncio.run(main())
+"""
+
+
+def worker_process(folder: Path, lease_s: float) -> subprocess.Popen[str]:
+    (folder / "worker.py").write_text(PROGRAM, encoding="utf-8")
+    return subprocess.Popen(
+        [sys.executable, str(folder / "worker.py"), str(folder), str(lease_s)],
+        stdout=subprocess.DEVNULL,
+        stderr=(folder / "errors").open("a"),
+        text=True,
+    )
+
+
+def book(folder: Path) -> list[list[int]]:
+    path = folder / "book"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+async def test_a_worker_that_dies_or_sleeps_leaves_its_run_to_another(tmp_path: Path, how: signal.Signals) -> None:
+    """A dead one at once; a stopped one when its lease is over, and when it wakes it appends nothing any more."""
+    store = SqliteJournal(tmp_path / "runs.db")
+    agent = Agent(FunctionModel(answers), tools=[look], journal=store, name="clerk")
+
+    async def note(number: int) -> str:
+        """Write a note that nobody takes back."""
+        return str(number)
+
+    agent = replace(agent, tools=[tool(note)])
+    await agent.start("note it", run_id="r1")
+    lease_s = 30.0 if how == signal.SIGKILL else 1.0
+    first = worker_process(tmp_path, lease_s)
+    second: subprocess.Popen[str] | None = None
+    try:
+        await until(lambda: len(book(tmp_path)) >= 1)
+        os.kill(first.pid, how)
+        second = worker_process(tmp_path, lease_s)
+        statuses: list[str] = []
+        async with asyncio.timeout(60):
+            while not statuses or statuses[-1] not in ("completed", "paused"):
+                await asyncio.sleep(0.1)
+                statuses.append((await store.summary("r1")).status)
+        if how == signal.SIGSTOP:
+            os.kill(first.pid, signal.SIGCONT)
+            await asyncio.sleep(1)
+        told = await events_of(store, "r1")
+        assert [one.fence for one in told if isinstance(one, DriverChanged)] == [2]
+        numbers = [number for number, _ in book(tmp_path)]
+        assert len(numbers) == len(set(numbers)), numbers
+        assert statuses[-1] == "paused" or numbers == [0, 1, 2, 3]  # in doubt about the one that was under way
+        assert replay(told).differs_at is None
+    finally:
+        for process in (first, second):
+            if process is not None:
+                process.kill()
+                process.wait(20)
+        await agent.aclose()
