@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from surefoot import Agent, LoopConfig
-from surefoot.cli.why import question_lines
 from surefoot.core.loop.fold import fold
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
+from surefoot.telling.guard import question_lines
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.types.events import CallJudged, Event

@@ -35,13 +35,13 @@ from staged import (
     survives_crashes,
 )
 from surefoot import Agent, LoopConfig
-from surefoot.cli.why import stage_lines
 from surefoot.core.gate.intent import read_words
 from surefoot.core.gate.record import GateRecord
 from surefoot.core.gate.slots import Words
 from surefoot.core.gate.sources import Known
 from surefoot.core.view.stages import tightened
 from surefoot.journal.memory import MemoryJournal
+from surefoot.telling.guard import stage_lines
 from surefoot.testing.cassette import Cassette
 from surefoot.testing.journals import Operation
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls

@@ -29,6 +29,7 @@ MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-
     "core/plan": GUARD,
     "core/loop": CORE,
     **dict.fromkeys(HANDS.split(), f"{STATE} core/loop"),
+    "telling": CORE,
     "progress": STATE,
     "runtime": f"{CORE} prompts {HANDS}",
     "run": f"{CORE} runtime",
@@ -42,7 +43,7 @@ MAY_KNOW: dict[str, str] = {  # room -> rooms it may import, beside itself; sub-
     "recall": f"{CORE} run",
     "reasoners": f"{CORE} prompts {HANDS} runtime run agent service recall",
     "testing": f"{CORE} prompts {HANDS} runtime run agent progress",
-    "cli": f"{CORE} prompts {HANDS} runtime run chat batch delegate agent",
+    "cli": f"{CORE} prompts {HANDS} telling runtime run chat batch delegate agent",
     "evals": "",  # only the name of what stands in `evals/` of a checkout
 }
 FRONT_DOOR = "surefoot"

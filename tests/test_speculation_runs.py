@@ -33,8 +33,9 @@ from staged import (
 )
 from staged import branch as any_branch
 from surefoot import Agent, LoopConfig
-from surefoot.cli.why import tree_lines, why
 from surefoot.journal.memory import MemoryJournal
+from surefoot.telling.guard import tree_lines
+from surefoot.telling.why import why
 from surefoot.testing.cassette import Cassette
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, calls
@@ -631,7 +632,7 @@ async def test_why_tells_what_the_judge_said() -> None:
     model = model_of((calls(PAY), "paid"), WORDS)
     agent = Agent(model, tools=world.tools(), journal=store, config=LoopConfig(guard=GuardConfig(judge="self")))
     run = await agent.run(f"Pay 900 to {OWN}.")
-    lines = [line.text for line in why((await store.read_recorded(run.id))[0], "1.0")]
+    lines = [line.text for line in why((await store.read_recorded(run.id))[0], "1.0").lines]
     assert "the judge on call 1.0: allow, «it is what was asked»" in lines
 
 

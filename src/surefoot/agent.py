@@ -81,7 +81,8 @@ class Agent(Held, Voice[Out_co]):
     a run whose steps are done, by name, and `encoder` helps to find tools. `guard=True` judges each call before it
     runs, a `GuardConfig` says how. `output` is the type of `Run.output`, or a JSON Schema. `prompts` replaces
     templates, by call mode or "ROLE_MODE". `wrap_model` and `wrap_tools` are put around every model and tool, the first
-    outermost. `max_concurrent_runs` are driven at once, further ones wait. Raises `UsageError` for what cannot work.
+    outermost. `max_concurrent_runs` are driven at once, further ones wait. `name` and `description` are what a server
+    or a worker knows it by. Raises `UsageError` for what cannot work.
     """
 
     model: ModelChoice | Mapping[str, ModelChoice]
@@ -104,6 +105,7 @@ class Agent(Held, Voice[Out_co]):
     wrap_tools: Sequence[ToolWrapper] = field(default=(), repr=False)
     max_concurrent_runs: int = 64
     name: str = ""
+    description: str = ""
     _admission: Admission = field(init=False, repr=False)
     _cast: Cast = field(init=False, repr=False)
     _store: JournalStore = field(init=False, repr=False)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, cast
 
+from surefoot.core.guard.words import digest_of_call
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
 from surefoot.core.loop.words import waiting_calls
@@ -218,7 +219,7 @@ def inner_run(inner: State, call: Call) -> InnerRun:
     return InnerRun(
         inner.run_id,
         tuple(
-            InnerQuestion(q.id, q.name, q.arguments, q.spec, q.decision, q.rule, q.attempts, q.doubt)
+            InnerQuestion(q.id, q.name, q.arguments, q.spec, q.decision, q.rule, q.attempts, q.doubt, digest_of_call(q))
             for q in Run.of(inner).waiting
         ),
         inner.usage.since(before.usage),

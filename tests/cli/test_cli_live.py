@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from cli_world import lasting
 
-from surefoot.cli.lines import json_line
 from surefoot.cli.live import Answers, JsonLines, Progress, as_markdown, progress, stdout, under_way
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import EMPTY
 from surefoot.run import Run
+from surefoot.telling.text import json_line
 from surefoot.types.events import CallEnded, CallStarted, ModelReplied, RunStarted, Speaker
 from surefoot.types.messages import CallPreview, ModelMessage, Reset, TextDelta, ToolProgress
 from surefoot.types.reply import Instruction, Parsed, ParsedCall

@@ -12,8 +12,8 @@ from cli_world import Command, Json, chat_server, ended, run_id_in, says, start
 from lab_world import REPAIRED, STEPS, lab, plan, planned, reflects, resumed
 
 from surefoot.cli.conduct import answer_on
-from surefoot.cli.lines import brief_output, brief_parameters
 from surefoot.cli.options import Options, changed, config_in
+from surefoot.telling.text import brief_output, brief_parameters
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError
 from surefoot.types.plan import PlanConfig

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from cli_world import cases
 
-from surefoot.cli.lines import cut, visible
 from surefoot.cli.teller import Teller
 from surefoot.core.state.state import EMPTY
 from surefoot.journal.codec import decode
+from surefoot.telling.text import cut, visible
 from surefoot.types.events import (
     VERSION,
     CallEnded,

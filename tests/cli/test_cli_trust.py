@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from cli_world import ChatServer, Command, Json, calls, chat_server, ended, run_id_in, says, start, texts
 
-from surefoot.cli.lines import closing, visible, without_password
+from surefoot.cli.lines import closing
 from surefoot.cli.recipes import Chosen, Recipe, keep_recipe, recipe_path
 from surefoot.cli.setup import tools_in
 from surefoot.core.state.turn import Call
 from surefoot.run import Run
+from surefoot.telling.text import visible, without_password
 
 ONE = '''
 import surefoot

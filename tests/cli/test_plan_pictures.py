@@ -6,6 +6,7 @@ import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from itertools import combinations
 from typing import Literal
 
@@ -17,12 +18,13 @@ from surefoot.agent import Agent
 from surefoot.cli.lines import in_columns
 from surefoot.cli.live import PlanProgress
 from surefoot.cli.picture import picture
-from surefoot.cli.plan_table import Row, plan_view, rows_of, table
+from surefoot.cli.plan_table import plan_view, rows_of, table
 from surefoot.core.loop.fold import fold
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.state.state import EMPTY
 from surefoot.journal.memory import MemoryJournal
 from surefoot.run import Run
+from surefoot.telling.plan import Node
 from surefoot.testing.models import ScriptedModel
 from surefoot.tools.function import tool
 from surefoot.types.config import LoopConfig
@@ -37,12 +39,16 @@ Shown = Callable[..., list[str]]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def row(step_id: str, status: StepStatus = "succeeded", *notes: str, name: str = "", result: str = "") -> Row:
-    return Row(step_id, name, "read_csv", status, "log.csv", notes, result)
+def row(step_id: str, status: StepStatus = "succeeded", *notes: str, name: str = "", result: str = "") -> Node:
+    return Node(step_id, name, "tool", ("read_csv",), status, what="log.csv", notes=notes, result=result)
 
 
-def drawn(rows: Sequence[Row], needs: Mapping[str, Sequence[str]]) -> ET.Element:
-    return ET.fromstring(picture(rows, needs, "plan v1 <&>"))  # noqa: S314  # our own text
+def needing(rows: Sequence[Node], needs: Mapping[str, Sequence[str]]) -> list[Node]:
+    return [replace(row, depends_on=tuple(needs.get(row.id, ()))) for row in rows]
+
+
+def drawn(rows: Sequence[Node], needs: Mapping[str, Sequence[str]]) -> ET.Element:
+    return ET.fromstring(picture(needing(rows, needs), "plan v1 <&>"))  # noqa: S314  # our own text
 
 
 def boxes(root: ET.Element) -> list[tuple[float, float, float, float]]:
@@ -111,7 +117,7 @@ def test_state_is_told_by_colour_and_word_and_texts_are_escaped() -> None:
         row("b", "superseded", "+ round 1"),
         row("c", "in_doubt"),
     ]
-    text = picture(rows, {"b": ["a", "gone"], "c": ["a"]}, "plan")
+    text = picture(needing(rows, {"b": ["a", "gone"], "c": ["a"]}), "plan")
     root = ET.fromstring(text)  # noqa: S314  # our own text
     words = [one.text or "" for one in root.iter(f"{SVG}text")]
     assert "failed · attempt 2" in words
@@ -135,7 +141,7 @@ def test_there_is_a_picture_of_no_plan() -> None:
 def test_rows_keep_to_the_width(width: int) -> None:
     rows = [
         row("a" * 30, "running", "attempt 2", "must succeed", result="很长的结果" * 30),
-        Row("b", "", "a_tool_with_a_very_long_name_indeed", "pending", "x" * 90, (), ""),
+        Node("b", "", "tool", ("a_tool_with_a_very_long_name_indeed",), "pending", what="x" * 90),
     ]
     lines = table(rows, width)
     assert [line.style for line in lines] == ["call", ""]
@@ -303,7 +309,7 @@ def test_what_models_and_tools_wrote_steers_no_terminal_and_no_picture() -> None
     rows = rows_of(state, state.planning)
     assert [row.status for row in rows] == ["succeeded"]
     lines = [line.text for line in plan_view(state, state.planning, "", events, 160)]
-    drawn_text = picture(rows, {}, lines[0])
+    drawn_text = picture(rows, lines[0])
     for text in (*lines, *drawn_text.splitlines()):
         assert text.isprintable(), text
     ET.fromstring(drawn_text)  # noqa: S314  # our own text

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surefoot.core.text.urls import MOST_SPANS
 from surefoot.knowledge.prefetch.extract import MOST_MARKS, extract
-from surefoot.knowledge.prefetch.urls import MOST_QUESTIONS, MOST_QUOTED, MOST_SPANS, file_key
+from surefoot.knowledge.prefetch.paths import MOST_QUESTIONS, MOST_QUOTED, file_key
 from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern
 
 CONFIG = PreHydrationConfig(path_style="posix")

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from surefoot.core.parse.frames import mark_for, plain
+from surefoot.core.text.urls import redacted, without_secrets
 from surefoot.knowledge.prefetch.extract import Extraction
 from surefoot.knowledge.prefetch.hydrate import LONGEST_LINE, Lookup, Outcome, hydrated, items_of, shares
-from surefoot.knowledge.prefetch.urls import redacted, without_secrets
 from surefoot.types.outcomes import Ask, Deny
 from surefoot.types.prehydration import HydratedContext, PreHydrationConfig, Reference
 from surefoot.types.tools import ToolResult

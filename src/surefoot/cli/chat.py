@@ -19,17 +19,17 @@ from surefoot.agent import Agent
 from surefoot.chat import Chat
 from surefoot.cli.conduct import Work, agent_with, driven
 from surefoot.cli.exits import DONE, Terminated
-from surefoot.cli.lines import Line, visible
 from surefoot.cli.live import Progress, put, stderr, stdout
 from surefoot.cli.options import JournalOption, Options, SettingsOption, VerboseOption, takes_options
 from surefoot.cli.recipes import Recipe, keep_recipe
 from surefoot.cli.runs import answer_on
 from surefoot.cli.setup import Found, find, journal_hint, journal_path, question_within, speaker, tools_of, with_journal
-from surefoot.cli.why import why
 from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Run
 from surefoot.runtime.world import Watch
+from surefoot.telling.text import Line, visible
+from surefoot.telling.why import why
 from surefoot.types.errors import UsageError
 from surefoot.types.events import CallJudged, Event, RunStarted
 from surefoot.types.messages import Signal
@@ -188,7 +188,7 @@ class _Room:
         judged = [one.event.call_id for one in records if isinstance(one.event, CallJudged)]
         if not call_id and not judged:
             raise UsageError("no call was judged in this chat yet")
-        put(stdout(), why(records, call_id or judged[-1]))
+        put(stdout(), why(records, call_id or judged[-1]).lines)
 
 
 def _records(journal: Path | None, run_id: str) -> Found:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from surefoot.cli.exits import DONE, JOURNAL_TROUBLE
-from surefoot.cli.lines import Line, count, json_line, visible
 from surefoot.cli.live import put, stderr, stdout
 from surefoot.cli.logs import replay as replayed
 from surefoot.cli.options import (
@@ -34,6 +33,7 @@ from surefoot.core.state.pager import pager_spec
 from surefoot.core.text.json import pin_of
 from surefoot.runtime.offers import selection
 from surefoot.runtime.pins import Pins, pins_file
+from surefoot.telling.text import Line, count, json_line, visible
 from surefoot.tools.mcp.config import McpServer
 from surefoot.tools.mcp.offers import Listing
 from surefoot.tools.mcp.servers import McpServers

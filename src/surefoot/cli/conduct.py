@@ -24,7 +24,6 @@ import typer
 
 from surefoot.agent import Agent
 from surefoot.cli.exits import CODES, INTERRUPTED, TERMINATED, Terminated
-from surefoot.cli.lines import Line, visible
 from surefoot.cli.live import Answers, JsonLines, PlanProgress, Progress, Showing, put, stderr
 from surefoot.cli.options import (
     KEPT_BY_FORK,
@@ -57,7 +56,6 @@ from surefoot.cli.setup import (
     tools_of,
     with_journal,
 )
-from surefoot.cli.why import plan_question
 from surefoot.core.loop.fold import fold
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.plan.child import open_calls
@@ -65,6 +63,8 @@ from surefoot.core.state.state import EMPTY, State
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run, new_run_id
 from surefoot.runtime.world import Watch
+from surefoot.telling.question import plan_question
+from surefoot.telling.text import Line, visible
 from surefoot.types.attachments import Attachment
 from surefoot.types.config import LoopConfig
 from surefoot.types.errors import UsageError

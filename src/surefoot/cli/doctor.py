@@ -24,7 +24,6 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 from rich.text import Text
 
-from surefoot.cli.lines import without_password
 from surefoot.cli.live import stderr, stdout
 from surefoot.cli.options import JournalOption
 from surefoot.cli.recipes import chosen_model
@@ -32,6 +31,7 @@ from surefoot.cli.setup import journal_path
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.files import ENCODER, QWEN_CODER, VOCABULARY, cache_directory, known_models
 from surefoot.models.names import ENTRY_POINTS, PROVIDERS, resolve
+from surefoot.telling.text import without_password
 from surefoot.types.errors import SurefootError, extra_needed
 
 Mark = Literal["good", "note", "bad"]

@@ -6,14 +6,8 @@ to approve, or take over the terminal.
 
 from __future__ import annotations
 
-import json
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Literal, cast
 
-import orjson
 from rich.cells import cell_len, set_cell_size
 
 from surefoot.core.parse.marks import PARTS
@@ -23,26 +17,17 @@ from surefoot.core.state.pager import READ_RESULT
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State
 from surefoot.core.state.turn import Call
-from surefoot.core.text import json_text
-from surefoot.knowledge.prefetch.urls import redacted
+from surefoot.core.text.urls import redacted
 from surefoot.run import Run
+from surefoot.telling.text import Line, Style, count, cut, tokens, visible, without_password, written
 from surefoot.types.messages import Usage
 from surefoot.types.outcomes import ALLOWED, Completed
-
-Style = Literal["", "head", "dim", "call", "result", "good", "warn", "bad"]
 
 READY = "ready to resume"
 """How a run stands once a person has said what it waited for."""
 
-_HIDDEN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
-"""Categories of Unicode whose characters show nothing of their own, or steer how others are shown."""
-_FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
-"""Letters of Hangul that show nothing."""
-_USER = re.compile(r"(?<=://)[^/?#\s]*@")
-_UNQUOTED = re.compile(r"[^\s\"',;=]+")
 _GAP = 2
 _LEAST_CELLS = 4
-_MOST_CELLS = 32
 _LEAST_COLUMN = 10
 _COLUMNS = ("run", "status", "started", "records", "cost", "model", "task")
 _LIMITS = {
@@ -58,49 +43,6 @@ _LIMITS = {
 }
 _DELIVERING = ("mono", "dual")
 """The reasoners that go in rounds, to a deliverable."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line, or a paragraph that may be wrapped. `indent` counts cells."""
-
-    text: str
-    style: Style = ""
-    indent: int = 0
-
-
-# ------------------------------------------------------------------ texts
-
-
-def visible(text: str) -> str:
-    """A text in which nothing is hidden: whatever shows nothing, or steers the rest, is written out."""
-    if text.isprintable() and _FILLERS.isdisjoint(text):
-        return text
-    shown: list[str] = []
-    for c in text:
-        if c == "\n" or (c not in _FILLERS and unicodedata.category(c) not in _HIDDEN):
-            shown.append(c)
-        else:
-            shown.append(" " if c == "\t" else f"\\u{ord(c):04x}" if c <= "\uffff" else f"\\U{ord(c):08x}")
-    return "".join(shown)
-
-
-def one_line(text: str) -> str:
-    """A text without breaks, and with nothing hidden in it."""
-    return visible(" ".join(text.split()))
-
-
-def without_password(text: str) -> str:
-    """The text with `user:password@` taken out of each URL in it."""
-    return _USER.sub("", text)
-
-
-def cut(text: str, cells: int) -> str:
-    """At most that many cells of a text; wide characters count two."""
-    head = text[: max(cells, 2)]  # no character is narrower than nothing, and the whole may be long
-    if len(head) == len(text) and cell_len(text) <= cells:
-        return text
-    return set_cell_size(head, max(cells, 2) - 1).rstrip() + "…" if cell_len(head) >= cells else head + "…"
 
 
 def in_columns(rows: Sequence[Sequence[str]], width: int) -> list[str]:
@@ -124,86 +66,6 @@ def listing(rows: Sequence[Sequence[str]], width: int) -> list[Line]:
     model = min(model, max(room // 3, _LEAST_COLUMN))
     wide = (*whole, model, room - model)
     return [Line(_row(row, wide), "head" if row is _COLUMNS else "") for row in table]
-
-
-def count(number: int, what: str, several: str = "") -> str:
-    """A number of things. `several`: their name when it is not `what` with an s."""
-    return f"{number:,} {what if number == 1 else several or what + 's'}"
-
-
-def tokens(usage: Usage) -> str:
-    """Tokens in and out."""
-    about = "about " if usage.estimated else ""
-    return f"{about}{usage.input_tokens:,} + {usage.output_tokens:,} tokens"
-
-
-def written(call: Call) -> str:
-    """A call as it might be written in a program."""
-    values = ((name, json.dumps(value, ensure_ascii=False, default=str)) for name, value in call.arguments.items())
-    return f"{call.name}({', '.join(f'{name}={value}' for name, value in values)})"
-
-
-def brief_parameters(parameters: Mapping[str, object]) -> str:
-    """Parameters on one line; the first goes without its name."""
-    given = list(parameters.items())
-    return " ".join([*(_brief(v) for _, v in given[:1]), *(f"{name}={_brief(v)}" for name, v in given[1:])])
-
-
-def _brief(value: object) -> str:
-    """A value as it is, where that is short, else how much there is of it."""
-    if isinstance(value, str) and _UNQUOTED.fullmatch(value):
-        return value
-    text = json_text(value)
-    return _size_of(value) or text if len(text) > _MOST_CELLS else text
-
-
-def brief_output(text: str) -> str:
-    """A result: of data how much there is, of words the first line."""
-    if text.strip()[:1] in ("{", "["):
-        try:
-            value = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            pass  # it only looks like data
-        else:
-            data = json_text(value)
-            return data if len(data) <= _MOST_CELLS else _size_of(value)
-    lines = text.strip().splitlines() or ["(nothing)"]
-    return lines[0] + (f"  … {count(len(lines) - 1, 'more line')}" if len(lines) > 1 else "")
-
-
-def _size_of(value: object) -> str:
-    if isinstance(value, Mapping):
-        members = cast("Mapping[str, object]", value)  # JSON
-        parts = ((name, _size_of(one) or cut(json_text(one), _MOST_CELLS)) for name, one in members.items())
-        return ", ".join(f"{name}: {size}" for name, size in parts)
-    if isinstance(value, list | tuple):
-        items = cast("Sequence[object]", value)  # the same
-        return count(len(items), "row" if items and all(isinstance(one, Mapping) for one in items) else "value")
-    return ""
-
-
-def json_line(value: object, run_id: str = "") -> str:
-    """The value as JSON on one line; dataclasses are objects. Fields that begin with "_" are left out.
-
-    An object about a run begins with its `run_id`, wherever a command writes one.
-    """
-    try:
-        line = orjson.dumps(value, default=_plain).decode()
-    except TypeError:  # lone surrogates and whole numbers beyond 64 bits, which only the slower writer can write
-        line = json.dumps(value, default=_plain)
-    if not run_id or line.startswith('{"run_id":'):
-        return line
-    return f'{{"run_id":{json.dumps(run_id)},{line[1:]}'
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, frozenset):
-        return sorted(cast("frozenset[str]", value))  # the sets of events hold words
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[object, object]", value))  # orjson knows dicts only
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value) if not field.name.startswith("_")}
-    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
 
 
 # ------------------------------------------------------------------ how a run stands

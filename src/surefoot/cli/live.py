@@ -17,14 +17,17 @@ from rich.markdown import Markdown
 from rich.status import Status
 from rich.text import Text
 
-from surefoot.cli.lines import Line, as_plain, closing, count, cut, json_line, one_line, outcome, visible
-from surefoot.cli.plan_table import Row, aligned, figures, rows_of
-from surefoot.cli.teller import Teller, whose
+from surefoot.cli.lines import as_plain, closing, outcome
+from surefoot.cli.plan_table import aligned, mark_of, rows_of
+from surefoot.cli.teller import Teller
 from surefoot.core.loop.moves import next_moves
 from surefoot.core.loop.phase import phase_of
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import EMPTY, State
 from surefoot.run import Run
+from surefoot.telling.plan import Node, figures
+from surefoot.telling.rows import whose
+from surefoot.telling.text import Line, count, cut, json_line, one_line, visible
 from surefoot.types.errors import UsageError
 from surefoot.types.events import Event, InStep, RunStarted
 from surefoot.types.messages import (
@@ -314,14 +317,14 @@ class PlanProgress(Progress):
         texts = [Text(one.text, STYLES.get(one.style, ""), no_wrap=True, overflow="ellipsis") for one in lines]
         return Group(*texts, Text(self._with_tail(foot, width - 1), "dim", no_wrap=True))
 
-    def _cells(self, row: Row, width: int) -> tuple[str, ...]:
-        name = (row.name or row.what,) if width >= _NARROW else ()
-        took = self._took.get(row.step_id)
-        if row.status in ("running", "waiting") and row.step_id in self._began:
-            took = self._clock() - self._began[row.step_id]
+    def _cells(self, row: Node, width: int) -> tuple[str, ...]:
+        name = (row.title or row.what,) if width >= _NARROW else ()
+        took = self._took.get(row.id)
+        if row.status in ("running", "waiting") and row.id in self._began:
+            took = self._clock() - self._began[row.id]
         seconds = f"{took:.1f} s" if took is not None and row.status != "pending" else ""
         status = " · ".join((row.status.replace("_", " "), *(note for note in row.notes if note[0] in "a+")))
-        return (row.head, *name, row.actor, status, seconds, row.result)
+        return (mark_of(row), *name, row.actor, status, seconds, row.result)
 
 
 Showing = JsonLines | Progress

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import cast, get_args
 
 from surefoot.cli.exits import CODES, DONE
-from surefoot.cli.lines import Line, count, in_columns, json_line, one_line
+from surefoot.cli.lines import in_columns
 from surefoot.cli.live import put, stdout
 from surefoot.core.gate.keeper import Held, held
 from surefoot.models.json_edge import Json, decoded, items, mapping, read, text
+from surefoot.telling.text import Line, count, json_line, one_line
 from surefoot.types.errors import UsageError
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import ModelMessage, NativeCall, Role

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from surefoot.cli.exits import HELP, INTERRUPTED, MISUSED, TERMINATED, UNREAD, Terminated, code_of
+from surefoot.telling.text import without_password
 from surefoot.types.errors import SurefootError, extra_needed
 
 if TYPE_CHECKING:
@@ -94,8 +95,6 @@ def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
 
 def _leave(error: Exception, told: str, code: int) -> NoReturn:
     """End with one line that has no line breaks, no control characters, and no passwords in addresses."""
-    from surefoot.cli.lines import without_password  # noqa: PLC0415  # it needs rich
-
     if os.environ.get(DEBUG_VARIABLE):
         raise error
     sys.stdout.flush()
@@ -107,7 +106,7 @@ def _commands() -> typer.Typer:
     """All commands. They are loaded only here, since they need the packages of the extra `cli`."""
     import typer  # noqa: PLC0415
 
-    from surefoot.cli import chat, check, conduct, doctor, rows, runs, stores  # noqa: PLC0415
+    from surefoot.cli import chat, check, conduct, doctor, export, rows, runs, serve, stores  # noqa: PLC0415
 
     about = "Run tool-using LLM agents that test a foothold before they put weight on it."
     app = typer.Typer(
@@ -142,9 +141,11 @@ def _commands() -> typer.Typer:
         conduct.fork,
         check.check,
         runs.replay,
+        export.export,
         runs.approve,
         runs.settle,
         runs.cancel,
+        serve.serve,
         doctor.doctor,
     ):
         app.command(epilog=HELP if command in driving else None)(command)
@@ -152,4 +153,5 @@ def _commands() -> typer.Typer:
     app.add_typer(stores.app, name="knowledge")
     app.add_typer(check.app, name="mcp")
     app.add_typer(doctor.app, name="model")
+    app.add_typer(serve.token_app, name="token")
     return app

@@ -251,8 +251,13 @@ def config_in(path: Path, *, is_found: bool = False) -> LoopConfig:
             f"{path}: this is a link that leads out of the folder, so it is not read; say --config {path.name} to use "
             "it, or --config '' to go without it"
         )
+    return config_of(path, _read(path), is_found=is_found)
+
+
+def config_of(path: Path, tables: Table, *, is_found: bool = False) -> LoopConfig:
+    """The configuration that tables of the file at `path` give. Raises as `config_in` does."""
     made: dict[str, Any] = {}  # the configurations by the name of their table
-    for name, table in _read(path).items():
+    for name, table in tables.items():
         if name not in TABLES:
             raise UsageError(
                 f"{path}: unknown table or field {name!r} at the top; choose from {', '.join(TABLES)}; "

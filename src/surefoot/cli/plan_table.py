@@ -1,40 +1,35 @@
-"""A plan as data and as lines: its steps as rows, its figures and edits, and what came of it, for people and machines.
+"""A plan as a table, with all that `show` says about it, and as JSON for machines.
 
-`show` prints them, the live table redraws them, the picture has the same words. Source: spec/planning.md, 16.
+`show` prints it, the live table redraws it, the picture has the same words. Source: spec/planning.md, 16.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import assert_never
+from dataclasses import replace
 
-from surefoot.cli.lines import (
-    READY,
-    Line,
-    Style,
-    as_plain,
-    brief_output,
-    brief_parameters,
-    count,
-    cut,
-    in_columns,
-    one_line,
-    visible,
-)
+from surefoot.cli.lines import READY, as_plain, in_columns
 from surefoot.core.loop.phase import phase_of, status_of
-from surefoot.core.plan.child import open_calls, owner_of
+from surefoot.core.plan.accept import waiting
+from surefoot.core.plan.child import owner_of
 from surefoot.core.plan.history import execution_context
-from surefoot.core.plan.limits import turns_so_far
 from surefoot.core.state.state import Planning, State
-from surefoot.core.text import json_text
 from surefoot.run import Run
+from surefoot.telling.plan import (
+    UNSETTLED,
+    Node,
+    edit_line,
+    figures,
+    nodes_of,
+    reason_of,
+    selection_line,
+    signed_line,
+)
+from surefoot.telling.text import Line, Style, cut, one_line
 from surefoot.types.errors import UsageError
-from surefoot.types.events import Event, InStep, ToolsSelected
-from surefoot.types.outcomes import Ask
-from surefoot.types.plan import Add, Operation, PlanStep, StepStatus
-from surefoot.types.plan_events import OfStep, PlanEdited, PlanMade, PlanSigned, StepStarted
+from surefoot.types.events import Event, ToolsSelected
+from surefoot.types.plan import StepStatus
+from surefoot.types.plan_events import PlanEdited, PlanMade, PlanSigned
 from surefoot.types.selection import ToolSelectionResult
 
 LOOKS: Mapping[StepStatus, tuple[str, Style, str, str]] = {
@@ -51,142 +46,47 @@ LOOKS: Mapping[StepStatus, tuple[str, Style, str, str]] = {
 """How a step looks, by its status: its mark, the style of its line, and its inside and outline in a picture."""
 LATEST = "latest"
 
-_UNSETTLED = {"waiting": "waits for a person", "in_doubt": "nobody knows whether it took effect"}
-_SIGNED = {"approved": "signed", "rejected": "rejected", "revise": "sent back"}
 _LONGEST_WHAT = 40
 _LONGEST_ACTOR = 24
 _LEAST_WITH_NOTES = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One step: `actor` is its tool or kind, `what` its parameters or goal, `notes` what is particular about it."""
-
-    step_id: str
-    name: str
-    actor: str
-    status: StepStatus
-    what: str
-    notes: tuple[str, ...]
-    result: str
-
-    @property
-    def head(self) -> str:
-        """Its mark and its id."""
-        return f"{LOOKS[self.status][0]} {self.step_id}"
+def mark_of(node: Node) -> str:
+    """The mark of a step and its id."""
+    return f"{LOOKS[node.status][0]} {node.id}"
 
 
-def rows_of(state: State, planning: Planning, *, is_driven: bool = False) -> list[Row]:
-    """The steps in plan order, those taken out and left out too."""
-    waiting = () if is_driven else Run.of(state).waiting
-    answerable = {call.id: owner_of(state, call.id).step_id for call in waiting}
-    return [row_of(state, planning, name, answerable, is_driven=is_driven) for name in planning.order]
+def rows_of(state: State, planning: Planning, *, is_driven: bool = False) -> list[Node]:
+    """The steps in plan order; of one that waits, with the commands that answer what it asks."""
+    asked = [(owner_of(state, call.id).step_id, call.id) for call in (() if is_driven else waiting(state))]
+    nodes: list[Node] = []
+    for node in nodes_of(state, planning, is_driven=is_driven):
+        more = " --outcome …" if node.status == "in_doubt" else ""
+        commands = [f"surefoot approve {state.run_id} {one}{more}" for step_id, one in asked if step_id == node.id]
+        is_told = node.status in UNSETTLED and bool(commands)
+        nodes.append(replace(node, result=one_line("; ".join(commands))) if is_told else node)
+    return nodes
 
 
-def row_of(
-    state: State,
-    planning: Planning,
-    step_id: str,
-    answerable: Mapping[str, str] = MappingProxyType({}),
-    *,
-    is_driven: bool = False,
-) -> Row:
-    """One step; `answerable` are the questions that a person can answer now, with the step that each is of.
-
-    Raises `KeyError` for a step that the run does not have.
-    """
-    record, status = planning.steps[step_id], status_of(state, step_id, is_driven=is_driven)
-    step = record.step
-    asked = (
-        call.arguments
-        for owner, call in open_calls(state)
-        if owner.step_id == step.step_id and call.is_waiting and isinstance(call.decision, Ask)
-    )
-    what = brief_parameters(next(asked, step.parameters)) if step.kind == "tool" else step.instruction
-    notes = (
-        _added_by(planning, step.step_id),
-        f"attempt {record.attempt}" if record.attempt > 1 else "",
-        "must succeed" if step.must_succeed else "",
-        "asks first" if step.unanchored else "",
-    )
-    result = ""
-    if status in ("waiting", "in_doubt"):
-        more = "" if status == "waiting" else " --outcome …"
-        mine = (call_id for call_id, asked_in in answerable.items() if asked_in == step.step_id)
-        result = "; ".join(f"surefoot approve {state.run_id} {one}{more}" for one in mine) or _UNSETTLED[status]
-    elif record.result is not None and record.status in ("succeeded", "failed", "running"):
-        result = brief_output(record.result.output)
-        if (error := record.result.error) is not None:
-            result = f"{error.cls} {error.code}" + (f": {error.message}" if error.message else "")
-    actor, name = visible(step.tool_id or step.kind), one_line(step.step_name)
-    return Row(visible(step.step_id), name, actor, status, one_line(what), tuple(filter(None, notes)), one_line(result))
-
-
-def _added_by(planning: Planning, step_id: str) -> str:
-    """By which round of reflection a step came into the plan, or with which version; "" for the first plan's."""
-    for edit in planning.edits:
-        if any(isinstance(one, Add) and one.step.step_id == step_id for one in edit.operations):
-            at = next((at for at, one in enumerate(planning.reflections, 1) if one.strategy == edit.strategy), 0)
-            return f"+ round {at}" if at else f"+ v{edit.version}"
-    return ""
-
-
-def settled_row(before: State, after: State, event: Event) -> Row | None:
-    """The step that has come to something by an event: to its end, to a doubt, or to another try."""
-    if not isinstance(event, InStep | OfStep) or before.planning is None or after.planning is None:
-        return None
-    was, now = before.planning.steps.get(event.step_id), after.planning.steps.get(event.step_id)
-    if was is None or now is None or (was.status == now.status and was.due == now.due):
-        return None
-    return None if isinstance(event, StepStarted) else row_of(after, after.planning, event.step_id)
-
-
-# ------------------------------------------------------------------ lines
-
-
-def figures(state: State, planning: Planning, standing: str) -> str:
-    """Version, round, completion, budgets, and how it stands: the first line about a plan."""
-    config, stats = planning.config, planning.stats
-    counted = [one for one in planning.steps.values() if one.step.kind != "response"]
-    done = sum(one.status == "succeeded" for one in counted)
-    left = sum(one.status not in ("succeeded", "skipped", "superseded") for one in counted)
-
-    def of(used: int, most: int | None) -> str:
-        return f"{used:,}" if most is None else f"{used:,}/{most:,}"
-
-    parts = [
-        f"plan v{planning.version}" if planning.plan is not None else "no plan yet",
-        f"round {stats.rounds}",
-        f"{done} of {count(done + left, 'step')}, {planning.completion_percent} %" if counted else "",
-        f"replans {of(stats.replans, config.max_replans)}",
-        f"calls {of(stats.tool_calls, config.max_tool_calls)}",
-        f"model {of(turns_so_far(state, planning), config.max_llm_calls)}",
-        "" if config.max_tokens is None else f"tokens {of(state.usage.total_tokens, config.max_tokens)}",
-    ]
-    if config.max_cost_usd is not None:
-        parts.append(f"${state.usage.cost_usd or 0.0:.2f}/{config.max_cost_usd:.2f}")
-    return " · ".join(filter(None, (*parts, standing or phase_of(state))))
-
-
-def row_line(row: Row, seconds: float) -> Line:
+def node_line(node: Node, seconds: float) -> Line:
     """One step by itself, when it has come to something."""
-    parts = (row.head, row.actor, row.what, *row.notes, row.result, f"({seconds:.1f} s)")
-    return Line("  ".join(filter(None, parts)), LOOKS[row.status][1])
+    parts = (mark_of(node), node.actor, node.what, *node.notes, node.result, f"({seconds:.1f} s)")
+    return Line("  ".join(filter(None, parts)), LOOKS[node.status][1])
 
 
-def table(rows: Sequence[Row], width: int) -> list[Line]:
-    """The rows under each other in `width` cells; what is too long is cut. Only a wide one has room for the notes."""
+def table(nodes: Sequence[Node], width: int) -> list[Line]:
+    """The steps under each other in `width` cells; what is too long is cut. Only a wide one has room for the notes."""
 
-    def cells(row: Row) -> tuple[str, ...]:
-        notes = "  ".join(row.notes) if width >= _LEAST_WITH_NOTES else ""
-        return (row.head, cut(row.actor, _LONGEST_ACTOR), cut(row.what, _LONGEST_WHAT), notes, row.result)
+    def cells(node: Node) -> tuple[str, ...]:
+        notes = "  ".join(node.notes) if width >= _LEAST_WITH_NOTES else ""
+        return (mark_of(node), cut(node.actor, _LONGEST_ACTOR), cut(node.what, _LONGEST_WHAT), notes, node.result)
 
-    return aligned(rows, list(map(cells, rows)), width)
+    return aligned(nodes, list(map(cells, nodes)), width)
 
 
-def aligned(rows: Sequence[Row], cells: Sequence[Sequence[str]], width: int) -> list[Line]:
-    """These cells of each row under each other, in the style of its status."""
-    return [Line(text, LOOKS[row.status][1]) for text, row in zip(in_columns(cells, width), rows, strict=True)]
+def aligned(nodes: Sequence[Node], cells: Sequence[Sequence[str]], width: int) -> list[Line]:
+    """These cells of each step under each other, in the style of its status."""
+    return [Line(text, LOOKS[node.status][1]) for text, node in zip(in_columns(cells, width), nodes, strict=True)]
 
 
 def plan_view(state: State, planning: Planning, standing: str, events: Sequence[Event], width: int) -> list[Line]:
@@ -195,7 +95,9 @@ def plan_view(state: State, planning: Planning, standing: str, events: Sequence[
     for event in events:
         match event:
             case PlanEdited():
-                lines.append(Line(one_line(f"{edit_line(event)}{_reason(planning, event)}")))
+                lines.append(
+                    Line(one_line(edit_line(event) + (f"  ({why})" if (why := reason_of(planning, event)) else "")))
+                )
             case PlanSigned():
                 lines.append(Line(one_line(signed_line(event)), "dim"))
             case ToolsSelected(reason=mode, selection=ToolSelectionResult() as selection):
@@ -206,72 +108,6 @@ def plan_view(state: State, planning: Planning, standing: str, events: Sequence[
         told = ", ".join(f"{one.what} {one.detail}".rstrip() for one in planning.refusals if one.kind == kind)
         lines.append(Line(one_line(f"refused ({kind}): {told}"), "warn"))
     return lines
-
-
-def _reason(planning: Planning, event: PlanEdited) -> str:
-    """Why it was made: in the words of whoever proposed it, and what had failed."""
-    reflected = next((one for one in planning.reflections if one.strategy == event.strategy), None)
-    said: str = getattr(event.strategy, "reason", "")
-    if reflected is not None:
-        said = said or "; ".join(reflected.reflection.root_causes)
-        said = " ".join(filter(None, reflected.cause)) + (f": {said}" if said else "")
-        return f"  ({said})"
-    return f"  ({said})" if said else ""
-
-
-def selection_line(mode: str, selection: ToolSelectionResult) -> str:
-    """Which tools were chosen, and how; of a later selection what has changed, and why."""
-    changes = selection.changes_from_previous
-    if changes is None:
-        return one_line(f"tools ({mode}): {', '.join(selection.selected_tool_ids) or 'none'}")
-    changed = [(f"{one.old} → {one.new}", one.reason) for one in changes.replaced_tools]
-    changed += [(f"+ {one.tool_id}", one.reason) for one in changes.added_tools]
-    changed += [(f"- {one.tool_id}", one.reason) for one in changes.removed_tools]
-    told = "; ".join(what + (f" ({why})" if why else "") for what, why in changed)
-    return one_line(f"tools ({mode}): {told or 'the same'}")
-
-
-def signed_line(event: PlanSigned) -> str:
-    """A person's word on a plan."""
-    return f"plan v{event.version} {_SIGNED[event.decision]} by {event.by}" + (f": {event.note}" if event.note else "")
-
-
-def step_line(step: PlanStep) -> str:
-    """A step of a plan that is still to be done: what it calls with what, after which others."""
-    what = brief_parameters(step.parameters) if step.kind == "tool" else step.instruction
-    after = f"  after {', '.join(step.dependencies)}" if step.dependencies else ""
-    must = "  must succeed" if step.must_succeed else ""
-    return f"{step.step_id}  {step.tool_id or step.kind}  {what}{after}{must}"
-
-
-def edit_line(event: PlanEdited) -> str:
-    """An edit in one line, with the strategy that it follows."""
-    before = {one.before for one in event.operations if one.op == "add"}
-    told = "; ".join(part for one in event.operations for part in _operation(one, before))
-    return f"v{event.base_version} → v{event.version} {event.strategy.type}: {told}"
-
-
-def _operation(one: Operation, before: set[str]) -> list[str]:
-    match one.op:
-        case "add":
-            where = f" before {one.before}" if one.before else f" after {one.after}" if one.after else ""
-            return [f"+ {one.step.step_id}{where}"]
-        case "supersede":
-            return [f"- {one.step_id}"]
-        case "skip":
-            return [f"skip {one.step_id}"]
-        case "set_dependencies":  # what is put in before a step, it depends on
-            told = f"{one.step_id} after {', '.join(one.dependencies) or 'nothing'}"
-            return [told] if one.step_id not in before else []
-        case "set_parameters":
-            values = ((name, v if isinstance(v, str) else json_text(v)) for name, v in one.parameters.items())
-            return [f"{one.step_id}.{name} = {value}" for name, value in values]  # no quotes: references are read
-        case "mark":
-            return [f"{one.step_id} asks first"]
-        case "reopen":
-            return []
-        case _:
-            assert_never(one.op)
 
 
 # ------------------------------------------------------------------ the plan that is asked for

@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import orjson
 
-from surefoot.cli.lines import without_password
 from surefoot.cli.options import Options
 from surefoot.core.state.roles import ACTOR, ROLES, SOLO, THINKER
 from surefoot.core.state.state import State
 from surefoot.models.names import PROVIDERS
 from surefoot.runtime.cast import Thinking
+from surefoot.telling.text import without_password
 from surefoot.tools.folders import STATE_VARIABLE, state_folder
 from surefoot.types.errors import ConfigError, JournalError, UsageError
 

@@ -22,12 +22,12 @@ from surefoot.agent import Agent
 from surefoot.batch import number_of
 from surefoot.cli.conduct import agent_with
 from surefoot.cli.exits import DONE, INTERRUPTED
-from surefoot.cli.lines import Line, count, visible
 from surefoot.cli.live import put, stderr
 from surefoot.cli.options import JournalOption, Options, SettingsOption, takes_options
 from surefoot.cli.recipes import keep_recipe
 from surefoot.cli.setup import journal_path
 from surefoot.run import Run
+from surefoot.telling.text import Line, count, visible
 from surefoot.types.attachments import Attachment
 from surefoot.types.errors import UsageError
 from surefoot.types.task import Task

@@ -15,37 +15,25 @@ import typer
 from surefoot.agent import Agent
 from surefoot.chat import is_next_turn
 from surefoot.cli.exits import CODES, DONE, JOURNAL_TROUBLE
-from surefoot.cli.lines import (
-    READY,
-    Line,
-    closing,
-    dollars,
-    ending_lines,
-    header,
-    json_line,
-    listing,
-    one_line,
-    visible,
-    without_password,
-    written,
-)
+from surefoot.cli.lines import READY, closing, dollars, ending_lines, header, listing
 from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, CallArgument, JournalOption, JsonOption, RunArgument, Settled, VerboseOption
 from surefoot.cli.picture import write_picture
 from surefoot.cli.plan_table import LATEST, as_fold, as_of, plan_shown, planning_of
 from surefoot.cli.setup import Found, find, journal_hint, question_within, speaker, with_journal, within
 from surefoot.cli.teller import Teller
-from surefoot.cli.why import why as why_lines
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay as replayed
 from surefoot.core.plan.accept import PLAN
 from surefoot.core.plan.history import history as history_of
 from surefoot.core.state.state import EMPTY
+from surefoot.core.text.urls import redacted
 from surefoot.delegate import inner_run_id
 from surefoot.journal.memory import store_of
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.knowledge.prefetch.urls import redacted
 from surefoot.run import Run
+from surefoot.telling.text import Line, json_line, one_line, visible, without_password, written
+from surefoot.telling.why import why as reasons
 from surefoot.types.errors import AnswerLate, UsageError
 from surefoot.types.events import CallStarted, Event, Outcome, RunEnded, RunStarted
 from surefoot.types.ports import Recorded, RunSummary
@@ -149,7 +137,7 @@ def show(
         found = await find(store, run_id, hint)
         has_plan = bool(found.records) and found.state.planning is not None
         if why:
-            put(console, why_lines(*await within(store, found, why)))
+            put(console, reasons(*await within(store, found, why)).lines)
         elif plan or history or svg or as_json or (has_plan and not is_told):
             show_plan(found)
         else:

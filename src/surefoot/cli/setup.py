@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import walk_tb
+from types import ModuleType
 from typing import Literal, TypeVar, cast, get_args
 
 from surefoot.agent import Agent
 from surefoot.cli.exits import Terminated
-from surefoot.cli.lines import Line, without_password
 from surefoot.cli.options import SETTINGS_FILE, Mode, Options
 from surefoot.cli.recipes import Recipe, chosen_models, chosen_reasoner, recipes_folder
-from surefoot.cli.why import question_of
 from surefoot.core.loop.fold import fold
 from surefoot.core.plan.child import owner_of
 from surefoot.core.state.pager import READ_RESULT
@@ -28,6 +27,9 @@ from surefoot.journal.heads import heads_of
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.models.names import resolve
 from surefoot.run import Run
+from surefoot.telling.question import lines_of
+from surefoot.telling.tale import tale_of
+from surefoot.telling.text import Line, without_password
 from surefoot.tools.builtin import builtin_tools
 from surefoot.tools.call import ToolFailed
 from surefoot.tools.function import FunctionTool
@@ -145,7 +147,7 @@ async def within(store: JournalStore, found: Found, call_id: str) -> tuple[Seque
 async def question_within(store: JournalStore, found: Found, call: Call) -> list[Line]:
     """The question about a call that waits, also in the run of an agent that was asked."""
     records, call_id = await within(store, found, call.id)
-    return question_of(records, replace(call, id=call_id))
+    return lines_of(tale_of(records), replace(call, id=call_id))
 
 
 def with_journal(
@@ -254,18 +256,16 @@ def schema_in(path: Path | None) -> Mapping[str, object] | None:
     return cast("Mapping[str, object]", schema)  # the keys of JSON are text
 
 
-def tools_in(path: Path) -> list[Tool]:
-    """Every `@tool` object of the file, in the order in which they are defined.
+def loaded(path: Path, option: str, name: str) -> ModuleType:
+    """The Python file that an option names, run as a script; while it is loaded it can import what lies beside it.
 
-    The file runs as a script would; while it is loaded it can import what lies beside it. Raises `UsageError` that
-    says what is wrong.
+    Raises `UsageError` that says what is wrong.
     """
     if not path.is_file():
-        raise UsageError(f"--tools {path}: no such file")
-    name = f"surefoot_tools_{path.stem}"
+        raise UsageError(f"{option} {path}: no such file")
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise UsageError(f"--tools {path}: give a Python file, which ends in .py")
+        raise UsageError(f"{option} {path}: give a Python file, which ends in .py")
     module = sys.modules[name] = module_from_spec(spec)  # dataclasses and type hints look their module up
     folder = str(path.parent.resolve())
     is_added = folder not in sys.path
@@ -279,10 +279,16 @@ def tools_in(path: Path) -> list[Tool]:
         passed = [line for frame, line in walk_tb(error.__traceback__) if Path(frame.f_code.co_filename) == path]
         line = error.lineno if isinstance(error, SyntaxError) else passed[-1] if passed else None
         where = f", line {line}" if line else ""
-        raise UsageError(f"--tools {path}{where}: cannot be loaded: {type(error).__name__}: {error}") from error
+        raise UsageError(f"{option} {path}{where}: cannot be loaded: {type(error).__name__}: {error}") from error
     finally:
         if is_added and folder in sys.path:  # unless the file took it away itself
             sys.path.remove(folder)
+    return module
+
+
+def tools_in(path: Path) -> list[Tool]:
+    """Every `@tool` object of the file, in the order in which they are defined. Raises as `loaded` does."""
+    module = loaded(path, "--tools", f"surefoot_tools_{path.stem}")
     # every `FunctionTool` is a `Tool`, whatever its function takes and gives; each is there once, also under two names
     found = [cast("Tool", one) for one in vars(module).values() if isinstance(one, FunctionTool)]
     if not found:

@@ -14,7 +14,6 @@ from typing import Annotated, TypeVar, cast
 import typer
 
 from surefoot.cli.exits import DONE, JOURNAL_TROUBLE, code_of
-from surefoot.cli.lines import Line, count, json_line, one_line, visible
 from surefoot.cli.live import put, stdout
 from surefoot.cli.options import ByOption, JournalOption, JsonOption
 from surefoot.cli.setup import journal_hint, journal_path, opened
@@ -25,6 +24,7 @@ from surefoot.journal.upkeep import backup as backed_up
 from surefoot.journal.upkeep import verify as verified
 from surefoot.knowledge.bridge import OPERATOR, KnowledgeBridge
 from surefoot.knowledge.tools import entry_from
+from surefoot.telling.text import Line, count, json_line, one_line, visible
 from surefoot.types.errors import ConfigError, JournalError, UsageError
 from surefoot.types.knowledge import LEAST_LIMIT, MOST_LIMIT, ConventionResult, ConventionsConfig, Knowledge
 

@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
-from surefoot.cli.lines import cut, one_line, visible
 from surefoot.core.gate.effects import bare_name, guess, is_called_directory, may_only_read
 from surefoot.core.gate.roles import is_id, role_of, role_of_name
 from surefoot.core.text.json import clean
 from surefoot.core.text.words import stems_of, stems_of_name, words_of_name
+from surefoot.telling.text import cut, one_line, visible
 from surefoot.types.tools import ToolSpec
 
 HEAD = """\

@@ -78,7 +78,10 @@ class Outer:
 
 @dataclass(frozen=True, slots=True)
 class InnerQuestion:
-    """A call of an inner run that waits for a person, as that run has it: `call_id` is its id there."""
+    """A call of an inner run that waits for a person, as that run has it: `call_id` is its id there.
+
+    `digest` is what an answer binds to; "" in records from before it was kept.
+    """
 
     call_id: str
     name: str
@@ -88,6 +91,7 @@ class InnerQuestion:
     rule: str = ""
     attempts: int = 0
     doubt: Literal["", "not_done", "unknown"] = ""
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from typing import Literal, TypeVar
 
 from surefoot.core.gate.effects import guess
 from surefoot.core.parse.json_strict import as_object
-from surefoot.core.plan.child import UnresolvedError, arguments_of, checked, references_in
+from surefoot.core.plan.child import UnresolvedError, arguments_of, checked, open_calls, owners, references_in
 from surefoot.core.plan.edits import applied, laid_out, remedied, superseded_by
 from surefoot.core.plan.forms import PLAN as PLAN_FORM
 from surefoot.core.plan.forms import DraftStep, Object, draft_of, list_of, read_form, remediation_of, text_of
 from surefoot.core.state.plans import StepRecord
-from surefoot.core.state.repeats import call_fingerprint
+from surefoot.core.state.repeats import call_fingerprint, questions
 from surefoot.core.state.state import Call, Planning, State
 from surefoot.core.state.turn import changed
 from surefoot.types.outcomes import Ask
@@ -324,3 +324,16 @@ def signature(state: State) -> tuple[Call, ...]:
         lines[step.step_id] = what + (f" after {', '.join(step.dependencies)}" if step.dependencies else "")
     asked = Ask(f"version {planning.version} of the plan is to be signed before it runs")
     return (Call(PLAN, PLAN, PLAN, lines, decision=asked),)
+
+
+def waiting(state: State) -> tuple[Call, ...]:
+    """What only a person can answer, in the form of calls, also where the run could go on with something else.
+
+    Calls, those of agents that were asked, limits of progress, and a plan that is to be signed; none of an ended run.
+    """
+    if state.ending is not None:
+        return ()
+    calls = (call for _, call in open_calls(state) if isinstance(call.decision, Ask) or call.is_in_doubt)
+    limits = (one for owner in owners(state) for one in questions(owner.state))
+    inner = (asked for _, call in open_calls(state) for asked in call.asks)
+    return (*calls, *inner, *limits, *signature(state))

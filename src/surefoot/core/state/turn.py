@@ -121,6 +121,7 @@ class Call:
                 q.attempts,
                 "",
                 q.doubt,
+                digest=q.digest,
             )
             for q in self.inner.waiting
         )

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from surefoot.knowledge.prefetch.urls import MOST_SPANS, Code, Found, Span, existing, file_key, files, url_key, urls
+from surefoot.core.text.urls import MOST_SPANS, Found, Span, url_key, urls
+from surefoot.knowledge.prefetch.paths import Code, existing, file_key, files
 from surefoot.types.prehydration import PreHydrationConfig, Reference, ReferencePattern
 
 MOST_MARKS = 30_000

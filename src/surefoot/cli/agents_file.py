@@ -1,0 +1,112 @@
+"""The agents that a server or a worker has, out of a file that was named: Python, or TOML with a table for each."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from surefoot.agent import Agent
+from surefoot.cli.options import Options, config_of
+from surefoot.cli.setup import agent_from, loaded, recipe_from, tools_of
+from surefoot.types.config import TABLES
+from surefoot.types.errors import UsageError
+from surefoot.types.guard import GuardConfig
+from surefoot.types.ports import JournalStore
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_PLAIN = (
+    "model", "reasoner", "thinker", "actor", "thinking", "base_url", "call_mode", "temperature", "seed", "effort",
+    "price_in", "price_out", "fallback", "write", "web", "allow_host", "no_builtin", "no_tools", "prefetch",
+)  # fmt: skip
+"""Fields of a table that are options of the command line."""
+_PATHS = ("root", "tools", "mcp")  # from the folder of the file
+_FIELDS = (*_PLAIN, *_PATHS, "use", "instructions", "description")
+
+
+def agents_in(path: Path, store: JournalStore, journal: Path) -> dict[str, Agent]:
+    """The agents by their names, all on this journal. Raises `UsageError` that says what is wrong with the file."""
+    if not path.is_file():
+        raise UsageError(f"--agents {path}: no such file")
+    match path.suffix:
+        case ".py":
+            found = _in_python(path)
+        case ".toml":
+            found = _in_toml(path, store, journal)
+        case _:
+            raise UsageError(f"--agents {path}: give a file that ends in .py or .toml")
+    return {name: cast("Agent", replace(cast("Any", agent), name=name, journal=store)) for name, agent in found.items()}
+
+
+def _in_python(path: Path) -> Mapping[str, Agent]:
+    module = loaded(path, "--agents", f"surefoot_agents_{path.stem}")
+    found: object = getattr(module, "agents", None)
+    if not isinstance(found, Mapping) or not all(
+        isinstance(name, str) and isinstance(one, Agent) for name, one in cast("Mapping[object, object]", found).items()
+    ):
+        raise UsageError(f"--agents {path}: define `agents`, a mapping of names to surefoot.Agent objects")
+    return _named(path, cast("Mapping[str, Agent]", found))  # as was just looked at
+
+
+def _in_toml(path: Path, store: JournalStore, journal: Path) -> Mapping[str, Agent]:
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"--agents {path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--agents {path}: not valid TOML: {error}") from error
+    given = tables.get("agents")
+    if list(tables) != ["agents"] or not isinstance(given, Mapping):
+        raise UsageError(f"--agents {path}: write one table [agents.NAME] for each agent, and nothing else")
+    return {
+        name: _agent(path, name, table, store, journal)
+        for name, table in _named(path, cast("Mapping[str, object]", given)).items()
+    }
+
+
+def _named(path: Path, found: Mapping[str, T]) -> Mapping[str, T]:
+    """What a file defines, if it is something, and each has a name that can stand in an address."""
+    if wrong := [name for name in found if not _NAME.fullmatch(name)]:
+        raise UsageError(f"--agents {path}: {wrong[0]!r}: a name has lower-case letters, digits, - and _, 63 at most")
+    if not found:
+        raise UsageError(f"--agents {path}: no agent is defined there")
+    return found
+
+
+def _agent(path: Path, name: str, table: object, store: JournalStore, journal: Path) -> Agent:
+    """The agent of one table: options of the command line, and the tables of a settings file below it."""
+    where = f"--agents {path}: [agents.{name}]"
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{where}: must be a table")
+    given = cast("Mapping[str, Any]", table)
+    if unknown := [key for key in given if key not in (*_FIELDS, *TABLES)]:
+        raise UsageError(f"{where} has no field {unknown[0]!r}; choose from {', '.join((*_FIELDS, *TABLES))}")
+    said = {key: value for key, value in given.items() if key in (*_PLAIN, *_PATHS)}
+    try:
+        options = TypeAdapter(Options).validate_python({**said, "use": _use(given)}, strict=False)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise UsageError(f"{where} {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    folder = path.absolute().parent
+    files = {key: [folder / one for one in found] for key in ("tools", "mcp") if (found := getattr(options, key))}
+    options = replace(options, root=folder / (options.root or "."), **files)
+    config = config_of(path, {key: value for key, value in given.items() if key in TABLES})
+    recipe = replace(recipe_from(options), settings=str(path.absolute()))
+    tools = tools_of(recipe, journal)
+    if config.guard is None and (recipe.mcp or any(tool.spec.effect != "read" for tool in tools)):
+        config = replace(config, guard=GuardConfig())
+    agent = agent_from(recipe, tools, store, config, given.get("instructions", ""))
+    return replace(cast("Any", agent), description=given.get("description", ""))
+
+
+def _use(table: Mapping[str, Any]) -> object:
+    """The built-in tools of a table, as the option has them."""
+    use = table.get("use")
+    return ",".join(cast("list[str]", use)) if isinstance(use, list) else use

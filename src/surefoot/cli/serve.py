@@ -1,0 +1,162 @@
+"""`surefoot serve`, which lets people see and answer runs over HTTP; and `surefoot token new`, who they are to it."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import logging
+import os
+import sys
+import webbrowser
+from datetime import date
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from surefoot.cli.agents_file import agents_in
+from surefoot.cli.options import JournalOption
+from surefoot.cli.setup import journal_path, opened
+from surefoot.types.errors import UsageError, extra_needed
+
+if TYPE_CHECKING:
+    from surefoot.server.auth import Keyring
+
+token_app = typer.Typer(help="Tokens for `surefoot serve --tokens`.", no_args_is_help=True)
+
+SIGNED_WITH = "SUREFOOT_NOTIFY_SECRET"
+_MCP_RIGHTS = "read,start"
+_MOST_DRIVEN = 64
+_DRIVEN_A_CORE = 8
+
+
+def serve(
+    *,
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 7319,
+    journal: JournalOption = None,
+    agents: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Agents: a .py file with `agents`, or a .toml file.")
+    ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Who may do what; `surefoot token new` makes its tables.")
+    ] = None,
+    drive: Annotated[
+        int | None, typer.Option(min=0, help="Runs driven at once; 0 only serves. Default: 8 for each core, up to 64.")
+    ] = None,
+    origin: Annotated[
+        list[str] | None, typer.Option(metavar="URL", help="Other page that may speak to it. Repeatable.")
+    ] = None,
+    host_name: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Further name that it has. Repeatable.")
+    ] = None,
+    proxy: Annotated[str, typer.Option(metavar="ADDRESS", help="Proxy whose X-Forwarded headers are believed.")] = "",
+    grace: Annotated[float, typer.Option(min=0, help="Seconds for calls under way when it is told to end.")] = 30.0,
+    notify: Annotated[
+        str, typer.Option(metavar="URL", help=f"Address to tell of each question; signed with ${SIGNED_WITH}.")
+    ] = "",
+    notify_arguments: Annotated[bool, typer.Option("--notify-arguments", help="Tell it the arguments, too.")] = False,
+    max_task: Annotated[int, typer.Option(metavar="KIB", min=1, help="Largest task, in KiB.", show_default=True)] = 256,
+    no_token: Annotated[bool, typer.Option("--no-token", help="All users of this machine may do everything.")] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    """Show runs, start them, and answer what they ask: a page and an HTTP API. Ends on Ctrl-C once runs are at rest."""
+    if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
+        raise UsageError(f"`surefoot serve` needs {' and '.join(missing)}; {extra_needed('server')}")
+    from surefoot.server.door import Names  # noqa: PLC0415  # what only this command needs loads here
+    from surefoot.server.limits import KIB, Limits  # noqa: PLC0415
+    from surefoot.server.process import is_loopback, listen, serve_site, server_of  # noqa: PLC0415
+    from surefoot.server.site import Site  # noqa: PLC0415
+    from surefoot.worker import Worker  # noqa: PLC0415
+
+    if not is_loopback(host) and tokens is None:
+        raise UsageError(f"--host {host} can be reached from elsewhere: say with --tokens FILE who may do what")
+    if no_token and tokens is not None:
+        raise UsageError("--no-token and --tokens contradict each other; leave one of them out")
+    if notify and not os.environ.get(SIGNED_WITH):
+        raise UsageError(f"--notify: set ${SIGNED_WITH}, with which the requests are signed")
+    path = journal_path(journal)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(message)s", force=True)
+
+    async def work() -> None:
+        store = opened(path, make=True)
+        served = agents_in(agents, store, path) if agents is not None else {}
+        keys, secret = _keys(tokens, no_token=no_token)
+        site = Site(store, served, keys, Limits(task=max_task * KIB))
+        drives = min(_MOST_DRIVEN, _DRIVEN_A_CORE * (os.cpu_count() or 1)) if drive is None else drive
+        if drives and served:
+            site.worker, site.drives = Worker(store, served, most=drives, tell=site.live.tell), drives
+        listening = listen(host, port)
+        page = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
+        if notify:
+            from surefoot.server.notify import Notifier  # noqa: PLC0415  # it needs aiohttp
+
+            hush = os.environ.get(SIGNED_WITH, "").encode()
+            site.notifier = Notifier(store, site.library, notify, hush, page, shows_arguments=notify_arguments)
+        server = server_of(site, Names.of(host, host_name or (), origin or ()), host, port, proxies=proxy)
+        link = f"{page}#t={secret}" if secret else page  # no request carries a fragment
+        if no_token:
+            print("every user of this machine may approve calls here (--no-token)", file=sys.stderr)
+        print(f"surefoot serves {link}", flush=True)
+        if open_page:
+            webbrowser.open(link)
+        await serve_site(site, server, listening, grace)
+
+    asyncio.run(work())
+
+
+def _keys(tokens: Path | None, *, no_token: bool) -> tuple[Keyring, str]:
+    """Who may do what; and the token that was made for this start, "" where none was."""
+    from surefoot.server.auth import RIGHTS, Keyring, Token, digest_of, new_token, tokens_in  # noqa: PLC0415
+
+    if tokens is not None:
+        return Keyring(tokens_in(tokens)), ""
+    secret = new_token()
+    everything = Token(_user(), digest_of(secret), frozenset(RIGHTS))
+    return (Keyring((), everything), "") if no_token else (Keyring((everything,)), secret)
+
+
+def _user() -> str:
+    """The name of the system's user."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # one without an entry in the list of users
+        return "local"
+
+
+@token_app.command("new")
+def new(
+    *,
+    name: Annotated[str, typer.Argument(help="Whose it is; goes on record with every word.")],
+    rights: Annotated[str, typer.Option(help="Of read, start, approve, cancel, admin; separated by commas.")] = "",
+    made_for: Annotated[str, typer.Option("--for", metavar="mcp", help="A client of the MCP endpoint.")] = "",
+    tenant: Annotated[str, typer.Option(help="Only the runs of this tenant.")] = "",
+    agent: Annotated[list[str] | None, typer.Option(help="Only runs of this agent. Repeatable.")] = None,
+    speaks_as: Annotated[str, typer.Option(help="Whose words its tasks are: person, program or model.")] = "person",
+    expires: Annotated[str, typer.Option(metavar="DATE", help="Its last day, as 2027-01-31.")] = "",
+) -> None:
+    """Make a token. It is shown once, on stderr; the table for the tokens file goes to stdout."""
+    if missing := [one for one in ("starlette", "uvicorn") if find_spec(one) is None]:
+        raise UsageError(f"`surefoot token` needs {' and '.join(missing)}; {extra_needed('server')}")
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
+
+    from surefoot.server.auth import Token, digest_of, new_token, table_of  # noqa: PLC0415
+
+    if made_for not in ("", "mcp"):
+        raise UsageError(f"--for {made_for}: give mcp, or leave it out")
+    given = rights or (_MCP_RIGHTS if made_for else "read")
+    try:
+        until = date.fromisoformat(expires) if expires else None
+        secret = new_token()
+        told = {"name": name, "sha256": digest_of(secret), "rights": [one.strip() for one in given.split(",")]}
+        more = {"tenant": tenant, "agents": agent or ["*"], "expires": until}
+        said = {"speaks_as": "model" if made_for else speaks_as}
+        token = TypeAdapter(Token).validate_python({**told, **more, **said})
+    except ValidationError as error:
+        wrong = error.errors(include_input=False)[0]
+        raise UsageError(f"{wrong['loc'][0]}: {wrong['msg']}") from error
+    except ValueError as error:
+        raise UsageError(f"--expires {expires}: give a day, as 2027-01-31") from error
+    print(f"token of {name}, shown only now: {secret}", file=sys.stderr)
+    print(table_of(token))

@@ -1,0 +1,176 @@
+"""An endpoint is one record: of these are made routes, rights, checks of what comes in, and the document."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from traceback import extract_tb
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from surefoot.server.auth import Right, Token
+from surefoot.server.limits import body_of
+from surefoot.server.problems import Problem
+from surefoot.server.site import Site
+from surefoot.telling.text import visible
+from surefoot.types.errors import JournalCorrupt, JournalError, UsageError
+
+LOG = logging.getLogger("surefoot.server")
+
+T = TypeVar("T")
+Query_co = TypeVar("Query_co", covariant=True)
+Body_co = TypeVar("Body_co", covariant=True)
+
+_KEY_CHARS = 200
+EVERYWHERE = ("unauthorized", "too_fast", "invalid", "internal", "journal_down")
+"""What every endpoint that asks for a token may answer."""
+_WITH_BODY = ("too_large", "too_slow", "not_json")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[Query_co, Body_co]):
+    """One request that may be served: who asks, and what, checked. `key` is its `Idempotency-Key`, "" for none."""
+
+    site: Site
+    token: Token
+    request: Request
+    query: Query_co
+    body: Body_co
+    key: str = ""
+
+    def part(self, name: str) -> str:
+        """A part of the path."""
+        return str(self.request.path_params[name])
+
+    def wants_stream(self) -> bool:
+        """Whether the answer is to be a stream of events."""
+        accepts = self.request.headers.get("accept", "")
+        return "text/event-stream" in accepts and self.request.method != "HEAD"
+
+
+Handle = Callable[[Asked[Any, Any]], Awaitable[Response]]  # Any: as `query` and `body` of its endpoint say
+
+
+class Exact(BaseModel):
+    """What a request says. Unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Nothing(Exact):
+    """No query and no body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One method of one address; its docstring's first line is the handler's.
+
+    Any of `rights` will do. `gives` are its good answers by status: a type, a media type of bytes, or several of these.
+    """
+
+    method: str
+    path: str
+    handle: Handle
+    rights: tuple[Right, ...]
+    gives: Mapping[int, object]
+    query: type[Exact] = Nothing
+    body: type[Exact] = Nothing
+    problems: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The names of all problems that it may answer with."""
+        posts = (*_WITH_BODY, "key_reused") if self.method == "POST" else ()
+        found = ("no_such_run",) if "{run_id}" in self.path else ()
+        return (*EVERYWHERE, *(("forbidden",) if self.rights else ()), *found, *posts, *self.problems)
+
+    def route(self) -> Route:
+        """It as a route of Starlette."""
+        return Route(self.path, self.serve, methods=[self.method], name=f"{self.method} {self.path}")
+
+    async def serve(self, request: Request) -> Response:
+        """Serve one request: whose it is, whether they may, what it says. What goes wrong is answered as a problem."""
+        try:
+            return await self.handle(await self._asked(request, request.app.state.site))
+        except Exception as error:  # noqa: BLE001  # whatever happens is told as a problem, and where it happened is logged
+            return problem_of(error).response(request.url.path)
+
+    async def _asked(self, request: Request, site: Site) -> Asked[Any, Any]:  # Any: as `query` and `body` say
+        token = site.keys.token_of(request.headers.get("authorization", ""), peer_of(request))
+        request.state.token = token.name
+        site.pace.count(token.name)
+        if self.rights and not token.rights.intersection(self.rights):
+            raise Problem("forbidden", f"this takes the right {' or '.join(self.rights)}")
+        key = request.headers.get("idempotency-key", "") if self.method == "POST" else ""
+        if len(key) > _KEY_CHARS or not key.isprintable():
+            raise Problem("invalid", f"Idempotency-Key: give up to {_KEY_CHARS} printable characters")
+        query: Any = _checked(self.query, _pairs(self.query, request))
+        body = None if self.body is Nothing else await self._body(request, site)
+        return Asked(site, token, request, query, body, key)
+
+    async def _body(self, request: Request, site: Site) -> object:
+        limits = site.limits
+        most = limits.task + limits.attachments if getattr(self.body, "has_task", False) else limits.body
+        given = await body_of(request, most, limits.idle_s)
+        try:
+            return adapter_of(self.body).validate_json(given or b"{}")
+        except ValidationError as error:
+            raise _invalid(error) from error
+
+
+def problem_of(error: Exception) -> Problem:
+    """What went wrong as the client is told of it. A message of ours names ids and limits, never contents."""
+    match error:
+        case Problem():
+            return error
+        case JournalCorrupt():
+            return Problem("journal_damaged", visible(str(error)))
+        case JournalError():
+            return Problem("journal_down", visible(str(error)), retry_after_s=2)
+        case UsageError():
+            return Problem("invalid", visible(str(error)))
+        case _:
+            where = [f"{frame.filename}:{frame.lineno}" for frame in extract_tb(error.__traceback__)[-4:]]
+            LOG.error("%s at %s", type(error).__name__, " < ".join(reversed(where)))  # its message could hold contents
+            return Problem("internal", "an error that is a bug of surefoot")
+
+
+def peer_of(request: Request) -> str:
+    """The address that the connection comes from."""
+    return request.client.host if request.client else ""
+
+
+@cache
+def adapter_of(kind: type[T]) -> TypeAdapter[T]:
+    """What checks values of a type, and tells its schema; made once."""
+    return TypeAdapter(kind)
+
+
+def _pairs(kind: type, request: Request) -> dict[str, object]:
+    """The query as its type has it: a list where several are meant."""
+    many = {name for name, one in adapter_of(kind).json_schema().get("properties", {}).items() if "items" in one}
+    given = request.query_params
+    return {name: given.getlist(name) if name in many else given[name] for name in given}
+
+
+def _checked(kind: type[T], given: Mapping[str, object]) -> T:
+    try:
+        return adapter_of(kind).validate_python(given)
+    except ValidationError as error:
+        raise _invalid(error) from error
+
+
+def _invalid(error: ValidationError) -> Problem:
+    """What is wrong with a request, field by field. What was given is not repeated."""
+    faults = [
+        {"path": ".".join(map(str, one["loc"])), "message": visible(one["msg"])}
+        for one in error.errors(include_input=False, include_url=False, include_context=False)
+    ]
+    told = "; ".join(f"{one['path'] or 'body'}: {one['message']}" for one in faults[:3])
+    return Problem("invalid", told, faults=faults)

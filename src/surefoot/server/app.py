@@ -1,0 +1,111 @@
+"""The app: the table of endpoints, and all that is served, behind the door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from surefoot.server import about, blobs, pages, reads, shapes, starts, streams, words
+from surefoot.server.answers import JSON_TYPE, dumped
+from surefoot.server.api import Endpoint, Handle, Nothing
+from surefoot.server.auth import Right
+from surefoot.server.door import Door, Names
+from surefoot.server.openapi import document
+from surefoot.server.problems import KINDS, Problem
+from surefoot.server.site import Site
+from surefoot.telling.plan import PlanView
+from surefoot.telling.state import StateView
+from surefoot.telling.why import Why
+from surefoot.types.ports import RunSummary
+
+_RUN = "/v1/runs/{run_id}"
+_CALL = f"{_RUN}/calls/{{call:path}}"
+_STREAM = "text/event-stream"
+_SAID = {200: shapes.Heard, 202: shapes.Heard}
+_BEGUN = ("agent_unknown", "too_many_runs", "draining")
+_WORD = ("ended", "journal_damaged")
+_ANSWER = ("no_such_call", "not_waiting", "other_question", "changed", "expired", *_WORD)
+
+
+def _get(path: str, handle: Handle, gives: object, *problems: str, query: type = Nothing) -> Endpoint:
+    return Endpoint("GET", path, handle, ("read",), {200: gives}, query, problems=problems)
+
+
+def _post(path: str, handle: Handle, right: Right, body: type, gives: Mapping[int, object], *more: str) -> Endpoint:
+    return Endpoint("POST", path, handle, (right,), gives, body=body, problems=more)
+
+
+ENDPOINTS = (
+    _get("/v1/runs", reads.list_runs, shapes.Runs, query=shapes.Wanted),
+    _get(_RUN, reads.show_run, shapes.Shown),
+    _get(f"{_RUN}/events", streams.events, (shapes.Events, _STREAM), "too_many_streams", query=shapes.Stretch),
+    _get(f"{_RUN}/rows", reads.list_rows, shapes.Rows, query=shapes.StretchOfRows),
+    _get(f"{_RUN}/state", reads.show_state, StateView, query=shapes.Moment),
+    _get(f"{_RUN}/plan", reads.show_plan, PlanView, "no_plan", query=shapes.PlanMoment),
+    _get(f"{_CALL}/why", reads.show_why, Why, "no_such_call"),
+    _get(f"{_RUN}/words/{{number}}", words.show_word, shapes.Posted, "no_such_word"),
+    _get(f"{_RUN}/verify", reads.verify, shapes.Verified),
+    _get(f"{_RUN}/blobs/{{digest}}", blobs.show_blob, "text/plain", "no_such_blob", "journal_damaged"),
+    _get(f"{_RUN}/export", reads.export_run, tuple(reads.EXPORT_TYPES.values()), query=shapes.Form),
+    _get("/v1/compare", reads.compare_runs, shapes.Compared, "no_such_run", query=shapes.Two),
+    _get("/v1/agents", about.agents, shapes.Agents),
+    _get("/v1/usage", about.usage, shapes.Usages, query=shapes.By),
+    _get("/v1/feed", streams.feed, _STREAM, "too_many_streams", query=shapes.Since),
+    Endpoint("GET", "/v1/me", about.me, (), {200: shapes.Me}),
+    Endpoint("GET", "/metrics", about.metrics, ("admin",), {200: "text/plain"}),
+    _post(
+        "/v1/runs", starts.start, "start", shapes.Start, {202: RunSummary, 200: _STREAM}, *_BEGUN, "too_many_streams"
+    ),
+    _post(f"{_RUN}/fork", starts.fork, "start", shapes.Fork, {202: RunSummary}, *_BEGUN),
+    _post(f"{_RUN}/resume", words.resume, "start", shapes.GoOn, {202: shapes.Heard, 200: RunSummary}, *_BEGUN, *_WORD),
+    _post(f"{_RUN}/notes", words.note, "start", shapes.Said, _SAID, *_WORD),
+    Endpoint("POST", f"{_RUN}/cancel", words.cancel, ("cancel", "start"), _SAID, body=shapes.Ended, problems=_WORD),
+    _post(f"{_CALL}/approve", words.approve, "approve", shapes.Yes, _SAID, *_ANSWER),
+    _post(f"{_CALL}/deny", words.deny, "approve", shapes.No, _SAID, *_ANSWER),
+    _post(f"{_CALL}/settle", words.settle, "approve", shapes.Settled, _SAID, *_ANSWER),
+    _post(f"{_RUN}/plan/sign", words.sign, "approve", shapes.Signature, _SAID, *_ANSWER),
+    Endpoint("DELETE", _RUN, about.delete, ("admin",), {204: None}, problems=("driven", "has_forks")),
+)
+"""Every address that takes a token."""
+
+
+def app_of(site: Site, names: Names) -> Door:
+    """The app of a server, behind its door."""
+    open_to_all = (
+        Route("/healthz", about.healthz),
+        Route("/readyz", about.readyz),
+        Route("/openapi.json", openapi),
+        Route("/problems/{name}", pages.problem),
+        Route("/static/{path:path}", pages.static),
+        *(Route(address, pages.page) for address in pages.ADDRESSES),
+    )
+    app = Starlette(
+        routes=[*(one.route() for one in ENDPOINTS), *open_to_all], exception_handlers={HTTPException: _unrouted}
+    )
+    app.router.redirect_slashes = False
+    app.state.site = site
+    return Door(app, names, site.limits.header)
+
+
+async def openapi(_request: Request) -> Response:
+    """`/openapi.json`."""
+    return Response(_document(), media_type=JSON_TYPE)
+
+
+@cache
+def _document() -> bytes:
+    return dumped(document(ENDPOINTS, about.own_version()))
+
+
+async def _unrouted(request: Request, error: Exception) -> Response:
+    is_found = isinstance(error, HTTPException) and error.status_code == KINDS["no_such_method"].status
+    response = Problem("no_such_method" if is_found else "not_found").response(request.url.path)
+    if isinstance(error, HTTPException):
+        response.headers.update(error.headers or {})
+    return response

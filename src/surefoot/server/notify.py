@@ -1,0 +1,82 @@
+"""Telling people that they are asked: a signed request to one address for each question, which no run waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from surefoot.server.answers import dumped
+from surefoot.server.records import Library, Reading
+from surefoot.telling.question import Question, questions_of
+from surefoot.types.errors import SurefootError
+from surefoot.types.ports import JournalStore, RunSummary
+
+SIGNATURE = "Surefoot-Signature"
+ATTEMPTS = 5
+_LIMIT = aiohttp.ClientTimeout(total=10)
+_MOST_TOLD = 10_000
+_AT_ONCE = 8
+
+
+@dataclass(slots=True)
+class Notifier:
+    """Posts `{run, agent, question, link}` to `url`, with the arguments of a call only where that was asked for.
+
+    The signature is "t=SECONDS,v1=HEX": HMAC-SHA256 of "SECONDS.BODY". `pause_s` is that before a second attempt; each
+    further one is twice as long.
+    """
+
+    store: JournalStore
+    library: Library
+    url: str
+    secret: bytes
+    page: str
+    shows_arguments: bool = False
+    pause_s: float = 1.0
+    _told: dict[tuple[str, str, str], None] = field(default_factory=dict[tuple[str, str, str], None])
+
+    async def run(self) -> None:
+        """Tell of each question once, as they come, until it is cancelled or the store is closed."""
+        places = asyncio.Semaphore(_AT_ONCE)
+        async with aiohttp.ClientSession(timeout=_LIMIT) as client, asyncio.TaskGroup() as group:
+            async for run in self.store.changes():
+                for question in await self._new(run) if run.questions or run.standing else ():
+                    await places.acquire()
+                    group.create_task(self._tell(client, run, question)).add_done_callback(lambda _: places.release())
+
+    async def _new(self, run: RunSummary) -> list[Question]:
+        """The questions of a run that nobody was told of."""
+        try:
+            tale = await self.library.tale(Reading(self.store, run.run_id))
+            waiting = questions_of(tale, await self.library.inner(tale))
+        except SurefootError:  # it was deleted meanwhile, or is damaged
+            return []
+        found = [one for one in waiting if (run.run_id, one.call, one.digest) not in self._told]
+        self._told.update({(run.run_id, one.call, one.digest): None for one in found})
+        while len(self._told) > _MOST_TOLD:
+            del self._told[next(iter(self._told))]
+        return found
+
+    async def _tell(self, client: aiohttp.ClientSession, run: RunSummary, question: Question) -> None:
+        asked: dict[str, object] = {"call": question.call, "name": question.name, "about": question.about}
+        if self.shows_arguments:
+            asked["arguments"] = question.arguments
+        link = f"{self.page}runs/{run.run_id}/calls/{question.call}"
+        body = dumped({"run": run.run_id, "agent": run.agent, "question": asked, "link": link})
+        for attempt in range(ATTEMPTS):
+            with suppress(aiohttp.ClientError, TimeoutError):
+                async with client.post(self.url, data=body, headers=self._headers(body)) as response:
+                    if response.ok:
+                        return
+            await asyncio.sleep(self.pause_s * 2**attempt)
+
+    def _headers(self, body: bytes) -> Mapping[str, str]:
+        at = int(time.time())
+        signed = hmac.digest(self.secret, b"%d." % at + body, "sha256").hex()
+        return {"Content-Type": "application/json", SIGNATURE: f"t={at},v1={signed}"}

@@ -1,0 +1,234 @@
+"""What is on record, told: lists, runs, their records, rows, states, plans and verdicts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import orjson
+from starlette.responses import Response, StreamingResponse
+
+from surefoot.core.loop.replay import replay
+from surefoot.core.plan.child import owner_of
+from surefoot.journal.codec import encode
+from surefoot.server.answers import JSON_TYPE, TENANT, answer, dumped, shown
+from surefoot.server.api import Asked
+from surefoot.server.problems import Problem
+from surefoot.server.records import Reading
+from surefoot.server.shapes import Form, Moment, PlanMoment, Stretch, StretchOfRows, Two, Wanted
+from surefoot.server.sse import record_json
+from surefoot.telling.compare import compare
+from surefoot.telling.export import export
+from surefoot.telling.plan import plan_of
+from surefoot.telling.question import questions_of
+from surefoot.telling.rows import rows_of
+from surefoot.telling.state import state_of
+from surefoot.telling.text import visible
+from surefoot.telling.why import why
+from surefoot.types.errors import RunUnknown, UsageError
+from surefoot.types.events import Event
+from surefoot.types.ports import NO_RECORDS, RunFilter, RunSummary
+
+T = TypeVar("T")
+
+MOST_COUNTED = 10_000
+EXPORT_TYPES: Mapping[str, str] = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html"}
+_TOLD_AT_ONCE = 100
+_PIECE_CHARS = 64 * 1024
+
+
+async def run_of(asked: Asked[Any, Any], run_id: str = "") -> RunSummary:
+    """The run that a request is about. Raises `Problem` where there is none, or none for this token."""
+    run_id = run_id or asked.part("run_id")
+    store, token = asked.site.store, asked.token
+    try:
+        run = seen = await store.summary(run_id)
+        while seen.outer and not token.sees(seen):  # the run of an agent is the business of whoever sees the outer one
+            seen = await store.summary(seen.outer)
+    except RunUnknown:
+        run = seen = NO_RECORDS
+    if not run.events or not token.sees(seen):
+        raise Problem("no_such_run", f"there is no run {visible(run_id)} here")
+    return run
+
+
+def filter_of(asked: Asked[Any, Any], wanted: Wanted) -> RunFilter:
+    """What of a list is wanted, and may be seen."""
+    return RunFilter(
+        status=wanted.status,
+        agent=wanted.agent,
+        labels=(*wanted.label, *((f"{TENANT}={asked.token.tenant}",) if asked.token.tenant else ())),
+        q=wanted.q,
+        waiting=wanted.waiting,
+        since=wanted.since,
+        until=wanted.until,
+        parent=wanted.parent,
+        agents=asked.token.only_agents,
+    )
+
+
+async def list_runs(asked: Asked[Wanted, None]) -> Response:
+    """List runs, newest first."""
+    wanted, store = asked.query, asked.site.store
+    filter_ = filter_of(asked, wanted)
+    page = await store.list(filter_, wanted.cursor, wanted.limit)
+    told: dict[str, object] = {"runs": [shown(run) for run in page.runs], "next": page.next or None}
+    if wanted.count:
+        counted = await store.count(filter_, MOST_COUNTED + 1)
+        told["count"] = counted if counted <= MOST_COUNTED else f"{MOST_COUNTED}+"
+    headers = dict[str, str]()
+    if page.next:
+        url = asked.request.url.include_query_params(cursor=page.next)
+        headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
+    return answer(told, headers=headers)
+
+
+async def show_run(asked: Asked[None, None]) -> Response:
+    """Show a run, and what it asks."""
+    run, site = await run_of(asked), asked.site
+    reading = Reading(site.store, run.run_id)
+    tale = await site.library.tale(reading, run.events)
+    waiting = questions_of(tale, await site.library.inner(tale))
+    waits_for = "agent" if run.status == "interrupted" and run.agent not in site.agents else ""
+    return answer({**shown(run), "waiting": waiting, "damaged": reading.damaged, "waits_for": waits_for})
+
+
+async def list_events(asked: Asked[Stretch, None]) -> Response:
+    """Give records of a run."""
+    run, part = await run_of(asked), asked.query
+    reading = Reading(asked.site.store, run.run_id, part.since)
+    pieces: list[bytes] = []
+    async for piece in reading.pieces(part.since + part.limit):
+        pieces += [record_json(record) for record in piece]
+    next_ = _next(reading, run)
+    head = b'{"events":[%b],"next":%b,' % (b",".join(pieces), dumped(next_))
+    rest = dumped({"total": run.events, "damaged": reading.damaged})[1:]
+    return Response(head + rest, media_type=JSON_TYPE, headers={"Cache-Control": "no-store"})
+
+
+async def list_rows(asked: Asked[StretchOfRows, None]) -> Response:
+    """Tell records of a run; with `q` all from `since` on are searched, until `limit` rows are found."""
+    run, part = await run_of(asked), asked.query
+    reading = Reading(asked.site.store, run.run_id)
+    before = await asked.site.library.tale(reading, min(part.since, run.events))
+    until, sought = None if part.q else part.since + part.limit, part.q.casefold()
+    rows: list[object] = []
+    async for piece in reading.pieces(until, _TOLD_AT_ONCE):
+        for record in piece:
+            after = before.plus(record)
+            told = rows_of(record, before, after)
+            rows += [row for row in told if sought in row.text.casefold()] if sought else told
+            before = after
+        if sought and len(rows) >= part.limit:
+            break
+    told = {"rows": rows, "next": _next(reading, run), "total": run.events, "status": run.status}
+    return answer({**told, "damaged": reading.damaged})
+
+
+async def show_state(asked: Asked[Moment, None]) -> Response:
+    """Show a run as of a record."""
+    run, site = await run_of(asked), asked.site
+    tale = await site.library.tale(Reading(site.store, run.run_id), _until(asked.query.at, run))
+    view = state_of(tale, run.events, await site.library.inner(tale))
+    is_now = view.at == run.events
+    return answer({**_fields(view), **({"status": run.status} if is_now else {})})
+
+
+async def show_plan(asked: Asked[PlanMoment, None]) -> Response:
+    """Show the plan of a run; a version of it as it was when it was made."""
+    run, site = await run_of(asked), asked.site
+    tale = await site.library.tale(Reading(site.store, run.run_id), _until(asked.query.at, run))
+    if (version := asked.query.version) is not None:
+        if (made_at := dict(tale.versions).get(version)) is None:
+            raise Problem("no_plan", f"the plan of this run has had no version {version}")
+        tale = await site.library.tale(Reading(site.store, run.run_id), made_at + 1)
+    plan = plan_of(tale, is_driven=run.status == "running" and asked.query.at is None)
+    if plan is None:
+        raise Problem("no_plan", f"run {visible(run.run_id)} has no plan here")
+    return answer(plan)
+
+
+async def show_why(asked: Asked[None, None]) -> Response:
+    """Say why a call was judged as it was; "CALL/ITS-CALL" is one of the agent that CALL has asked."""
+    run, site, call_id = await run_of(asked), asked.site, asked.part("call")
+    run_id = run.run_id
+    while "/" in call_id:
+        outer_id, _, call_id = call_id.partition("/")
+        tale = await site.library.tale(Reading(site.store, run_id))
+        call = owner_of(tale.state, outer_id).state.call(outer_id)
+        if call is None or call.inner is None:
+            raise Problem("no_such_call", f"call {visible(outer_id)} has asked no agent")
+        run_id = call.inner.run_id
+    records = await Reading(site.store, run_id).all()
+    try:
+        return answer(await at_desk(asked, lambda: why(records, call_id)))
+    except UsageError as error:
+        raise Problem("no_such_call", visible(str(error))) from error
+
+
+async def verify(asked: Asked[None, None]) -> Response:
+    """Prove the records of a run by their chain, and replay it."""
+    run = await run_of(asked)
+    reading = Reading(asked.site.store, run.run_id)
+    records = await reading.all()
+    if reading.wrong:
+        return answer({"records": len(records), "chain": visible(reading.wrong), "replay": None})
+    done = await at_desk(asked, lambda: replay([record.event for record in records]))
+    differs = {"at": done.differs_at, "recorded": _short(done.expected), "replayed": _short(done.got)}
+    return answer({"records": len(records), "chain": "ok", "replay": "ok" if done.differs_at is None else differs})
+
+
+async def export_run(asked: Asked[Form, None]) -> Response:
+    """Give a run as a file."""
+    run, form = await run_of(asked), asked.query.form
+    records = await Reading(asked.site.store, run.run_id).all()
+    pieces = export(records, form)
+
+    async def body() -> AsyncGenerator[bytes]:
+        while piece := await at_desk(asked, lambda: _some(pieces)):
+            yield piece
+
+    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in run.run_id)
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"', "Cache-Control": "no-store"}
+    return StreamingResponse(body(), media_type=EXPORT_TYPES[form], headers=headers)
+
+
+async def compare_runs(asked: Asked[Two, None]) -> Response:
+    """Put two runs side by side."""
+    a, b = await run_of(asked, asked.query.a), await run_of(asked, asked.query.b)
+    first, second = [await Reading(asked.site.store, one.run_id).all() for one in (a, b)]
+    found = await at_desk(asked, lambda: compare(first, second))
+    return answer({"a": shown(a), "b": shown(b), **_fields(found)})
+
+
+async def at_desk(asked: Asked[Any, Any], work: Callable[[], T]) -> T:
+    """What long work gives, done beside the loop, one piece after the other."""
+    return await asyncio.get_running_loop().run_in_executor(asked.site.desk, work)
+
+
+def _some(pieces: Iterator[str]) -> bytes:
+    """The next pieces of an export, as many as go out at once; b"" when there are none."""
+    found, chars = list[str](), 0
+    for piece in pieces:
+        found.append(piece)
+        chars += len(piece)
+        if chars >= _PIECE_CHARS:
+            break
+    return "".join(found).encode("utf-8", "replace")
+
+
+def _short(event: Event | None) -> str:
+    return "" if event is None else visible(encode(event)[0].decode("utf-8", "replace"))[:2_000]
+
+
+def _until(at: int | None, run: RunSummary) -> int:
+    return run.events if at is None else min(at, run.events)
+
+
+def _next(reading: Reading, run: RunSummary) -> int | None:
+    return reading.place if reading.place < run.events and not reading.wrong else None
+
+
+def _fields(view: object) -> dict[str, Any]:
+    return orjson.loads(dumped(view))

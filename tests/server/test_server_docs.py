@@ -1,0 +1,90 @@
+"""The commands of docs/serving.md run as they stand there, one after the other."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from processes import COMMAND, LIMIT_S, limited, told_until
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "serving.md"
+AGENTS = """
+from surefoot import Agent
+from surefoot.testing.models import FunctionModel
+agents = {"clerk": Agent(FunctionModel(lambda request: "The third note mentions Rome."))}
+"""
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_commands_on_the_page_work(tmp_path: Path) -> None:
+    if missing := [name for name in ("curl", "jq") if shutil.which(name) is None]:
+        pytest.skip(f"the page's commands need {' and '.join(missing)}")
+    serve, *asks, tokens = blocks("sh")
+    (tmp_path / "agents.py").write_text(AGENTS)
+    surefoot = tmp_path / "surefoot"
+    surefoot.write_text(f'#!/bin/sh\nexec {sys.executable} -m surefoot "$@"\n')
+    surefoot.chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert serve == "surefoot serve --agents agents.toml\n"
+    command = (*COMMAND, "serve", "--agents", "agents.py", "--port", "0")
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        link = re.search(r"http://127\.0\.0\.1:(\d+)/#t=(\S+)", told_until("surefoot serves", process, process.stdout))
+        assert link is not None
+        script = "set -e\n" + "".join(asks).replace(":7319", f":{link[1]}").replace("curl -s", "curl -sf")
+        script = script.replace("--max-time 5", "--max-time 20")
+        with limited(process):
+            done = subprocess.run(
+                ("sh", "-c", script),
+                cwd=tmp_path,
+                env={**env, "TOKEN": link[2]},
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
+            )
+        process.terminate()
+    assert done.returncode == 0, done
+    assert done.stdout.count('"run_id"') >= 3
+    assert "event: RunEnded" in done.stdout
+    made = "".join(line for line in tokens.splitlines(keepends=True) if "serve" not in line)
+    subprocess.run(("sh", "-ec", made), cwd=tmp_path, env=env, capture_output=True, timeout=LIMIT_S, check=True)
+    assert (tmp_path / "tokens.toml").read_text().count("[[token]]") == 2
+    last = tokens.splitlines()[-1].split()[1:]
+    open_to_all = (*COMMAND, *last, "--port", "0")
+    assert "--host" in last
+    (tmp_path / "agents.toml").write_text(blocks("toml")[0])
+    with subprocess.Popen(
+        open_to_all, cwd=tmp_path, env={**env, "OPENAI_API_KEY": "made-up"}, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert "http://0.0.0.0:" in told_until("surefoot serves", process, process.stdout)
+        process.terminate()
+
+
+def test_each_right_and_option_is_on_the_page() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for name in ("read", "start", "approve", "cancel", "admin"):
+        assert f"| `{name}` |" in text
+    for option in (
+        "agents",
+        "tokens",
+        "drive",
+        "origin",
+        "host",
+        "host-name",
+        "proxy",
+        "grace",
+        "max-task",
+        "no-token",
+    ):
+        assert f"--{option}" in text, option

@@ -1,0 +1,86 @@
+"""What many readers cost, and whether long requests hold up short ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from server_agents import agents
+from server_world import serving
+from surefoot import SqliteJournal
+from surefoot.server.limits import Limits
+from test_server_streams import END, notes, record
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+READERS, EVENTS = 200, 300
+
+
+async def count(port: int, token: str) -> int:
+    """The frames of a stream, counted by whoever costs as little as can be."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = f"GET /v1/runs/one/events HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer sft_{token}\r\n"
+    writer.write(f"{head}Accept: text/event-stream\r\n\r\n".encode())
+    found, before = 0, b""
+    while data := await reader.read(1 << 20):
+        found += (before + data).count(b"\nid: ")
+        before = data[-4:]
+    writer.close()
+    return found
+
+
+async def test_many_readers_of_a_run_cost_little(tmp_path: Path) -> None:
+    store = SqliteJournal(tmp_path / "journal.db")
+    await record(store, "one", [])
+    async with serving(store, limits=Limits(streams_a_token=500, burst=1_000, requests_s=1_000)) as served:
+        readers = [asyncio.ensure_future(count(served.port, "all")) for _ in range(READERS)]
+        async with asyncio.timeout(60):
+            while served.site.pace.streams < READERS:  # noqa: ASYNC110  # they come by themselves
+                await asyncio.sleep(0.01)
+        began = time.process_time()
+        journal = await store.open("one")
+        for one in notes(EVENTS, 600):
+            await journal.append([one], "written")
+            await asyncio.sleep(0)
+        await journal.append([END])
+        await journal.release()
+        assert await asyncio.gather(*readers) == [EVENTS + 2] * READERS
+        each_us = (time.process_time() - began) / (READERS * EVENTS) * 1e6
+        print(f"{each_us:.1f} µs CPU an event sent, its reader included")  # noqa: T201
+        assert each_us < 300  # the reader is in this process, and other processes may be at work
+    await store.aclose()
+
+
+async def test_no_request_holds_up_the_others(tmp_path: Path) -> None:
+    store = SqliteJournal(tmp_path / "journal.db")
+    await record(store, "one", [*notes(10_000, 300), END])
+    async with serving(store, agents(), limits=Limits(burst=10_000, requests_s=10_000)) as served:
+        turns: list[float] = []
+
+        async def watch() -> None:
+            while True:
+                began = time.perf_counter()
+                await asyncio.sleep(0)
+                turns.append(time.perf_counter() - began)
+
+        watching = asyncio.ensure_future(watch())
+        paths = (
+            "state?at=9000",
+            "rows?since=5000&limit=1000",
+            "rows?q=nothing",
+            "events?limit=1000",
+            "verify",
+            "export",
+        )
+        replies = await asyncio.gather(*(served.ask("GET", f"/v1/runs/one/{path}") for path in paths))
+        watching.cancel()
+        assert {reply.status for reply in replies} == {200}, [reply.body[:200] for reply in replies]
+        assert json.loads(replies[0].body)["at"] == 9_000
+        turns.sort()
+        print(f"longest turns {[f'{one * 1000:.0f} ms' for one in turns[-5:]]} of {len(turns)}")  # noqa: T201
+        assert turns[-1] < 0.5  # 50 ms where nothing else is at work
+    await store.aclose()
