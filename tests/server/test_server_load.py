@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-
 from server_agents import agents
 from server_world import serving
+from test_server_streams import END, notes, record
+
 from surefoot import SqliteJournal
 from surefoot.server.limits import Limits
-from test_server_streams import END, notes, record
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
