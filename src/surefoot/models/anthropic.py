@@ -305,7 +305,23 @@ class AnthropicReply(ReplyStream):
         match event.get("type"):
             case "content_block_delta":
                 if growing := self._blocks.get(event.get("index")):
-                    self._grow(growing, mapping(event.get("delta")))
+                    delta = mapping(event.get("delta"))
+                    match delta.get("type"):
+                        case "text_delta":
+                            growing.pieces.append(piece := text(delta.get("text")))
+                            if piece and self.is_watched:
+                                self.emit(TextDelta(piece))
+                        case "thinking_delta":
+                            growing.pieces.append(piece := text(delta.get("thinking")))
+                            if piece:
+                                self.emit(ReasoningDelta(piece))
+                        case "input_json_delta":
+                            growing.pieces.append(text(delta.get("partial_json")))
+                        case "signature_delta":
+                            signed = text(growing.block.get("signature")) + text(delta.get("signature"))
+                            growing.block = {**growing.block, "signature": signed}
+                        case _:
+                            pass  # citations are no part of the text
             case "content_block_start":
                 block = mapping(event.get("content_block"))
                 self._blocks[event.get("index")] = _GrowingBlock(block)
@@ -366,24 +382,6 @@ class AnthropicReply(ReplyStream):
             settings=settings,
             opaque=opaque,
         )
-
-    def _grow(self, growing: _GrowingBlock, delta: Json) -> None:
-        match delta.get("type"):
-            case "text_delta":
-                growing.pieces.append(piece := text(delta.get("text")))
-                if piece and self.is_watched:
-                    self.emit(TextDelta(piece))
-            case "thinking_delta":
-                growing.pieces.append(piece := text(delta.get("thinking")))
-                if piece:
-                    self.emit(ReasoningDelta(piece))
-            case "input_json_delta":
-                growing.pieces.append(text(delta.get("partial_json")))
-            case "signature_delta":
-                signed = text(growing.block.get("signature")) + text(delta.get("signature"))
-                growing.block = {**growing.block, "signature": signed}
-            case _:
-                pass  # citations are no part of the text
 
 
 def _known(fields: Json) -> Json:

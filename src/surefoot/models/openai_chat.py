@@ -82,7 +82,15 @@ class OpenAIChat(Wire[_Form]):
         if any(message.files for message in messages):
             messages = with_files_after(messages, form.taken)
         if form.merges:
-            messages = _with_neighbours_merged(messages)
+            merged: list[ModelMessage] = []
+            for one in messages:
+                last = merged[-1] if merged else None
+                if last is not None and last.role == one.role != "tool" and not last.calls:
+                    content, both = f"{last.content}\n\n{one.content}", (*last.files, *one.files)
+                    merged[-1] = replace(one, content=content, files=both)
+                else:
+                    merged.append(one)
+            messages = merged
         key, encode = form.key, form.encode
         system = "" if form.folds_system else request.system
         kept = self._opening
@@ -209,18 +217,6 @@ def _is_same_model(reported: str, asked: str) -> bool:
     reported, asked = reported.rpartition("/")[2].lower(), asked.rpartition("/")[2].lower()
     asked = asked.removesuffix("-latest")
     return bool(reported) and reported.startswith(asked) and bool(_DATE.match(reported, len(asked)))
-
-
-def _with_neighbours_merged(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
-    merged: list[ModelMessage] = []
-    for message in messages:
-        last = merged[-1] if merged else None
-        if last is not None and last.role == message.role != "tool" and not last.calls:
-            content, files = f"{last.content}\n\n{message.content}", (*last.files, *message.files)
-            merged[-1] = replace(message, content=content, files=files)
-        else:
-            merged.append(message)
-    return merged
 
 
 def _refused_message(message: str, sent: Json, traits: Traits) -> tuple[str, str] | None:

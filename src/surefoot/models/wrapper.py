@@ -134,7 +134,18 @@ class Retried(WrappedModel):
             wait_s = told_s + self._random01() * longest_s  # those turned away together do not come back together
             if isinstance(failure, ModelTimeout) and not failure.stalled:
                 silent_s += now - begun + wait_s
-            settings = self._settings_after(silent_s, request)
+            # The settings for another attempt after so much silence; `None` when there is to be none.
+            if not silent_s:
+                settings = request.settings
+            else:
+                patience_s = request.settings.patience(near=self._near).silence_s(stream=request.stream)
+                default = ModelSettings().patience(near=self._near).silence_s(stream=request.stream)
+                rest_s = max(patience_s, default) - silent_s
+                if rest_s < _LEAST_S:
+                    settings = None
+                else:
+                    limit = "first_token_timeout_s" if request.stream else "request_timeout_s"
+                    settings = replace(request.settings, **{limit: min(patience_s, rest_s)})
             is_last = attempts >= request.settings.attempts or not is_passing(failure)
             is_too_long = told_s > _LONGEST_RETRY_AFTER_S or (left_s is not None and wait_s >= left_s)
             if is_last or is_too_long or settings is None:
@@ -145,18 +156,6 @@ class Retried(WrappedModel):
             await self._sleep(wait_s)
             asked = replace(request, settings=settings, deadline_s=None if left_s is None else left_s - wait_s)
             begun = self._clock()
-
-    def _settings_after(self, silent_s: float, request: ModelRequest) -> ModelSettings | None:
-        """The settings for another attempt after so much silence; `None` when there is to be none."""
-        if not silent_s:
-            return request.settings
-        asked = request.settings.patience(near=self._near).silence_s(stream=request.stream)
-        default = ModelSettings().patience(near=self._near).silence_s(stream=request.stream)
-        left_s = max(asked, default) - silent_s
-        if left_s < _LEAST_S:
-            return None
-        limit = "first_token_timeout_s" if request.stream else "request_timeout_s"
-        return replace(request.settings, **{limit: min(asked, left_s)})
 
 
 def is_passing(error: ModelError) -> bool:

@@ -147,7 +147,20 @@ class _Api:
         if not isinstance(at(item, "title"), str):
             why = f"{self.base.host} did not answer with JSON of GitHub for {what}. Is base_url a GitHub API?"
             raise ToolFailed(why)
-        parts, count = _head(what, item), at(item, "comments")
+        state = _line(at(item, "state")) or "unknown"
+        if at(item, "merged") is True:
+            state = "merged"
+        elif at(item, "draft") is True:
+            state += ", draft"
+        names = (_line(label if isinstance(label, str) else at(label, "name")) for label in _many(at(item, "labels")))
+        lines = [
+            f"{what[0].upper()}{what[1:]}: {_line(at(item, 'title'))}",
+            *(["It is a pull request."] if isinstance(at(item, "pull_request"), dict) else []),
+            f"State: {state}",
+            f"Author: {_line(at(item, 'user', 'login')) or 'unknown'}",
+            f"Labels: {_line(', '.join(filter(None, names))) or 'none'}",
+        ]
+        parts, count = ["\n".join(lines), _text(item, _MOST_OF_TEXT) or "(no text)"], at(item, "comments")
         try:
             path, own = f"repos/{repository}/issues/{number}/comments", f"comments of {what}"
             comments = await self._read(path, own, per_page=MOST_COMMENTS) if count != 0 else (None, "")
@@ -208,24 +221,6 @@ def _refused(answer: Answer, what: str, *, has_token: bool) -> ToolFailed:
             overloaded = status >= 500 or status == 408  # noqa: PLR2004
             told = f"{answer.url.host} answered {status} for {what}."
             return ToolFailed(told, infrastructure=overloaded, code=code_of(status))
-
-
-def _head(what: str, item: object) -> list[str]:
-    """What is known of the item, one line each, and its text."""
-    state = _line(at(item, "state")) or "unknown"
-    if at(item, "merged") is True:
-        state = "merged"
-    elif at(item, "draft") is True:
-        state += ", draft"
-    names = (_line(label if isinstance(label, str) else at(label, "name")) for label in _many(at(item, "labels")))
-    lines = [
-        f"{what[0].upper()}{what[1:]}: {_line(at(item, 'title'))}",
-        *(["It is a pull request."] if isinstance(at(item, "pull_request"), dict) else []),
-        f"State: {state}",
-        f"Author: {_line(at(item, 'user', 'login')) or 'unknown'}",
-        f"Labels: {_line(', '.join(filter(None, names))) or 'none'}",
-    ]
-    return ["\n".join(lines), _text(item, _MOST_OF_TEXT) or "(no text)"]
 
 
 def _many(value: object) -> list[object]:

@@ -81,7 +81,17 @@ def called_or_asked(
         return replace(call.parsed, warnings=call.parsed.warnings | {"leaked"})
     if _only_speaks(state, think.role, call, source):
         return None
-    return Parsed(content=visible(message.content).text, error=_asked_about(call, source), format=dialect)
+    if call.standing == "inside":
+        why = AMONG_WORDS
+    elif call.parsed is None:
+        why = "it could not be read"
+    elif source:
+        why = "the same text stands in what you were given"
+    elif call.standing == "last":
+        why = "other words stand before it; if you mean the call, write nothing else"
+    else:
+        why = "it is written as text, where you have used the tool interface before"
+    return Parsed(content=visible(message.content).text, error=Fault("text_call", why, call.tool), format=dialect)
 
 
 def _counts(state: State, think: Think, call: TextCall) -> bool:
@@ -165,21 +175,6 @@ _SIGNS = re.compile(r"[\W_]++")
 def _bare(text: str) -> str:
     """The letters and digits of a text alone."""
     return _SIGNS.sub("", _ESCAPE.sub(" ", text)).casefold()
-
-
-def _asked_about(call: TextCall, source: Source) -> Fault:
-    """What the model is told of a call in its words that was not made."""
-    if call.standing == "inside":
-        why = AMONG_WORDS
-    elif call.parsed is None:
-        why = "it could not be read"
-    elif source:
-        why = "the same text stands in what you were given"
-    elif call.standing == "last":
-        why = "other words stand before it; if you mean the call, write nothing else"
-    else:
-        why = "it is written as text, where you have used the tool interface before"
-    return Fault("text_call", why, call.tool)
 
 
 def _answer(message: ModelMessage, parsed: Parsed, read: Callable[..., Parsed]) -> Parsed:

@@ -175,7 +175,14 @@ def _again(
         case ModelTraitLearnt():  # the endpoint's own word, in place of a reply
             return event, frozenset(m for m in under_way if not _may_fail(m))
         case InStep():
-            return _inside_again(state, event, under_way)
+            # What comes out inside a running step; what is late comes out as it stands.
+            child = state.planning.children.get(event.step_id) if state.planning is not None else None
+            if child is None:
+                return event, under_way
+            mine = {move.move: move for move in under_way if isinstance(move, Within) and move.step_id == event.step_id}
+            got, left = _again(with_whole(child, state), event.event, frozenset(mine), [])
+            under_way -= {move for inner, move in mine.items() if inner not in left}
+            return (replace(event, event=got) if got is not None else None), under_way  # pyright: ignore[reportArgumentType]  # of a step
         case DoubtSettled(call_id):  # the attempt has come to nothing that anybody knows, and its probe has answered
             return event, under_way - {Act(call_id), Probe(call_id)}
         case IntentAnchored(asking=None) | ProposalMade(by="developer"):
@@ -187,17 +194,6 @@ def _again(
         case _:
             made = next((m for m in under_way if came_of(event, m)), None)
             return (event, under_way - {made}) if made is not None else (None, under_way)
-
-
-def _inside_again(state: State, event: InStep, under_way: frozenset[Move]) -> tuple[Event | None, frozenset[Move]]:
-    """What comes out inside a running step; what is late comes out as it stands."""
-    child = state.planning.children.get(event.step_id) if state.planning is not None else None
-    if child is None:
-        return event, under_way
-    mine = {move.move: move for move in under_way if isinstance(move, Within) and move.step_id == event.step_id}
-    got, left = _again(with_whole(child, state), event.event, frozenset(mine), [])
-    under_way -= {move for inner, move in mine.items() if inner not in left}
-    return (replace(event, event=got) if got is not None else None), under_way  # pyright: ignore[reportArgumentType]  # of a step
 
 
 def _may_fail(move: Move) -> bool:

@@ -87,7 +87,7 @@ def thinker_turns(state: State) -> Show:
         text = _reported(state, turn, known, has_read=has_read, is_last=is_last, is_folded=level > 0)
         if text and is_last and form == "schema":
             text += _reminder(turns[: at + 1], known, exchange_of(state, turn.step))
-        return _keep(turn, kept_as, text)
+        return turn.keep(kept_as, (ModelMessage("user", text),) if text else ())
 
     return show
 
@@ -117,11 +117,6 @@ def _reminder(turns: Sequence[Turn], known: Sequence[str], said: Exchange | None
     asked = said.task.text if said is not None and len(said.task.text) <= LONGEST_REMINDER else ""
     lines = [f"Calls so far: {plain(', '.join(named)) or 'none'}.", *([f"Question: {asked}"] if asked else [])]
     return "\n".join(("", *lines, "If the results hold every value that it asks for, choose TASK_DONE now."))
-
-
-def _keep(turn: Turn, form: str, text: str) -> Rendered:
-    """The message that a turn is told in; made once, since an older turn never changes."""
-    return turn.keep(form, (ModelMessage("user", text),) if text else ())
 
 
 def _instructed(instruction: Instruction) -> str:
@@ -169,23 +164,19 @@ def _result(state: State, call: Call, known: Sequence[str], *, is_folded: bool) 
     head = f'call="{call.id}" name="{attribute(call.name)}" {arguments}status="{status}"'
     error = f' error="{result.kind}"' if result.is_error else ""
     source = f'source="{_source(call)}" trust="{trust}" size="{result.size}"'
-    value = _value(state, call, is_folded=is_folded)
-    return f"<function_call_result {head}{error} {source}>\n{value}\n</function_call_result>"
-
-
-def _value(state: State, call: Call, *, is_folded: bool) -> str:
-    result = call.result
-    assert result is not None  # noqa: S101  # asked only then
     again = f"the Actor can read call {call.known or call.id} again"
     if (value := value_for_planner(call)) is not None:
         whole = shown(replace(result, content=value), call.known or call.id)
-        return _folded(value, max(result.size, len(value)), again, whole) if is_folded else whole
-    told = f"[{handle(call)}: {result.size:,} characters from {_source(call)}]"
-    if state.config.thinker_sees == "data":
-        return told
-    frame = frame_of(state, call)
-    raw = framed(result.content[:LONGEST_RAW], result, frame, call.name)
-    return f"{told}\n{_folded(frame.cleaned(result.content), result.size, again, raw) if is_folded else raw}"
+        value = _folded(value, max(result.size, len(value)), again, whole) if is_folded else whole
+    else:
+        line = f"[{handle(call)}: {result.size:,} characters from {_source(call)}]"
+        if state.config.thinker_sees == "data":
+            value = line
+        else:
+            frame = frame_of(state, call)
+            raw = framed(result.content[:LONGEST_RAW], result, frame, call.name)
+            value = f"{line}\n{_folded(frame.cleaned(result.content), result.size, again, raw) if is_folded else raw}"
+    return f"<function_call_result {head}{error} {source}>\n{value}\n</function_call_result>"
 
 
 _SOURCE = re.compile(r"(?:https?://)?[\w.:-]{1,64}")

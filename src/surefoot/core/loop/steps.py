@@ -64,7 +64,14 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
     if step.kind == "tool":
         return Record((_called(step, turn),))
     if turn.want not in ("any", "answer") and step.kind != "agent":
-        return _worded(state, plan, step, turn)
+        name, is_isolated = step.step_id, turn.want == "isolated"
+        if (move := after_words(state, turn, name, plan.bad)) is not None:
+            return move
+        if turn.outcome in ("answer", "cut"):
+            sources, trust = union(plan.inputs(step)) if is_isolated else in_view(state)
+            output = said(turn).strip() if is_isolated else joined(state, turn)
+            return Record((ReasoningStepCompleted(name, output, len(plan.bad) + 1, is_isolated, sources, trust),))
+        return Record((StepEnded(name, error=StepError("violation", VIOLATIONS, in_vain(plan.bad))),))
     move = react_speaker(state)
     match move:
         case Record((RunEnded(Completed(output)),)):
@@ -98,18 +105,6 @@ def _called(step: PlanStep, turn: Turn) -> StepEnded:
         error = StepError(_CLASSES.get(kind, "tool"), code, f"{step.tool_id}: {told}")
         return StepEnded(step.step_id, call_id=call.id, error=error)
     return StepEnded(step.step_id, call_id=call.id, sources=(call.id,), trust=result.trust)
-
-
-def _worded(state: State, plan: PlanRecord, step: PlanStep, turn: Turn) -> Think | Record:
-    """A step without tools, after a reply of its own."""
-    name, is_isolated = step.step_id, turn.want == "isolated"
-    if (move := after_words(state, turn, name, plan.bad)) is not None:
-        return move
-    if turn.outcome in ("answer", "cut"):
-        sources, trust = union(plan.inputs(step)) if is_isolated else in_view(state)
-        output = said(turn).strip() if is_isolated else joined(state, turn)
-        return Record((ReasoningStepCompleted(name, output, len(plan.bad) + 1, is_isolated, sources, trust),))
-    return Record((StepEnded(name, error=StepError("violation", VIOLATIONS, in_vain(plan.bad))),))
 
 
 def with_step(state: State, event: StepEvent) -> State:

@@ -140,7 +140,18 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
         case "schema":
             return read_schema(shown.text, reading) or _in_labels(shown, reading)
         case "tags":
-            return _in_tags(shown.text, reading)
+            # Tagged calls, calls of another family, a deliverable, or a fence with all three keys; calls come first.
+            if (calls := read_bare_pythonic(shown.text, reading)) is not None and _is_sound(calls):
+                return calls
+            tagged = found_in_tags(shown.text, reading)
+            if tagged is not None and tagged.drafts:
+                return tagged
+            mark = first_mark(shown.text)
+            other = FAMILIES[mark.family](shown.text, mark.at, reading) if mark is not None else None
+            if other is not None and other.drafts:
+                has_final = tagged is not None and tagged.final is not None
+                return replace(other, warnings=other.warnings | noted_if(has_final, "final_dropped"))
+            return tagged or calls or read_fenced(shown.text, reading, three_keys=True)
         case _:
             found = _in_families(shown.text, reading)
             if found is None and dialect == "auto" and has_step(shown.text, reading):
@@ -174,21 +185,6 @@ def _unmarked_json(text: str, reading: Reading) -> Found | None:
         or read_headed(text, reading)
         or read_fenced(text, reading, three_keys=False)
     )
-
-
-def _in_tags(text: str, reading: Reading) -> Found | None:
-    """Tagged calls, calls of another family, a deliverable, or a fence with all three keys; calls come first."""
-    if (calls := read_bare_pythonic(text, reading)) is not None and _is_sound(calls):
-        return calls
-    tagged = found_in_tags(text, reading)
-    if tagged is not None and tagged.drafts:
-        return tagged
-    mark = first_mark(text)
-    other = FAMILIES[mark.family](text, mark.at, reading) if mark is not None else None
-    if other is not None and other.drafts:
-        has_final = tagged is not None and tagged.final is not None
-        return replace(other, warnings=other.warnings | noted_if(has_final, "final_dropped"))
-    return tagged or calls or read_fenced(text, reading, three_keys=True)
 
 
 def _in_labels(shown: Visible, reading: Reading) -> Found:

@@ -261,11 +261,15 @@ class _ToolCalls:
         fault: Fault | None = None
         tool = reading.offered.find(name).tool
         while (parameter := _PARAMETER.match(text, at)) is not None:
-            value, at, closed = self._parameter(parameter.end())
-            key = parameter["key"]
-            if not closed:
-                return Draft(name, fault=Fault("truncated", f"the reply ends in the parameter {key[:60]}", name)), at
-            made, told = typed(value, key, tool, reading.rules())
+            start, key = parameter.end(), parameter["key"]
+            if (end := self.seek.before(_PARAMETER_END, (_PARAMETER_OPEN, FUNCTION), start)) >= 0:
+                at = end + len(_PARAMETER_END)
+            else:
+                end = at = self.seek.first((_PARAMETER_OPEN, _FUNCTION_END, TOOL_CALL_END, FUNCTION), start)
+            if end < 0:
+                told = Fault("truncated", f"the reply ends in the parameter {key[:60]}", name)
+                return Draft(name, fault=told), len(text)
+            made, told = typed(_EDGES.sub("", text[start:end]), key, tool, reading.rules())
             self.warnings |= told
             if key in arguments and arguments[key] != made:
                 fault = fault or Fault("malformed_arguments", f"{key[:60]} is given twice", name)
@@ -276,15 +280,6 @@ class _ToolCalls:
         if end == at and not text.startswith(_AFTER_CALL, rest) and (reading.cut or is_open):
             return Draft(name, fault=Fault("truncated", "the reply ends before the call does", name)), at
         return Draft(name, arguments, fault), end
-
-    def _parameter(self, start: int) -> tuple[str, int, bool]:
-        """The text of a parameter, where it ends, and whether anything closes it."""
-        text, seek = self._text, self.seek
-        if (end := seek.before(_PARAMETER_END, (_PARAMETER_OPEN, FUNCTION), start)) >= 0:
-            after = end + len(_PARAMETER_END)
-        else:
-            end = after = seek.first((_PARAMETER_OPEN, _FUNCTION_END, TOOL_CALL_END, FUNCTION), start)
-        return (_EDGES.sub("", text[start:end]), after, True) if end >= 0 else ("", len(text), False)
 
     def _glm(self, at: int) -> tuple[Draft, int]:
         """`NAME` with pairs of keys and values. Only its closing tag tells that such a call is complete."""

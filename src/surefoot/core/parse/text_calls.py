@@ -124,7 +124,28 @@ def _decoded(before: str, body: str, read: Read, offered: Offered, held: HeldTex
     """The call that a block is, or holds."""
     parsed = read(body, "react")
     if tool := _tool_of(parsed, offered, held, body):
-        return _placed(before, body, parsed, tool)
+        content = "" if parsed.content == body else parsed.content or ""  # all of it, where nothing could be read
+        start = body.find(content) + len(content) if content.strip() else 0
+        end = parsed.used if parsed.used >= 0 else len(body)
+        ahead, call, behind = before + body[:start], body[start:end], body[end:].lstrip()
+        line = ahead.rpartition("\n")[2].strip()
+        is_apart = not line or parsed.format in ("react", "fenced_json")
+        if parsed.format in _MARKERLESS:
+            label = _LABEL.match(behind)  # steps that were written on without a result are no words about the first
+            goes_on = not _LATER_STEPS.isdisjoint(parsed.warnings)
+            goes_on = goes_on or (label is not None and not label["fence"] and not label["inline"])
+            is_last = goes_on or _WORD.search(_ANY_TAG.sub("", behind)) is None
+        else:  # a marker says that a call is meant, unless it stands in the middle of a sentence
+            is_apart = is_apart or line[-1] in ".:!?…。：！？"
+            is_last = is_apart or _WORD.search(_ANY_TAG.sub("", body[end:].partition("\n")[0])) is None
+            is_apart = is_last and not line.endswith("`")
+        if not is_apart or not is_last:
+            return TextCall(tool, call, "inside", parsed, _ANNOUNCED.search(line) is not None)
+        is_labelled = parsed.format == "react" and not body.lstrip().startswith(content.lstrip())  # as its thought
+        is_alone = not _WORD.search(before if is_labelled else ahead)
+        is_followed = bool(parsed.errors) or "trailing_text" in parsed.warnings
+        is_followed = is_followed or _WORD.search(_ANY_TAG.sub("", body[end:])) is not None
+        return TextCall(tool, call, "alone" if is_alone else "last", parsed, is_followed=is_followed)
     whole = body.strip()
     wrapped = _WRAPPED.fullmatch(whole)
     listed = f"[{_BETWEEN.sub('), ', whole.rstrip('; '))}]" if whole.endswith((")", ";")) else ""
@@ -196,32 +217,6 @@ def _tool_of(parsed: Parsed, offered: Offered, held: HeldText, text: str) -> str
 
 def _has_both_labels(text: str) -> bool:
     return len({kind for label in _LABEL.finditer(text) for kind in ("action", "input") if label[kind]}) > 1
-
-
-def _placed(before: str, body: str, parsed: Parsed, tool: str) -> TextCall:
-    """The call with the place that it has in the text."""
-    content = "" if parsed.content == body else parsed.content or ""  # all of it, where nothing could be read
-    start = body.find(content) + len(content) if content.strip() else 0
-    end = parsed.used if parsed.used >= 0 else len(body)
-    ahead, call, behind = before + body[:start], body[start:end], body[end:].lstrip()
-    line = ahead.rpartition("\n")[2].strip()
-    is_apart = not line or parsed.format in ("react", "fenced_json")
-    if parsed.format in _MARKERLESS:
-        label = _LABEL.match(behind)  # steps that were written on without a result are no words about the first
-        goes_on = not _LATER_STEPS.isdisjoint(parsed.warnings)
-        goes_on = goes_on or (label is not None and not label["fence"] and not label["inline"])
-        is_last = goes_on or _WORD.search(_ANY_TAG.sub("", behind)) is None
-    else:  # a marker says that a call is meant, unless it stands in the middle of a sentence
-        is_apart = is_apart or line[-1] in ".:!?…。：！？"
-        is_last = is_apart or _WORD.search(_ANY_TAG.sub("", body[end:].partition("\n")[0])) is None
-        is_apart = is_last and not line.endswith("`")
-    if not is_apart or not is_last:
-        return TextCall(tool, call, "inside", parsed, _ANNOUNCED.search(line) is not None)
-    is_labelled = parsed.format == "react" and not body.lstrip().startswith(content.lstrip())  # as its thought
-    is_alone = not _WORD.search(before if is_labelled else ahead)
-    is_followed = bool(parsed.errors) or "trailing_text" in parsed.warnings
-    is_followed = is_followed or _WORD.search(_ANY_TAG.sub("", body[end:])) is not None
-    return TextCall(tool, call, "alone" if is_alone else "last", parsed, is_followed=is_followed)
 
 
 def _undecoded(text: str, blocks: Sequence[tuple[str, str]], spelled: str, offered: Offered) -> TextCall | None:

@@ -155,7 +155,18 @@ class _Running:
         if (config := set_limits(state)) is not None and state.limit_due:
             return (Record((reached(state.limit_due[0], config.on_limit_reached),)),)
         if planning.escalation is not None:
-            return self._drained()
+            # R7: what is in flight ends, then the run is thought about; a doubt about an effect is settled first.
+            if not self._is_quiet():
+                return tuple(self.started)
+            if self._in_doubt() or self.is_paused:
+                return ()
+            followed = after_all_tries(self.state, self.planning, "")
+            if isinstance(followed, Failed):
+                return concluded(self.state, self.planning, followed)
+            if limit := llm_spent(self.state, self.planning):
+                self.limit = limit
+                return self._ended_by_limit()
+            return (moves.Ask("overall_reflection", "", self.planning.stats.llm_calls),)
         if (follows := after_limit(state, planning)) is not None:
             is_early = isinstance(follows, PlanEdited) and not self._is_quiet()
             return tuple(self.started) if is_early else (Record((follows,)),)
@@ -247,20 +258,6 @@ class _Running:
                 if other is not None and other.name == call.name:
                     return True
         return False
-
-    def _drained(self) -> Moves:
-        """R7: what is in flight ends, then the run is thought about; a doubt about an effect is settled first."""
-        if not self._is_quiet():
-            return tuple(self.started)
-        if self._in_doubt() or self.is_paused:
-            return ()
-        followed = after_all_tries(self.state, self.planning, "")
-        if isinstance(followed, Failed):
-            return concluded(self.state, self.planning, followed)
-        if limit := llm_spent(self.state, self.planning):
-            self.limit = limit
-            return self._ended_by_limit()
-        return (moves.Ask("overall_reflection", "", self.planning.stats.llm_calls),)
 
     def _is_quiet(self) -> bool:
         """Whether what is in flight has ended; what the engine tries again is part of that."""

@@ -50,7 +50,6 @@ from surefoot.types.reflection import (
     FullReplan,
     ReflectionResult,
     ReplanEntireTask,
-    ReplanningStrategy,
     RetryWithAdjustedParams,
     RetryWithAlternativeTool,
     StepAction,
@@ -212,27 +211,24 @@ def run_reflected(
         name = text_of(proposed if members is None else members.get("type"))
         return (*refused, _invalid([f"unknown_strategy:{name}"]))
     strategy = read if read is not None else FullReplan()
-    edit = _edit(state, planning, strategy, proposed)
+    # The edit of a strategy, held to its own rules and, as any draft, to those of R1; or all that is wrong with it.
+    draft = suggested_steps(proposed) if isinstance(strategy, AddRemediationSteps) else ()
+    found = draft_faults(planning, draft, state.tools) if draft else []
+    if len(draft) > planning.config.max_steps:
+        edit = Edit(faults=tuple(found))
+    else:
+        found += [f"bad_kind:{one.step_id}" for one in draft if one.step is None]
+        edit = edit_of(planning, strategy)
+        faults = list(dict.fromkeys((*edit.faults, *found)))
+        if not faults and not needs_planning(strategy):
+            faults = edit_faults(state, planning, edit.operations)
+        edit = Edit(faults=tuple(faults)) if faults else edit
     if edit.faults:
         return (*refused, _invalid(edit.faults))
     told = RunReflected("replan", cause, reflection, "", "", strategy, percent, is_disputed)
     if needs_planning(strategy):
         return (*refused, told)
     return (*refused, told, edited(state, planning, strategy, edit.operations))
-
-
-def _edit(state: State, planning: Planning, strategy: ReplanningStrategy, proposed: object) -> Edit:
-    """The edit of a strategy, held to its own rules and, as any draft, to those of R1; or all that is wrong with it."""
-    draft = suggested_steps(proposed) if isinstance(strategy, AddRemediationSteps) else ()
-    found = draft_faults(planning, draft, state.tools) if draft else []
-    if len(draft) > planning.config.max_steps:
-        return Edit(faults=tuple(found))
-    found += [f"bad_kind:{one.step_id}" for one in draft if one.step is None]
-    edit = edit_of(planning, strategy)
-    faults = list(dict.fromkeys((*edit.faults, *found)))
-    if not faults and not needs_planning(strategy):
-        faults = edit_faults(state, planning, edit.operations)
-    return Edit(faults=tuple(faults)) if faults else edit
 
 
 def _invalid(faults: Sequence[str]) -> ProposalRefused:

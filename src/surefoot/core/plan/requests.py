@@ -79,7 +79,25 @@ def prompt_for(state: State, planning: Planning, kind: ProposalKind, about: str)
         case "overall_reflection":
             own = _of_run(state, planning)
         case "select_corrective":
-            own = _corrective(state, planning)
+            context = selection_context(state, planning)
+            trust = planning.words_trust
+            used = [
+                f"{attribute(one.tool_id)}: {one.execution_status}; {one.execution_summary}"
+                for one in context.previous_tools
+            ]
+            failed = [one for one in context.previous_tools if one.failure_reason]
+            why = "\n".join(f"{one.tool_id}: {one.failure_reason}" for one in failed)
+            advice = "\n".join(
+                part for part in (context.reflection_analysis, context.overall_reflection_guidance) if part
+            )
+            own = [
+                f"What happened so far:\n{context.execution_history}",
+                f"Tools chosen before:\n{_lines(used) or 'none'}",
+                *([f"Why they failed:\n{framed(state, why, 'calls of tools', 'untrusted', 2_000)}"] if why else []),
+                f"Advice of the reflection:\n{framed(state, advice, 'a reflection', trust, 3_000)}",
+                _listed(state, planning),
+                *_noted(planning),
+            ]
         case _:
             assert_never(kind)
     parts = [*_of_task(state, planning), *own]
@@ -271,25 +289,6 @@ def _shown_step(step: PlanStep) -> dict[str, object]:
         "dependencies": list(step.dependencies),
         **({"must_succeed": True} if step.must_succeed else {}),
     }
-
-
-def _corrective(state: State, planning: Planning) -> list[str]:
-    context = selection_context(state, planning)
-    trust = planning.words_trust
-    used = [
-        f"{attribute(one.tool_id)}: {one.execution_status}; {one.execution_summary}" for one in context.previous_tools
-    ]
-    failed = [one for one in context.previous_tools if one.failure_reason]
-    why = "\n".join(f"{one.tool_id}: {one.failure_reason}" for one in failed)
-    advice = "\n".join(part for part in (context.reflection_analysis, context.overall_reflection_guidance) if part)
-    return [
-        f"What happened so far:\n{context.execution_history}",
-        f"Tools chosen before:\n{_lines(used) or 'none'}",
-        *([f"Why they failed:\n{framed(state, why, 'calls of tools', 'untrusted', 2_000)}"] if why else []),
-        f"Advice of the reflection:\n{framed(state, advice, 'a reflection', trust, 3_000)}",
-        _listed(state, planning),
-        *_noted(planning),
-    ]
 
 
 # ------------------------------------------------------------------ planning anew

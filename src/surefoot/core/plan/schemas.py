@@ -97,7 +97,18 @@ def schema_for(state: State, planning: Planning, kind: ProposalKind, about: str 
             places = _places(planning, maker) if isinstance(reflected, AddRemediationSteps) else {}
             return maker.of(forms.PLAN, steps=_array({"anyOf": _steps(maker, places)}, most, least=1))
         case "step_reflection":
-            actions = _actions(planning, maker, about)
+            # What may follow for a failed step.
+            step = planning.steps[about].step
+            mine = next((tool for tool in maker.tools if tool.name == step.tool_id), None)
+            data = _object(instruction={"type": "string", "maxLength": _LONGEST_INSTRUCTION})
+            if step.kind == "tool":
+                data = _parameters(mine, maker) if mine is not None else _ANY_OBJECT
+            others = [tool for tool in maker.tools if tool.name != step.tool_id] if step.kind == "tool" else []
+            actions = [
+                _object(type={"const": "retry_with_params"}, data=data),
+                *(_object(type={"const": "retry_with_tool"}, data=_object(**one)) for one in _calls_of(others, maker)),
+                _object(type={"const": "trigger_overall_reflection"}, data=maker.chapter),
+            ]
             return maker.of(forms.STEP_REFLECTION, suggested_action={"anyOf": actions})
         case "overall_reflection":
             strategies = {"anyOf": [_NULL, *_strategies(planning, maker)]}
@@ -205,21 +216,6 @@ def _referable(node: Schema, depth: int, maker: _Maker) -> Schema:
 
 
 # ------------------------------------------------------------------ what follows
-
-
-def _actions(planning: Planning, maker: _Maker, about: str) -> list[Schema]:
-    """What may follow for a failed step."""
-    step = planning.steps[about].step
-    mine = next((tool for tool in maker.tools if tool.name == step.tool_id), None)
-    data = _object(instruction={"type": "string", "maxLength": _LONGEST_INSTRUCTION})
-    if step.kind == "tool":
-        data = _parameters(mine, maker) if mine is not None else _ANY_OBJECT
-    others = [tool for tool in maker.tools if tool.name != step.tool_id] if step.kind == "tool" else []
-    return [
-        _object(type={"const": "retry_with_params"}, data=data),
-        *(_object(type={"const": "retry_with_tool"}, data=_object(**one)) for one in _calls_of(others, maker)),
-        _object(type={"const": "trigger_overall_reflection"}, data=maker.chapter),
-    ]
 
 
 def _strategies(planning: Planning, maker: _Maker) -> list[Schema]:

@@ -128,7 +128,17 @@ def register(tools: Sequence[ToolSpec]) -> tuple[tuple[ToolSpec, ...], tuple[Dro
     dropped: list[Dropped] = []
     for tool in tools:
         name = canonical(tool.name)
-        fault = _fault(name)
+        if not name:
+            fault = "the name is empty"
+        elif not name.isprintable() or " " in name or not (name.isascii() or _SHOWS_NOTHING.isdisjoint(name)):
+            fault = "the name holds white space, or a character that shows nothing or steers how others are shown"
+        else:
+            scripts = set(map(_script, name)).difference(("",))
+            systems = [_SYSTEMS.get(script, frozenset({script})) for script in scripts]
+            if not name.isascii() and systems and not systems[0].intersection(*systems):
+                fault = "the letters of the name come from more than one script"
+            else:
+                fault = ""
         if not fault and name in kept:
             if tool.origin == "local":
                 raise ConfigError("tools", tool.name, "another tool already has this name; give one of them another")
@@ -191,19 +201,6 @@ def _over_the_cap(names: Sequence[str], profile: ToolProfile) -> Reasons:
         raise ConfigError("max_tools", profile.max_tools, fewer)
     others = [name for name in names if name not in wanted]
     return dict.fromkeys(others[profile.max_tools - len(pinned) :], f"it is beyond max_tools={profile.max_tools}")
-
-
-def _fault(name: str) -> str:
-    """Why a name in NFC may not be registered; "" when it may."""
-    if not name:
-        return "the name is empty"
-    if not name.isprintable() or " " in name or not (name.isascii() or _SHOWS_NOTHING.isdisjoint(name)):
-        return "the name holds white space, or a character that shows nothing or steers how others are shown"
-    scripts = set(map(_script, name)).difference(("",))
-    systems = [_SYSTEMS.get(script, frozenset({script})) for script in scripts]
-    if not name.isascii() and systems and not systems[0].intersection(*systems):
-        return "the letters of the name come from more than one script"
-    return ""
 
 
 @lru_cache(4096)

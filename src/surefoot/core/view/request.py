@@ -293,7 +293,18 @@ def offered_now(state: State, think: Think, fit: Fit) -> Catalogue:
     if state.speakers[think.role].mode != "schema":
         return offered
     offered = fitting(state, think.role, offered)
-    repeated = _repeated(state, think.role)
+    # The tools of the role's replies since something new was last called. A call that was answered with "already
+    # done" may be meant once more, so its tool stays; not when the whole reply stood there before, word for word:
+    # then a small model goes round, and would do it again for ever.
+    names: set[str] = set()
+    for turn in reversed(state.turns):
+        calls = turn.calls
+        earlier = (one.message.content for one in state.turns if one.step < turn.step and one.role == turn.role)
+        told = any(call.is_told_once for call in calls) and turn.message.content not in earlier
+        if turn.role == think.role and (told or not (calls and all(call.known for call in calls))):
+            break
+        names.update(call.name for call in calls)
+    repeated = frozenset(names)
     return subset(offered, tuple(name for name in offered.names if name not in repeated)) if repeated else offered
 
 
@@ -303,23 +314,6 @@ def fitting(state: State, role: str, offered: Catalogue) -> Catalogue:
     if speaker.mode != "schema" or speaker.traits.get(REQUIRED_ONLY) != "no":
         return offered
     return offered.derived("required_only", required_only)
-
-
-def _repeated(state: State, role: str) -> frozenset[str]:
-    """The tools of the role's replies since something new was last called.
-
-    A call that was answered with "already done" may be meant once more, so its tool stays; not when the whole reply
-    stood there before, word for word: then a small model goes round, and would do it again for ever.
-    """
-    names: set[str] = set()
-    for turn in reversed(state.turns):
-        calls = turn.calls
-        earlier = (one.message.content for one in state.turns if one.step < turn.step and one.role == turn.role)
-        told = any(call.is_told_once for call in calls) and turn.message.content not in earlier
-        if turn.role == role and (told or not (calls and all(call.known for call in calls))):
-            break
-        names.update(call.name for call in calls)
-    return frozenset(names)
 
 
 def head(state: State, role: str) -> tuple[str, ModelMessage]:

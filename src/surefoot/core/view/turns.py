@@ -69,11 +69,6 @@ def value_for_planner(call: Call) -> str | None:
     returns = call.spec.returns if call.spec is not None else None
     if result.is_error or result.blob is not None or returns is None:
         return None
-    return _typed(result.content, returns)
-
-
-def _typed(content: str, returns: Mapping[str, object]) -> str | None:
-    """The value of that type that a text is, as text; None when it is none, or says anything."""
     schema: Mapping[str, object] = {
         "type": "object",
         "properties": {"result": returns},
@@ -81,9 +76,9 @@ def _typed(content: str, returns: Mapping[str, object]) -> str | None:
         "$defs": returns.get("$defs", {}),
     }
     named = _enumerated(returns)
-    values: list[object] = [content]
+    values: list[object] = [result.content]
     with suppress(orjson.JSONDecodeError):
-        values.append(orjson.loads(content))
+        values.append(orjson.loads(result.content))
     for value in values:
         checked = validate({"result": value}, schema)
         if not checked.errors and not checked.coerced and _words_in(value, named) <= LONGEST_WORD:

@@ -98,7 +98,20 @@ def listing_of(server: McpServer, tools: Iterable[Tool], *, has_resources: bool 
             offers[made.spec.name] = made
         seen.add(tool.name)
     if has_resources and server.resources and READ_RESOURCE not in seen:
-        reader = _reader(server)
+        about = f"Read a resource of the MCP server {server.name} by its URI; with an empty URI, list them."
+        uri = {"type": "string", "description": "URI of the resource"}
+        spec = ToolSpec(
+            name=name_of(server.name, READ_RESOURCE),
+            description=about,
+            parameters={"type": "object", "properties": {"uri": uri}, "required": ["uri"]},
+            effect="read",
+            timeout_s=server.timeout_s,
+            origin="remote",
+            server=server.name,
+            declared=True,
+        )
+        spec = server.tools.get(READ_RESOURCE, _UNDECLARED).of(spec)
+        reader = Offer(READ_RESOURCE, spec, pin_of(spec), reads=True)
         offers[reader.spec.name] = reader
         seen.add(READ_RESOURCE)
     dropped += [(name, "declared, but the server does not list it") for name in server.tools if name not in seen]
@@ -128,23 +141,6 @@ def offer_of(server: McpServer, tool: Tool) -> Offer:
 
 
 READ_RESOURCE = "read_resource"
-
-
-def _reader(server: McpServer) -> Offer:
-    about = f"Read a resource of the MCP server {server.name} by its URI; with an empty URI, list them."
-    uri = {"type": "string", "description": "URI of the resource"}
-    spec = ToolSpec(
-        name=name_of(server.name, READ_RESOURCE),
-        description=about,
-        parameters={"type": "object", "properties": {"uri": uri}, "required": ["uri"]},
-        effect="read",
-        timeout_s=server.timeout_s,
-        origin="remote",
-        server=server.name,
-        declared=True,
-    )
-    spec = server.tools.get(READ_RESOURCE, _UNDECLARED).of(spec)
-    return Offer(READ_RESOURCE, spec, pin_of(spec), reads=True)
 
 
 def shown(text: str, most: int) -> str:
