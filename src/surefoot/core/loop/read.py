@@ -377,17 +377,15 @@ def read_of_two(state: State, think: Think, message: ModelMessage) -> Parsed:
     """A Thinker's reply as an instruction; an Actor's as calls, a report or a deliverable."""
     if think.role == THINKER:
         return read_instruction(message.content, calls=message.calls, finish_reason=message.finish_reason)
-    return shaped(state, think, _reported(think, read_delivering(state, think, message)))
-
-
-def _reported(think: Think, parsed: Parsed) -> Parsed:
-    """What the Actor said without a call and before the deliverable is asked for stands as its report."""
-    if think.want == "answer" or parsed.calls or parsed.errors:
-        return parsed
-    if parsed.format == "schema" and parsed.final is not None:
-        return replace(parsed, content=parsed.final, final=None)
-    error = parsed.error
-    is_plain = error is not None and error.kind == "no_call" and "hallucinated_result_removed" not in parsed.warnings
-    if is_plain and DELIVERABLE not in (parsed.content or ""):
-        return replace(parsed, error=None)
-    return parsed
+    parsed = read_delivering(state, think, message)
+    if think.want != "answer" and not parsed.calls and not parsed.errors:
+        # what the Actor said without a call and before the deliverable is asked for stands as its report
+        error = parsed.error
+        is_plain = (
+            error is not None and error.kind == "no_call" and "hallucinated_result_removed" not in parsed.warnings
+        )
+        if parsed.format == "schema" and parsed.final is not None:
+            parsed = replace(parsed, content=parsed.final, final=None)
+        elif is_plain and DELIVERABLE not in (parsed.content or ""):
+            parsed = replace(parsed, error=None)
+    return shaped(state, think, parsed)

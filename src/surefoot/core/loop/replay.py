@@ -86,13 +86,20 @@ def replay(recorded: Sequence[Event]) -> Replayed:
         if is_opening or is_profiled or _is_a_persons(event) or at in given:
             under_way, due = frozenset(), []
         elif not due:
-            made, told = _make(state, under_way)
+            made, told = under_way, list[Event]()
+            for move in next_moves(state, under_way):
+                told += announce(move, state)
+                if isinstance(move, WorldMove):
+                    made |= {move}
             if told:
                 is_made = told[0] == event
             else:  # what nothing announces was really made if anything came of it
                 new = made - under_way
                 is_made = not new or any(_is_outcome(one, move) for one in recorded[at:] for move in new)
-            if is_made or not _ended_beside(state, event, under_way):
+            if not is_made:  # it may have come of a move that ended with the one before: nobody asked in between
+                beside, left = _again(state, event, under_way, [])
+                is_made = beside != event or left == under_way
+            if is_made:
                 under_way, due = made, told
         got, under_way = (_taken(state, event), under_way) if at in given else _again(state, event, under_way, due)
         if got != event:
@@ -127,22 +134,6 @@ def _is_a_persons(event: Event) -> bool:
             return by != PROBE
         case _:
             return isinstance(inner, PlanSigned)
-
-
-def _make(state: State, under_way: frozenset[Move]) -> tuple[frozenset[Move], list[Event]]:
-    """The moves of the table, started: what they put on record, in order."""
-    due: list[Event] = []
-    for move in next_moves(state, under_way):
-        due += announce(move, state)
-        if isinstance(move, WorldMove):
-            under_way |= {move}
-    return under_way, due
-
-
-def _ended_beside(state: State, event: Event, under_way: frozenset[Move]) -> bool:
-    """Whether it came of a move that ended with the one before, so that the table was not asked in between."""
-    got, left = _again(state, event, under_way, [])
-    return got == event and left != under_way
 
 
 def _is_outcome(event: Event, move: Move) -> bool:

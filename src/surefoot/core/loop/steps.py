@@ -16,16 +16,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from surefoot.core.guard.ledger import with_violation
-from surefoot.core.loop.speakers import (
-    VIOLATIONS,
-    after_failure,
-    after_words,
-    in_vain,
-    joined,
-    react_speaker,
-    said,
-    think,
-)
+from surefoot.core.loop import speakers
 from surefoot.core.state.plans import PlanRecord
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import State, Turn
@@ -56,23 +47,30 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
     """The next move of a run with a plan, while nothing is open. The first row that applies decides."""
     step, turn = plan.running, state.turn
     if step is None:
-        return Record((_next_step(plan),))
+        failed, following = plan.failed, plan.following
+        if failed is not None and failed.error is not None:
+            return Record((RunEnded(Failed(failed.error.code, f"step {failed.step_id}: {failed.error.message}")),))
+        if following is None:
+            return Record((RunEnded(Completed(plan.answer)),))
+        if following.kind == "skip":
+            return Record((StepSkipped(following.step_id, following.instruction, DEVELOPER),))
+        return Record((StepStarted(following.step_id),))
     if state.failure is not None:
-        return after_failure(state)
+        return speakers.after_failure(state)
     if turn is None or state.steps == plan.since:
-        return think(state, SOLO)
+        return speakers.think(state, SOLO)
     if step.kind == "tool":
         return Record((_called(step, turn),))
     if turn.want not in ("any", "answer") and step.kind != "agent":
         name, is_isolated = step.step_id, turn.want == "isolated"
-        if (move := after_words(state, turn, name, plan.bad)) is not None:
+        if (move := speakers.after_words(state, turn, name, plan.bad)) is not None:
             return move
         if turn.outcome in ("answer", "cut"):
             sources, trust = union(plan.inputs(step)) if is_isolated else in_view(state)
-            output = said(turn).strip() if is_isolated else joined(state, turn)
+            output = speakers.said(turn).strip() if is_isolated else speakers.joined(state, turn)
             return Record((ReasoningStepCompleted(name, output, len(plan.bad) + 1, is_isolated, sources, trust),))
-        return Record((StepEnded(name, error=StepError("violation", VIOLATIONS, in_vain(plan.bad))),))
-    move = react_speaker(state)
+        return Record((StepEnded(name, error=StepError("violation", speakers.VIOLATIONS, speakers.in_vain(plan.bad))),))
+    move = speakers.react_speaker(state)
     match move:
         case Record((RunEnded(Completed(output)),)):
             pass
@@ -82,17 +80,6 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
             return move
     sources, trust = in_view(state)
     return Record((StepEnded(step.step_id, output, sources=sources, trust=trust),))
-
-
-def _next_step(plan: PlanRecord) -> StepEvent | RunEnded:
-    if (failed := plan.failed) is not None and failed.error is not None:
-        return RunEnded(Failed(failed.error.code, f"step {failed.step_id}: {failed.error.message}"))
-    step = plan.following
-    if step is None:
-        return RunEnded(Completed(plan.answer))
-    if step.kind == "skip":
-        return StepSkipped(step.step_id, step.instruction, DEVELOPER)
-    return StepStarted(step.step_id)
 
 
 def _called(step: PlanStep, turn: Turn) -> StepEnded:
@@ -119,7 +106,26 @@ def with_step(state: State, event: StepEvent) -> State:
     match event:
         case StepStarted():
             state = changed(state, plan=replace(plan, running=step, since=state.steps, bad=()))
-            return _with_call(state, step) if step.kind == "tool" else state
+            if step.kind != "tool":
+                return state
+            # the call of a tool step is a turn of its own, which no model spoke
+            number = state.steps + 1
+            message, parsed = spoken_call(step)
+            calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
+            turn = Turn(
+                number,
+                message,
+                parsed,
+                "native",
+                "any",
+                SOLO,
+                "calls",
+                calls,
+                step_id=step.step_id,
+                called=state.called,
+            )
+            wire_ids = state.wire_ids.plus(ids)
+            return changed(state, done=state.turns, turn=turn, wire_ids=wire_ids, calls_made=state.calls_made + 1)
         case ReasoningStepViolated():
             return changed(state, plan=replace(plan, bad=(*plan.bad, state.steps)))
         case StepSkipped():
@@ -133,18 +139,6 @@ def with_step(state: State, event: StepEvent) -> State:
         case _:
             assert_never(event)
     return changed(state, plan=replace(plan, running=None, results={**plan.results, result.step_id: result}, bad=()))
-
-
-def _with_call(state: State, step: PlanStep) -> State:
-    """The call of a tool step as a turn of its own, which no model spoke."""
-    number = state.steps + 1
-    message, parsed = spoken_call(step)
-    calls, ids = calls_of(state, ModelReplied(number, message, parsed, role=SOLO))
-    turn = Turn(
-        number, message, parsed, "native", "any", SOLO, "calls", calls, step_id=step.step_id, called=state.called
-    )
-    wire_ids = state.wire_ids.plus(ids)
-    return changed(state, done=state.turns, turn=turn, wire_ids=wire_ids, calls_made=state.calls_made + 1)
 
 
 def retried(plan: PlanRecord | None) -> PlanRecord | None:

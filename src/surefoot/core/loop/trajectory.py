@@ -69,7 +69,9 @@ def learnt(state: State, events: Sequence[Event], today: str) -> tuple[tuple[Ver
         VerifiedPath(key_of_path(state, gate, step_id, call.spec, roles), call.name, pin_of(call.spec), roles, 1, today)
         for step_id, calls in steps.items()
         if not any(
-            call.fault is not None or call.id in gate.known.degraded or any(map(_is_doubted, judged.get(call.id, [])))
+            call.fault is not None
+            or call.id in gate.known.degraded
+            or any(said.decision != Allow() or said.by or said.grounds.would_be for said in judged.get(call.id, []))
             for call in calls
         )
         for call in calls
@@ -90,10 +92,6 @@ def _has_needed_somebody(event: Event) -> bool:
             return by != PROBE
         case _:
             return False
-
-
-def _is_doubted(said: CallJudged) -> bool:
-    return said.decision != Allow() or bool(said.by) or bool(said.grounds.would_be)
 
 
 def _roles(gate: GateRecord, call: Call, said: Sequence[CallJudged]) -> Roles | None:

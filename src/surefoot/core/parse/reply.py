@@ -15,15 +15,8 @@ from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
+from surefoot.core.parse import json_calls
 from surefoot.core.parse.calls import Found, Reading, Repairing, noted_if, read_native, settle
-from surefoot.core.parse.json_calls import (
-    read_bare_json,
-    read_fenced,
-    read_headed,
-    read_mistral,
-    read_python_tag,
-    read_wrapped,
-)
 from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, FamilyName, Labels, first_mark
 from surefoot.core.parse.pythonic import read_bare_pythonic, read_python_start
 from surefoot.core.parse.react import React, first_action, has_answer_label, has_step, without_partial_stop
@@ -47,8 +40,8 @@ _JOINT = "\ud800"  # half of a pair: no argument holds it
 
 FAMILIES: dict[FamilyName, Callable[[str, int, Reading], Found | None]] = {
     **dict.fromkeys(("hermes", "qwen3_xml", "glm45"), read_tool_calls),
-    "mistral": read_mistral,
-    "llama3_json": read_python_tag,
+    "mistral": json_calls.read_mistral,
+    "llama3_json": json_calls.read_python_tag,
     "pythonic": read_python_start,
     "deepseek_v3": partial(read_section, family="deepseek_v3"),
     "deepseek_v31": partial(read_section, family="deepseek_v31"),
@@ -151,7 +144,7 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
             if other is not None and other.drafts:
                 has_final = tagged is not None and tagged.final is not None
                 return replace(other, warnings=other.warnings | noted_if(has_final, "final_dropped"))
-            return tagged or calls or read_fenced(shown.text, reading, three_keys=True)
+            return tagged or calls or json_calls.read_fenced(shown.text, reading, three_keys=True)
         case _:
             found = _in_families(shown.text, reading)
             if found is None and dialect == "auto" and has_step(shown.text, reading):
@@ -180,10 +173,10 @@ def _is_sound(calls: Found) -> bool:
 
 def _unmarked_json(text: str, reading: Reading) -> Found | None:
     return (
-        read_wrapped(text, reading)
-        or read_bare_json(text, reading)
-        or read_headed(text, reading)
-        or read_fenced(text, reading, three_keys=False)
+        json_calls.read_wrapped(text, reading)
+        or json_calls.read_bare_json(text, reading)
+        or json_calls.read_headed(text, reading)
+        or json_calls.read_fenced(text, reading, three_keys=False)
     )
 
 

@@ -184,7 +184,16 @@ def _scores(index: Index, query: Asked) -> dict[int, float]:
     best: dict[int, float] = {}
     seen: set[str] = set()
     for _, found in query.clauses:
-        sums = _sums(index, found)
+        sums: dict[int, float] = {}
+        for hits in sorted(map(index.asked, found), key=len):
+            if not sums:
+                sums = dict(hits)
+            elif len(sums) < _ENOUGH:
+                for place, weight in hits.items():
+                    sums[place] = sums.get(place, 0.0) + weight
+            else:
+                for place in sums.keys() & hits.keys():
+                    sums[place] += hits[place]
         top = max(sums.values(), default=0.0)
         if top <= 0.0:
             continue
@@ -209,21 +218,6 @@ def _scores(index: Index, query: Asked) -> dict[int, float]:
         return {}
     part, rest = 1 / (most * (1 + _CLAUSE)), _CLAUSE / (1 + _CLAUSE)
     return {at: score * part + best[at] * rest for at, score in whole.items()}
-
-
-def _sums(index: Index, asked_words: Iterable[str]) -> dict[int, float]:
-    """What the words of a clause say of each tool, added up, the rarest words first."""
-    sums: dict[int, float] = {}
-    for found in sorted(map(index.asked, asked_words), key=len):
-        if not sums:
-            sums = dict(found)
-        elif len(sums) < _ENOUGH:
-            for at, weight in found.items():
-                sums[at] = sums.get(at, 0.0) + weight
-        else:
-            for at in sums.keys() & found.keys():
-                sums[at] += found[at]
-    return sums
 
 
 def _fitting(index: Index, query: Asked, scores: dict[int, float], limit: int) -> list[tuple[int, float]]:

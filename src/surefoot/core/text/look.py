@@ -228,14 +228,10 @@ def _spelled(character: str, *, in_ascii: bool) -> str:
     category = unicodedata.category(character)
     if category[0] in "CZ" or category == "Mn" or character in _BLANK:
         return f"<U+{ord(character):04X}>"
-    if in_ascii and category[0] in "LN" and _is_like_ascii(character):
-        return f"{character}<U+{ord(character):04X}>"
+    if in_ascii and category[0] in "LN":  # it may be read as a letter of ASCII: by the table, or its script has many
+        drawn = _confusables().get(ord(character), "")
+        is_wide = "\uff00" <= character <= "\uffef"
+        of_likes = unicodedata.name(character, "").split(" ")[0] in ("CYRILLIC", "GREEK")
+        if of_likes or (not is_wide and drawn.isascii() and drawn.isalnum()):
+            return f"{character}<U+{ord(character):04X}>"
     return character
-
-
-def _is_like_ascii(character: str) -> bool:
-    """Whether a letter may be read as one of ASCII: by the table, or since its script has many such."""
-    drawn = _confusables().get(ord(character), "")
-    is_wide = "\uff00" <= character <= "\uffef"
-    of_likes = unicodedata.name(character, "").split(" ")[0] in ("CYRILLIC", "GREEK")
-    return of_likes or (not is_wide and drawn.isascii() and drawn.isalnum())
