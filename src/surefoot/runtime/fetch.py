@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from surefoot.core.parse.frames import Frame, mark_for
+from surefoot.core.parse.frames import mark_for
 from surefoot.core.state.places import ROOT
-from surefoot.core.state.state import Call, State
+from surefoot.core.state.state import State
 from surefoot.core.text import clean
 from surefoot.core.view.observations import frame_of
 from surefoot.knowledge.directories import HEADING, files_message
@@ -109,9 +109,12 @@ async def hydrate(world: World, state: State) -> Sequence[Event]:
     assert told is not None  # noqa: S101  # the move was made from this state
     found = Extraction(told.references, told.dropped, told.scan_truncated)
     made = {told.references[call.position].type: Lookup(call.name, "") for call in told.calls}
-    outcomes = {
-        call.id: await _whole(world, call, frame_of(state, call)) for call in state.calls if call.result is not None
-    }
+    outcomes: dict[str, ToolResult] = {}
+    for call in state.calls:
+        if (result := call.result) is not None:  # it may be shown whole where the journal keeps more than its beginning
+            content = result.content if result.blob is None else (await world.journal.get_blob(result.blob)).decode()
+            shown = frame_of(state, call).cleaned(content)
+            outcomes[call.id] = result if shown is result.content else replace(result, content=shown)
     context = hydrated(found, made, outcomes, config, run_id=state.run_id, prefix="0.")
     return (
         PreHydrationComplete(
@@ -127,15 +130,6 @@ async def hydrate(world: World, state: State) -> Sequence[Event]:
             clean(context.message),
         ),
     )
-
-
-async def _whole(world: World, call: Call, frame: Frame) -> ToolResult:
-    """The result of a call as it may be shown, whole where the journal keeps more than its beginning."""
-    result = call.result
-    assert result is not None  # noqa: S101  # asked only then
-    content = result.content if result.blob is None else (await world.journal.get_blob(result.blob)).decode()
-    shown = frame.cleaned(content)
-    return result if shown is result.content else replace(result, content=shown)
 
 
 def _config(state: State) -> PreHydrationConfig:

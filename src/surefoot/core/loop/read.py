@@ -62,8 +62,19 @@ def read_words(
         call = text_call(words, tools if tools.tools else tools_now(state), read)
     if call is None:
         is_caller = state.speakers[think.role].calls_natively and think.want != "reasoning"
-        is_call = has_calls and not is_caller and not _is_quoted(parsed, message) and not _is_bare(parsed, message)
-        return parsed if is_call else _answer(message, parsed, read)
+        if not has_calls or is_caller:
+            return _answer(message, parsed, read)
+        # a model may only write about what looks like a call of no offered tool: a form without a marker counts only if
+        # it is all that the reply says, and none counts inside a code span
+        before = (parsed.content or "").rstrip()
+        is_quoted = before.endswith("`")
+        if parsed.format in _MARKERLESS:
+            is_quoted = bool(before) or message.content.strip()[-1:] not in _ENDS_OF_CALLS
+        # nor is it one where nothing readable follows the marker, as where a refusal ends in `<tool_call>`
+        behind = visible(message.content).text[len(parsed.content or "") :]
+        is_named = any(one.name and not is_no_action(one.name) for one in (*parsed.calls, *parsed.errors))
+        is_bare = bool(parsed.content) and not is_named and "{" not in behind and "(" not in behind
+        return _answer(message, parsed, read) if is_quoted or is_bare else parsed
     made = called_or_asked(state, think, message, call, "native")
     if made is not None and (made.error is None or made.errors or think.want == "any"):
         return made
@@ -209,24 +220,6 @@ _LABEL = label_pattern(DEFAULT_LABELS)
 
 
 _BARE_TAGS = re.compile(r"(?:\s*+</?(?:tool|function)_call>)++\s*+", re.IGNORECASE)
-
-
-def _is_bare(parsed: Parsed, message: ModelMessage) -> bool:
-    """Whether nothing readable follows the marker of a call, as where a refusal ends in `<tool_call>`."""
-    behind = visible(message.content).text[len(parsed.content or "") :]
-    is_named = any(one.name and not is_no_action(one.name) for one in (*parsed.calls, *parsed.errors))
-    return bool(parsed.content) and not is_named and "{" not in behind and "(" not in behind
-
-
-def _is_quoted(parsed: Parsed, message: ModelMessage) -> bool:
-    """Whether what looks like a call of no offered tool is something that the model only writes about.
-
-    A form without a marker counts only if it is all that the reply says, and none counts inside a code span.
-    """
-    before = (parsed.content or "").rstrip()
-    if parsed.format in _MARKERLESS:
-        return bool(before) or message.content.strip()[-1:] not in _ENDS_OF_CALLS
-    return before.endswith("`")
 
 
 _DIALECTS: dict[Form, str] = {"native": "native", "schema": "schema", "text": "react", "tags": "tags"}

@@ -35,7 +35,6 @@ from surefoot.core.view.turns import (
 from surefoot.types.events import ModelFailed
 from surefoot.types.messages import ModelMessage, ModelRequest
 from surefoot.types.moves import Think
-from surefoot.types.reply import Instruction
 
 LONGEST_RAW = 2_000
 """Characters of an untrusted result that a Thinker is shown with `thinker_sees="all"`."""
@@ -57,8 +56,13 @@ def actor_turns(state: State) -> Show:
             return turn_messages(state, turn, form, level)
         if (kept := turn.rendered("instruction")) is not None:
             return kept
-        told = turn.parsed.instruction
-        instructed = (ModelMessage("user", _instructed(told)),) if told else ()
+        told, text = turn.parsed.instruction, ""
+        if told is not None and told.done and not told.text:
+            text = "The Thinker says that the task is solved."
+        elif told is not None:
+            given = f"\n<input>\n{plain(told.input)}\n</input>" if told.input else ""
+            text = f"<instruction>\n{plain(told.text)}\n</instruction>{given}"
+        instructed = (ModelMessage("user", text),) if text else ()
         return turn.keep("instruction", (*said_before(state, ACTOR, turn.step), *instructed))
 
     return show
@@ -82,31 +86,18 @@ def thinker_turns(state: State) -> Show:
         kept_as = f"report:{form}:{state.config.thinker_sees}:{is_last}:{level > 0}"
         if (kept := turn.rendered(kept_as)) is not None:
             return kept
-        known = _known(state, turns[:at])
-        has_read = _has_read(state, turns[: at + 1])
+        said = (one.parsed.instruction for one in turns[:at])  # by the Thinker
+        known = [one.task.text for one in state.exchanges]
+        known += (text for one in said if one is not None for text in (one.text, one.input))
+        results = (call.result for one in turns[: at + 1] for call in one.calls)
+        has_read = any(part.trust == "untrusted" for one in state.exchanges for part in one.task.attachments)
+        has_read = has_read or any(one is not None and one.trust != "trusted" for one in results)
         text = _reported(state, turn, known, has_read=has_read, is_last=is_last, is_folded=level > 0)
         if text and is_last and form == "schema":
             text += _reminder(turns[: at + 1], known, exchange_of(state, turn.step))
         return turn.keep(kept_as, (ModelMessage("user", text),) if text else ())
 
     return show
-
-
-def _known(state: State, turns: Sequence[Turn]) -> list[str]:
-    """The words of the user, and those of the Thinker in these turns."""
-    known = [said.task.text for said in state.exchanges]
-    for turn in turns:
-        if (instruction := turn.parsed.instruction) is not None:
-            known += (instruction.text, instruction.input)
-    return known
-
-
-def _has_read(state: State, turns: Sequence[Turn]) -> bool:
-    """Whether the Actor has read what others wrote."""
-    if any(one.trust == "untrusted" for said in state.exchanges for one in said.task.attachments):
-        return True
-    results = (call.result for turn in turns for call in turn.calls)
-    return any(result is not None and result.trust != "trusted" for result in results)
 
 
 def _reminder(turns: Sequence[Turn], known: Sequence[str], said: Exchange | None) -> str:
@@ -117,13 +108,6 @@ def _reminder(turns: Sequence[Turn], known: Sequence[str], said: Exchange | None
     asked = said.task.text if said is not None and len(said.task.text) <= LONGEST_REMINDER else ""
     lines = [f"Calls so far: {plain(', '.join(named)) or 'none'}.", *([f"Question: {asked}"] if asked else [])]
     return "\n".join(("", *lines, "If the results hold every value that it asks for, choose TASK_DONE now."))
-
-
-def _instructed(instruction: Instruction) -> str:
-    if instruction.done and not instruction.text:
-        return "The Thinker says that the task is solved."
-    text = f"<instruction>\n{plain(instruction.text)}\n</instruction>"
-    return f"{text}\n<input>\n{plain(instruction.input)}\n</input>" if instruction.input else text
 
 
 def _reported(state: State, turn: Turn, known: Sequence[str], *, has_read: bool, is_last: bool, is_folded: bool) -> str:

@@ -146,23 +146,20 @@ def _in(shown: Visible, reading: Reading, dialect: str) -> Found | None:
                 return replace(other, warnings=other.warnings | noted_if(has_final, "final_dropped"))
             return tagged or calls or json_calls.read_fenced(shown.text, reading, three_keys=True)
         case _:
-            found = _in_families(shown.text, reading)
+            # Forms with a marker, the deliverable, then forms without one; the last resort is a fence.
+            if (calls := read_bare_pythonic(shown.text, reading)) is not None and _is_sound(calls):
+                found = calls
+            elif (mark := first_mark(shown.text)) is not None:
+                found = FAMILIES[mark.family](shown.text, mark.at, reading)
+            elif DELIVERABLE in shown.text and (tagged := found_in_tags(shown.text, reading)) is not None:
+                found = tagged
+            else:
+                found = calls or _unmarked_json(shown.text, reading)
             if found is None and dialect == "auto" and has_step(shown.text, reading):
                 return React(without_partial_stop(shown.text, reading.labels), reading, shown.joint_after(0)).read()
             if found is not None and dialect == "native" and not found.drafts:
                 return replace(found, final=None) if found.format == "harmony" else None
             return found
-
-
-def _in_families(text: str, reading: Reading) -> Found | None:
-    """Forms with a marker, the deliverable, then forms without one; the last resort is a fence."""
-    if (calls := read_bare_pythonic(text, reading)) is not None and _is_sound(calls):
-        return calls
-    if (mark := first_mark(text)) is not None:
-        return FAMILIES[mark.family](text, mark.at, reading)
-    if DELIVERABLE in text and (tagged := found_in_tags(text, reading)) is not None:
-        return tagged
-    return calls or _unmarked_json(text, reading)
 
 
 def _is_sound(calls: Found) -> bool:

@@ -135,7 +135,13 @@ def read_section(text: str, start: int, reading: Reading, family: FamilyName) ->
             marks = (form.call_end, form.calls_end, form.call)
             read = arguments_at(text, arguments, marks, reading, name, seek=seek)
             draft = read.draft(name, call_id)
-            drafts.append(_named(draft, reading) if form is _KIMI and not name and draft.fault is None else draft)
+            if form is _KIMI and not name and draft.fault is None:
+                # of a call whose id is a bare counter, the only tool whose schema fits is meant
+                tools = reading.offered.tools if _COUNTER.fullmatch(call_id) is not None else ()
+                fitting = [one.name for one in tools if not reading.offered.check(one, draft.arguments).errors]
+                told = Fault("missing_name", f"the id {call_id[:60]!r} names no tool")
+                draft = replace(draft, name=fitting[0]) if len(fitting) == 1 else Draft(id=call_id, fault=told)
+            drafts.append(draft)
             warnings |= read.warnings
             end = past_closer(text, read.end, (form.call_end, form.call, form.calls_end), seek, warnings)
         at = seek.find(form.call, end)
@@ -150,15 +156,6 @@ def read_section(text: str, start: int, reading: Reading, family: FamilyName) ->
     else:
         fault = Fault("malformed_json", f"a call does not begin with {form.call}")
     return Found(family, (Draft(fault=fault),), text[:start], frame=False)
-
-
-def _named(draft: Draft, reading: Reading) -> Draft:
-    """The call whose id is a bare counter, by the name of the only tool whose schema fits."""
-    offered, is_counter = reading.offered, _COUNTER.fullmatch(draft.id) is not None
-    fitting = [one.name for one in offered.tools if is_counter and not offered.check(one, draft.arguments).errors]
-    if len(fitting) == 1:
-        return replace(draft, name=fitting[0])
-    return Draft(id=draft.id, fault=Fault("missing_name", f"the id {draft.id[:60]!r} names no tool"))
 
 
 _DSML_END = "</｜DSML｜function_calls>"

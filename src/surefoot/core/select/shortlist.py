@@ -165,7 +165,13 @@ def shortlist(
     scores: dict[str, float] = {}
     kept: set[str] = set()
     for query in queries:
-        part = _part(index, query, factors, most) if rank is None else _weighed(rank(query), factors)
+        if rank is not None:
+            part = _weighed(rank(query), factors)
+        else:
+            hits = {hit.id: hit.score for hit in ranked(index, query, max(most, BEST) + len(factors))}
+            preferred = ranked(index, query, len(factors), among=frozenset(factors)) if factors else ()
+            hits.update((hit.id, hit.score) for hit in preferred)
+            part = _weighed([Hit(tool, score) for tool, score in hits.items()], factors)
         kept.update(tool for at, (tool, score) in enumerate(part.items()) if at < BEST or score >= NEAR)
         for tool, score in part.items():
             scores[tool] = max(scores.get(tool, 0.0), score)
@@ -257,14 +263,6 @@ def _names_in(index: Index, text: str) -> list[tuple[str, tuple[int, ...]]]:
     if not text.isascii():  # no blanks stand around a Chinese name
         found += [(name, places) for name, places in index.named.items() if not name.isascii() and name in text]
     return found
-
-
-def _part(index: Index, query: str, factors: Mapping[str, float], most: int) -> dict[str, float]:
-    """The tools of one sub-query, best first, each with its score as a part of the best."""
-    hits = {hit.id: hit.score for hit in ranked(index, query, max(most, BEST) + len(factors))}
-    if factors:
-        hits.update((hit.id, hit.score) for hit in ranked(index, query, len(factors), among=frozenset(factors)))
-    return _weighed([Hit(tool, score) for tool, score in hits.items()], factors)
 
 
 def _weighed(hits: Iterable[Hit], factors: Mapping[str, float]) -> dict[str, float]:

@@ -168,7 +168,19 @@ def composed(
             held, offered = held_to(state, think, offered)
         return ModelRequest(system, tuple(messages), mode, tools=offered, schema=held, traits=speaker.traits, bare=bare)
     if mode == "schema":
-        held = schema or _step(state, think, offered)
+        if not schema:
+            error = state.turn.parsed.error if state.turn else None
+            looks_first = speaker.traits.get(LOOK_FIRST) == "yes" and not speaker.replies
+            # left alone, a small model gives an answer that says nothing again
+            said_nothing = error is not None and error.kind == "empty_final"
+            schema = step_schema(
+                offered,
+                answer=not looks_first or not any(tool.effect == "read" for tool in offered.tools),
+                least_answer=IN_WORDS if said_nothing else 1,
+                deliverable=must_deliver(state, think),
+                output=None if think.role == ACTOR and think.want != "answer" else state.output_schema,
+            )
+        held = schema
         return ModelRequest(system, tuple(messages), mode, tools=offered, schema=held, traits=speaker.traits)
     return ModelRequest(system, tuple(messages), mode, stop=_STOPS[form], traits=speaker.traits)
 
@@ -238,20 +250,6 @@ def _before_the_task(state: State, role: str) -> tuple[ModelMessage, ...]:
 def form_of(state: State, role: str) -> Form:
     """The form in which a role writes its steps now."""
     return form_in(state, state.speakers[role].mode)
-
-
-def _step(state: State, think: Think, offered: Catalogue) -> Mapping[str, object]:
-    speaker, error = state.speakers[think.role], state.turn.parsed.error if state.turn else None
-    looks_first = speaker.traits.get(LOOK_FIRST) == "yes" and not speaker.replies
-    # left alone, a small model gives an answer that says nothing again
-    said_nothing = error is not None and error.kind == "empty_final"
-    return step_schema(
-        offered,
-        answer=not looks_first or not any(tool.effect == "read" for tool in offered.tools),
-        least_answer=IN_WORDS if said_nothing else 1,
-        deliverable=must_deliver(state, think),
-        output=None if think.role == ACTOR and think.want != "answer" else state.output_schema,
-    )
 
 
 def held_to(state: State, think: Think, offered: Catalogue) -> tuple[Mapping[str, object] | None, Catalogue]:
