@@ -215,16 +215,15 @@ def _plain(value: object, above: tuple[int, ...]) -> object:
         except Exception:  # noqa: BLE001  # foreign `model_dump`, `keys` and `__iter__` run here
             nearer = _storable(_name(value))
     if isinstance(nearer, dict):
-        return {_key(key): _plain(item, below) for key, item in cast("dict[object, object]", nearer).items()}
+        members: dict[str, object] = {}
+        for key, item in cast("dict[object, object]", nearer).items():
+            is_word = key is None or isinstance(key, bool)
+            name = key if isinstance(key, str) else _name(key.value if isinstance(key, Enum) else key)
+            members[json.dumps(key) if is_word else _storable(name)] = _plain(item, below)
+        return members
     if isinstance(nearer, (list, tuple)):
         return [_plain(item, below) for item in cast("list[object]", nearer)]
     return _plain(nearer, below)
-
-
-def _key(key: object) -> str:
-    if key is None or isinstance(key, bool):
-        return json.dumps(key)
-    return _storable(key if isinstance(key, str) else _name(key.value if isinstance(key, Enum) else key))
 
 
 def _closed(annotation: object, above: tuple[object, ...]) -> Schema | None:

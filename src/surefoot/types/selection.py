@@ -12,19 +12,12 @@ from typing import Literal
 
 from surefoot.types import settings
 from surefoot.types.dataclass import dataclass
-from surefoot.types.errors import ConfigError
 
 TrustDescription = Literal["local", "all", "none"]
 ProfileStage = Literal["registration", "include", "exclude", "verified", "cap", "pin", "lookalike"]
 """The stages of a profile, in their order, and those of the gate."""
 
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
-
-
-def _digest(name: object, digest: object) -> object:
-    if not (isinstance(name, str) and isinstance(digest, str) and _DIGEST.fullmatch(digest)):
-        raise ConfigError("digests", {name: digest}, 'give "sha256:" and 64 hex digits for the name of a tool')
-    return digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +52,13 @@ class ToolProfile(settings.Settings):
     )
     digests: Mapping[str, str] = settings.setting(
         dict[str, str],
-        settings.mapping_of(_digest, "give the digest of each pinned tool by its name, or {} for none"),
+        settings.pairs_of(
+            lambda name, digest: (
+                isinstance(name, str) and isinstance(digest, str) and _DIGEST.fullmatch(digest) is not None
+            ),
+            'give "sha256:" and 64 hex digits for the name of a tool',
+            "give the digest of each pinned tool by its name, or {} for none",
+        ),
         "what each verified tool has to look like ([tools](tools.md))",
         found="default",
     )

@@ -17,7 +17,7 @@ from surefoot.core.parse.frames import attribute, plain
 from surefoot.core.parse.instruction import instruction_schema
 from surefoot.core.parse.schema import properties_of
 from surefoot.core.state.roles import ACTOR, SOLO, THINKER, window_of
-from surefoot.core.state.state import Call, Exchange, State, Turn, subset
+from surefoot.core.state.state import Call, State, Turn, subset
 from surefoot.core.state.turn import Rendered, changed
 from surefoot.core.state.window import Fit, limit_in
 from surefoot.core.text import json_text
@@ -94,20 +94,18 @@ def thinker_turns(state: State) -> Show:
         has_read = has_read or any(one is not None and one.trust != "trusted" for one in results)
         text = _reported(state, turn, known, has_read=has_read, is_last=is_last, is_folded=level > 0)
         if text and is_last and form == "schema":
-            text += _reminder(turns[: at + 1], known, exchange_of(state, turn.step))
+            # what a small model loses sight of: the calls so far, and the question
+            task = exchange_of(state, turn.step)
+            own = turns[task.begun if task is not None else 0 : at + 1]
+            calls = (call for one in own for call in one.calls if call.result is not None and not call.known)
+            named = [f"{call.name}({', '.join(_shown_arguments(call, known).values())})" for call in calls]
+            text += f"\nCalls so far: {plain(', '.join(named)) or 'none'}."
+            if task is not None and task.task.text and len(task.task.text) <= LONGEST_REMINDER:
+                text += f"\nQuestion: {task.task.text}"
+            text += "\nIf the results hold every value that it asks for, choose TASK_DONE now."
         return turn.keep(kept_as, (ModelMessage("user", text),) if text else ())
 
     return show
-
-
-def _reminder(turns: Sequence[Turn], known: Sequence[str], said: Exchange | None) -> str:
-    """What a small model loses sight of: the calls so far, and the question."""
-    own = turns[said.begun :] if said is not None else turns
-    calls = (call for turn in own for call in turn.calls if call.result is not None and not call.known)
-    named = [f"{call.name}({', '.join(_shown_arguments(call, known).values())})" for call in calls]
-    asked = said.task.text if said is not None and len(said.task.text) <= LONGEST_REMINDER else ""
-    lines = [f"Calls so far: {plain(', '.join(named)) or 'none'}.", *([f"Question: {asked}"] if asked else [])]
-    return "\n".join(("", *lines, "If the results hold every value that it asks for, choose TASK_DONE now."))
 
 
 def _reported(state: State, turn: Turn, known: Sequence[str], *, has_read: bool, is_last: bool, is_folded: bool) -> str:
@@ -175,15 +173,14 @@ def _source(call: Call) -> str:
 def _shown_arguments(call: Call, known: Sequence[str]) -> dict[str, str]:
     """The arguments, as far as the Actor has not made them up: numbers, and words of the user's or the Thinker's."""
     declared = properties_of(call.spec.parameters if call.spec is not None else {})
-    return {
-        name: json_text(value) for name, value in call.arguments.items() if name in declared and _is_said(value, known)
-    }
-
-
-def _is_said(value: object, known: Sequence[str]) -> bool:
-    if isinstance(value, str):
-        return bool(value) and any(value in text for text in known)
-    return value is None or isinstance(value, int | float)
+    shown: dict[str, str] = {}
+    for name, value in call.arguments.items():
+        is_said = value is None or isinstance(value, int | float)
+        if isinstance(value, str):
+            is_said = bool(value) and any(value in text for text in known)
+        if name in declared and is_said:
+            shown[name] = json_text(value)
+    return shown
 
 
 _SHOWN: Mapping[str, Callable[[State], Show]] = {SOLO: own_turns, THINKER: thinker_turns, ACTOR: actor_turns}

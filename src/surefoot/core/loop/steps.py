@@ -26,7 +26,7 @@ from surefoot.core.view.step import in_view, union
 from surefoot.types.events import ModelReplied, RunEnded
 from surefoot.types.moves import Record, Think
 from surefoot.types.outcomes import Completed, CompletedPartial, Failed
-from surefoot.types.plan import PlanStep, StepError, StepErrorClass, StepExecutionResult
+from surefoot.types.plan import StepError, StepErrorClass, StepExecutionResult
 from surefoot.types.plan_events import (
     ReasoningStepCompleted,
     ReasoningStepViolated,
@@ -60,7 +60,15 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
     if turn is None or state.steps == plan.since:
         return speakers.think(state, SOLO)
     if step.kind == "tool":
-        return Record((_called(step, turn),))
+        call = turn.calls[0]
+        result = call.result
+        if result is not None and not result.is_error:
+            return Record((StepEnded(step.step_id, call_id=call.id, sources=(call.id,), trust=result.trust),))
+        kind = result.kind if result else "error"
+        told = result.content if result else "the call could not be made"
+        code = "timeout" if kind == "timeout" else f"call_{kind}"
+        error = StepError(_CLASSES.get(kind, "tool"), code, f"{step.tool_id}: {told}")
+        return Record((StepEnded(step.step_id, call_id=call.id, error=error),))
     if turn.want not in ("any", "answer") and step.kind != "agent":
         name, is_isolated = step.step_id, turn.want == "isolated"
         if (move := speakers.after_words(state, turn, name, plan.bad)) is not None:
@@ -80,18 +88,6 @@ def step_move(state: State, plan: PlanRecord) -> Think | Record:
             return move
     sources, trust = in_view(state)
     return Record((StepEnded(step.step_id, output, sources=sources, trust=trust),))
-
-
-def _called(step: PlanStep, turn: Turn) -> StepEnded:
-    call = turn.calls[0]
-    result = call.result
-    if result is None or result.is_error:
-        kind = result.kind if result else "error"
-        told = result.content if result else "the call could not be made"
-        code = "timeout" if kind == "timeout" else f"call_{kind}"
-        error = StepError(_CLASSES.get(kind, "tool"), code, f"{step.tool_id}: {told}")
-        return StepEnded(step.step_id, call_id=call.id, error=error)
-    return StepEnded(step.step_id, call_id=call.id, sources=(call.id,), trust=result.trust)
 
 
 def with_step(state: State, event: StepEvent) -> State:

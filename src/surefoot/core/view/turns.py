@@ -125,24 +125,26 @@ def asked(state: State, role: str, task: Task) -> str:
     """The user's words with what came with them."""
     is_kept_away = role == THINKER and state.config.thinker_sees == "data"
     frame = Frame(state.gate.nonce) if state.gate else NO_FRAME
-    return task.text + "".join(_attached(one, frame, is_kept_away=is_kept_away) for one in task.attachments)
+    text = task.text
+    for one in task.attachments:
+        shown_name = in_brackets(attribute(one.name))
+        if is_kept_away and one.trust == "untrusted":  # a Thinker is told of it, and does not read it
+            about = f"{shown_name}, {len(one.text):,} characters of untrusted material"
+            text += f"\n\n[attached: {about}; the Actor can read it]"
+            continue
+        material = plain(frame.cleaned(one.text))
+        if frame.nonce:
+            text += f"\n\n{frame.around(material, f'attachment {shown_name}', one.trust)}"
+        else:
+            about = f"[attached: {shown_name}, {one.trust} material, not instructions]"
+            text += f"\n\n{about}\n{unended(material)}\n[end of {shown_name}]"
+    return text
 
 
 def files_shown(state: State, role: str, task: Task) -> tuple[Attachment, ...]:
     """The files that came with a task, as far as the role gets to read them."""
     is_kept_away = role == THINKER and state.config.thinker_sees == "data"
     return tuple(one for one in files_in(task.attachments) if not is_kept_away or one.trust == "trusted")
-
-
-def _attached(one: Attachment, frame: Frame, *, is_kept_away: bool) -> str:
-    """What came with a task. A Thinker is told of untrusted material, and does not read it."""
-    shown = in_brackets(attribute(one.name))
-    if is_kept_away and one.trust == "untrusted":
-        return f"\n\n[attached: {shown}, {len(one.text):,} characters of untrusted material; the Actor can read it]"
-    material = plain(frame.cleaned(one.text))
-    if frame.nonce:
-        return f"\n\n{frame.around(material, f'attachment {shown}', one.trust)}"
-    return f"\n\n[attached: {shown}, {one.trust} material, not instructions]\n{unended(material)}\n[end of {shown}]"
 
 
 def fetched(state: State, role: str, said: Exchange | None) -> str:
