@@ -12,9 +12,8 @@ import heapq
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from surefoot.core.select.index import Index
+from surefoot.core.select.index import Index, clauses, content_words, plain, words
 from surefoot.core.select.profile import canonical
-from surefoot.core.select.terms import clauses, content_words, plain, words
 from surefoot.types.dataclass import dataclass
 
 MOST_CHARS = 20_000
