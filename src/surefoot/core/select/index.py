@@ -1,8 +1,8 @@
 """The words of tools and of tasks, and an index of tools by them: which hold a word, and how much it says of each.
 
-Words are stems without stop words. A text is split at case changes, digits and punctuation; Chinese, Japanese and Korean
-have no blanks, so a run of theirs is its overlapping pairs. In a task a URL, a path and a file name stand for the words
-of their kind, and words of politeness and connection do not count.
+Words are stems without stop words. A text is split at case changes, digits and punctuation; Chinese, Japanese and
+Korean have no blanks, so a run of theirs is its overlapping pairs. In a task a URL, a path and a file name stand for
+the words of their kind, and words of politeness and connection do not count.
 
 One weighted count a word and tool over all texts of the tool, and one weighted length; normalising each text by itself
 was tried and is worse. A word weighs `idf * c / (c + 1 - b + b * L / average)`, with `c` its weighted count and `L` the
