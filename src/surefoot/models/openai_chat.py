@@ -341,27 +341,25 @@ class ChatReply(wire.ReplyStream):
             pieces = items(delta.get("tool_calls"))
             if not pieces and delta.get("function_call"):  # the form before `tool_calls`
                 pieces = [{"index": 0, "function": delta["function_call"]}]
-            for piece in pieces:
-                self._take_call(mapping(piece), is_whole=is_whole)
-
-    def _take_call(self, piece: Json, *, is_whole: bool) -> None:
-        call_id, function = text(piece.get("id")), mapping(piece.get("function"))
-        name = text(function.get("name"))
-        call = None if is_whole else self._call_for(piece.get("index"), call_id, name)
-        if call is None:
-            call = _GrowingCall(piece.get("index"))
-            self._calls.append(call)
-        call.id = call.id or call_id
-        if name and name != call.name:  # a name may come in pieces, and some servers repeat it with every piece
-            call.name += name
-        if "arguments" not in function:
-            return
-        self._show(call)
-        arguments = wire.arguments_of(function["arguments"])
-        if isinstance(arguments, str):
-            call.arguments.append(arguments)
-        else:
-            call.whole = arguments
+            for one in pieces:
+                piece = mapping(one)
+                call_id, function = text(piece.get("id")), mapping(piece.get("function"))
+                name = text(function.get("name"))
+                call = None if is_whole else self._call_for(piece.get("index"), call_id, name)
+                if call is None:
+                    call = _GrowingCall(piece.get("index"))
+                    self._calls.append(call)
+                call.id = call.id or call_id
+                if name and name != call.name:  # a name may come in pieces, and some servers repeat it with each
+                    call.name += name
+                if "arguments" not in function:
+                    continue
+                self._show(call)
+                arguments = wire.arguments_of(function["arguments"])
+                if isinstance(arguments, str):
+                    call.arguments.append(arguments)
+                else:
+                    call.whole = arguments
 
     def _call_for(self, key: object, call_id: str, name: str) -> _GrowingCall | None:
         """The call that a piece belongs to; `None` when it begins another.

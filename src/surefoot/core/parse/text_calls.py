@@ -8,7 +8,7 @@ like a call, by a name in the place where some form has it. Source: spec/react.m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Literal
 
@@ -85,8 +85,19 @@ def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> 
     )
     forms = _forms(spelled) if names else ()
     blocks = [("", text)]
-    if names:
-        blocks += [block for block in _blocks(text, spelled) if len(block[1]) <= _MOST_CHARS]
+    if names:  # what may be a call at the end of the text: the fence that closes it, and lines that open a call
+        at, last = 0, -1
+        while (step := FENCE.search(text, at)) is not None:
+            last = skip_blanks(text, step.start()) if step["fence"] else -1
+            at = past_fence(text, step)
+        fence = fence_at(text, last) if last >= 0 else None
+        ends = fence is not None and skip_blanks(text, fence.end) == len(text)
+        found_at = [(text[: fence.start], fence.content(text))] if fence is not None and ends else []
+        opening = re.compile(rf"^[ \t]*+(?:[{{\[]|(?:functions\.)?(?:{spelled})\()", re.MULTILINE | re.IGNORECASE)
+        starts = [match.start() for match in opening.finditer(text) if match.start()]
+        some = [start for start in dict.fromkeys((*starts[:1], *starts[-1:])) if not _is_fenced(text, start)]
+        found_at += [(text[:start], text[start:]) for start in some]
+        blocks += [block for block in found_at if len(block[1]) <= _MOST_CHARS]
     held = HeldText(reply)
     among: TextCall | None = None
     for before, body in blocks:
@@ -98,22 +109,6 @@ def text_call(reply: str, tools: Catalogue | Sequence[ToolSpec], read: Read) -> 
             return replace(found, parsed=replace(found.parsed, content=content if content.strip() else None, used=-1))
         among = among or found
     return among or (_undecoded(text, blocks, spelled, offered) if names else None)
-
-
-def _blocks(text: str, spelled: str) -> Iterator[tuple[str, str]]:
-    """What may be a call at the end of a text, and the text before it."""
-    at, last = 0, -1
-    while (step := FENCE.search(text, at)) is not None:
-        last = skip_blanks(text, step.start()) if step["fence"] else -1
-        at = past_fence(text, step)
-    fence = fence_at(text, last) if last >= 0 else None
-    if fence is not None and skip_blanks(text, fence.end) == len(text):
-        yield text[: fence.start], fence.content(text)
-    opening = re.compile(rf"^[ \t]*+(?:[{{\[]|(?:functions\.)?(?:{spelled})\()", re.MULTILINE | re.IGNORECASE)
-    starts = [match.start() for match in opening.finditer(text) if match.start()]
-    for start in dict.fromkeys((*starts[:1], *starts[-1:])):
-        if not _is_fenced(text, start):
-            yield text[:start], text[start:]
 
 
 def _is_fenced(text: str, at: int) -> bool:

@@ -213,11 +213,23 @@ def _invoke(text: str, start: int, seek: Seeker, reading: Reading, warnings: set
         if close < 0:
             return Draft(name, fault=Fault("truncated", "the reply ends inside a parameter", name)), len(text)
         key = attributes.get("name", "")
-        made = _dsml_value(text[at:close], attributes, name, reading, warnings)
-        if isinstance(made, Fault):
-            fault = fault or made
+        given, is_text = text[at:close].strip(), attributes.get("string", "")
+        if is_text == "true":
+            arguments[key] = text[at:close]
+        elif is_text != "false":
+            arguments[key], told = typed(text[at:close], key, reading.offered.find(name).tool, reading.rules())
+            warnings |= told
         else:
-            arguments[key] = made[0]
+            try:
+                value = read(given, 0, reading.rules(at_end=True))
+                wrong = f"{key}: more than one value" if skip_blanks(given, value.end) < len(given) else ""
+            except NotJsonError as error:
+                wrong = f"{key}: {error.message} at character {error.position + 1}"
+            else:
+                if not wrong:
+                    arguments[key] = value.value
+                    warnings |= value.warnings
+            fault = fault or (Fault("malformed_json", wrong, name) if wrong else None)
         at = close + len(_DSML_PARAMETER_END)
     end = skip_blanks(text, at)
     if text.startswith(_INVOKE_END, end):
@@ -230,28 +242,6 @@ def _invoke(text: str, start: int, seek: Seeker, reading: Reading, warnings: set
     if is_open and (reading.cut or end < len(text)):
         fault = Fault("truncated", "the reply ends before the call does", name)
     return Draft(name, _unwrapped(arguments, name, reading), fault), at
-
-
-def _dsml_value(
-    text: str, attributes: Mapping[str, str], name: str, reading: Reading, warnings: set[ReplyWarning]
-) -> tuple[object] | Fault:
-    """The value of a parameter, in a tuple of its own, or what is wrong with it."""
-    key, is_string = attributes.get("name", ""), attributes.get("string", "")
-    if is_string == "true":
-        return (text,)
-    if is_string != "false":
-        made, told = typed(text, key, reading.offered.find(name).tool, reading.rules())
-        warnings |= told
-        return (made,)
-    stripped = text.strip()
-    try:
-        value = read(stripped, 0, reading.rules(at_end=True))
-    except NotJsonError as error:
-        return Fault("malformed_json", f"{key}: {error.message} at character {error.position + 1}", name)
-    if skip_blanks(stripped, value.end) < len(stripped):
-        return Fault("malformed_json", f"{key}: more than one value", name)
-    warnings |= value.warnings
-    return (value.value,)
 
 
 def _unwrapped(arguments: Mapping[str, object], name: str, reading: Reading) -> Mapping[str, object]:

@@ -88,7 +88,16 @@ def _objects(text: str) -> Iterator[tuple[Object, int, int] | None]:
         try:
             made = read(text, at)
         except NotJsonError:
-            end = _closed_at(text, at)
+            end, depth, is_quoted = -1, 0, False
+            for found in _SIGN.finditer(text, at):  # where the brace is closed, those in strings left out
+                sign = found.group()
+                if sign == '"':
+                    is_quoted = not is_quoted
+                elif not is_quoted and sign in "{}":
+                    depth += 1 if sign == "{" else -1
+                    if not depth:
+                        end = found.end()
+                        break
         else:
             end, value = made.end, as_object(made.value)
             if value is not None:
@@ -99,20 +108,6 @@ def _objects(text: str) -> Iterator[tuple[Object, int, int] | None]:
                 return
             end = at + 1  # a brace of prose
         at = text.find("{", end)
-
-
-def _closed_at(text: str, start: int) -> int:
-    """Where the brace at `start` is closed, those in strings left out; -1 where it is not."""
-    depth, is_quoted = 0, False
-    for found in _SIGN.finditer(text, start):
-        sign = found.group()
-        if sign == '"':
-            is_quoted = not is_quoted
-        elif not is_quoted and sign in "{}":
-            depth += 1 if sign == "{" else -1
-            if not depth:
-                return found.end()
-    return -1
 
 
 # ------------------------------------------------------------------ values

@@ -166,7 +166,20 @@ class _Running:
             return (Record(tuple(events)),)
         if self.started or self.under_way:
             return tuple(self.started)
-        return self._ended_by_limit() if self.limit else self._at_rest()
+        if self.limit:
+            return self._ended_by_limit()
+        # nothing runs, nothing is ready
+        is_answering = ANSWER in planning.children and not self.is_unanswered
+        if is_answering or self.stalled or state.asked or self._doubtful():
+            return ()
+        if still_open := planning.open_steps:
+            return (Record((Escalated(still_open[0], planning.steps[still_open[0]].cause),)),)
+        seen = {one.name for one in planning.evaluations}
+        if unasked := [name for name in planning.config.evaluators if name not in seen]:
+            return (Evaluate(unasked[0], planning.version),)
+        if failed := [one.name for one in planning.evaluations if not one.passed]:
+            return (Record((Escalated("", ("evaluation", failed[0], "")),)),)
+        return limits.concluded(state, planning, limits.done(planning))
 
     def _ended_by_limit(self) -> Moves:
         """The end, once a person has spoken: a question, or a doubt about a call that must not be repeated (R18)."""
@@ -330,22 +343,6 @@ class _Running:
                 asked_s = error.retry_after_s if error is not None else None
                 wait_s = asked_s if asked_s is not None else FIRST_WAIT_S * 2**record.transient
                 self.started.append(Wait(name, record.attempt + 1, wait_s))
-
-    def _at_rest(self) -> Moves:
-        """Nothing runs, nothing is ready."""
-        planning = self.planning
-        is_answering = ANSWER in planning.children and not self.is_unanswered
-        if is_answering or self.stalled or self.state.asked or self._doubtful():
-            return ()
-        if still_open := planning.open_steps:
-            return (Record((Escalated(still_open[0], planning.steps[still_open[0]].cause),)),)
-        seen = {one.name for one in planning.evaluations}
-        for name in planning.config.evaluators:
-            if name not in seen:
-                return (Evaluate(name, planning.version),)
-        if failed := [one.name for one in planning.evaluations if not one.passed]:
-            return (Record((Escalated("", ("evaluation", failed[0], "")),)),)
-        return limits.concluded(self.state, planning, limits.done(planning))
 
 
 def held_up(state: State, planning: Planning, standing: Callable[[State], Standing]) -> Standing:

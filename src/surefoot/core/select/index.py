@@ -251,7 +251,7 @@ def read(text: str) -> tuple[list[str], int]:
     found: list[str] = []
     length = 0
     for run in (_WORD_OF_ASCII if text.isascii() else _WORD).findall(text):
-        parts, counted = _words_of(run)
+        parts, counted = _words_of(run, in_task=False)
         found += parts
         length += counted
     return found, length
@@ -260,7 +260,7 @@ def read(text: str) -> tuple[list[str], int]:
 def content_words(text: str) -> tuple[str, ...]:
     """The words of a task that say what is wanted, each once, in order. The text is as `plain` gives it."""
     runs = (_WORD_OF_ASCII if text.isascii() else _WORD).findall(text)
-    return tuple(dict.fromkeys(word for run in runs for word in _asked_of(run)))
+    return tuple(dict.fromkeys(word for run in runs for word in _words_of(run, in_task=True)[0]))
 
 
 def plain(text: str) -> str:
@@ -349,16 +349,12 @@ def _stop_words() -> _StopWords:
     return _StopWords(everywhere, everywhere.union(held["in_tasks"].split()), kinds, path)
 
 
-@lru_cache(50_000)
-def _words_of(run: str) -> tuple[tuple[str, ...], int]:
+@lru_cache(60_000)
+def _words_of(run: str, *, in_task: bool) -> tuple[tuple[str, ...], int]:
     """The words of a run of letters, and how many of them add to the length of a text."""
-    parts = _stems(run, _stop_words().everywhere)
+    stop_words = _stop_words()
+    parts = _stems(run, stop_words.in_tasks if in_task else stop_words.everywhere)
     return parts + _as_one(run), len(parts)
-
-
-@lru_cache(10_000)
-def _asked_of(run: str) -> tuple[str, ...]:
-    return _stems(run, _stop_words().in_tasks) + _as_one(run)
 
 
 def _stems(run: str, left_out: frozenset[str]) -> tuple[str, ...]:

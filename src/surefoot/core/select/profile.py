@@ -97,12 +97,18 @@ def apply(
         if why := _over_the_cap(left, profile) if reasons is None else reasons:
             dropped.extend([(name, stage, why[name]) for name in left if name in why])
             left = [name for name in left if name not in why]
-    warnings = (
-        *_pattern_warnings(profile, matches, names),
-        *_missed_by_case(profile, left),
-        *_tool_warnings(doubts, left, resolvers, any_tool=bool(registered or unregistered)),
-    )
-    return ProfileReport(tuple(left), tuple(dropped), warnings)
+    warnings = [*_warnings_of_patterns(profile, matches, names, left)]
+    for doubt, warning in (
+        (_CHANGED, "not verified, because changed since pinned"),
+        (_UNTRUSTED, "[verified] in the description was not trusted"),
+    ):
+        if doubtful := [name for name, why in doubts.items() if why == doubt]:
+            warnings.append(f"{warning}: {_listed(doubtful)}")
+    if (registered or unregistered) and not left:
+        warnings.append("no tool is visible")
+    if hidden := sorted({canonical(name) for name in resolvers}.difference(left)):
+        warnings.append(f"prefetch calls tools that the model does not see: {_listed(hidden)}")
+    return ProfileReport(tuple(left), tuple(dropped), tuple(warnings))
 
 
 def refusal(name: str, visible: Sequence[str]) -> str:
@@ -212,8 +218,8 @@ def _script(character: str) -> str:
     return unicodedata.name(character, character).partition(" ")[0] if character.isalpha() else ""
 
 
-def _pattern_warnings(
-    profile: ToolProfile, matches: Mapping[str, frozenset[str]], names: Sequence[str]
+def _warnings_of_patterns(
+    profile: ToolProfile, matches: Mapping[str, frozenset[str]], names: Sequence[str], visible: Sequence[str]
 ) -> Iterator[str]:
     for field, patterns in (("include", profile.include), ("exclude", profile.exclude)):
         for pattern in sorted(set(patterns)):
@@ -224,9 +230,6 @@ def _pattern_warnings(
     for name in sorted({*profile.pinned, *profile.digests}):
         if canonical(name) not in known:
             yield f"pinned name {_shown(name)} matched no tool"
-
-
-def _missed_by_case(profile: ToolProfile, visible: Sequence[str]) -> Iterator[str]:
     forms = {pattern: canonical(pattern).casefold() for pattern in sorted(set(profile.exclude))}
     text = "".join((*visible, *forms))
     if text.casefold() == text:  # soon asked, and mostly so: case cannot be what is missed
@@ -239,21 +242,6 @@ def _missed_by_case(profile: ToolProfile, visible: Sequence[str]) -> Iterator[st
         found = of_all.get(form, of_changed[form])
         if missed := sorted(name for name, fold in folds.items() if fold in found):
             yield f"exclude pattern {_shown(pattern)} misses {_listed(missed)} only by case"
-
-
-def _tool_warnings(
-    doubts: Reasons, visible: Sequence[str], resolvers: Collection[str], *, any_tool: bool
-) -> Iterator[str]:
-    for doubt, warning in (
-        (_CHANGED, "not verified, because changed since pinned"),
-        (_UNTRUSTED, "[verified] in the description was not trusted"),
-    ):
-        if doubtful := [name for name, why in doubts.items() if why == doubt]:
-            yield f"{warning}: {_listed(doubtful)}"
-    if any_tool and not visible:
-        yield "no tool is visible"
-    if hidden := sorted({canonical(name) for name in resolvers}.difference(visible)):
-        yield f"prefetch calls tools that the model does not see: {_listed(hidden)}"
 
 
 def _shown(text: str) -> str:

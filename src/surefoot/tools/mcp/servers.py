@@ -133,7 +133,16 @@ class McpTool:
 
         try:
             if self.offer.reads:
-                return await self._read(link, str(arguments.get("uri") or ""))
+                uri = str(arguments.get("uri") or "")
+                if not uri:
+                    return self._result(resource_lines(await link.asked(resources_of)), failed=False)
+                try:
+                    found = await link.asked(partial(attachments_of, uri=uri))
+                except UsageError as error:
+                    return self._result(f"Not read: {error}", failed=True)
+                files = tuple(one for one in found if one.digest)
+                made = self._result("\n".join(one.line if one.digest else one.text for one in found), failed=False)
+                return replace(made, files=files)
             answer = await link.call(self.offer.remote, arguments, on_progress)
         except MCPError as error:
             code = error.code
@@ -152,17 +161,6 @@ class McpTool:
         made = self._result(_text(answer, structured=structured), failed=answer.is_error)
         made = replace(made, files=tuple(filter(None, map(_file, answer.content))))
         return replace(made, structured=structured, error=code_in(answer) if answer.is_error else "")
-
-    async def _read(self, link: Link, uri: str) -> ToolResult:
-        if not uri:
-            return self._result(resource_lines(await link.asked(resources_of)), failed=False)
-        try:
-            found = await link.asked(partial(attachments_of, uri=uri))
-        except UsageError as error:
-            return self._result(f"Not read: {error}", failed=True)
-        files = tuple(one for one in found if one.digest)
-        made = self._result("\n".join(one.line if one.digest else one.text for one in found), failed=False)
-        return replace(made, files=files)
 
     def _result(self, text: str, *, failed: bool) -> ToolResult:
         return result(self.connection.server.name, text, "error" if failed else "ok")
