@@ -252,8 +252,6 @@ def _mark(block: bytes) -> bytes:
 
 @dataclass(slots=True)
 class _GrowingBlock:
-    """A block whose pieces are still arriving."""
-
     block: Json
     pieces: list[str] = field(default_factory=list[str])
 

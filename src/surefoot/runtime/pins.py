@@ -125,7 +125,6 @@ def difference(pinned: Mapping[str, object], spec: ToolSpec) -> str:
 
 
 def _texts(spec: ToolSpec) -> dict[str, object]:
-    """What a pin is made of."""
     return {
         "server": spec.server,
         "description": spec.description,

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Literal, cast
+from typing import Literal
 
 import orjson
 
 from surefoot.core.loop.slices import fit_of
 from surefoot.core.parse.instruction import read_instruction
+from surefoot.core.parse.json_strict import as_object
 from surefoot.core.parse.marks import DEFAULT_LABELS, DELIVERABLE, PARTS, TASK_DONE, body_of, label_pattern, parts_of
 from surefoot.core.parse.reply import parse
 from surefoot.core.parse.scan import texts_of
@@ -144,7 +146,6 @@ def _only_speaks(state: State, role: str, call: TextCall, source: Source) -> boo
 
 
 def _was_asked(state: State, role: str) -> Literal["", "before", "just now"]:
-    """Whether the role was asked about a call in its words."""
     own = [turn.parsed.error for turn in state.own_turns if turn.role == role]
     asked = [error is not None and error.kind == "text_call" for error in own]
     return "just now" if asked[-1:] == [True] else "before" if any(asked) else ""
@@ -184,7 +185,6 @@ _SIGNS = re.compile(r"[\W_]++")
 
 
 def _bare(text: str) -> str:
-    """The letters and digits of a text alone."""
     return _SIGNS.sub("", _ESCAPE.sub(" ", text)).casefold()
 
 
@@ -294,7 +294,12 @@ def read_delivering(state: State, think: Think, message: ModelMessage) -> Parsed
     form = form_in(state, state.speakers[think.role].mode)
     required = must_deliver(state, think)
     if form == "schema" and parsed.final is not None:
-        body = _delivered(parsed.final)
+        body, parts = None, None
+        with suppress(orjson.JSONDecodeError):  # the parts of a deliverable may come as JSON
+            parts = as_object(orjson.loads(parsed.final))
+        if parts and set(parts) <= set(PARTS):
+            texts = {name: one if isinstance(one, str) else orjson.dumps(one).decode() for name, one in parts.items()}
+            body = "\n".join(f"<{name}>{texts[name]}</{name}>" for name in PARTS if name in texts)
         if required and body is None:
             return replace(parsed, final=None, error=Fault("no_call", "the answer lacks the parts of a deliverable"))
         parsed = replace(parsed, final=parsed.final if body is None else body)
@@ -341,19 +346,6 @@ def answer_in(state: State, think: Think, parsed: Parsed) -> str:
         return ""
     answer = parsed.final if parsed.final is not None else parsed.content or ""
     return answer if answer.strip() else ""
-
-
-def _delivered(final: str) -> str | None:
-    """The body of a deliverable whose parts came as JSON; None for other words."""
-    try:
-        parts: object = orjson.loads(final)
-    except orjson.JSONDecodeError:
-        return None
-    if not isinstance(parts, dict) or not parts or not set(cast("dict[str, object]", parts)) <= set(PARTS):
-        return None
-    said = cast("dict[str, object]", parts)  # keys are those of a deliverable
-    texts = {name: one if isinstance(one, str) else orjson.dumps(one).decode() for name, one in said.items()}
-    return "\n".join(f"<{name}>{texts[name]}</{name}>" for name in PARTS if name in texts)
 
 
 def read_alone(state: State, think: Think, message: ModelMessage) -> Parsed:

@@ -263,7 +263,6 @@ class _Reader:
         self.at += 1
 
     def _blanks(self) -> None:
-        """Step over white space and comments."""
         text = self._text
         while True:
             self.at = skip_blanks(text, self.at)

@@ -208,8 +208,6 @@ def read_tool_calls(text: str, start: int, reading: Reading) -> Found:
 
 
 class _ToolCalls:
-    """Reads the calls of one reply, one opening tag after the other; collects their warnings."""
-
     def __init__(self, text: str, reading: Reading) -> None:
         self._text = text
         self._reading = reading

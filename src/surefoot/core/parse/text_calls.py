@@ -254,6 +254,5 @@ _BARE = r"""(?<![\w.-])(?:\w++\.)?(?:{0})["'`:\s]{{0,8}}\{{\s*+["'}}]"""
 
 
 def _named(form: re.Match[str], spelled: str, offered: Offered) -> str:
-    """The tool that a form names."""
     *_, last = re.finditer(spelled, form.group(), re.IGNORECASE)
     return offered.find(last.group()).name

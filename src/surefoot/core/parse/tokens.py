@@ -83,8 +83,6 @@ def _recipient(head: str, reading: Reading) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """The tokens of a section of calls."""
-
     calls: str
     calls_end: str
     call: str

@@ -79,7 +79,6 @@ def field_errors(error: ValidationError) -> Iterator[FieldError]:
 
 
 def _words(kind: ValidationErrorKind, here: object, message: str) -> str:
-    """What a value should be and is not."""
     kinds = ValidationErrorKind
     match kind:
         case kinds.Type(types):

@@ -106,7 +106,6 @@ def prompt_for(state: State, planning: Planning, kind: ProposalKind, about: str)
 
 
 def _of_task(state: State, planning: Planning) -> list[str]:
-    """The user's words, what the developer says, and what is known around the task."""
     task = state.task or Task("")
     context = task.context
     earlier = (line for one in state.earlier for line in (f"Asked: {one.task.text}", f"Answered: {one.answer}"))

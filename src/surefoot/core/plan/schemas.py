@@ -125,7 +125,6 @@ def is_small(state: State) -> bool:
 
 
 def _places(planning: Planning, maker: _Maker) -> dict[str, Schema]:
-    """The fields by which a step says where it is put in."""
     not_done = tuple(name for name in planning.live if not planning.steps[name].is_done)
     return {
         "insert_before": _or_null(_one_of(not_done)),
@@ -135,7 +134,6 @@ def _places(planning: Planning, maker: _Maker) -> dict[str, Schema]:
 
 
 def _steps(maker: _Maker, places: Mapping[str, Schema]) -> list[Schema]:
-    """One branch for each tool, and one for each other kind of step."""
     made = [_step(maker, "tool", one, places) for one in _calls_of(maker.tools, maker)]
     names = tuple(tool.name for tool in maker.tools)
     words: dict[str, Schema] = {"instruction": {"type": "string", "maxLength": _LONGEST_INSTRUCTION}}

@@ -245,12 +245,10 @@ def _warnings_of_patterns(
 
 
 def _shown(text: str) -> str:
-    """A name or a pattern in quotes, on one line, escaped and cut."""
     return repr(shortened(text, _MOST_SHOWN_CHARS))
 
 
 def _listed(names: Iterable[str]) -> str:
-    """The first few names, and how many more there are."""
     every = list(names)
     more = f" and {len(every) - _MOST_NAMED} more" if len(every) > _MOST_NAMED else ""
     return ", ".join(map(_shown, every[:_MOST_NAMED])) + more

@@ -148,5 +148,4 @@ def _id_masked(match: re.Match[str]) -> str:
 
 
 def _ends(text: str, most: int) -> str:
-    """The first and the last `most` characters of a text that is longer than both."""
     return text if len(text) <= 2 * most else text[:most] + text[-most:]

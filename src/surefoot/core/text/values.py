@@ -193,7 +193,6 @@ def _split_scheme(bare: str) -> tuple[str, str]:
 
 
 def _without_mark(text: str) -> str:
-    """A URL without the punctuation of the sentence behind it."""
     while text and (text[-1] in ".,;:!?'\"*_~" or (text[-1] == ")" and text.count("(") < text.count(")"))):
         text = text[:-1]
     return text
@@ -352,7 +351,6 @@ def _schemes(text: str) -> Iterator[int]:
 
 
 def _words_with_digits(text: str) -> Iterator[int]:
-    """Where words of ASCII begin that hold a digit."""
     last = 0
     for run in _RUN_OF_DIGITS.finditer(text):
         start = run.start()

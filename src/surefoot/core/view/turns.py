@@ -237,7 +237,6 @@ def _native(state: State, turn: Turn, level: int) -> tuple[ModelMessage, ...]:
 
 
 def _files(calls: Sequence[Call], level: int) -> tuple[Attachment, ...]:
-    """The files of results, until these are folded."""
     return tuple(one for call in calls if call.result is not None and not level for one in call.result.files)
 
 
