@@ -174,7 +174,10 @@ class ModelTraitLearnt:
 
 @dataclass(frozen=True, slots=True)
 class ModelReplied:
-    """A model's raw reply, and what the parser made of it. `step` counts replies from 1; it may take two `requests`."""
+    """A model's raw reply, and what the parser made of it. `step` counts replies from 1; it may take two `requests`.
+
+    `took_s` are the seconds from the request to the whole reply, `first_s` those to its first piece, where it streamed.
+    """
 
     step: int
     message: ModelMessage
@@ -184,6 +187,8 @@ class ModelReplied:
     role: str = "solo"
     elapsed_s: float = 0.0
     requests: int = 1
+    took_s: float = 0.0
+    first_s: float = 0.0
     type: Literal["ModelReplied"] = "ModelReplied"
 
 
