@@ -78,8 +78,9 @@ async def think(world: World, move: Think, state: State) -> Sequence[Event]:
     if world.shape and (answer := answer_in(state, move, parsed)) and (told := world.shape.faults(answer)):
         parsed = without_answer(parsed, Fault("invalid_value", told))
     first_s = round(display.first_s - since_s, 6) if display and display.first_s else 0.0
-    how, measured = (speaker.mode, move.want, move.role), (world.elapsed_s, requests, took_s, first_s)
-    replied = ModelReplied(move.step, message, parsed, *how, *measured)
+    replied = ModelReplied(
+        move.step, message, parsed, speaker.mode, move.want, move.role, world.elapsed_s, requests, took_s, first_s
+    )
     if display:
         display.finish(parsed, outcome_of(state, replied))
     return (replied,)

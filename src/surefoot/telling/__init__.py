@@ -1,0 +1,1 @@
+"""What a run is told as: rows, questions, plans, spans and exports. Pure."""
