@@ -52,19 +52,12 @@ from surefoot.runtime.start import first_events
 from surefoot.runtime.task_plan import planned
 from surefoot.runtime.trajectories import Trajectories
 from surefoot.runtime.world import Watch
+from surefoot.telemetry import Live, has_provider
 from surefoot.tools.function import ToolWrapper
 from surefoot.types.attachments import Attached
 from surefoot.types.config import LoopConfig, checked_config
 from surefoot.types.errors import UsageError
-from surefoot.types.events import (
-    Event,
-    JournalOrigin,
-    Outcome,
-    RunForked,
-    RunResumed,
-    Speaker,
-    Task,
-)
+from surefoot.types.events import Event, JournalOrigin, Outcome, RunForked, RunResumed, Speaker, Task
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import CallMode, ModelSettings
 from surefoot.types.outcomes import Completed
@@ -386,15 +379,20 @@ class Agent(Held, Generic[Out_co]):
     ) -> Run[Out_co]:
         """Put on record how somebody takes it up, then drive on from `state`."""
         tools = offered.tools if offered else await self._offers.tools_of(state.tools)
+        spans: Live | None = None
+        if has_provider():
+            spans = Live((await self._store.read_recorded(journal.run_id))[0] if state.seen else ())
+            journal = spans.timed(journal)
         begun = await keep_task(journal, fold(first, state))
         self._cast.check_prices(begun.config)
         await journal.append(first)
         async with RunServices(given) as services:
             own = (self._knowledge, self._paths, self.encoder, self.evaluators, self._shape)
-            live = partial(LiveHands, budget=begun.config.budget, store=self._store)
+            live = partial(LiveHands, budget=begun.config.budget, store=self._store, spans=spans)
             hands = live(self._cast, tools, journal, services, watch, stream, begun.elapsed_s, *own)
             hands.announced(first)
-            ended = await drive(journal, hands, begun)
+            driven = drive(journal, hands, begun)
+            ended = await (driven if spans is None else spans.around(driven))
             if ended.gate is not None:
                 await self._paths.remember(journal, ended)
             return Run.of(ended, read=self._shape)

@@ -38,7 +38,8 @@ class LiveHands(World):
             case Think():
                 return await think(self, move, state)
             case Act(call_id):
-                return await act(self, call_id, state)
+                made = act(self, call_id, state)
+                return await (made if self.spans is None else self.spans.inside(f"call {call_id}", made))
             case Probe(call_id):
                 return await probe(self, call_id, state)
             case Find() | Hydrate() | ReadConventions():

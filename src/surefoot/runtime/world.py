@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from surefoot.knowledge.bridge import KnowledgeBridge
     from surefoot.runtime.output import Shape
     from surefoot.runtime.trajectories import Trajectories
+    from surefoot.telemetry import Live
 
 _LOG = logging.getLogger("surefoot")
 _GATE_LOG = logging.getLogger("surefoot.gate")
@@ -38,7 +39,7 @@ class World:
     """What a run touches. `earlier_s` is the time for which it was driven before, `since` when it was taken up now.
 
     `shape` is what answers are to be, `budget` what the whole run may use, its steps and the runs of agents among it;
-    these are kept in `store`.
+    these are kept in `store`. `spans` tells of the run to OpenTelemetry, where the application has a provider.
     """
 
     cast: Cast
@@ -55,6 +56,7 @@ class World:
     shape: Shape[Any] | None = None  # Any: the type is the caller's
     budget: Budget = Budget()
     store: JournalStore | None = None
+    spans: Live | None = None
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     since: float = field(default_factory=time.monotonic)
 
@@ -84,6 +86,8 @@ class World:
         for event in events:
             if self.watch is not None:
                 self.tell(event)
+            if self.spans is not None:
+                self.spans.take(event)
             match event:
                 case ModelTraitLearnt():
                     self.cast.learn(event, self.journal.run_id)

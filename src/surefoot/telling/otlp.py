@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from surefoot.telemetry_names import SCHEMA_URL, SCOPE
-from surefoot.telling.span_records import Attributes, SpanRecord, Value
+from surefoot.telling.span_records import Attributes, SpanRecord, Value, nanoseconds
 
 _KINDS = {"internal": 1, "client": 3}
 _ERROR = 2
@@ -17,11 +17,6 @@ def otlp(spans: Sequence[SpanRecord], resource: Attributes) -> dict[str, object]
     scope = {"name": SCOPE, "version": resource.get("service.version", "")}
     told = {"scope": scope, "schemaUrl": SCHEMA_URL, "spans": [_span(span) for span in spans]}
     return {"resourceSpans": [{"resource": {"attributes": _attributes(resource)}, "scopeSpans": [told]}]}
-
-
-def nanoseconds(at: float) -> int:
-    """A time as OTLP has it. Microseconds are all that a clock of seconds since the epoch can tell."""
-    return round(at * 1e6) * 1000
 
 
 def _span(span: SpanRecord) -> dict[str, object]:

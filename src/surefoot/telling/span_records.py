@@ -90,6 +90,11 @@ def span_id(run_id: str, seq: int, more: str = "") -> str:
     return sha256(f"{run_id}\0{seq}{more}".encode()).hexdigest()[:16]
 
 
+def nanoseconds(at: float) -> int:
+    """A time as OTLP has it. Microseconds are all that a clock of seconds since the epoch can tell."""
+    return round(at * 1e6) * 1000
+
+
 def filled(given: Mapping[str, Value]) -> dict[str, Value]:
     """Those attributes that say something."""
     return {name: value for name, value in given.items() if value not in ("", ()) and value is not False}

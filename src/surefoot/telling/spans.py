@@ -113,6 +113,7 @@ class Spans:
                 if (mark := mark_of(event, self._content)) is not None:
                     is_of_plan = mark[0].startswith("surefoot.plan")
                     self._noted(_PLAN if is_of_plan else around, SpanEvent(mark[0], record.at, mark[1]))
+                made += self._steps_over(record.at)
         self._at, self._is_word = record.at, is_word(told)
         return made
 
@@ -140,7 +141,7 @@ class Spans:
                 given = {"surefoot.step.id": name, "surefoot.attempt": attempt}
                 parent = _PLAN if _PLAN in self.open else _RUN
                 return [self._begun(f"step {name}", self._span(at, record.seq, parent, f"surefoot.step {name}", given))]
-            case StepEnded(name) | StepSkipped(name) | ReasoningStepCompleted(name) if not step_id:
+            case StepEnded(name) | StepSkipped(name) | ReasoningStepCompleted(name) if self.state.planning is None:
                 self._step = ""
                 error = event.error if isinstance(event, StepEnded) else None
                 given = {names.ERROR_TYPE: error.cls if error is not None else ""}
@@ -161,6 +162,19 @@ class Spans:
                 return [self._chat(asking, record, around, before)]
             case _:
                 return []
+
+    def _steps_over(self, at: float) -> list[SpanRecord]:
+        """Steps of a plan that repairs itself, which are over by what happened inside of them."""
+        planning = self.state.planning
+        if planning is None:
+            return []
+        made: list[SpanRecord] = []
+        for key in [key for key in self.open if key.startswith("step ") and key[5:] not in planning.children]:
+            step = planning.steps.get(key[5:])
+            error = step.result.error if step is not None and step.status == "failed" and step.result else None
+            given = {names.ERROR_TYPE: error.cls if error is not None else ""}
+            made += self._over(key, at, given, error.message if error is not None else "")
+        return made
 
     def _run(self, event: RunStarted | RunForked, at: float) -> SpanRecord:
         """The span that is the run. One that is forked or follows begins anew."""
