@@ -42,6 +42,7 @@ from surefoot.telling.span_records import (
 from surefoot.types.events import (
     CallEnded,
     CallStarted,
+    DoubtSettled,
     Event,
     InStep,
     ModelFailed,
@@ -90,7 +91,7 @@ class Spans:
         self.open: dict[str, SpanRecord] = {}
         self._content, self._under = content, under
         self._run_id = self._agent = ""
-        self._at = 0.0
+        self._at = self._driven = 0.0  # when the last record came, and the last that no person spoke
         self._is_word = False
         self._step = ""  # the one that runs, where they run one after another
         self._doubtful = set[str]()  # the calls that must not be repeated
@@ -105,9 +106,10 @@ class Spans:
             case RunStarted() | RunForked():
                 made = [self._run(event, record.at)]
             case RunResumed(by=by):
-                made = [one for key in tuple(self.open) if key.startswith("call ") for one in self._over(key, self._at)]
-                waited = {"surefoot.paused.s": round(max(0.0, record.at - self._at), 6), "surefoot.by": by}
-                self._noted(_RUN, SpanEvent("surefoot.paused", self._at, waited))
+                calls = [key for key in self.open if key.startswith("call ")]
+                made = [one for key in calls for one in self._over(key, self._driven)]
+                waited = {"surefoot.paused.s": round(max(0.0, record.at - self._driven), 6), "surefoot.by": by}
+                self._noted(_RUN, SpanEvent("surefoot.paused", self._driven, waited))
             case _:
                 made = self._made(event, record, around, step_id, before)
                 if (mark := mark_of(event, self._content)) is not None:
@@ -115,6 +117,7 @@ class Spans:
                     self._noted(_PLAN if is_of_plan else around, SpanEvent(mark[0], record.at, mark[1]))
                 made += self._steps_over(record.at)
         self._at, self._is_word = record.at, is_word(told)
+        self._driven = self._driven if self._is_word else record.at
         return made
 
     def close(self, at: float = 0.0) -> Sequence[SpanRecord]:
@@ -156,6 +159,8 @@ class Spans:
                     "surefoot.inner.run.id": event.inner.run_id if event.inner is not None else "",
                 }
                 return self._over(f"call {call_id}", at, given, result.content if result.is_error else "")
+            case DoubtSettled(call_id):
+                return self._over(f"call {call_id}", self._driven)
             case CallPaused(call_id, inner):
                 return self._over(f"call {call_id}", at, {"surefoot.inner.run.id": inner.run_id})
             case _ if isinstance(asking := getattr(event, "asking", None), Asking) and asking.requests:
