@@ -18,7 +18,9 @@ def planned(name: str) -> Make:
     case = CASES[name]
 
     async def made(run_id: str, store: JournalStore) -> object:
-        return await World(case.broken).agent(script(*case.said), config=case.config, store=store).run("go", run_id=run_id)
+        return (
+            await World(case.broken).agent(script(*case.said), config=case.config, store=store).run("go", run_id=run_id)
+        )
 
     return made
 

@@ -109,7 +109,9 @@ async def test_spans_are_what_the_protocol_takes(store: MemoryJournal, name: str
     (scope,) = resource.scope_spans
     assert (scope.scope.name, scope.schema_url) == ("surefoot", SCHEMA_URL)
     for span, told in zip(spans, scope.spans, strict=True):
-        assert base64.b64encode(told.trace_id).decode() == span.trace_id  # JSON of OTLP has hex where protobuf has base64
+        assert (
+            base64.b64encode(told.trace_id).decode() == span.trace_id
+        )  # JSON of OTLP has hex where protobuf has base64
         assert base64.b64encode(told.span_id).decode() == span.span_id
         assert base64.b64encode(told.parent_span_id).decode() == span.parent_id
         assert (told.name, told.kind) == (span.name, {"internal": 1, "client": 3}[span.kind])
