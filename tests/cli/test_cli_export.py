@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +19,6 @@ from span_runs import MAKES
 from surefoot import Agent, SqliteJournal
 from surefoot.telling.span_records import place_of
 from surefoot.testing.models import ScriptedModel
-
 
 QUICK = ("a doubt, settled twice", "an agent that asks", "steps of all kinds")
 """Runs that are sent also in the quick part."""
@@ -49,7 +48,7 @@ class Collector:
 
 
 @contextmanager
-def collecting(collector: Collector) -> Iterator[Collector]:
+def collecting(collector: Collector) -> Generator[Collector]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:  # the name is the library's
             collector.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
