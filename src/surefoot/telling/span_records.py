@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Literal
 
 from surefoot import telemetry_names as names
-from surefoot.core.text import json_text
+from surefoot.core.text import clean, json_text
 from surefoot.types.dataclass import dataclass
 from surefoot.types.events import (
     CallJudged,
@@ -96,8 +96,9 @@ def nanoseconds(at: float) -> int:
 
 
 def filled(given: Mapping[str, Value]) -> dict[str, Value]:
-    """Those attributes that say something."""
-    return {name: value for name, value in given.items() if value not in ("", ()) and value is not False}
+    """Those attributes that say something, as text that can be sent."""
+    told = ((name, clean(value) if isinstance(value, str) else value) for name, value in given.items())
+    return {name: value for name, value in told if value not in ("", ()) and value is not False}
 
 
 def used(usage: Usage) -> dict[str, Value]:
@@ -123,8 +124,8 @@ def model_named(model: str) -> tuple[str, str]:
 
 def cut(text: str) -> str:
     """The beginning of a text that is too long for a span."""
-    data = text.encode()
-    return text if len(data) <= MOST_BYTES else data[:MOST_BYTES].decode(errors="ignore") + "…"
+    data = clean(text).encode()
+    return data.decode() if len(data) <= MOST_BYTES else data[:MOST_BYTES].decode(errors="ignore") + "…"
 
 
 def text_part(text: str) -> Mapping[str, str]:

@@ -55,13 +55,7 @@ from surefoot.types.guard_events import Asking
 from surefoot.types.inner import CallPaused
 from surefoot.types.messages import ModelMessage
 from surefoot.types.outcomes import Completed, CompletedPartial, Failed, Stopped
-from surefoot.types.plan_events import (
-    ProposalMade,
-    ReasoningStepCompleted,
-    StepEnded,
-    StepSkipped,
-    StepStarted,
-)
+from surefoot.types.plan_events import ProposalMade, StepStarted
 from surefoot.types.ports import Recorded
 
 _RUN, _PLAN = "run", "plan"
@@ -93,7 +87,6 @@ class Spans:
         self._run_id = self._agent = ""
         self._at = self._driven = 0.0  # when the last record came, and the last that no person spoke
         self._is_word = False
-        self._step = ""  # the one that runs, where they run one after another
         self._doubtful = set[str]()  # the calls that must not be repeated
 
     def take(self, record: Recorded) -> Sequence[SpanRecord]:
@@ -101,7 +94,8 @@ class Spans:
         told = record.event
         step_id, event = (told.step_id, told.event) if isinstance(told, InStep) else ("", told)
         before, self.state = self.state, fold((told,), self.state)
-        around = f"step {step_id}" if step_id else self._step or _RUN
+        within = step_id or (before.running_step.step_id if before.running_step is not None else "")
+        around = f"step {within}" if within else _RUN
         match event:
             case RunStarted() | RunForked():
                 made = [self._run(event, record.at)]
@@ -133,22 +127,13 @@ class Spans:
             case ModelReplied() | ModelFailed():
                 return [self._chat(event, record, around, _of(before, step_id))]
             case ProposalMade():
-                begun = (
-                    []
-                    if _PLAN in self.open
-                    else [self._begun(_PLAN, self._span(self._at, record.seq, _RUN, names.PLAN, {}))]
-                )
+                span = self._span(self._at, record.seq, _RUN, names.PLAN, {})
+                begun = [] if _PLAN in self.open else [self._begun(_PLAN, span)]
                 return [*begun, *([self._chat(event, record, _PLAN, before)] if event.by == "model" else [])]
             case StepStarted(name, attempt) if not step_id:
-                self._step = f"step {name}" if self.state.planning is None else ""
                 given = {"surefoot.step.id": name, "surefoot.attempt": attempt}
                 parent = _PLAN if _PLAN in self.open else _RUN
                 return [self._begun(f"step {name}", self._span(at, record.seq, parent, f"surefoot.step {name}", given))]
-            case StepEnded(name) | StepSkipped(name) | ReasoningStepCompleted(name) if self.state.planning is None:
-                self._step = ""
-                error = event.error if isinstance(event, StepEnded) else None
-                given = {names.ERROR_TYPE: error.cls if error is not None else ""}
-                return self._over(f"step {name}", at, given, error.message if error is not None else "")
             case CallStarted(call_id, attempt):
                 return [self._call(call_id, attempt, record, around, _of(self.state, step_id))]
             case CallEnded(call_id, result):
@@ -169,14 +154,15 @@ class Spans:
                 return []
 
     def _steps_over(self, at: float) -> list[SpanRecord]:
-        """Steps of a plan that repairs itself, which are over by what happened inside of them."""
-        planning = self.state.planning
-        if planning is None:
-            return []
+        """The steps that do not run any more, whatever has ended them."""
+        planning, plan, running = self.state.planning, self.state.plan, self.state.running_step
+        running_ids = planning.children if planning is not None else {running.step_id} if running is not None else ()
         made: list[SpanRecord] = []
-        for key in [key for key in self.open if key.startswith("step ") and key[5:] not in planning.children]:
-            step = planning.steps.get(key[5:])
-            error = step.result.error if step is not None and step.status == "failed" and step.result else None
+        for key in [key for key in self.open if key.startswith("step ") and key[5:] not in running_ids]:
+            step = planning.steps.get(key[5:]) if planning is not None else None
+            result = step.result if step is not None else plan.results.get(key[5:]) if plan is not None else None
+            is_newest = result is not None and result.attempt == self.open[key].attributes["surefoot.attempt"]
+            error = result.error if result is not None and is_newest else None
             given = {names.ERROR_TYPE: error.cls if error is not None else ""}
             made += self._over(key, at, given, error.message if error is not None else "")
         return made
@@ -184,7 +170,6 @@ class Spans:
     def _run(self, event: RunStarted | RunForked, at: float) -> SpanRecord:
         """The span that is the run. One that is forked or follows begins anew."""
         self.open.clear()
-        self._step = ""
         self._run_id = event.run_id
         task, before = self.state.task, event.follows if isinstance(event, RunStarted) else event.parent
         self._agent = str(getattr(event, "agent", ""))  # a record of who serves has it
