@@ -10,7 +10,7 @@ from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from plan_kit import World, off, step
-from span_runs import GOLDEN, MAKES, golden
+from span_runs import GOLDEN, MAKES, golden, way_of
 from surefoot import Agent, MemoryJournal, tool
 from surefoot.telemetry_names import SCHEMA_URL
 from surefoot.telling.otlp import otlp
@@ -18,6 +18,7 @@ from surefoot.telling.span_records import MOST_BYTES, SpanRecord, nanoseconds, p
 from surefoot.telling.spans import Spans, spans_of
 from surefoot.testing.models import ScriptedModel, calls
 from surefoot.testing.world import overall, plan, reflects
+from surefoot.tools.call import ToolFailed
 from surefoot.types.errors import ModelUnreachable
 from surefoot.types.events import (
     CallStarted,
@@ -31,6 +32,7 @@ from surefoot.types.events import (
     Task,
 )
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
+from surefoot.types.plan import PlanStep
 from surefoot.types.plan_events import ProposalMade
 from surefoot.types.ports import Recorded
 from surefoot.types.tools import Catalogue
@@ -188,6 +190,38 @@ async def test_a_run_that_waits_is_paused_and_the_run_of_an_agent_can_lie_under_
     inner = spans_of(await records_of(store, "an agent that waits.1.0"), under=(call.trace_id, call.span_id))
     assert {span.trace_id for span in inner} == {call.trace_id}
     assert inner[0].parent_id == call.span_id
+
+
+async def test_steps_that_were_given_hold_what_is_done_in_them() -> None:
+    store = MemoryJournal()
+
+    @tool(effect="read")
+    async def look(q: str) -> str:
+        """Look."""
+        raise ToolFailed(f"no {q}")
+
+    steps = (PlanStep("a", kind="agent", instruction="look"), PlanStep("b", tool_id="look", parameters={"q": "x"}))
+    agent = Agent(ScriptedModel([calls(("look", {"q": "y"})), "one"]), [look], journal=store)
+    await agent.run(Task("go", steps=steps), run_id="r")
+    spans = spans_of(await records_of(store, "r"))
+    by_id = {span.span_id: span for span in spans}
+    ways = ["/".join(way_of(span, by_id)) for span in spans]
+    assert ways == [
+        "invoke_agent",
+        "invoke_agent/surefoot.step a",
+        "invoke_agent/surefoot.step a/chat scripted",
+        "invoke_agent/surefoot.step a/execute_tool look",
+        "invoke_agent/surefoot.step a/chat scripted",
+        "invoke_agent/surefoot.step b",
+        "invoke_agent/surefoot.step b/execute_tool look",
+    ]
+    assert [span.failed for span in spans] == [True, False, False, True, False, True, True]
+
+
+async def test_text_that_is_not_valid_unicode_can_be_sent() -> None:
+    store = MemoryJournal()
+    await Agent(ScriptedModel(["done"]), journal=store).run("half \ud83d", run_id="r")
+    assert "half ?" in str(parsed(spans_of(await records_of(store, "r"), content=True)))
 
 
 async def test_a_failure_is_told_by_its_kind() -> None:
