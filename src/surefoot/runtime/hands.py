@@ -25,7 +25,8 @@ class LiveHands(World):
             case moves.Think():
                 return await think(self, move, state)
             case moves.Act(call_id):
-                return await act(self, call_id, state)
+                made = act(self, call_id, state)
+                return await (made if self.spans is None else self.spans.inside(f"call {call_id}", made))
             case moves.Probe(call_id):
                 return await probe(self, call_id, state)
             case moves.Find() | moves.Hydrate() | moves.ReadConventions():
