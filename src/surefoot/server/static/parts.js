@@ -16,6 +16,9 @@ const PATHS = {
   plan: "M3 4h4v3H3zM9 9h4v3H9zM7 5.5h2.5v3.5", gate: "M8 2.5l5 2v3.5c0 3-2 4.8-5 5.8-3-1-5-2.8-5-5.8V4.5z", minus: "M4 8h8",
   tilde: "M3.5 9c1.5-3 3-3 4.5-1s3 2 4.5-1", flag: "M4.5 13.5v-10h7l-1.5 3 1.5 3h-7", link: "M6 10l4-4M5 7.5L3.5 9a2.5 2.5 0 0 0 3.5 3.5L8.5 11M7.5 5L9 3.5A2.5 2.5 0 0 1 12.5 7L11 8.5",
 };
+/** The sign of each kind of row. */
+export const KINDS = { head: "flag", reasoning: "think", reply: "say", call: "call", verdict: "gate", question: "ask", result: "result", prefetch: "save",
+  select: "find", plan: "plan", limit: "hold", trait: "star", failure: "cross", word: "say", warning: "warn", end: "flag" };
 export const icon = (name) => html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d=${PATHS[name]}></path></svg>`;
 export const sign = (name) => svg`<path class="sign" d=${PATHS[name]}></path>`;
 

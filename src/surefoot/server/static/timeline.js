@@ -3,13 +3,11 @@
 import { html, nothing } from "./vendor/lit-html.js";
 import { bytes, get, visible } from "./api.js";
 import { leaveRun, openRun } from "./live.js";
-import { empty, go, icon, isOver, lines, notice, paint, runPath, skeleton, took, when } from "./parts.js";
+import { empty, go, icon, isOver, KINDS, lines, notice, paint, runPath, skeleton, took, when } from "./parts.js";
 import { figures, runKeys, whole } from "./run.js";
 import { cut, span, t } from "./text.js";
 import { Window } from "./window.js";
 
-export const KINDS = { head: "flag", reasoning: "think", reply: "say", call: "call", verdict: "gate", question: "ask", result: "result", prefetch: "save",
-  select: "find", plan: "plan", limit: "hold", trait: "star", failure: "cross", word: "say", warning: "warn", end: "flag" };
 const SIGNS = { good: "check", bad: "cross", warn: "bang" };
 const win = new Window(32);
 const now = { live: null, at: -1, row: null, follow: false, wanted: null, find: "", hits: null, blob: null, placed: false };
