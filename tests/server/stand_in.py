@@ -47,6 +47,7 @@ class World:
         self.runs["ledger-2026"].records = records
         self.token = token
         self.many = True
+        self.hostile = False
         self.words: list[Json] = []
         self.fault = 0
         self.change = 1
@@ -114,7 +115,8 @@ async def runs(request: web.Request) -> web.StreamResponse:
     """A page of summaries: those told by hand, then many that are made as they are asked for."""
     world, asked = request.app[WORLD], request.query
     limit, start = min(int(asked.get("limit", 50)), 200), int(asked.get("cursor", 0))
-    told = [story.summary() | {"waits_for": story.waits_for} for story in sorted(world.runs.values(), key=lambda one: -one.started_at)]
+    shown = (story for story in world.runs.values() if world.hostile or not story.run_id.startswith("x-"))
+    told = [story.summary() | {"waits_for": story.waits_for} for story in sorted(shown, key=lambda one: -one.started_at)]
 
     def fits(run: Json) -> bool:
         text = f"{run['task']}\n{run['answer']}\n{run['run_id']}\n{run['labels']}".lower()
@@ -295,6 +297,7 @@ async def steer(request: web.Request) -> web.StreamResponse:
     """What a test asks for: a fault (1: no answer), streams cut, rows that come, an empty list; gives the words so far."""
     world, asked = request.app[WORLD], request.query
     world.fault = int(asked.get("fault", world.fault))
+    world.hostile = world.hostile or "hostile" in asked
     world.many = asked.get("many", "1" if world.many else "0") == "1"
     if "empty" in asked:
         world.runs, world.many = {}, False

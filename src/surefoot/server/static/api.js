@@ -1,42 +1,35 @@
 // How the page talks to the server: the token, requests, problems, and streams that go on where they broke off.
 
 const KEY = "surefoot.token";
-const given = new URLSearchParams(location.hash.slice(1)).get("t");
-if (given) {
-  sessionStorage.setItem(KEY, given);
+const tokenOf = (address) => new URLSearchParams(address.split("#")[1]).get("t");
+export const hasToken = () => Boolean(sessionStorage.getItem(KEY));
+export const setToken = (text) => sessionStorage.setItem(KEY, tokenOf(text) ?? text.trim());
+if (tokenOf(location.hash)) {
+  setToken(location.hash);
   history.replaceState(null, "", location.pathname + location.search);
 }
 
-export const hasToken = () => Boolean(sessionStorage.getItem(KEY));
-export function setToken(text) {
-  const token = new URLSearchParams(text.split("#")[1] ?? "").get("t") ?? text.trim();
-  sessionStorage.setItem(KEY, token);
-}
+export const enc = encodeURIComponent;
+export const signal = (name, detail) => dispatchEvent(new CustomEvent(name, { detail }));
 
 /** What stands between the page and the server: "" (nothing), down, slow (429) or denied; `until`: the next try, in ms. */
-export const link = { state: "", until: 0, title: "", watchers: new Set() };
-function linked(state, until = 0, title = "") {
-  if (link.state === state && link.until === until) return;
-  Object.assign(link, { state, until, title });
-  for (const watcher of link.watchers) watcher();
+export const link = { state: "", until: 0 };
+function linked(state, wait = 0) {
+  if (!state && !link.state) return;
+  Object.assign(link, { state, until: Date.now() + wait * 1000 });
+  signal("paint");
 }
 
-export class Problem extends Error {
+class Problem extends Error {
   constructor(status, body, retry = 0) {
-    super(body.title ?? String(status));
-    this.status = status;
-    this.name = String(body.type ?? "").split("/").pop();
-    this.detail = body.detail ?? "";
-    this.body = body;
-    this.retry = retry;
+    super(body.title ?? `HTTP ${status}`);
+    Object.assign(this, { status, retry, name: `${body.type}`.split("/").pop(), detail: body.detail ?? "" });
   }
 }
 
 // Controls, bidi marks, invisible characters and lone surrogates: whatever the server missed is written out at the door.
-const HIDDEN = new RegExp(
-  "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f" +
-  "\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0e\\ufeff\\uffa0\\ufff0-\\ufffb" +
-  "\\u{e0000}-\\u{e0fff}]|\\p{Cs}", "gu");
+const HIDDEN = new RegExp("[\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f" +
+  "\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0e\\ufeff\\uffa0\\ufff0-\\ufffb\\u{e0000}-\\u{e0fff}]|\\p{Cs}", "gu");
 const written = (char) => {
   const code = char.codePointAt(0).toString(16);
   return code.length > 4 ? `\\U${code.padStart(8, "0")}` : `\\u${code.padStart(4, "0")}`;
@@ -44,122 +37,106 @@ const written = (char) => {
 export const visible = (text) => text.replace(HIDDEN, written);
 const read = (text) => JSON.parse(text, (_, value) => (typeof value === "string" ? visible(value) : value));
 
-const headers = (more = {}) => {
-  const token = sessionStorage.getItem(KEY);
-  return token ? { Authorization: `Bearer ${token}`, ...more } : more;
-};
-export const pause = (ms, signal) => new Promise((done, stopped) => {
+export const pause = (ms, stop) => new Promise((done, stopped) => {
   const timer = setTimeout(done, ms);
-  signal?.addEventListener("abort", () => (clearTimeout(timer), stopped(signal.reason)), { once: true });
+  stop?.addEventListener("abort", () => (clearTimeout(timer), stopped(stop.reason)), { once: true });
 });
 
-async function ask(path, options) {
+async function ask(path, options = {}, more = {}) {
+  const token = sessionStorage.getItem(KEY);
+  const headers = { ...more, ...(token && { Authorization: `Bearer ${token}` }) };
   let answer;
   try {
-    answer = await fetch(`/v1${path}`, { credentials: "omit", redirect: "error", ...options });
+    answer = await fetch(`/v1${path}`, { credentials: "omit", redirect: "error", headers, ...options });
   } catch (error) {
-    if (!options.signal?.aborted) linked("down", Date.now() + 3000);
+    if (!options.signal?.aborted) linked("down", 3);
     throw error;
   }
-  const retry = Number(answer.headers.get("Retry-After") ?? 0);
-  if (answer.ok) {
-    linked("");
-    return answer;
-  }
-  const body = await answer.text().then(read).catch(() => ({}));
-  const problem = new Problem(answer.status, body, retry);
-  if (answer.status === 401) linked("denied", 0, problem.detail);
-  if (answer.status === 503) linked("down", Date.now() + (retry || 3) * 1000, problem.message);
+  if (answer.ok) return (linked(""), answer);
+  const problem = new Problem(answer.status, await answer.text().then(read).catch(() => ({})), Number(answer.headers.get("Retry-After")));
+  if (answer.status === 401) linked("denied");
+  if (answer.status === 503) linked("down", problem.retry || 3);
   throw problem;
 }
 
 /** The JSON of an address. Waits out a 429, and says meanwhile that it waits. */
-export async function get(path, signal) {
+export async function get(path, stop) {
   for (;;) {
     try {
-      return read(await (await ask(path, { headers: headers(), signal })).text());
+      return read(await (await ask(path, { signal: stop })).text());
     } catch (problem) {
       if (problem.status !== 429) throw problem;
-      const wait = Math.max(problem.retry, 1) * 1000;
-      linked("slow", Date.now() + wait, problem.message);
-      await pause(wait, signal);
+      linked("slow", problem.retry || 1);
+      await pause((problem.retry || 1) * 1000, stop);
     }
   }
 }
-
-export async function send(path, body, method = "POST") {
-  const more = { "Content-Type": "application/json", "Idempotency-Key": crypto.randomUUID() };
-  const answer = await ask(path, { method, headers: headers(more), body: JSON.stringify(body) });
-  const text = await answer.text();
-  return { status: answer.status, place: answer.headers.get("Location") ?? "", body: text ? read(text) : null };
-}
+export const bytes = async (path) => (await ask(path)).blob();
+const post = (path, body) => ask(path, { method: "POST", body: JSON.stringify(body) }, { "Content-Type": "application/json", "Idempotency-Key": crypto.randomUUID() });
+export const send = async (path, body) => read(await (await post(path, body)).text());
 
 /** Says a person's word, and waits up to 30 s where the run gets to it later; gives its outcome. */
-export async function say(run, path, body) {
-  let { status, place, body: told } = await send(`/runs/${encodeURIComponent(run)}${path}`, body);
-  for (let tries = 0; status === 202 && place && told.outcome === "" && tries < 60; tries += 1) {
+export async function say(path, body) {
+  const answer = await post(path, body);
+  const place = answer.headers.get("Location")?.replace(/^\/v1/, "");
+  let told = read(await answer.text());
+  for (let tries = 0; place && !told.outcome && tries < 60; tries += 1) {
     await pause(500);
-    told = await get(place.replace(/^\/v1/, ""));
+    told = await get(place);
   }
-  const [problem, ...why] = (told?.outcome ?? "").split(": ");
-  if (told && problem && problem !== "applied") throw new Problem(409, { type: `/problems/${problem}`, title: why.join(": ") });
+  const [problem, ...why] = told.outcome.split(": ");
+  if (problem && problem !== "applied") throw new Problem(409, { type: problem, title: why.join(": ") });
   return told;
 }
 
-export async function bytes(path) {
-  const answer = await ask(path, { headers: headers() });
-  return answer.blob();
-}
-
-/** Reads a stream for ever: `take(frame)` gets each `{id, event, data}`, `stand(state)` live, lost or over. */
-export async function follow(path, since, take, stand, signal) {
-  let last = since;
-  for (let lost = 0; !signal.aborted;) {
+/** Reads a stream until it is over: `take(frame)` gets each `{id, event, data}`, `stand` live, lost or over. */
+export async function follow(path, last, take, stand, stop) {
+  for (let lost = 0; !stop.aborted;) {
     const mine = new AbortController();
-    const stop = () => mine.abort();
-    signal.addEventListener("abort", stop, { once: true });
-    let quiet = setTimeout(stop, 45000);
+    const leave = () => mine.abort();
+    let quiet = 0;
+    const heard = (ms = 45000) => (clearTimeout(quiet), (quiet = setTimeout(leave, ms)));
+    const seen = () => heard(document.hidden ? 60000 : 45000);
+    stop.addEventListener("abort", leave, { once: true });
     try {
-      const more = { Accept: "text/event-stream", ...(last === null ? {} : { "Last-Event-ID": String(last) }) };
-      const answer = await ask(path, { headers: headers(more), signal: mine.signal });
+      heard();
+      const more = { Accept: "text/event-stream", ...(last !== null && { "Last-Event-ID": String(last) }) };
+      const { body } = await ask(path, { signal: mine.signal }, more);
       stand("live");
       lost = 0;
-      for await (const frame of frames(answer.body)) {
-        clearTimeout(quiet);
-        quiet = setTimeout(stop, 45000);
-        if (frame.id) last = frame.id;
+      for await (const frame of frames(body, seen)) {
+        last = frame.id || last;
         if (frame.event === "end") return stand("over");
-        if (frame.event) take(frame);
+        take(frame);
       }
     } catch (error) {
-      if (signal.aborted || (error.status && error.status < 500 && error.status !== 429)) return;
+      if (stop.aborted || (error.status < 500 && error.status !== 429)) return;
     } finally {
       clearTimeout(quiet);
-      signal.removeEventListener("abort", stop);
       mine.abort();
     }
-    if (signal.aborted) return;
+    if (stop.aborted) return;
     stand("lost");
     lost = Math.min(lost + 1, 5);
-    await pause(lost * lost * 400 + 600, signal).catch(() => {});
+    await pause(lost * lost * 400 + 600, stop).catch(() => {});
   }
 }
 
-async function* frames(body) {
+async function* frames(body, heard) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   for (let held = ""; ;) {
     const { done, value } = await reader.read();
     if (done) return;
+    heard();
     const parts = (held + value).replaceAll("\r\n", "\n").split("\n\n");
     held = parts.pop();
     for (const part of parts) {
       const frame = { id: "", event: "", data: "" };
       for (const line of part.split("\n")) {
         const at = line.indexOf(":");
-        const name = line.slice(0, at);
-        if (name in frame) frame[name] += line.slice(at + 1).replace(/^ /, "");
+        if (line.slice(0, at) in frame) frame[line.slice(0, at)] += line.slice(at + 1).trimStart();
       }
-      yield { ...frame, data: frame.data ? read(frame.data) : null };
+      if (frame.event) yield { ...frame, data: read(frame.data || "{}") };
     }
   }
 }

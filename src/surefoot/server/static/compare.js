@@ -1,24 +1,15 @@
 // Two runs side by side, step by step; what differs is marked, what they share is one line.
 
 import { html, nothing } from "./vendor/lit-html.js";
-import { get } from "./api.js";
-import { icon, paint, runPath, skeleton, standingOf, trouble } from "./parts.js";
-import { brief as short, cut, dollars, span, t } from "./text.js";
+import { enc, get } from "./api.js";
+import { button, icon, loading, recordLink, runPath, skeleton, standing, trouble } from "./parts.js";
+import { short } from "./run.js";
+import { cut, t } from "./text.js";
 
-const now = { a: "", b: "", told: null, error: null, only: false, at: -1 };
-
-async function load() {
-  Object.assign(now, { told: null, error: null });
-  paint();
-  try {
-    now.told = await get(`/compare?a=${encodeURIComponent(now.a)}&b=${encodeURIComponent(now.b)}`);
-  } catch (error) {
-    now.error = error;
-  }
-  paint();
-}
+const now = { at: -1 };
+const load = loading(now, async () => ({ told: await get(`/compare?a=${enc(now.a)}&b=${enc(now.b)}`) }));
 function next(by) {
-  const found = [...document.querySelectorAll(".pair.differs")];
+  const found = [...document.querySelectorAll(".differs")];
   if (!found.length) return;
   now.at = (now.at + by + found.length) % found.length;
   found[now.at].focus();
@@ -28,39 +19,33 @@ function next(by) {
 export const compare = {
   title: () => t("compare.title"),
   open([a, b]) {
-    if (now.a === a && now.b === b && now.told) return;
-    Object.assign(now, { a, b, at: -1 });
+    Object.assign(now, { a, b, at: -1, told: null });
     load();
   },
-  again: () => load(),
+  again: load,
   keys: (key) => (key === "j" || key === "k" ? (next(key === "j" ? 1 : -1), true) : false),
   view: () => html`<div class="wide"><p class="crumbs"><a href="/">${t("nav.runs")}</a></p><h1 tabindex="-1">${t("compare.title")}</h1>${body()}</div>`,
 };
 
 function body() {
   if (now.error) return trouble(now.error, load);
-  if (!now.told) return skeleton(6, "tall");
+  if (!now.told) return skeleton(6, true);
   const { a, b, shared, pairs } = now.told;
-  const shown = now.only ? pairs.filter((one) => one.differs.length) : pairs;
-  return html`<div class="sides heads2">${[a, b].map(run)}</div>
-    <div class="comparebar"><p>${icon("link")}${shared ? html`${t("compare.shared", { n: shared })} · <a href=${runPath(a.run_id, `?r=${shared - 1}`)}>${t("pane.record", { n: shared - 1 })}</a>` : t("compare.none")}</p>
-      <button class="toggle" aria-pressed=${now.only ? "true" : "false"} @click=${() => ((now.only = !now.only), paint())}>${t("compare.only")}</button>
-      <button class="button small" @click=${() => next(1)}>${t("compare.next")}${icon("down")}</button></div>
-    ${shown.length ? html`<ol class="pairs">${shown.map((one) => pair(one, a.run_id, b.run_id))}</ol>` : html`<p class="dim end">${t("compare.same")}</p>`}`;
+  return html`<div class="sides">${[a, b].map(run)}</div>
+    <div class="planbar"><p>${shared ? html`${t("compare.shared", { n: shared })} · ${recordLink(a.run_id, shared - 1)}` : t("compare.none")}</p>${button(t("compare.next"), () => next(1), "small", "down")}</div>
+    ${pairs.length ? html`<ol>${pairs.map((one) => html`<li class="pair ${one.differs.length ? "differs" : ""}" tabindex=${one.differs.length ? "-1" : nothing}>
+      <h2>${t("rows.step", { n: one.step })} ${one.differs.map((name) => html`<span class="chip warn">${icon("odd")}${t(`compare.${name}`)}</span>`)}</h2>
+      <div class="sides">${side(one.a, one.b, a.run_id)}${side(one.b, one.a, b.run_id)}</div></li>`)}</ol>` : html`<p class="dim end">${t("compare.same")}</p>`}`;
 }
-const run = (one) => html`<section class="card"><p>${standingOf(one)} <a href=${runPath(one.run_id)}><code>${one.run_id}</code></a></p><p class="num dim">${one.requests} · ${short(one.usage.input_tokens + one.usage.output_tokens)} · ${dollars(one.usage.cost_usd)} · ${span(one.elapsed_s)}</p>
-  ${one.answer ? html`<p class="text">${one.answer}</p>` : nothing}</section>`;
-const pair = (one, a, b) => html`<li class="pair ${one.differs.length ? "differs" : ""}" tabindex=${one.differs.length ? "-1" : nothing}><h2>${t("compare.step", { n: one.step })}
-    ${one.differs.map((name) => html`<span class="chip warn">≠ ${t(`compare.differs.${name}`)}</span>`)}</h2><div class="sides">${side(one.a, one.b, a)}${side(one.b, one.a, b)}</div></li>`;
+const run = (one) => html`<section class="card"><p class="now">${standing(one)}<a href=${runPath(one.run_id)}><code>${one.run_id}</code></a></p><p class="num dim">${short(one)}</p><p>${one.answer}</p></section>`;
 
 function side(mine, other, id) {
-  if (!mine) return html`<div class="side dim">${t("compare.absent")}</div>`;
-  const mark = (same) => (same || !other ? "" : "odd");
-  return html`<div class="side"><p class=${mark(other?.model === mine.model)}><a class="num" href=${runPath(id, `?r=${mine.seq}`)}>${t("pane.record", { n: mine.seq })}</a> <span class="dim">${mine.model}</span></p>
-    ${mine.reply ? html`<p class="said ${mark(other?.reply === mine.reply)}">${cut(mine.reply, 1200)}</p>` : nothing}
-    ${mine.calls.map((call) => {
-      const twin = other?.calls.find((one) => one.key === call.key);
-      return html`<div class="made ${twin || !other ? "" : "odd"}"><code class=${mark(twin?.text === call.text)}>${cut(call.text, 600)}</code>
-        <p class=${mark(twin?.verdict === call.verdict)}>${call.verdict}</p><p class="result ${mark(twin?.result === call.result)}">${cut(call.result, 600)}</p></div>`;
+  if (!mine) return html`<p class="dim">${t("compare.absent")}</p>`;
+  const odd = (same) => (same || !other ? "" : "odd");
+  return html`<div class="side"><p class="small">${recordLink(id, mine.seq)} <span class="dim ${odd(other?.model === mine.model)}">${mine.model}</span></p>
+    ${mine.reply ? html`<p><span class=${odd(other?.reply === mine.reply)}>${cut(mine.reply, 1200)}</span></p>` : nothing}
+    ${mine.calls.map((one) => {
+      const twin = other?.calls.find((call) => call.key === one.key);
+      return html`<div class="made ${twin || !other ? "" : "alone"}">${["text", "verdict", "result"].map((name) => html`<p class=${name}><span class=${twin ? odd(twin[name] === one[name]) : ""}>${cut(one[name], 600)}</span></p>`)}</div>`;
     })}</div>`;
 }

@@ -6,28 +6,33 @@ const PIECE = 500;
 const KEPT = 20;
 
 export class Rows {
-  constructor(run, changed) {
-    Object.assign(this, { run, changed, total: 0, pieces: new Map(), sizes: [], folds: new Set(), allFolded: false, quiet: false, clock: 0, rate: 1 });
-  }
-
-  get count() {
-    return Array.from({ length: this.parts }, (_, at) => this.size(at)).reduce((sum, one) => sum + one, 0);
+  total = 0;
+  pieces = new Map();
+  sizes = [];
+  rate = 1;
+  folds = new Set();
+  allFolded = false;
+  clock = 0;
+  constructor(path, changed) {
+    Object.assign(this, { path, changed });
   }
   get parts() {
     return Math.ceil(this.total / PIECE);
   }
+  get count() {
+    return this.offset(this.parts);
+  }
   size(part) {
-    return this.pieces.get(part)?.shown?.length ?? this.sizes[part] ?? Math.round(Math.min(PIECE, this.total - part * PIECE) * this.rate);
+    return this.sizes[part] ?? Math.round(Math.min(PIECE, this.total - part * PIECE) * this.rate);
   }
   offset(part) {
     let sum = 0;
     for (let at = 0; at < part; at += 1) sum += this.size(at);
     return sum;
   }
-  /** The piece and the place in it of the row at `index`. */
+  /** The piece, and the place in it, of the row at `index`. */
   place(index) {
-    let part = 0;
-    let left = index;
+    let [part, left] = [0, index];
     for (; part < this.parts - 1 && left >= this.size(part); part += 1) left -= this.size(part);
     return [part, left];
   }
@@ -35,14 +40,12 @@ export class Rows {
   at(index) {
     const [part, left] = this.place(index);
     const piece = this.pieces.get(part);
-    if (piece?.shown) {
-      piece.used = this.clock += 1;
-      return piece.shown[left] ?? null;
-    }
     if (!piece) this.load(part);
-    return null;
+    if (!piece?.shown) return null;
+    piece.used = this.clock += 1;
+    return piece.shown[left] ?? null;
   }
-  /** Where the first row of record `seq` or of one after it stands. */
+  /** Where the first row of record `seq`, or of one after it, stands. */
   async find(seq) {
     const part = Math.max(0, Math.min(Math.floor(seq / PIECE), this.parts - 1));
     await this.load(part);
@@ -50,80 +53,66 @@ export class Rows {
     const at = shown.findIndex((row) => row.seq >= seq);
     return this.offset(part) + (at < 0 ? Math.max(shown.length - 1, 0) : at);
   }
-
-  async load(part) {
+  load(part) {
     const held = this.pieces.get(part);
     if (held) return held.loading;
-    const piece = { rows: [], shown: null, used: this.clock += 1, next: part * PIECE, loading: null };
+    const piece = { rows: [], shown: null, used: this.clock += 1, next: part * PIECE };
     this.pieces.set(part, piece);
-    piece.loading = this.fill(part, piece).catch((error) => {
-      this.changed(error);
-      setTimeout(() => this.pieces.get(part) === piece && (this.pieces.delete(part), this.changed()), 3000);
+    return this.fill(part, piece);
+  }
+  fill(part, piece) {
+    piece.loading = this.fetch(part, piece).catch(() => {
+      setTimeout(() => piece.shown || (this.pieces.delete(part), this.changed()), 3000);
     });
     return piece.loading;
   }
-  async fill(part, piece) {
-    const end = Math.min((part + 1) * PIECE, Math.max(this.total, 1));
+  async fetch(part, piece) {
+    const end = Math.min((part + 1) * PIECE, this.total);
     while (piece.next < end) {
-      const told = await get(`/runs/${encodeURIComponent(this.run)}/rows?since=${piece.next}&limit=${end - piece.next}`);
+      const told = await get(`${this.path}/rows?since=${piece.next}&limit=${end - piece.next}`);
       piece.rows.push(...told.rows);
-      const reached = told.next ?? told.total;
-      this.total = Math.max(this.total, told.total);
-      if (reached <= piece.next) break;
-      piece.next = Math.min(reached, end);
+      piece.next = Math.max(piece.next + 1, Math.min(told.next ?? told.total, end));
     }
     this.settle(part, piece);
-    this.drop();
+    const held = [...this.pieces].filter(([, one]) => one.shown).sort(([, a], [, b]) => a.used - b.used);
+    for (const [old] of held.slice(0, Math.max(0, held.length - KEPT))) this.pieces.delete(old);
     this.changed();
   }
   settle(part, piece) {
-    let last = null;
+    let last = "";
     for (const row of piece.rows) {
-      const key = row.step ? `${row.step_id}/${row.step}` : "";
-      row.head = Boolean(key) && key !== last;
-      row.key = key;
-      last = key || last;
+      row.key = row.step ? `${row.step_id}/${row.step}` : "";
+      row.head = row.key !== "" && row.key !== last;
+      last = row.key || last;
     }
-    piece.shown = piece.rows.filter((row) => (row.head || !row.key || !this.isFolded(row.key)) && !(this.quiet && row.kind === "reasoning" && !row.head));
+    piece.shown = piece.rows.filter((row) => row.head || !row.key || !this.isFolded(row.key));
     this.sizes[part] = piece.shown.length;
-    const known = [...this.pieces].filter(([, one]) => one.shown);
-    const records = known.reduce((sum, [at, one]) => sum + Math.max(one.next - at * PIECE, 0), 0);
-    if (records) this.rate = known.reduce((sum, [, one]) => sum + one.shown.length, 0) / records;
-  }
-  drop() {
-    const held = [...this.pieces].filter(([, one]) => one.shown).sort(([, a], [, b]) => a.used - b.used);
-    for (const [part] of held.slice(0, Math.max(0, held.length - KEPT))) this.pieces.delete(part);
+    const records = Math.max(piece.next - part * PIECE, 1);
+    if (records > PIECE / 2 || part === 0) this.rate = piece.shown.length / records;
   }
 
   /** Takes in what has been recorded since; `total` is how many records there are now. */
   async grow(total) {
-    const before = this.parts - 1;
+    const part = this.parts - 1;
     this.total = Math.max(this.total, total);
-    const piece = this.pieces.get(Math.max(before, 0));
-    if (!piece) return;
-    await piece.loading;
-    if (piece.next >= Math.min((before + 1) * PIECE, this.total)) return;
-    piece.loading = this.fill(before, piece).catch(this.changed);
-    await piece.loading;
+    const piece = this.pieces.get(part);
+    await piece?.loading;
+    if (piece?.shown && piece.next < Math.min((part + 1) * PIECE, this.total)) await this.fill(part, piece);
   }
 
   isFolded(key) {
     return this.allFolded !== this.folds.has(key);
   }
   hidden(row) {
-    return this.pieces.get(Math.floor(row.seq / PIECE))?.rows.filter((one) => one.key === row.key).length - 1;
+    return this.pieces.get(Math.floor(row.seq / PIECE)).rows.filter((one) => one.key === row.key).length - 1;
   }
   fold(key) {
     if (!this.folds.delete(key)) this.folds.add(key);
     this.again();
   }
-  foldAll(all) {
+  foldAll() {
     this.folds.clear();
-    this.allFolded = all;
-    this.again();
-  }
-  hush(quiet) {
-    this.quiet = quiet;
+    this.allFolded = !this.allFolded;
     this.again();
   }
   again() {
