@@ -24,6 +24,7 @@ export async function browse(look = {}) {
   const profile = mkdtempSync(join(tmpdir(), "page-"));
   const context = await chromium.launchPersistentContext(profile, { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS, headless: true, viewport: { width: 1280, height: 800 }, ...look });
   const page = context.pages()[0] ?? (await context.newPage());
+  page.setDefaultTimeout(8000);
   const said = [];
   page.on("pageerror", (error) => said.push(`error: ${error.message}`));
   page.on("console", (line) => ["error", "warning"].includes(line.type()) && !/Failed to load resource/.test(line.text()) && said.push(`console: ${line.text()}`));

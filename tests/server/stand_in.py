@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 import time
@@ -257,7 +258,8 @@ async def stream(request: web.Request) -> web.StreamResponse:
     """`/feed`, or the records of a run."""
     world = request.app[WORLD]
     answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store"})
-    await answer.prepare(request)
+    with contextlib.suppress(ConnectionResetError):
+        await answer.prepare(request)
     task = cast("asyncio.Task[object]", asyncio.current_task())
     world.streams.add(task)
     last = int(request.headers.get("Last-Event-ID", -1))

@@ -16,6 +16,7 @@ export const signal = (name, detail) => dispatchEvent(new CustomEvent(name, { de
 export const link = { state: "", until: 0 };
 function linked(state, wait = 0) {
   if (!state && !link.state) return;
+  if (!state && link.state === "down") signal("back");
   Object.assign(link, { state, until: Date.now() + wait * 1000 });
   signal("paint");
 }

@@ -77,10 +77,7 @@ const connection = () => html`<div role="status">${["down", "slow"].includes(lin
   ${link.state === "down" ? html`<button @click=${retry}>${t("link.now")}</button>` : nothing}</p>` : nothing}</div>`;
 async function retry() {
   link.until = Date.now() + 5000;
-  try {
-    frame.me = await get("/me");
-    frame.view?.again?.();
-  } catch { /* the line says it */ }
+  frame.me = await get("/me").catch(() => frame.me);
   drawSoon();
 }
 setInterval(() => {
@@ -125,10 +122,12 @@ addEventListener("click", (event) => {
 addEventListener("popstate", () => open(location.href, "back"));
 addEventListener("paint", drawSoon);
 addEventListener("visibilitychange", draw);
+addEventListener("back", () => frame.view?.again?.());
 addEventListener("run", () => frame.view?.changed?.());
 addEventListener("go", ({ detail: { to, how } }) => open(to, how));
 
 wear(localStorage.getItem("surefoot.theme") ?? "auto");
 await speak();
-get("/me").then((me) => ((frame.me = me), look(), drawSoon()), () => {});
+retry();
+look();
 open(location.href, "replace");

@@ -79,7 +79,7 @@ export const loading = (now, work) => async () => {
 };
 
 export function meter(name, told, used, limit) {
-  const part = limit ? Math.min(used / limit, 1) : 0;
+  const part = limit ? Math.max(0, Math.min(used / limit, 1)) : 0;
   return html`<div class="meter ${part >= 0.9 ? "bad" : part >= 0.7 ? "warn" : ""}"><span>${name}</span><b>${told(used)}${limit ? ` / ${told(limit)}` : ""}</b>${limit
     ? html`<svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect class="whole" width="100" height="4"></rect><rect width=${100 * part} height="4"></rect></svg>` : nothing}</div>`;
 }

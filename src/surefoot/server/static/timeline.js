@@ -55,7 +55,7 @@ export const timeline = {
     if (by) {
       now.follow = key === "End" && !isOver(live.summary);
       pick(now.at < 0 && by < 1e9 ? win.first + (win.first && 8) : now.at + by);
-    } else if (key === "Enter" && event.target.matches(".rows")) choose(now.at);
+    } else if (key === "Enter" && now.at >= 0 && !event.target.closest("a, button, summary")) choose(now.at);
     else if (key === "Escape" && now.row) close();
     else if (key === "Escape" && now.hits) search("");
     else if (key === "x" && row?.key) live.rows.fold(row.key);
