@@ -1,6 +1,6 @@
-// The run as it stood: a slider over its records, with the rows, figures, plan and questions as of that record.
+// The run as it stood at a record, with a slider.
 
-import { html, nothing } from "./vendor/lit-html.js";
+import { html } from "./vendor/lit-html.js";
 import { get } from "./api.js";
 import { openRun } from "./live.js";
 import { button, icon, lines, loading, notice, paint, recordLink, rowLink, runPath, said, skeleton, state } from "./parts.js";
@@ -12,63 +12,63 @@ let asking = null;
 let kept = 0;
 
 const load = loading(now, async () => {
-  asking?.abort();
-  asking = new AbortController();
-  const { at, live: { path } } = now;
-  const since = Math.max(0, at - 40);
-  const find = (address) => get(path + address, asking.signal);
-  const [seen, { rows }] = await Promise.all([find(`/state?at=${at}`), at ? find(`/rows?since=${since}&limit=${at - since}`) : { rows: [] }]);
-  return { seen, rows, plan: seen.plan ? await find(`/plan?at=${at}`) : null };
+	asking?.abort();
+	asking = new AbortController();
+	const { at, live: { path } } = now;
+	const since = Math.max(0, at - 40);
+	const find = (address) => get(path + address, asking.signal);
+	const [seen, { rows }] = await Promise.all([find(`/state?at=${at}`), at ? find(`/rows?since=${since}&limit=${at - since}`) : { rows: [] }]);
+	return { seen, rows, plan: seen.plan ? await find(`/plan?at=${at}`) : null };
 });
 function move(to) {
-  now.at = Math.max(0, Math.min(to, now.live.total));
-  clearTimeout(kept);
-  kept = setTimeout(() => history.replaceState({}, "", runPath(now.live.id, `/at/${now.at}`)), 150);
-  load();
-  paint();
+	now.at = Math.max(0, Math.min(to, now.live.total));
+	clearTimeout(kept);
+	kept = setTimeout(() => history.replaceState({}, "", runPath(now.live.id, `/at/${now.at}`)), 150);
+	load();
+	paint();
 }
-/** Goes to where the step before or after begins: a record whose row belongs to another reply. */
+/** Goes to where the step before or after begins. */
 async function step(by) {
-  const { live, at: here } = now;
-  const since = by > 0 ? here : Math.max(0, here - 500);
-  const { rows } = await get(`${live.path}/rows?since=${since}&limit=500`);
-  const begins = rows.filter((row, n) => row.step !== (rows[n - 1]?.step ?? now.seen?.step)).map((row) => row.seq + 1);
-  move((by > 0 ? begins.find((one) => one > here) : begins.findLast((one) => one < here)) ?? (by > 0 ? since + 500 : since));
+	const { live, at: here } = now;
+	const since = by > 0 ? here : Math.max(0, here - 500);
+	const { rows } = await get(`${live.path}/rows?since=${since}&limit=500`);
+	const begins = rows.filter((row, n) => row.step !== (rows[n - 1]?.step ?? now.seen?.step)).map((row) => row.seq + 1);
+	move((by > 0 ? begins.find((one) => one > here) : begins.findLast((one) => one < here)) ?? (by > 0 ? since + 500 : since));
 }
 
 export const at = {
-  title: () => t("at.title", { n: now.at, total: now.live.total }),
-  open([id, place], _, isNew) {
-    Object.assign(now, { live: openRun(id), at: Number(place) });
-    if (isNew) Object.assign(now, { seen: null, rows: [], plan: null, error: null });
-    now.live.ready.then(() => move(now.at));
-  },
-  close() {
-    asking?.abort();
-    clearTimeout(kept);
-  },
-  again: () => now.live.load().then(load),
-  keys(key) {
-    const to = { ArrowLeft: now.at - 1, ArrowDown: now.at - 1, ArrowRight: now.at + 1, ArrowUp: now.at + 1, Home: 0, End: now.live.total }[key];
-    if (to !== undefined) move(to);
-    else if (key === "PageUp" || key === "PageDown") step(key === "PageDown" ? 1 : -1);
-    else if (key === "f") forkAt(now.live, now.at);
-    else return runKeys(now.live, key);
-    return true;
-  },
-  view: () => whole(now.live, "at", body),
+	title: () => t("at.title", { n: now.at, total: now.live.total }),
+	open([id, place], _, isNew) {
+		Object.assign(now, { live: openRun(id), at: Number(place) });
+		if (isNew) Object.assign(now, { seen: null, rows: [], plan: null, error: null });
+		now.live.ready.then(() => move(now.at));
+	},
+	close() {
+		asking?.abort();
+		clearTimeout(kept);
+	},
+	again: () => now.live.load().then(load),
+	keys(key) {
+		const to = { ArrowLeft: now.at - 1, ArrowDown: now.at - 1, ArrowRight: now.at + 1, ArrowUp: now.at + 1, Home: 0, End: now.live.total }[key];
+		if (to !== undefined) move(to);
+		else if (key === "PageUp" || key === "PageDown") step(key === "PageDown" ? 1 : -1);
+		else if (key === "f") forkAt(now.live, now.at);
+		else return runKeys(now.live, key);
+		return true;
+	},
+	view: () => whole(now.live, "at", body),
 };
 
 function body() {
-  const { live, seen, rows, plan } = now;
-  const told = at.title();
-  return html`<div class="slider">${button("−", () => move(now.at - 1), "small")}
-      <input type="range" min="0" max=${live.total} .value=${String(now.at)} aria-label=${t("at.slider")} aria-valuetext=${told} @input=${(e) => move(Number(e.target.value))}>
-      ${button("+", () => move(now.at + 1), "small")}<output class="num">${told}</output>${recordLink(live.id, Math.max(0, now.at - 1), t("at.timeline"))}
-      <button class="button small main" ?disabled=${!now.at} @click=${() => forkAt(live, now.at)}>${icon("fork")}${t("at.fork")}</button></div>
-    ${now.error ? notice("bad", said(now.error)) : nothing}
-    ${!seen ? skeleton(8) : html`<div class="split"><section class="main"><h2>${t("at.rows")}</h2><ol class="brief">${rows.toReversed().map((row) => rowLink(live.id, row))}</ol></section>
-      <aside class="rail" aria-label=${t("fact.figures")}><p class="now">${state(seen.status, "big")}</p>${figures(live, seen, true)}
-        ${plan ? html`<h3>${t("tab.plan")} v${plan.version}</h3><ul class="opens">${plan.steps.map((one) => html`<li><a href=${runPath(live.id, `/plan?version=${plan.version}`)}><span>${one.title}</span>${state(one.status)}</a></li>`)}</ul>` : nothing}
-        ${seen.waiting.map((one) => html`<h3>${t("tab.question")}</h3>${lines(one.lines)}`)}</aside></div>`}`;
+	const { live, seen, rows, plan } = now;
+	const told = at.title();
+	return html`<div class="slider">${button("−", () => move(now.at - 1), "small")}
+			<input type="range" min="0" max=${live.total} .value=${String(now.at)} aria-label=${t("at.slider")} aria-valuetext=${told} @input=${(e) => move(Number(e.target.value))}>
+			${button("+", () => move(now.at + 1), "small")}<output class="num">${told}</output>${recordLink(live.id, Math.max(0, now.at - 1), t("at.timeline"))}
+			<button class="button small main" ?disabled=${!now.at} @click=${() => forkAt(live, now.at)}>${icon("fork")}${t("at.fork")}</button></div>
+		${now.error ? notice("bad", said(now.error)) : ""}
+		${!seen ? skeleton(8) : html`<div class="split"><section class="main"><h2>${t("at.rows")}</h2><ol class="brief">${rows.toReversed().map((row) => rowLink(live.id, row))}</ol></section>
+			<aside class="rail" aria-label=${t("fact.figures")}><p class="now">${state(seen.status, "big")}</p>${figures(live, seen, true)}
+				${plan ? html`<h3>${t("tab.plan")} v${plan.version}</h3><ul class="opens">${plan.steps.map((one) => html`<li><a href=${runPath(live.id, `/plan?version=${plan.version}`)}><span>${one.title}</span>${state(one.status)}</a></li>`)}</ul>` : ""}
+				${seen.waiting.map((one) => html`<h3>${t(".question")}</h3>${lines(one.lines)}`)}</aside></div>`}`;
 }

@@ -1,123 +1,112 @@
-// What every view of a run has: its head, the ways to its other views, what can be done with it, and the rail of figures.
+// What every view of a run has: its head, states, actions and figures.
 
-import { html, nothing } from "./vendor/lit-html.js";
+import { html } from "./vendor/lit-html.js";
 import { bytes, enc, get, say, send } from "./api.js";
 import { ask, askFor, button, callPath, chip, go, icon, isOver, labels, meter, notice, paint, plain, runPath, said, standing, state, trouble, when } from "./parts.js";
 import { brief, cut, dollars, find, number, span, t } from "./text.js";
 
 let news = {};
 export function tell(live, text, tone = "good") {
-  news = { id: live.id, text, tone };
-  paint();
+	news = { id: live.id, text, tone };
+	paint();
 }
 
 function head(live, place) {
-  const run = live.summary;
-  const asked = run.waiting[0];
-  const tab = (name, path, text = t(`tab.${name}`)) => html`<a href=${path} class=${name} aria-current=${place === name ? "page" : nothing}>${text}</a>`;
-  return html`<header><p class="crumbs"><a href="/">${t("nav.runs")}</a> / <code>${live.id}</code>
-      ${run.parent ? html` · ${t("run.fork")} <a href=${runPath(run.parent)}><code>${run.parent}</code></a>` : nothing}</p>
-    <h1 tabindex="-1" title=${cut(run.task, 2000)}>${cut(run.task, 300) || t("run.untold")}</h1>
-    <div class="under"><span aria-live="polite" class="now">${standing(run, "big")}${run.reason ? chip(plain(run.reason)) : nothing}</span>
-      ${run.agent ? html`<span class="dim">${run.agent}</span>` : nothing}${labels(run.labels)}<span class="dim">${t("run.started")} ${when(run.started_at)}</span>
-      ${isOver(run) || !live.stream ? nothing : html`<span class="pulse ${live.stream}">${icon("dot")}${live.newest - live.total > 200 ? t("feed.behind", { n: live.newest - live.total }) : t(`feed.${live.stream}`)}</span>`}</div>
-    <div class="bar"><nav class="tabs" aria-label=${t("run.views")}>${tab("timeline", runPath(live.id))}${tab("plan", runPath(live.id, "/plan"))}
-      ${asked ? tab("call", callPath(live.id, asked.call), html`${icon("ask")}${t("tab.question", { n: run.waiting.length })}`) : place === "call" ? tab("call", "") : nothing}
-      ${tab("at", runPath(live.id, `/at/${live.total}`))}</nav>${actions(live)}</div></header>`;
+	const run = live.summary;
+	const asked = run.waiting[0];
+	const tab = (name, path, text = t(`tab.${name}`)) => html`<a href=${path} class=${name} aria-current=${place === name ? "page" : "false"}>${text}</a>`;
+	return html`<header><p class="crumbs"><a href="/">${t("nav.runs")}</a> / <code>${live.id}</code>
+			${run.parent ? html` · ${t("run.fork")} <a href=${runPath(run.parent)}><code>${run.parent}</code></a>` : ""}</p>
+		<h1 tabindex="-1">${cut(run.task, 300) || t("run.untold")}</h1>
+		<div class="under"><span aria-live="polite" class="now">${standing(run, "big")}${run.reason ? chip(plain(run.reason)) : ""}</span>
+			${run.agent ? html`<span class="dim">${run.agent}</span>` : ""}${labels(run.labels)}<span class="dim">${t("run.started")} ${when(run.started_at)}</span>
+			${isOver(run) || !live.stream ? "" : html`<span class="pulse ${live.stream}">${icon("dot")}${live.newest - live.total > 200 ? t("feed.behind", { n: live.newest - live.total }) : t(`feed.${live.stream}`)}</span>`}</div>
+		<div class="bar"><nav class="tabs" aria-label=${t("run.views")}>${tab("timeline", runPath(live.id))}${tab("plan", runPath(live.id, "/plan"))}
+			${asked ? tab("call", callPath(live.id, asked.call), html`${icon("ask")}${t(".question")}${run.waiting.length > 1 ? ` (${run.waiting.length})` : ""}`) : place === "call" ? tab("call", "") : ""}
+			${tab("at", runPath(live.id, `/at/${live.total}`))}</nav>${actions(live)}</div></header>`;
 }
 
 function states(live, place) {
-  const { summary: run } = live;
-  const asked = run.waiting[0];
-  const title = asked ? t(`asked.${asked.about}`, { name: asked.name }) : "";
-  return html`<div role="status">${news.id === live.id && news.text ? notice(news.tone, news.text) : nothing}</div>
-    ${run.damaged ? notice("bad", t("damaged.title", { at: run.damaged.at }), `${run.damaged.why}. ${t("damaged.text")}`) : nothing}
-    ${run.waits_for ? notice("warn", t("unserved.title", { agent: run.agent }), t("unserved.text"))
-      : run.status === "interrupted" ? notice("warn", t("interrupted.title"), t("interrupted.text"), button(t("do.resume"), () => resume(live))) : nothing}
-    ${asked && place !== "call" ? notice("asks", title, asked.lines[0]?.text, html`<a class="button main" href=${callPath(live.id, asked.call)}>${t("asked.read")}</a>`) : nothing}
-    <div class="hidden" aria-live="assertive">${title}</div>`;
+	const { summary: run } = live;
+	const asked = run.waiting[0];
+	const title = asked ? t(`asked.${asked.about}`, { name: asked.name }) : "";
+	return html`<div role="status">${news.id === live.id && news.text ? notice(news.tone, news.text) : ""}</div>
+		${run.damaged ? notice("bad", t("damaged.title", { at: run.damaged.at }), `${run.damaged.why}. ${t("damaged.text")}`) : ""}
+		${run.waits_for ? notice("warn", t("unserved.title", { agent: run.agent }), t("unserved.text"))
+			: run.status === "interrupted" ? notice("warn", t("interrupted.title"), t("interrupted.text"), button(t("do.resume"), () => resume(live))) : ""}
+		${asked && place !== "call" ? notice("asks", title, asked.lines[0]?.text, html`<a class="button main" href=${callPath(live.id, asked.call)}>${t("asked.read")}</a>`) : ""}
+		<div class="hidden" aria-live="assertive">${title}</div>`;
 }
 
-/** The whole view of a run, or what stands in its stead while it is not there. */
 export function whole(live, place, body) {
-  const shown = live.error ? trouble(live.error, () => live.load())
-    : live.summary ? html`${head(live, place)}${states(live, place)}${body()}`
-    : html`<div class="skeleton head" role="status" aria-label=${t(".loading")}>${Array.from({ length: 12 }, () => html`<i></i>`)}</div>`;
-  return html`<div class="wide">${shown}</div>`;
+	const shown = live.error ? trouble(live.error, () => live.load())
+		: live.summary ? html`${head(live, place)}${states(live, place)}${body()}`
+		: html`<div class="skeleton head" role="status" aria-label=${t(".loading")}>${Array.from({ length: 12 }, () => html`<i></i>`)}</div>`;
+	return html`<div class="wide">${shown}</div>`;
 }
 
 const word = (work, text) => async (live, value) => {
-  try {
-    tell(live, (await work(live, value)) ?? t(`did.${text}`));
-    live.soon(100);
-  } catch (error) {
-    tell(live, said(error), "bad");
-  }
+	try {
+		const told = await work(live, value);
+		tell(live, text ? t(`did.${text}`) : told);
+		live.soon(100);
+	} catch (error) {
+		tell(live, said(error), "bad");
+	}
 };
-const resume = word((live) => send(`${live.path}/resume`, {}).then(() => null), "resume");
-const note = word((live, text) => say(`${live.path}/notes`, { text }).then(() => null), "note");
-const cancel = word((live, reason) => say(`${live.path}/cancel`, { reason }).then(() => null), "cancel");
-const verify = word(async (live) => {
-  const { records, chain, replay } = await get(`${live.path}/verify`);
-  if (chain === "ok" && replay === "ok") return t("did.verify", { n: records });
-  throw new Error(chain === "ok" ? t("run.replay", { at: replay.at }) : chain);
-});
+const resume = word((live) => send(`${live.path}/resume`, {}), "resume");
+const note = word((live, text) => say(`${live.path}/notes`, { text }), "note");
+const cancel = word((live, reason) => say(`${live.path}/cancel`, { reason }), "cancel");
 const save = word(async (live, form) => {
-  const address = URL.createObjectURL(await bytes(`${live.path}/export?form=${form}`));
-  Object.assign(document.createElement("a"), { href: address, download: `${live.id}.${form}` }).click();
-  setTimeout(URL.revokeObjectURL, 10000, address);
-  return t("did.save", { form });
+	const address = URL.createObjectURL(await bytes(`${live.path}/export?form=${form}`));
+	Object.assign(document.createElement("a"), { href: address, download: `${live.id}.${form}` }).click();
+	return t("did.save", { form });
 });
 const text = (must) => html`<textarea id="field" rows="3" ?required=${must}></textarea>`;
 
-const fork = word(async (live, at) => go(runPath((await send(`${live.path}/fork`, { at: Number(at) })).run_id)) ?? "");
+const fork = word(async (live, at) => go(runPath((await send(`${live.path}/fork`, { at: Number(at) })).run_id)));
 export const forkAt = (live, at) => askFor("fork", html`<input id="field" type="number" min="1" max=${live.total} value=${at} required>`, (value) => fork(live, value), { n: live.total });
 
 async function compareWith(live) {
-  const near = [];
-  const path = (id) => `/compare/${enc(live.id)}/${enc(id)}`;
-  const show = () => askFor("compare", html`${near.map((run) => html`<a class="near" href=${path(run.run_id)}>${standing(run)}<code>${run.run_id}</code></a>`)}
-    <input id="field" required spellcheck="false" autocomplete="off">`, (id) => go(path(id)));
-  show();
-  const { parent } = live.summary;
-  const found = await Promise.all([get(`/runs?parent=${enc(live.id)}&limit=5`), parent ? get(runPath(parent)) : null]).catch(() => []);
-  near.push(...[found[1], ...(found[0]?.runs ?? [])].filter(Boolean));
-  if (near.length && document.querySelector("dialog")) show();
+	const { parent } = live.summary;
+	const near = await Promise.all([get(`/runs?parent=${enc(live.id)}&limit=5`).then(({ runs }) => runs), parent ? get(runPath(parent)) : []]).catch(() => []);
+	const path = (id) => `/compare/${enc(live.id)}/${enc(id)}`;
+	askFor("compare", html`${near.flat().map((run) => html`<a class="near" href=${path(run.run_id)}>${standing(run)}<code>${run.run_id}</code></a>`)}
+		<input id="field" required spellcheck="false">`, (id) => go(path(id)));
 }
 
 function actions(live) {
-  const over = isOver(live.summary);
-  const item = (name, from, act, label = t(`do.${name}`)) => html`<button class="item" @click=${(e) => (e.target.closest("details").removeAttribute("open"), act())}>${icon(from)}${label}</button>`;
-  return html`<div class="actions">${button(t("do.fork"), () => forkAt(live, live.total), "small", "fork")}${button(t("do.compare"), () => compareWith(live), "small", "swap")}
-    <details class="menu" @keydown=${(e) => e.key === "Escape" && e.currentTarget.removeAttribute("open")}><summary class="button small">${t("do.more")}${icon("down")}</summary><div class="items">
-      ${over ? nothing : item("note", "say", () => askFor("note", text(true), (value) => note(live, value)))}
-      ${over && !["stopped", "failed"].includes(live.summary.status) ? nothing : item("resume", "play", () => resume(live))}
-      ${over ? nothing : item("cancel", "slash", () => askFor("cancel", text(false), (value) => cancel(live, value)))}
-      ${["jsonl", "md", "html"].map((form) => item("save", "save", () => save(live, form), t("do.save", { form })))}${item("verify", "check", () => verify(live))}</div></details></div>`;
+	const over = isOver(live.summary);
+	const item = (name, from, act, label = t(`do.${name}`)) => html`<button class="item" @click=${(e) => (e.target.closest("details").removeAttribute("open"), act())}>${icon(from)}${label}</button>`;
+	return html`<div class="actions">${button(t("do.fork"), () => forkAt(live, live.total), "small", "fork")}${button(t("do.compare"), () => compareWith(live), "small", "swap")}
+		<details class="menu"><summary class="button small">${t("do.more")}${icon("down")}</summary><div class="items">
+			${over ? "" : item("note", "say", () => askFor("note", text(true), (value) => note(live, value)))}
+			${over && !["stopped", "failed"].includes(live.summary.status) ? "" : item("resume", "play", () => resume(live))}
+			${over ? "" : item("cancel", "slash", () => askFor("cancel", text(false), (value) => cancel(live, value)))}
+			${["jsonl", "md", "html"].map((form) => item("save", "save", () => save(live, form), t("do.save", { form })))}</div></details></div>`;
 }
 
-/** Keys that mean the same in every view of a run. */
 export function runKeys(live, key) {
-  const asked = live.summary?.waiting[0];
-  const act = live.summary && { t: () => go(runPath(live.id)), p: () => go(runPath(live.id, "/plan")), s: () => go(runPath(live.id, `/at/${live.total}`)), f: () => forkAt(live, live.total),
-    c: () => compareWith(live), q: asked && (() => go(callPath(live.id, asked.call))) }[key];
-  act?.();
-  return Boolean(act);
+	const asked = live.summary?.waiting[0];
+	const act = live.summary && { t: () => go(runPath(live.id)), p: () => go(runPath(live.id, "/plan")), s: () => go(runPath(live.id, `/at/${live.total}`)), f: () => forkAt(live, live.total),
+		c: () => compareWith(live), q: asked && (() => go(callPath(live.id, asked.call))) }[key];
+	act?.();
+	return Boolean(act);
 }
 
 export const short = (run) => `${brief(run.usage.input_tokens + run.usage.output_tokens)} ${t("fact.tokens").toLowerCase()} · ${dollars(run.usage.cost_usd)} · ${span(run.elapsed_s)}`;
 const told = (name) => (name.includes("cost") ? dollars : /time|elapsed|_s$|seconds/.test(name) ? span : brief);
 export function figures(live, now = live.state, isThen = false) {
-  const run = live.summary;
-  const { usage } = now;
-  const fact = (name, value, more = "") => html`<div><dt>${t(`fact.${name}`)}</dt><dd>${value}<small>${more}</small></dd></div>`;
-  return html`<dl class="facts">
-    ${fact("tokens", brief(usage.input_tokens + usage.output_tokens), t("fact.inout", { in: brief(usage.input_tokens), out: brief(usage.output_tokens) }))}
-    ${fact("cost", dollars(usage.cost_usd), usage.cached_tokens ? t("fact.cached", { n: Math.round((100 * usage.cached_tokens) / (usage.input_tokens || 1)) }) : "")}
-    ${fact("time", span(now.elapsed_s))}${isThen ? fact("step", number(now.step)) : fact("calls", number(run.calls), t("fact.requests", { n: run.requests }))}</dl>
-    ${now.context ? meter(t("fact.context"), brief, now.context.used, now.context.window) : nothing}
-    ${now.budget.map((one) => meter(find(`budget.${one.name}`) ?? plain(one.name), told(one.name), one.used, one.limit))}
-    ${now.open.length ? html`<h3>${t("fact.open")}</h3><ul class="opens">${now.open.map((one) => html`<li><a href=${callPath(live.id, one.id)}><code>${one.name}</code>${state(one.status)}</a></li>`)}</ul>` : nothing}
-    ${isThen ? nothing : html`${Object.entries(run.models).map(([role, model]) => html`<p class="speaker"><span class="dim">${role}</span> <code>${model}</code></p>`)}
-      ${run.answer ? html`<h3>${t("fact.answer")}</h3><p class="final">${now.answer || run.answer}</p>` : nothing}`}`;
+	const run = live.summary;
+	const { usage } = now;
+	const fact = (name, value, more = "") => html`<div><dt>${t(`fact.${name}`)}</dt><dd>${value}<small>${more}</small></dd></div>`;
+	return html`<dl class="facts">
+		${fact("tokens", brief(usage.input_tokens + usage.output_tokens), t("fact.inout", { in: brief(usage.input_tokens), out: brief(usage.output_tokens) }))}
+		${fact("cost", dollars(usage.cost_usd), usage.cached_tokens ? t("fact.cached", { n: Math.round((100 * usage.cached_tokens) / (usage.input_tokens || 1)) }) : "")}
+		${fact("took", span(now.elapsed_s))}${isThen ? fact("step", number(now.step)) : fact("calls", number(run.calls), t("fact.requests", { n: run.requests }))}</dl>
+		${now.context ? meter(t("fact.context"), brief, now.context.used, now.context.window) : ""}
+		${now.budget.map((one) => meter(find(`budget.${one.name}`) ?? plain(one.name), told(one.name), one.used, one.limit))}
+		${now.open.length ? html`<h3>${t("fact.open")}</h3><ul class="opens">${now.open.map((one) => html`<li><a href=${callPath(live.id, one.id)}><code>${one.name}</code>${state(one.status)}</a></li>`)}</ul>` : ""}
+		${isThen ? "" : html`${Object.entries(run.models).map(([role, model]) => html`<p class="speaker"><span class="dim">${role}</span> <code>${model}</code></p>`)}
+			${run.answer ? html`<h3>${t("fact.answer")}</h3><p class="final">${now.answer || run.answer}</p>` : ""}`}`;
 }

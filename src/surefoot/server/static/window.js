@@ -1,37 +1,37 @@
-// Which rows of a long list of equal rows are in the document: arithmetic over the page's own scrolling.
+// Which of many equal rows are in the document, by the page's scrolling.
 
 export class Window {
-  first = 0;
-  last = 60;
-  list = null;
-  constructor(height) {
-    this.height = height;
-  }
-  get top() {
-    return this.list.getBoundingClientRect().top;
-  }
-  /** Finds the part that is to be seen; true where it is another one than before. */
-  move(count) {
-    if (!this.list?.isConnected) return false;
-    const { first, last } = this;
-    this.first = Math.max(0, Math.min(Math.floor(-this.top / this.height) - 6, count - 1));
-    this.last = Math.min(count, Math.max(this.first, Math.ceil((innerHeight - this.top) / this.height) + 6));
-    return first !== this.first || last !== this.last;
-  }
-  /** Sets the room above and below, which stands for the rows that are not there. */
-  fit(name, count) {
-    this.list = document.querySelector(name);
-    if (!this.list) return;
-    this.height = this.list.firstElementChild?.getBoundingClientRect().height || this.height;
-    this.list.style.setProperty("padding-top", `${this.first * this.height}px`);
-    this.list.style.setProperty("padding-bottom", `${Math.max(count - this.last, 0) * this.height}px`);
-  }
-  /** Scrolls so that a row is seen: where it must, or to the middle. */
-  show(index, isMiddle = false) {
-    if (!this.list) return;
-    const y = this.top + index * this.height;
-    const [low, high] = [160, innerHeight - this.height - 24];
-    if (!isMiddle && y >= low && y <= high) return;
-    scrollBy({ top: y - (isMiddle ? (low + high) / 2 : y < low ? low : high), behavior: "instant" });
-  }
+	first = 0;
+	last = 60;
+	list = null;
+	constructor(height) {
+		this.height = height;
+	}
+	get top() {
+		return this.list.getBoundingClientRect().top;
+	}
+	/** Finds the part that is to be seen; true if it has changed. */
+	move(count) {
+		if (!this.list?.isConnected) return false;
+		const { first, last } = this;
+		this.first = Math.max(0, Math.min(Math.floor(-this.top / this.height) - 6, count - 1));
+		this.last = Math.min(count, Math.max(this.first, Math.ceil((innerHeight - this.top) / this.height) + 6));
+		return first !== this.first || last !== this.last;
+	}
+	/** Makes room for the rows that are not there. */
+	fit(name, count) {
+		this.list = document.querySelector(name);
+		if (!this.list) return;
+		this.height = this.list.firstElementChild?.getBoundingClientRect().height || this.height;
+		this.list.style.setProperty("padding-top", `${this.first * this.height}px`);
+		this.list.style.setProperty("padding-bottom", `${Math.max(count - this.last, 0) * this.height}px`);
+	}
+	/** Scrolls to a row, where it must. */
+	show(index, isMiddle = false) {
+		if (!this.list) return;
+		const y = this.top + index * this.height;
+		const [low, high] = [160, innerHeight - this.height - 24];
+		if (!isMiddle && y >= low && y <= high) return;
+		scrollBy({ top: y - (isMiddle ? (low + high) / 2 : y < low ? low : high), behavior: "instant" });
+	}
 }
