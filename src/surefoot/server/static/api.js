@@ -34,10 +34,7 @@ const written = (char) => `\\${char.length > 1 ? "U" : "u"}${char.codePointAt(0)
 export const visible = (text) => text.replace(HIDDEN, written);
 const read = (text) => JSON.parse(text, (_, value) => (typeof value === "string" ? visible(value) : value));
 
-export const pause = (ms, stop) => new Promise((done, stopped) => {
-	const timer = setTimeout(done, ms);
-	stop?.addEventListener("abort", () => (clearTimeout(timer), stopped(stop.reason)), { once: true });
-});
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 async function ask(path, options = {}, more = {}) {
 	const token = sessionStorage.getItem(KEY);
@@ -56,7 +53,6 @@ async function ask(path, options = {}, more = {}) {
 	throw problem;
 }
 
-/** The JSON of an address; waits out a 429. */
 export async function get(path, stop) {
 	for (;;) {
 		try {
@@ -64,7 +60,8 @@ export async function get(path, stop) {
 		} catch (problem) {
 			if (problem.status !== 429) throw problem;
 			linked("slow", problem.retry || 1);
-			await pause((problem.retry || 1) * 1000, stop);
+			await pause((problem.retry || 1) * 1000);
+			stop?.throwIfAborted();
 		}
 	}
 }
@@ -75,11 +72,10 @@ export const send = async (path, body) => read(await (await post(path, body)).te
 /** Says a person's word; where the run gets to it later, waits up to 30 s for the outcome. */
 export async function say(path, body) {
 	const answer = await post(path, body);
-	const place = answer.headers.get("Location")?.replace(/^\/v1/, "");
 	let told = read(await answer.text());
-	for (let tries = 0; place && !told.outcome && tries < 60; tries += 1) {
+	for (let tries = 60; tries && !told.outcome; tries -= 1) {
 		await pause(500);
-		told = await get(place);
+		told = await get(answer.headers.get("Location").slice(3));
 	}
 	const [problem, ...why] = told.outcome.split(": ");
 	if (problem && problem !== "applied") throw new Problem(409, { type: problem, title: why.join(": ") });
@@ -114,7 +110,7 @@ export async function follow(path, last, take, stand, stop) {
 		if (stop.aborted) return;
 		stand("lost");
 		lost = Math.min(lost + 1, 5);
-		await pause(lost * lost * 400 + 600, stop).catch(() => {});
+		await pause(lost * lost * 400 + 600);
 	}
 }
 

@@ -3,7 +3,7 @@
 import { html } from "./vendor/lit-html.js";
 import { get } from "./api.js";
 import { openRun } from "./live.js";
-import { button, icon, lines, loading, notice, paint, recordLink, rowLink, runPath, said, skeleton, state } from "./parts.js";
+import { button, icon, lines, loading, notice, paint, recordLink, rowLink, said, skeleton, state, set } from "./parts.js";
 import { figures, forkAt, runKeys, whole } from "./run.js";
 import { t } from "./text.js";
 
@@ -23,7 +23,7 @@ const load = loading(now, async () => {
 function move(to) {
 	now.at = Math.max(0, Math.min(to, now.live.total));
 	clearTimeout(kept);
-	kept = setTimeout(() => history.replaceState({}, "", runPath(now.live.id, `/at/${now.at}`)), 150);
+	kept = setTimeout(() => history.replaceState({}, "", now.live.to(`/at/${now.at}`)), 150);
 	load();
 	paint();
 }
@@ -39,8 +39,8 @@ async function step(by) {
 export const at = {
 	title: () => t("at.title", { n: now.at, total: now.live.total }),
 	open([id, place], _, isNew) {
-		Object.assign(now, { live: openRun(id), at: Number(place) });
-		if (isNew) Object.assign(now, { seen: null, rows: [], plan: null, error: null });
+		set(now, { live: openRun(id), at: Number(place) });
+		if (isNew) set(now, { seen: null, rows: [], plan: null, error: null });
 		now.live.ready.then(() => move(now.at));
 	},
 	close() {
@@ -69,6 +69,6 @@ function body() {
 		${now.error ? notice("bad", said(now.error)) : ""}
 		${!seen ? skeleton(8) : html`<div class="split"><section class="main"><h2>${t("at.rows")}</h2><ol class="brief">${rows.toReversed().map((row) => rowLink(live.id, row))}</ol></section>
 			<aside class="rail" aria-label=${t("fact.figures")}><p class="now">${state(seen.status, "big")}</p>${figures(live, seen, true)}
-				${plan ? html`<h3>${t("tab.plan")} v${plan.version}</h3><ul class="opens">${plan.steps.map((one) => html`<li><a href=${runPath(live.id, `/plan?version=${plan.version}`)}><span>${one.title}</span>${state(one.status)}</a></li>`)}</ul>` : ""}
+				${plan ? html`<h3>${t("tab.plan")} v${plan.version}</h3><ul class="opens">${plan.steps.map((one) => html`<li><a href=${live.to(`/plan?version=${plan.version}`)}><span>${one.title}</span>${state(one.status)}</a></li>`)}</ul>` : ""}
 				${seen.waiting.map((one) => html`<h3>${t(".question")}</h3>${lines(one.lines)}`)}</aside></div>`}`;
 }

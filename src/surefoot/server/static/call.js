@@ -3,7 +3,7 @@
 import { html } from "./vendor/lit-html.js";
 import { enc, get, say } from "./api.js";
 import { openRun } from "./live.js";
-import { callPath, chip, go, icon, lines, loading, notice, paint, plain, recordLink, runPath, said, set, skeleton, state, trouble, when } from "./parts.js";
+import { callPath, chip, go, icon, lines, loading, notice, paint, plain, recordLink, said, set, skeleton, state, trouble, when } from "./parts.js";
 import { runKeys, tell, whole } from "./run.js";
 import { ago, t } from "./text.js";
 
@@ -16,7 +16,7 @@ export const call = {
 	title: () => now.why?.name ?? asked()?.name ?? t("tab.call"),
 	open([run, id], _, isNew) {
 		if (!isNew) return;
-		Object.assign(now, { live: openRun(run), id, why: null, error: null, ready: false, busy: false, hint: false, outcome: "", refusing: false, digest: "", old: false, armed: 0 });
+		set(now, { live: openRun(run), id, why: null, error: null, ready: false, busy: false, hint: false, outcome: "", refusing: false, digest: "", old: false, armed: 0 });
 		now.live.ready.then(load).then(call.changed);
 	},
 	again: () => now.live.load().then(load),
@@ -24,7 +24,7 @@ export const call = {
 	changed() {
 		const digest = asked()?.digest ?? "";
 		if (digest === now.digest) return;
-		Object.assign(now, { old: Boolean(now.digest && digest), digest, armed: Date.now() + 700 });
+		set(now, { old: Boolean(now.digest && digest), digest, armed: Date.now() + 700 });
 		setTimeout(paint, 720);
 		load();
 	},
@@ -72,7 +72,7 @@ const reasons = (why) => html`${card("policies", html`<p class="decided">${state
 		<ul class="policies">${why.policies.map((one) => html`<li><span class="dim">${plain(one.name)}</span>${state(one.verdict)}<span class="dim">${one.reason}</span></li>`)}</ul>`)}
 	${why.covers.length ? card("covers", html`<ul class="covers">${why.covers.map((one) => html`<li><span class="dim">${one.role}</span> <code>${one.value}</code></li>`)}</ul>`) : ""}
 	${why.later.length ? card("later", html`<ul class="covers">${why.later.map((one) => html`<li>${state(one.decision)}${t("ask.by", { by: one.by })} ${recordLink(now.live.id, one.at)}</li>`)}</ul>`) : ""}
-	<p>${recordLink(now.live.id, why.judged_at, t("ask.judged", { n: why.judged_at }))} · <a href=${runPath(now.live.id, `/at/${why.judged_at}`)}>${t("pane.at")}</a></p>`;
+	<p>${recordLink(now.live.id, why.judged_at, t("ask.judged", { n: why.judged_at }))} · <a href=${now.live.to(`/at/${why.judged_at}`)}>${t("pane.at")}</a></p>`;
 
 async function answer(path, body, done) {
 	const { live } = now;
@@ -82,7 +82,7 @@ async function answer(path, body, done) {
 		tell(live, t(`did.${outcome ? done : "later"}`));
 		await live.refresh();
 		const next = live.summary.waiting[0];
-		go(next ? callPath(live.id, next.call) : runPath(live.id));
+		go(next ? callPath(live.id, next.call) : live.to());
 	} catch (error) {
 		tell(live, said(error), "bad");
 		live.soon(0);
@@ -109,7 +109,7 @@ const decide = ({ digest }, path) => html`<p>${t("decide.text")}</p>${yes(t("dec
 	${no(t("do.refuse"), t("decide.reason"), (reason) => answer(`${path}/deny`, { digest, reason }, "refuse"))}`;
 function sign({ version }) {
 	const signed = (verdict, reason = "") => answer("/plan/sign", { version, verdict, reason }, verdict);
-	return html`<p>${t("sign.text")} <a href=${runPath(now.live.id, "/plan")}>${t("sign.see")}</a></p>${yes(t("sign.yes", { n: version }), () => signed("approved"))}
+	return html`<p>${t("sign.text")} <a href=${now.live.to("/plan")}>${t("sign.see")}</a></p>${yes(t("sign.yes", { n: version }), () => signed("approved"))}
 		${no(t("sign.no"), t("sign.reason"), (reason) => signed(reason ? "revise" : "rejected", reason))}`;
 }
 const settle = ({ digest }, path) => html`<p>${t("settle.text")}</p><form class="form" @submit=${(e) => {

@@ -2,7 +2,7 @@
 
 import { html } from "./vendor/lit-html.js";
 import { enc, get } from "./api.js";
-import { button, icon, loading, recordLink, runPath, skeleton, standing, trouble } from "./parts.js";
+import { button, icon, loading, recordLink, runPath, skeleton, standing, trouble, set } from "./parts.js";
 import { short } from "./run.js";
 import { cut, t } from "./text.js";
 
@@ -19,7 +19,7 @@ function next(by) {
 export const compare = {
 	title: () => t("compare.title"),
 	open([a, b]) {
-		Object.assign(now, { a, b, at: -1, told: null });
+		set(now, { a, b, at: -1, told: null });
 		load();
 	},
 	again: load,

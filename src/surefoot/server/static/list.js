@@ -2,12 +2,11 @@
 
 import { html } from "./vendor/lit-html.js";
 import { follow, get } from "./api.js";
-import { button, callPath, chip, empty, go, hidden, icon, isOver, labels, loading, paint, plain, runPath, set, skeleton, standing, toggle, trouble, when } from "./parts.js";
+import { button, callPath, chip, empty, go, hidden, icon, isOver, labels, loading, paint, plain, runPath, set, skeleton, standing, statuses, toggle, trouble, when } from "./parts.js";
 import { ago, brief, dollars, number, span, t } from "./text.js";
 import { look, mayNotify, notify, waits } from "./waits.js";
 import { Window } from "./window.js";
 
-const STATUSES = "running queued paused ready completed completed_partial stopped failed cancelled interrupted set_aside damaged".split(" ");
 const now = { filter: {}, runs: null, next: null, error: null, agents: [], at: -1, feed: "live", more: false };
 const rows = new Window(60);
 let stop = new AbortController();
@@ -26,7 +25,7 @@ async function older() {
 	const asked = (now.older = page);
 	paint();
 	const found = await find({ limit: 200, cursor: now.next }).catch(() => null);
-	if (found && asked === page) Object.assign(now, { runs: [...now.runs, ...found.runs], next: found.next });
+	if (found && asked === page) set(now, { runs: [...now.runs, ...found.runs], next: found.next });
 	set(now, { older: null });
 }
 
@@ -63,7 +62,7 @@ export const list = {
 	open(_, asked, isNew) {
 		const filter = Object.fromEntries(["status", "agent", "label", "q", "waiting"].map((name) => [name, asked.get(name)]).filter(([, value]) => value));
 		const isOther = JSON.stringify(filter) !== JSON.stringify(now.filter);
-		if (isOther) Object.assign(now, { filter, at: -1, runs: isNew ? null : now.runs });
+		if (isOther) set(now, { filter, at: -1, runs: isNew ? null : now.runs });
 		if (!isNew) return isOther && load();
 		stop = new AbortController();
 		get("/agents").then(({ agents }) => set(now, { agents }), () => {});
@@ -101,14 +100,14 @@ const asks = () => html`<section class="asks" aria-labelledby="asks"><header><h2
 	<ul>${waits.runs.slice(0, 3).map((run) => {
 		const asked = waits.asked.get(run.run_id);
 		return html`<li><a href=${asked ? callPath(run.run_id, asked.call) : runPath(run.run_id)}>${standing(run)}<span class="what">${asked?.name ? html`<code>${asked.name}</code>` : ""}<span>${run.task}</span></span>
-			<span class="dim num">${asked?.expires_at ? t("waits.expires", { when: ago(asked.expires_at) }) : when(asked?.asked_at ?? run.changed_at)}</span>${icon("right")}</a></li>`;
+			<span class="dim num">${asked?.expires_at ? t("waits.expires", { when: ago(asked.expires_at) }) : when(asked?.asked_at ?? run.changed_at)}</span></a></li>`;
 	})}</ul>${waits.count > 3 ? html`<a class="all" href="/?waiting=1">${t("waits.all", { n: waits.count })}</a>` : ""}</section>`;
 
 const field = (name, body) => html`<label class="field f-${name}"><span>${t(name === "status" ? "fact.status" : `filter.${name}`)}</span>${body}</label>`;
 const choice = (name, values, told = String) => field(name, html`<select @change=${(e) => narrow(name, e.target.value)}><option value="">${t("filter.any")}</option>
 	${values.map((value) => html`<option value=${value} ?selected=${now.filter[name] === value}>${told(value)}</option>`)}</select>`);
 const input = (name, hint, isFind) => field(name, html`<input type="search" ?data-find=${isFind} placeholder=${hint} .value=${now.filter[name] ?? ""} @input=${(e) => soon(narrow, 250, name, e.target.value.trim())}>`);
-const filters = () => html`<search class="filters sticky ${now.more ? "more" : ""}">${input("q", t("filter.hint"), true)}${choice("status", STATUSES, (value) => t(`status.${value}`))}
+const filters = () => html`<search class="filters sticky ${now.more ? "more" : ""}">${input("q", t("filter.hint"), true)}${choice("status", statuses, (value) => t(`status.${value}`))}
 	${choice("agent", now.agents.map((one) => one.name))}${input("label", "team:web", false)}
 	${toggle(t("filter.waiting"), now.filter.waiting, () => narrow("waiting", now.filter.waiting ? "" : "1"))}
 	<span class="morebutton">${toggle(t("filter.more"), now.more, () => set(now, { more: !now.more }))}</span></search>`;

@@ -20,6 +20,9 @@ export function keepRun(path) {
 }
 
 class Live {
+	to(more) {
+		return runPath(this.id, more);
+	}
 	constructor(id) {
 		Object.assign(this, { id, path: runPath(id), stop: new AbortController(), summary: null, error: null, stream: "", total: 0, newest: 0, said: "", doing: "" });
 		this.rows = new Rows(this.path, paint);

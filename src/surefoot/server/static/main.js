@@ -8,6 +8,9 @@ import { ask, dialog, icon } from "./parts.js";
 import { language, speak, t } from "./text.js";
 import { timeline } from "./timeline.js";
 import { look, waits } from "./waits.js";
+import "./rows.js";
+import "./run.js";
+import "./window.js";
 
 const later = (name) => async () => (await import(`./${name}.js`))[name];
 const ROUTES = [
@@ -34,11 +37,12 @@ async function open(address, how = "push") {
 	if (isNew && how === "push") scrollTo(0, 0);
 	keepRun(url.pathname);
 	view.open((shape.exec(url.pathname) ?? []).slice(1).map(decodeURIComponent), url.searchParams, isNew);
+	await worded;
 	draw();
 	if (isNew && !isFirst) main()?.focus({ preventScroll: true });
 }
 
-let due = false;
+let due = true;
 function draw() {
 	due = false;
 	const title = frame.view?.title() ?? "";
@@ -126,7 +130,7 @@ addEventListener("run", () => frame.view?.changed?.());
 addEventListener("go", ({ detail: { to, how } }) => open(to, how));
 
 wear(localStorage.getItem("surefoot.theme") ?? "auto");
-await speak();
+const worded = speak();
+open(location.href, "replace");
 retry();
 look();
-open(location.href, "replace");

@@ -9,26 +9,22 @@ const PATHS = {
 	cross: "M4 4l8 8M12 4l-8 8", slash: "M8 2.5a5.5 5.5 0 1 0 .01 0M4.2 11.8l7.6-7.6", bang: "M8 3v6.5M8 12.4v.6",
 	ask: "M5.6 6a2.4 2.4 0 1 1 3.6 2.1C8.4 8.6 8 9.1 8 10M8 12.4v.6", play: "M5.5 3.5l6.5 4.5-6.5 4.5z",
 	dot: "M8 5.5a2.5 2.5 0 1 0 .01 0", ring: "M8 4a4 4 0 1 0 .01 0", bolt: "M9 2.5L4.5 9H8l-1 4.5L11.5 7H8z", hold: "M6 4v8M10 4v8",
-	warn: "M8 2.5L14 13H2zM8 6.5v3M8 11.2v.3", down: "M4 6.5l4 4 4-4", right: "M6.5 4l4 4-4 4", find: "M7 3a4 4 0 1 0 .01 0M10 10l3.5 3.5",
+	warn: "M8 2.5L14 13H2zM8 6.5v3M8 11.2v.3", down: "M4 6.5l4 4 4-4", find: "M7 3a4 4 0 1 0 .01 0M10 10l3.5 3.5",
 	fork: "M4.5 3v10M4.5 8.5c4 0 6.5-1 6.5-5M9 5l2-2 2 2", plus: "M8 3.5v9M3.5 8h9", minus: "M4 8h8", tilde: "M3.5 9c1.5-3 3-3 4.5-1s3 2 4.5-1",
 	bell: "M4 11h8l-1-1.5V7a3 3 0 0 0-6 0v2.5zM7 13h2", save: "M8 3v7M5 7.5L8 10.5l3-3M3.5 13h9", swap: "M3 6h9M9.5 3.5L12 6l-2.5 2.5M13 11H4",
 	call: "M3 8h9M9 5l3 3-3 3", result: "M13 8H4M7 5L4 8l3 3", think: "M4.5 8h.01M8 8h.01M11.5 8h.01", say: "M3 4h10v6.5H7.5L5 13v-2.5H3z",
 	plan: "M3 4h4v3H3zM9 9h4v3H9zM7 5.5h2.5v3.5", gate: "M8 2.5l5 2v3.5c0 3-2 4.8-5 5.8-3-1-5-2.8-5-5.8V4.5z", odd: "M4 6h8M4 10h8M10 3.5l-4 9",
 	flag: "M4.5 13.5v-10h7l-1.5 3 1.5 3h-7",
 };
-const KINDS = { head: "flag", reasoning: "think", reply: "say", call: "call", verdict: "gate", question: "ask", result: "result", prefetch: "save",
-	select: "find", plan: "plan", limit: "hold", failure: "cross", word: "say", warning: "warn", end: "flag" };
+const table = (text) => Object.fromEntries(text.split(",").map((one) => one.split(" ")).map(([name, ...rest]) => [name, rest]));
+const KINDS = table("head flag,reasoning think,reply say,call call,verdict gate,question ask,result result,prefetch save,select find,plan plan,limit hold,failure cross,word say,warning warn,end flag");
 const STYLES = { good: "check", bad: "cross", warn: "bang" };
 export const icon = (name) => html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d=${PATHS[name]}></path></svg>`;
-export const rowIcon = ({ kind, style }) => icon((kind !== "question" && kind !== "plan" && STYLES[style]) || KINDS[kind] || "dot");
+export const rowIcon = ({ kind, style }) => icon((kind !== "question" && kind !== "plan" && STYLES[style]) || KINDS[kind]?.[0] || "dot");
 
-/** Sign and colour of each status. */
-const STANDINGS = {
-	completed: ["check", "good"], completed_partial: ["half", "warn"], stopped: ["stop", "warn"], failed: ["cross", "bad"], cancelled: ["slash"],
-	approval: ["ask", "asks"], in_doubt: ["bang", "doubt"], paused: ["ask", "asks"], ready: ["play", "live"], queued: ["ring"], running: ["dot", "live"],
-	interrupted: ["bolt", "warn"], set_aside: ["hold"], damaged: ["warn", "bad"], waiting: ["ask", "asks"], succeeded: ["check", "good"],
-	skipped: ["minus"], superseded: ["cross"], allow: ["check", "good"], ask: ["ask", "asks"], deny: ["cross", "bad"],
-};
+const STANDINGS = table("running dot live,queued ring,paused ask asks,ready play live,completed check good,completed_partial half warn,stopped stop warn,failed cross bad," +
+	"cancelled slash,interrupted bolt warn,set_aside hold,damaged warn bad,approval ask asks,in_doubt bang doubt,waiting ask asks,succeeded check good,skipped minus,superseded cross,allow check good,ask ask asks,deny cross bad");
+export const statuses = Object.keys(STANDINGS).slice(0, 12);
 export const look = (status) => STANDINGS[status] ?? ["ring"];
 export function state(status, more = "") {
 	const [name, tone = ""] = look(status);
@@ -44,11 +40,10 @@ export const labels = (held) => Object.entries(held).map(([name, value]) => chip
 export const hidden = (text) => html`<span class="hidden">${text}</span>`;
 export const button = (text, act, tone = "", name = "") =>
 	html`<button type="button" class="button ${tone}" @click=${act}>${name ? icon(name) : ""}<span>${text}</span></button>`;
-export const toggle = (text, on, act) => html`<button class="toggle" aria-pressed=${on ? "true" : "false"} @click=${act}>${text}</button>`;
+export const toggle = (text, on, act) => html`<button class="toggle" aria-pressed=${!!on} @click=${act}>${text}</button>`;
 export const shut = (act) => html`<button class="plain" aria-label=${t(".close")} @click=${act}>${icon("cross")}</button>`;
 export const recordLink = (run, seq, text = t("pane.record", { n: seq })) => html`<a class="num" href=${runPath(run, `?r=${seq}`)}>${text}</a>`;
 
-/** Lines as the server tells them. */
 export const lines = (told) => html`<div class="lines">${told.map((one) =>
 	html`<div class="line ${one.style} in${Math.min(Math.ceil((one.indent ?? 0) / 2), 3)}">${one.text || "\u00a0"}</div>`)}</div>`;
 export const words = (row, most) => html`<span class="text">${row.parts.map((one) => html`<span class=${one.role}>${cut(one.text, most)}</span>`)}</span>`;
@@ -81,12 +76,10 @@ export function meter(name, told, used, limit) {
 }
 
 let asked = null;
-/** Opens a dialog; without a title closes it. */
 export function ask(title, body) {
 	asked = title && { title, body };
 	paint();
 }
-/** A dialog with one field, which `act` gets. */
 export const askFor = (key, field, act, values) => ask(t(`do.${key}`), () => html`<form class="form" @submit=${(e) => {
 	e.preventDefault();
 	ask();

@@ -3,7 +3,7 @@
 import { html, svg } from "./vendor/lit-html.js";
 import { get } from "./api.js";
 import { openRun } from "./live.js";
-import { chip, empty, go, icon, loading, look, recordLink, rowLink, runPath, set, shut, skeleton, state, trouble } from "./parts.js";
+import { chip, empty, go, icon, loading, look, recordLink, rowLink, set, shut, skeleton, state, trouble } from "./parts.js";
 import { runKeys, whole } from "./run.js";
 import { cut, t } from "./text.js";
 
@@ -25,20 +25,15 @@ async function focus(step) {
 	}
 	if (now.step === step) set(now, { rows: held.slice(0, 60) });
 }
-let due = 0;
 
 export const plan = {
 	title: () => t("tab.plan"),
 	open([id], asked, isNew) {
-		Object.assign(now, { live: openRun(id), version: Number(asked.get("version")), beside: Number(asked.get("beside")) });
-		if (isNew) Object.assign(now, { plan: null, other: null, error: null, step: "", rows: [] });
+		set(now, { live: openRun(id), version: Number(asked.get("version")), beside: Number(asked.get("beside")) });
+		if (isNew) set(now, { plan: null, other: null, error: null, step: "", rows: [] });
 		now.live.ready.then(load);
 	},
-	changed() {
-		clearTimeout(due);
-		due = setTimeout(load, 400);
-	},
-	close: () => clearTimeout(due),
+	changed: load,
 	again: () => now.live.load().then(load),
 	keys: (key) => (key === "Escape" && now.step ? (focus(now.step), true) : runKeys(now.live, key)),
 	view: () => whole(now.live, "plan", body),
@@ -46,7 +41,7 @@ export const plan = {
 
 function turn(name, value) {
 	const asked = { version: now.version || now.plan.version, beside: now.beside, [name]: Number(value) };
-	go(runPath(now.live.id, `/plan?version=${asked.version}&beside=${asked.beside}`), "replace");
+	go(now.live.to(`/plan?version=${asked.version}&beside=${asked.beside}`), "replace");
 }
 const chooser = (name, shown, none) => html`<label class="field"><span>${t(`plan.${name}`)}</span><select @change=${(e) => turn(name, e.target.value)}>
 	${none ? html`<option value="0">${none}</option>` : ""}${now.plan.versions.map((one) => html`<option ?selected=${shown === one}>${one}</option>`)}</select></label>`;

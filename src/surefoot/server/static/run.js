@@ -21,9 +21,9 @@ function head(live, place) {
 		<div class="under"><span aria-live="polite" class="now">${standing(run, "big")}${run.reason ? chip(plain(run.reason)) : ""}</span>
 			${run.agent ? html`<span class="dim">${run.agent}</span>` : ""}${labels(run.labels)}<span class="dim">${t("run.started")} ${when(run.started_at)}</span>
 			${isOver(run) || !live.stream ? "" : html`<span class="pulse ${live.stream}">${icon("dot")}${live.newest - live.total > 200 ? t("feed.behind", { n: live.newest - live.total }) : t(`feed.${live.stream}`)}</span>`}</div>
-		<div class="bar"><nav class="tabs" aria-label=${t("run.views")}>${tab("timeline", runPath(live.id))}${tab("plan", runPath(live.id, "/plan"))}
+		<div class="bar"><nav class="tabs" aria-label=${t("run.views")}>${tab("timeline", live.to())}${tab("plan", live.to("/plan"))}
 			${asked ? tab("call", callPath(live.id, asked.call), html`${icon("ask")}${t(".question")}${run.waiting.length > 1 ? ` (${run.waiting.length})` : ""}`) : place === "call" ? tab("call", "") : ""}
-			${tab("at", runPath(live.id, `/at/${live.total}`))}</nav>${actions(live)}</div></header>`;
+			${tab("at", live.to(`/at/${live.total}`))}</nav>${actions(live)}</div></header>`;
 }
 
 function states(live, place) {
@@ -88,7 +88,7 @@ function actions(live) {
 
 export function runKeys(live, key) {
 	const asked = live.summary?.waiting[0];
-	const act = live.summary && { t: () => go(runPath(live.id)), p: () => go(runPath(live.id, "/plan")), s: () => go(runPath(live.id, `/at/${live.total}`)), f: () => forkAt(live, live.total),
+	const act = live.summary && { t: () => go(live.to()), p: () => go(live.to("/plan")), s: () => go(live.to(`/at/${live.total}`)), f: () => forkAt(live, live.total),
 		c: () => compareWith(live), q: asked && (() => go(callPath(live.id, asked.call))) }[key];
 	act?.();
 	return Boolean(act);

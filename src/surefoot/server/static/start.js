@@ -21,7 +21,7 @@ async function begin(e) {
 	set(now, { busy: true, fault: null });
 	try {
 		const { run_id: id } = await send("/runs", { agent: now.agent, task: now.task, labels: Object.fromEntries(pairs(now.labels)) });
-		Object.assign(now, { task: "", labels: "" });
+		set(now, { task: "", labels: "" });
 		go(runPath(id));
 	} catch (error) {
 		now.fault = error;

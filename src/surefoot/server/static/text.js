@@ -1,20 +1,20 @@
 // The page's own words, and how numbers, times and amounts are written.
 
 let words = {};
-let spare = {};
 export let language = "en";
 
 export async function speak(wanted) {
 	language = (wanted ?? localStorage.getItem("surefoot.lang") ?? navigator.language).startsWith("zh") ? "zh" : "en";
-	const load = async (name) => (await fetch(`/static/${name}.json`)).json();
-	[words, spare] = await Promise.all([load(language), load("en")]);
+	words = await (await fetch(`/static/${language}.json`)).json();
 	document.documentElement.lang = language;
 	if (wanted) localStorage.setItem("surefoot.lang", wanted);
 }
 
 export function find(key) {
-	const [group, ...name] = key.split(".");
-	return words[group]?.[name.join(".")] ?? spare[group]?.[name.join(".")];
+	const at = key.indexOf(".");
+	const held = words[key.slice(0, at)];
+	const name = key.slice(at + 1);
+	return Object.hasOwn(held, name) ? held[name] : undefined;
 }
 /** A text of the page, `{name}` being values; for `n` = 1 that of KEY.one, if any. */
 export function t(key, values = {}) {

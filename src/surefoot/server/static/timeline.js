@@ -3,7 +3,7 @@
 import { html } from "./vendor/lit-html.js";
 import { bytes, enc, get, visible } from "./api.js";
 import { openRun } from "./live.js";
-import { button, callPath, empty, go, hidden, icon, isOver, lines, notice, paint, rowIcon, runPath, set, shut, skeleton, toggle, when, words } from "./parts.js";
+import { button, callPath, empty, go, hidden, icon, isOver, lines, notice, paint, rowIcon, set, shut, skeleton, toggle, when, words } from "./parts.js";
 import { figures, runKeys, short, whole } from "./run.js";
 import { cut, span, t } from "./text.js";
 import { Window } from "./window.js";
@@ -31,7 +31,7 @@ export const timeline = {
 		const record = asked.get("r");
 		if (isNew) {
 			const live = openRun(id);
-			Object.assign(now, { live, at: -1, row: null, hits: null, find: "", lost: false, placed: false, follow: false, held: null, scrolled: scrollY, isWide: innerWidth > 1100 });
+			set(now, { live, at: -1, row: null, hits: null, find: "", lost: false, placed: false, follow: false, held: null, scrolled: scrollY, isWide: innerWidth > 1100 });
 			live.ready.then(() => {
 				if (now.live !== live || !live.summary || record !== null) return;
 				now.follow = now.placed = !isOver(live.summary);
@@ -73,9 +73,9 @@ function pick(index) {
 function choose(index) {
 	const row = rowAt(index);
 	if (!row) return;
-	if (now.hits) return (search(""), go(runPath(now.live.id, `?r=${row.seq}`)));
-	Object.assign(now, { at: index, row: now.row === row ? null : row, blob: null });
-	history.replaceState({}, "", runPath(now.live.id, now.row ? `?r=${row.seq}` : ""));
+	if (now.hits) return (search(""), go(now.live.to(`?r=${row.seq}`)));
+	set(now, { at: index, row: now.row === row ? null : row, blob: null });
+	history.replaceState({}, "", now.live.to(now.row ? `?r=${row.seq}` : ""));
 	paint();
 }
 const close = () => ((now.focus = true), (now.at = Math.max(now.at, 0)), choose(now.at), (now.row = null));
@@ -164,8 +164,8 @@ function item(row, index) {
 	const { rows } = now.live;
 	const isFolded = row.head && !now.hits && rows.isFolded(row.key);
 	return html`<li class="row ${row.style} k-${row.kind} ${row.head ? "first" : ""} in${Math.min(row.indent, 4)}">
-		${row.head && !now.hits ? html`<button class="fold" tabindex="-1" aria-expanded=${isFolded ? "false" : "true"} aria-label=${t("rows.step", { n: row.step })} @click=${() => rows.fold(row.key)}>${row.step}</button>` : ""}
-		<button class="pick" data-at=${index} tabindex=${index === Math.max(now.at, win.first) ? "0" : "-1"} aria-current=${now.row === row ? "true" : "false"} @click=${() => choose(index)}
+		${row.head && !now.hits ? html`<button class="fold" tabindex="-1" aria-expanded=${!isFolded} aria-label=${t("rows.step", { n: row.step })} @click=${() => rows.fold(row.key)}>${row.step}</button>` : ""}
+		<button class="pick" data-at=${index} tabindex=${index === Math.max(now.at, win.first) ? "0" : "-1"} aria-current=${now.row === row} @click=${() => choose(index)}
 			>${rowIcon(row)}<span class="kind">${t(`kind.${row.kind}`)}</span>${words(row, 400)}${isFolded ? html`<span class="chip">+${rows.hidden(row)}</span>` : ""}${row.took_s == null ? ""
 				: html`<span class="took num">${span(row.took_s)}</span>`}</button></li>`;
 }
@@ -175,7 +175,7 @@ function pane(live, row) {
 	return html`<header><h2>${opens?.title || t(`kind.${row.kind}`)}</h2>${shut(close)}</header>
 		<p class="dim num">${t("pane.record", { n: row.seq })} · ${when(row.at, `+${span(Math.max(0, row.at - live.summary.started_at))}`)}${row.took_s == null ? "" : ` · ${t("pane.took")} ${span(row.took_s)}`}${row.step_id && ` · ${row.step_id}`}</p>
 		<p class="ways">${row.call_id ? html`<a class="button small" href=${callPath(live.id, row.call_id)}>${icon("gate")}${t("pane.why")}</a>` : ""}
-			<a class="button small" href=${runPath(live.id, `/at/${row.seq + 1}`)}>${icon("hold")}${t("pane.at")}</a></p>
+			<a class="button small" href=${live.to(`/at/${row.seq + 1}`)}>${icon("hold")}${t("pane.at")}</a></p>
 		${lines(opens?.lines ?? row.parts)}
 		${!opens?.blob ? "" : now.blob?.digest === opens.blob ? html`<pre class="value" tabindex="0">${now.blob.text}</pre>` : button(t("pane.blob"), () => blob(live, opens.blob), "small", "save")}`;
 }

@@ -18,7 +18,6 @@ export class Window {
 		this.last = Math.min(count, Math.max(this.first, Math.ceil((innerHeight - this.top) / this.height) + 6));
 		return first !== this.first || last !== this.last;
 	}
-	/** Makes room for the rows that are not there. */
 	fit(name, count) {
 		this.list = document.querySelector(name);
 		if (!this.list) return;
@@ -26,7 +25,6 @@ export class Window {
 		this.list.style.setProperty("padding-top", `${this.first * this.height}px`);
 		this.list.style.setProperty("padding-bottom", `${Math.max(count - this.last, 0) * this.height}px`);
 	}
-	/** Scrolls to a row, where it must. */
 	show(index, isMiddle = false) {
 		if (!this.list) return;
 		const y = this.top + index * this.height;
