@@ -41,7 +41,7 @@ async function ask(path, options = {}, more = {}) {
 	const headers = { ...more, ...(token && { Authorization: `Bearer ${token}` }) };
 	let answer;
 	try {
-		answer = await fetch(`/v1${path}`, { credentials: "omit", redirect: "error", headers, ...options });
+		answer = await fetch(`/v1${path}`, { redirect: "error", headers, ...options });
 	} catch (error) {
 		if (!options.signal?.aborted) linked("down", 3);
 		throw error;

@@ -93,7 +93,7 @@ async function show(seq) {
 async function search(text) {
 	asking?.abort();
 	asking = new AbortController();
-	set(now, { find: text, hits: null, at: -1, lost: false, busy: Boolean(text) });
+	set(now, { find: text, hits: null, at: -1, lost: false });
 	const found = [];
 	try {
 		for (let since = 0; text && since !== null && found.length < 500;) {
@@ -105,7 +105,7 @@ async function search(text) {
 		if (error.name === "AbortError") return;
 		now.lost = true;
 	}
-	set(now, { busy: false, hits: text && !now.lost ? found : null });
+	set(now, { hits: text && !now.lost ? found : null });
 }
 function searchSoon(e) {
 	clearTimeout(typing);
@@ -135,7 +135,7 @@ function drawn() {
 
 const body = () => html`<div class="split ${now.row ? "opened" : ""}">
 	<details class="rail" ?open=${now.isWide}><summary>${t("fact.figures")} <span class="dim num">${short(now.live.summary)}</span></summary>${figures(now.live)}</details>
-	<section class="main" aria-labelledby="what"><h2 id="what" class="hidden">${t("tab.timeline")}</h2>${bar(now.live)}${told(now.live)}</section>
+	<section class="rowed" aria-labelledby="what"><h2 id="what" class="hidden">${t("tab.timeline")}</h2>${bar(now.live)}${told(now.live)}</section>
 	${now.row ? html`<aside class="pane" aria-label=${t("pane.title")}>${pane(now.live, now.row)}</aside>` : ""}</div>`;
 
 const bar = (live) => html`<div class="rowbar sticky"><label class="field f-q">${hidden(t("find.label"))}
@@ -151,7 +151,7 @@ function told(live) {
 	if (!total && !live.summary.damaged) return live.total ? skeleton(10) : empty("ring", live.summary.status === "queued" ? "rows.queued" : "rows.none");
 	if (total <= 300) Object.assign(win, { first: 0, last: total });
 	const last = Math.min(win.last, total);
-	return html`<ol class="rows ${now.busy ? "stale" : ""}" aria-label=${t("tab.timeline")} tabindex="-1">${Array.from({ length: Math.max(last - win.first, 0) }, (_, at) => item(rowAt(win.first + at), win.first + at))}</ol>${tail(live)}`;
+	return html`<ol class="rows" aria-label=${t("tab.timeline")} tabindex="-1">${Array.from({ length: Math.max(last - win.first, 0) }, (_, at) => item(rowAt(win.first + at), win.first + at))}</ol>${tail(live)}`;
 }
 function tail(live) {
 	if (now.hits || live.summary.status !== "running") return "";

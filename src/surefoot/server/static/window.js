@@ -29,7 +29,7 @@ export class Window {
 		if (!this.list) return;
 		const y = this.top + index * this.height;
 		const [low, high] = [160, innerHeight - this.height - 24];
-		if (!isMiddle && y >= low && y <= high) return;
+		if (y >= low && y <= high) return;
 		scrollBy({ top: y - (isMiddle ? (low + high) / 2 : y < low ? low : high), behavior: "instant" });
 	}
 }
