@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
+const open = new Set();
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--js-flags=--expose-gc", "--enable-precise-memory-info"];
 
@@ -17,6 +18,7 @@ export async function serve(...options) {
     server.stdout.once("data", (text) => told(Number(text)));
     server.once("exit", (code) => failed(new Error(`the stand-in left with ${code}`)));
   });
+  open.add(() => server.kill());
   return { origin: `http://127.0.0.1:${port}`, stop: () => server.kill(), steer: (asked) => fetch(`http://127.0.0.1:${port}/steer?${asked}`).then((told) => told.json()) };
 }
 
@@ -24,11 +26,13 @@ export async function browse(look = {}) {
   const profile = mkdtempSync(join(tmpdir(), "page-"));
   const context = await chromium.launchPersistentContext(profile, { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS, headless: true, viewport: { width: 1280, height: 800 }, ...look });
   const page = context.pages()[0] ?? (await context.newPage());
-  page.setDefaultTimeout(8000);
+  page.setDefaultTimeout(30000);
   const said = [];
   page.on("pageerror", (error) => said.push(`error: ${error.message}`));
   page.on("console", (line) => ["error", "warning"].includes(line.type()) && !/Failed to load resource/.test(line.text()) && said.push(`console: ${line.text()}`));
-  return { page, context, said, close: async () => (await context.close(), rmSync(profile, { recursive: true, force: true })) };
+  const close = async () => (await context.close(), rmSync(profile, { recursive: true, force: true }));
+  open.add(close);
+  return { page, context, said, close };
 }
 
 /** Runs the checks in their order, says each, and leaves with 1 where one fails. */
@@ -44,8 +48,11 @@ export async function checks(named) {
       console.log(`FAIL ${name}: ${error.stack}`);
     }
   }
+  await leave();
   process.exitCode = failed ? 1 : 0;
 }
+/** Ends every server and browser that is still there. */
+export const leave = () => Promise.allSettled([...open].map((end) => end()));
 export function must(holds, why) {
   if (!holds) throw new Error(why);
 }

@@ -2,18 +2,20 @@
 // `node page.mjs [part …]` runs parts: axe, keys, states, hostile, large.
 
 import { readFileSync } from "node:fs";
+import { cpus, loadavg } from "node:os";
 import { browse, checks, must, serve } from "./browser.mjs";
 
 const AXE = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 const PAYLOADS = JSON.parse(readFileSync(new URL("payloads.json", import.meta.url), "utf8")).map((one) => (typeof one === "string" ? one : one[0].repeat(one[1])));
+/** How much slower a machine with other work may be: its load for each processor. */
+const SLACK = Math.max(1, loadavg()[0] / cpus().length);
 const VIEWS = ["/", "/?waiting=1", "/?q=zzzz", "/?new=1", "/runs/suppliers-q3", "/runs/suppliers-q3?r=6", "/runs/live-audit", "/runs/ledger-2026", "/runs/vendor-mail/calls/c2", "/runs/table-for-six/calls/c1",
   "/runs/move-servers/calls/plan", "/runs/lisbon/plan", "/runs/lisbon/plan?version=2&beside=1", "/runs/audit-2025", "/runs/nightly-report", "/runs/suppliers-q3/at/20", "/compare/suppliers-q3/suppliers-q3-fork", "/runs/nothing"];
-const quiet = (page) => page.waitForFunction(() => !document.querySelector(".skeleton") && document.querySelector("main h1, main h2"), null, { timeout: 8000 });
+const quiet = (page) => page.waitForFunction(() => !document.querySelector(".skeleton") && document.querySelector("main h1, main h2"), null, { timeout: 20000 });
 
 async function axe() {
   const server = await serve();
   const { page, said, close } = await browse();
-  page.setDefaultTimeout(8000);
   const bad = [];
   let passed = 0;
   for (const [theme, width] of [["light", 1280], ["dark", 1280], ["dark", 320]]) {
@@ -21,7 +23,9 @@ async function axe() {
     await page.setViewportSize({ width, height: 800 });
     for (const path of VIEWS) {
       await page.goto(server.origin + path);
-      await quiet(page);
+      await quiet(page).catch(() => {
+        throw new Error(`${path} does not come to rest`);
+      });
       await page.waitForTimeout(750);
       await page.evaluate(AXE);
       const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
@@ -201,22 +205,24 @@ async function hostile() {
   page.on("dialog", (dialog) => (reports.push("a dialog"), dialog.dismiss()));
   context.on("request", (request) => request.url().startsWith(server.origin) || /^(data|blob):/.test(request.url()) || left.push(request.url()));
   const bars = "[\\u202a-\\u202e\\u2066-\\u2069\\u200b\\u200e\\u200f\\u0000\\u001b]";
+  await page.goto(`${server.origin}/`);
+  await page.waitForSelector(".runs li");
+  const show = async (path, ready) => {
+    await page.evaluate((to) => dispatchEvent(new CustomEvent("go", { detail: { to } })), path);
+    await page.waitForFunction(([id, found]) => document.querySelector(".crumbs code")?.textContent === id && document.querySelector(found), [path.split("/")[2].split("?")[0], ready], { timeout: 20000 });
+  };
   for (const [n, payload] of PAYLOADS.entries()) {
     const id = `x-${String(n).padStart(3, "0")}`;
-    const address = `${server.origin}/runs/${id}`;
-    await page.goto(address);
-    await page.waitForSelector(".rows li .text", { timeout: 10000 });
-    const seen = await page.evaluate((hidden) => ({ text: document.querySelector(".rows li .text").textContent, turned: new RegExp(hidden, "u").test(document.body.textContent), tags: [...document.querySelectorAll("main script, main img, main iframe, main object, main embed, main form[action], main a[href^=javascript], main base, main style, main video, main audio, main math, main foreignObject script")].length }), bars);
-    const plain = payload.slice(0, 60).replace(/[^\x20-\x7e]/gu, "").trim();
-    must(!seen.turned, `${id}: a hidden character reached the page`);
-    must(!seen.tags, `${id}: markup became elements`);
-    must(/[^\x20-\x7e]/u.test(payload) || seen.text.startsWith(payload.slice(0, 60)), `${id}: ${JSON.stringify(payload.slice(0, 60))} reads as ${JSON.stringify(seen.text.slice(0, 80))} ${plain}`);
-    await page.goto(`${address}?r=5`);
-    await page.waitForSelector(".pane .line");
-    for (const more of ["/plan", "/calls/c1", "/at/5"]) {
-      await page.goto(address + more);
-      await page.waitForSelector(more === "/plan" ? ".canvas svg" : more === "/at/5" ? ".brief li" : ".policies li", { state: "attached" });
-    }
+    await show(`/runs/${id}`, ".rows li .text");
+    const seen = await page.evaluate(() => document.querySelector(".rows li .text").textContent);
+    must(/[^\x20-\x7e]/u.test(payload) || seen.startsWith(payload.slice(0, 60)), `${id}: ${JSON.stringify(payload.slice(0, 60))} reads as ${JSON.stringify(seen.slice(0, 80))}`);
+    await show(`/runs/${id}?r=5`, ".pane .line");
+    await show(`/runs/${id}/plan`, ".canvas svg");
+    await show(`/runs/${id}/calls/c1`, ".policies li");
+    const found = await page.evaluate((hidden) => ({ turned: new RegExp(hidden, "u").test(document.body.textContent), tags: document.querySelectorAll("main script, main img, main iframe, main object, main embed, main form[action], main a[href^=javascript], main base, main style, main video, main audio, main math, main link, main meta").length }), bars);
+    must(!found.turned, `${id}: a hidden character reached the page`);
+    must(!found.tags, `${id}: markup became elements`);
+    await show(`/runs/${id}/at/5`, ".brief li");
   }
   for (const path of ["/", "/?waiting=1", `/compare/x-000/x-001`]) {
     await page.goto(server.origin + path);
@@ -242,7 +248,7 @@ async function large() {
     const began = Date.now();
     await page.waitForFunction(ready, more, { polling: 10, timeout: 15000 });
     const ms = Date.now() - began;
-    must(ms <= limit, `${name} took ${ms} ms, more than ${limit}`);
+    must(ms <= limit * SLACK, `${name} took ${ms} ms, more than ${limit}`);
     return ms;
   };
   const first = async (path, ready) => {
@@ -256,11 +262,11 @@ async function large() {
     await page2.close();
     return Math.round(ms);
   };
-  const told = {};
+  const told = { load: `${SLACK.toFixed(1)} a processor` };
   told.rows = await first("/runs/ledger-2026", ".rows li .text");
-  must(told.rows <= 1000, `first rows after ${told.rows} ms`);
+  must(told.rows <= 1000 * SLACK, `first rows after ${told.rows} ms`);
   told.list = await first("/", ".runs li");
-  must(told.list <= 500, `first list after ${told.list} ms`);
+  must(told.list <= 500 * SLACK, `first list after ${told.list} ms`);
   await page.goto(`${server.origin}/runs/ledger-2026`);
   await page.waitForSelector(".rows li .text");
   let most = 0;
@@ -302,7 +308,7 @@ async function large() {
   told.scroll = scrolled;
   must(scrolled.y > 1900, `only ${scrolled.y} rows were scrolled`);
   must(scrolled.rows <= 200, `${scrolled.rows} rows in the document`);
-  must(Math.max(0, ...scrolled.long) <= 100, `a task took ${Math.max(...scrolled.long)} ms`);
+  must(Math.max(0, ...scrolled.long) <= 100 * SLACK, `a task took ${Math.max(...scrolled.long)} ms`);
   const seconds = Number(process.env.FOLLOW_S ?? 20);
   await page.goto(`${server.origin}/runs/live-audit`);
   await page.waitForSelector(".rows li");
@@ -310,7 +316,7 @@ async function large() {
     await server.steer("grow=live-audit&n=20");
     await page.waitForTimeout(980);
   }
-  await page.waitForFunction((last) => document.body.innerText.includes(`as record ${last} says`), 12 + seconds * 20 - 1, { timeout: 5000 });
+  await page.waitForFunction((last) => document.body.innerText.includes(`as record ${last} says`), 12 + seconds * 20 - 1, { timeout: 15000 });
   const heap = await page.evaluate(() => (globalThis.gc?.(), performance.memory.usedJSHeapSize / 1048576));
   told.heap = `${heap.toFixed(1)} MiB after ${seconds} s of 20 records/s`;
   must(heap <= 80, `the heap holds ${heap} MiB`);

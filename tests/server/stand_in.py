@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from aiohttp import web
-from stand_in_runs import NOW, Json, Story, long_row, summaries
+from stand_in_runs import NOW, Json, Story, long_row, may_fit, summaries
 from stand_in_tales import stories
 
 STATIC = Path(__file__).parents[2] / "src" / "surefoot" / "server" / "static"
@@ -136,8 +136,11 @@ async def runs(request: web.Request) -> web.StreamResponse:
     at = start
     total = len(told) + (MANY if world.many and not asked.get("waiting") and not asked.get("parent") else 0)
     while at < total and len(found) < limit:
-        run = told[at] if at < len(told) else next(summaries(at - len(told), at - len(told) + 1))
+        n = at - len(told)
         at += 1
+        if n >= 0 and not may_fit(n, asked):
+            continue
+        run = told[n] if n < 0 else next(summaries(n, n + 1))
         if fits(run):
             found.append(run)
         if at % 2000 == 0:

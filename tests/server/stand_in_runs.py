@@ -154,13 +154,23 @@ def why(call: str, text: str, decision: str, rule: str, **more: Any) -> Json:  #
     }  # fmt: skip
 
 
+_STATUSES = ("completed", "completed", "completed", "failed", "completed_partial", "stopped", "cancelled", "completed")
+_AGENTS = ("research", "ledger", "desk")
+_TASKS = ("Reconcile the ledger of {} with the bank", "Summarise the incident reports of week {}", "检查第 {} 批发票的付款日期", "Draft a reply to ticket {}")
+
+
+def may_fit(n: int, asked: Mapping[str, str]) -> bool:
+    """Whether run `n` of the many may be what is asked for, found out without making it."""
+    text = f"{_TASKS[n % 4].format(n)} batch-{n:06} done.".lower()
+    status, agent = asked.get("status"), asked.get("agent")
+    return (not status or status == _STATUSES[n % 8]) and (not agent or agent == _AGENTS[n % 3]) and asked.get("q", "").lower() in text
+
+
 def summaries(first: int, last: int) -> Iterator[Json]:
     """Many runs, newest first, made as they are asked for."""
-    statuses = ("completed", "completed", "completed", "failed", "completed_partial", "stopped", "cancelled", "completed")
-    tasks = ("Reconcile the ledger of {} with the bank", "Summarise the incident reports of week {}", "检查第 {} 批发票的付款日期", "Draft a reply to ticket {}")
     for n in range(first, last):
         story = Story(
-            f"batch-{n:06}", tasks[n % 4].format(n), agent=("research", "ledger", "desk")[n % 3], status=statuses[n % 8], started_at=NOW - 7200 - n * 61,
+            f"batch-{n:06}", _TASKS[n % 4].format(n), agent=_AGENTS[n % 3], status=_STATUSES[n % 8], started_at=NOW - 7200 - n * 61,
             labels={"batch": str(n // 1000)}, records=40 + n % 90, answer="Done." if n % 8 < 3 else "",
         )  # fmt: skip
         yield story.summary()

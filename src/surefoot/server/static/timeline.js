@@ -34,7 +34,7 @@ export const timeline = {
 			set(now, { live, at: -1, row: null, hits: null, find: "", lost: false, placed: false, follow: false, held: null, scrolled: scrollY, isWide: innerWidth > 1100 });
 			live.ready.then(() => {
 				if (now.live !== live || !live.summary || record !== null) return;
-				now.follow = now.placed = !isOver(live.summary);
+				now.follow = now.placed = live.summary.status === "running";
 				paint();
 			});
 		}
