@@ -73,7 +73,12 @@ def reply(value: object, status: int = 200, **headers: str) -> web.Response:
 
 def problem(name: str, status: int, detail: str = "", **headers: str) -> web.Response:
     """A problem by RFC 9457."""
-    body = {"type": f"/problems/{name}", "title": name.replace("_", " ").capitalize(), "status": status, "detail": detail}
+    body = {
+        "type": f"/problems/{name}",
+        "title": name.replace("_", " ").capitalize(),
+        "status": status,
+        "detail": detail,
+    }
     return web.Response(text=json.dumps(body), status=status, content_type="application/problem+json", headers=headers)
 
 
@@ -87,7 +92,12 @@ async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         if world.fault == 1:
             cast("asyncio.Transport", request.transport).abort()
         if world.fault:
-            return problem("too_fast" if world.fault == 429 else "journal_down", world.fault, "Wait a little.", **{"Retry-After": "3"})
+            return problem(
+                "too_fast" if world.fault == 429 else "journal_down",
+                world.fault,
+                "Wait a little.",
+                **{"Retry-After": "3"},
+            )
     try:
         answer = await handler(request)
     except LookupError:
@@ -108,7 +118,15 @@ def story_of(request: web.Request) -> Story:
     held = request.app[WORLD].runs
     if run_id.startswith("batch-") and run_id not in held:
         one = next(summaries(int(run_id[6:]), int(run_id[6:]) + 1))
-        held[run_id] = Story(run_id, one["task"], agent=one["agent"], status=one["status"], started_at=one["started_at"], records=one["events"], labels=one["labels"])
+        held[run_id] = Story(
+            run_id,
+            one["task"],
+            agent=one["agent"],
+            status=one["status"],
+            started_at=one["started_at"],
+            records=one["events"],
+            labels=one["labels"],
+        )
     return held[run_id]
 
 
@@ -117,7 +135,9 @@ async def runs(request: web.Request) -> web.StreamResponse:
     world, asked = request.app[WORLD], request.query
     limit, start = min(int(asked.get("limit", 50)), 200), int(asked.get("cursor", 0))
     shown = (story for story in world.runs.values() if world.hostile or not story.run_id.startswith("x-"))
-    told = [story.summary() | {"waits_for": story.waits_for} for story in sorted(shown, key=lambda one: -one.started_at)]
+    told = [
+        story.summary() | {"waits_for": story.waits_for} for story in sorted(shown, key=lambda one: -one.started_at)
+    ]
 
     def fits(run: Json) -> bool:
         text = f"{run['task']}\n{run['answer']}\n{run['run_id']}\n{run['labels']}".lower()
@@ -156,7 +176,11 @@ async def run(request: web.Request) -> web.StreamResponse:
 
 
 def _rows(story: Story, since: int, limit: int) -> list[Json]:
-    return story.rows[since : since + limit] if story.rows else [long_row(n) for n in range(since, min(since + limit, story.total))]
+    return (
+        story.rows[since : since + limit]
+        if story.rows
+        else [long_row(n) for n in range(since, min(since + limit, story.total))]
+    )
 
 
 async def rows(request: web.Request) -> web.StreamResponse:
@@ -168,7 +192,9 @@ async def rows(request: web.Request) -> web.StreamResponse:
         after = since + 5000
     else:
         found, after = _rows(story, since, limit), since + limit
-    return reply({"rows": found, "next": after if after < story.total else None, "total": story.total, "status": story.status})
+    return reply(
+        {"rows": found, "next": after if after < story.total else None, "total": story.total, "status": story.status}
+    )
 
 
 async def state(request: web.Request) -> web.StreamResponse:
@@ -182,7 +208,9 @@ async def plan(request: web.Request) -> web.StreamResponse:
     story, asked = story_of(request), request.query
     if not story.plans:
         return problem("no_plan", 404, "This run has no plan.")
-    held = story.plans[int(asked["version"]) - 1] if "version" in asked else story.plan(int(asked.get("at", story.total)))
+    held = (
+        story.plans[int(asked["version"]) - 1] if "version" in asked else story.plan(int(asked.get("at", story.total)))
+    )
     return reply(held | {"versions": [one["version"] for one in story.plans]})
 
 
@@ -196,7 +224,14 @@ async def word(request: web.Request) -> web.StreamResponse:
     """A person speaks: the question is answered, and the run goes on a little."""
     world, story, body, name = request.app[WORLD], story_of(request), await request.json(), request.match_info["word"]
     world.words.append({"run": story.run_id, "word": name, "body": body})
-    asked = next((one for one in story.waiting if one["call"] in (request.match_info.get("call"), "plan" if name == "sign" else None)), None)
+    asked = next(
+        (
+            one
+            for one in story.waiting
+            if one["call"] in (request.match_info.get("call"), "plan" if name == "sign" else None)
+        ),
+        None,
+    )
     if name in ("approve", "deny", "settle", "sign"):
         if asked is None:
             return problem("not_waiting", 409, "Somebody has answered already.")
@@ -206,7 +241,13 @@ async def word(request: web.Request) -> web.StreamResponse:
         decision = "deny" if name == "deny" else "allow"
         if held := story.whys.get(asked["call"]):
             held["later"].append({"decision": decision, "by": "you", "at": story.total})
-        story.say("verdict", f"{'refused' if decision == 'deny' else name} · by you{': ' + body['reason'] if body.get('reason') else ''}", "person", "bad" if decision == "deny" else "good", call=asked["call"])
+        story.say(
+            "verdict",
+            f"{'refused' if decision == 'deny' else name} · by you{': ' + body['reason'] if body.get('reason') else ''}",
+            "person",
+            "bad" if decision == "deny" else "good",
+            call=asked["call"],
+        )
         story.status, story.standing = "running", ""
     elif name == "cancel":
         story.status = "cancelled"
@@ -221,13 +262,28 @@ async def begin(request: web.Request) -> web.StreamResponse:
     world, body = request.app[WORLD], await request.json()
     if "run" in request.match_info:
         old = story_of(request)
-        story = Story(f"{old.run_id}-f{len(world.runs)}", old.task, agent=old.agent, parent=old.run_id, status="running", started_at=time.time(), labels=old.labels)
+        story = Story(
+            f"{old.run_id}-f{len(world.runs)}",
+            old.task,
+            agent=old.agent,
+            parent=old.run_id,
+            status="running",
+            started_at=time.time(),
+            labels=old.labels,
+        )
         story.rows, story.records, story.step = [dict(row) for row in old.rows[: body["at"]]], 0, old.step
         story.say("head", f"forked from {old.run_id} at record {body['at']}", style="head")
     elif not any(body["agent"] == name for name, *_ in AGENTS):
         return problem("agent_unknown", 422, f"No agent {body['agent']!r} is served here.")
     else:
-        story = Story(f"run-{len(world.runs)}", body["task"], agent=body["agent"], status="queued", started_at=time.time(), labels=body.get("labels", {}))
+        story = Story(
+            f"run-{len(world.runs)}",
+            body["task"],
+            agent=body["agent"],
+            status="queued",
+            started_at=time.time(),
+            labels=body.get("labels", {}),
+        )
         story.say("head", f"run {story.run_id}", style="head")
     world.runs[story.run_id] = story
     await world.changed(story)
@@ -241,18 +297,45 @@ async def compare(request: web.Request) -> web.StreamResponse:
 
     def side(story: Story, step: int) -> Json | None:
         mine = [row for row in story.rows if row["step"] == step]
-        texts = {kind: [row["parts"][0]["text"] for row in mine if row["kind"] == kind] for kind in ("reply", "call", "verdict", "result")}
-        calls = [{"key": text.split("(")[0], "text": text, "verdict": texts["verdict"][n] if n < len(texts["verdict"]) else "", "result": texts["result"][n] if n < len(texts["result"]) else ""} for n, text in enumerate(texts["call"])]
+        texts = {
+            kind: [row["parts"][0]["text"] for row in mine if row["kind"] == kind]
+            for kind in ("reply", "call", "verdict", "result")
+        }
+        calls = [
+            {
+                "key": text.split("(")[0],
+                "text": text,
+                "verdict": texts["verdict"][n] if n < len(texts["verdict"]) else "",
+                "result": texts["result"][n] if n < len(texts["result"]) else "",
+            }
+            for n, text in enumerate(texts["call"])
+        ]
         said = next((row["parts"][0]["text"] for row in mine if row["kind"] == "reasoning"), "")
-        return {"seq": mine[0]["seq"], "model": "anthropic/claude-sonnet", "reply": " ".join(texts["reply"]) or said, "calls": calls} if mine else None
+        return (
+            {
+                "seq": mine[0]["seq"],
+                "model": "anthropic/claude-sonnet",
+                "reply": " ".join(texts["reply"]) or said,
+                "calls": calls,
+            }
+            if mine
+            else None
+        )
 
-    shared = next((n for n, (x, y) in enumerate(zip(a.rows, b.rows, strict=False)) if x["parts"] != y["parts"]), min(len(a.rows), len(b.rows)))
+    shared = next(
+        (n for n, (x, y) in enumerate(zip(a.rows, b.rows, strict=False)) if x["parts"] != y["parts"]),
+        min(len(a.rows), len(b.rows)),
+    )
     first = a.rows[shared]["step"] if shared < len(a.rows) else a.step
     pairs: list[Json] = []
     for step in range(max(first, 1), max(a.step, b.step) + 1):
         left, right = side(a, step), side(b, step)
         both = left is not None and right is not None
-        differs = [name for name in ("reply", "calls") if both and left and right and left[name] != right[name]] if both else ["reply", "calls"]
+        differs = (
+            [name for name in ("reply", "calls") if both and left and right and left[name] != right[name]]
+            if both
+            else ["reply", "calls"]
+        )
         pairs.append({"step": step, "a": left, "b": right, "differs": differs})
     return reply({"a": a.summary(), "b": b.summary(), "shared": shared, "pairs": pairs})
 
@@ -270,12 +353,23 @@ async def stream(request: web.Request) -> web.StreamResponse:
     try:
         while True:
             if story is None:
-                fresh = sorted((one for one in world.runs.values() if one.change > last), key=lambda one: one.change) if last >= 0 else []
+                fresh = (
+                    sorted((one for one in world.runs.values() if one.change > last), key=lambda one: one.change)
+                    if last >= 0
+                    else []
+                )
                 frames = [(one.change, "summary", one.summary()) for one in fresh]
                 last = max([last, *(one.change for one in fresh)]) if last >= 0 else world.change
             else:
                 fresh_rows = _rows(story, last + 1, 500)
-                frames = [(row["seq"], "ModelReplied", {"seq": row["seq"], "at": row["at"], "hash": "", "event": {"type": "ModelReplied"}}) for row in fresh_rows]
+                frames = [
+                    (
+                        row["seq"],
+                        "ModelReplied",
+                        {"seq": row["seq"], "at": row["at"], "hash": "", "event": {"type": "ModelReplied"}},
+                    )
+                    for row in fresh_rows
+                ]
                 last += len(fresh_rows)
             for number, event, data in frames:
                 await answer.write(f"id: {number}\nevent: {event}\ndata: {json.dumps(data)}\n\n".encode())
@@ -326,9 +420,23 @@ def app(records: int = 35_000, token: str = "") -> web.Application:
     get, post, one = web.get, web.post, "/v1/runs/{run}"
 
     async def constant(request: web.Request) -> web.StreamResponse:
-        agents = [{"name": n, "description": d, "reasoner": r, "models": {"solo": "anthropic/claude-sonnet"}, "tools": [{"name": t, "effect": e, "description": ""} for t, e in tools]} for n, d, r, tools in AGENTS]
+        agents = [
+            {
+                "name": n,
+                "description": d,
+                "reasoner": r,
+                "models": {"solo": "anthropic/claude-sonnet"},
+                "tools": [{"name": t, "effect": e, "description": ""} for t, e in tools],
+            }
+            for n, d, r, tools in AGENTS
+        ]
         told: dict[str, Json] = {
-            "/v1/me": {"name": "ada", "rights": ["read", "start", "approve", "cancel", "admin"], "tenant": "", "version": "0.1.0"},
+            "/v1/me": {
+                "name": "ada",
+                "rights": ["read", "start", "approve", "cancel", "admin"],
+                "tenant": "",
+                "version": "0.1.0",
+            },
             "/v1/agents": {"agents": agents, "drives": 16},
         }
         return reply(told[request.path])
@@ -338,7 +446,9 @@ def app(records: int = 35_000, token: str = "") -> web.Application:
         return reply({"records": story.total, "chain": "ok", "replay": "ok"})
 
     async def export(request: web.Request) -> web.StreamResponse:
-        return web.Response(text="\n".join(json.dumps(row) for row in story_of(request).rows), content_type="application/jsonl")
+        return web.Response(
+            text="\n".join(json.dumps(row) for row in story_of(request).rows), content_type="application/jsonl"
+        )
 
     async def resume(request: web.Request) -> web.StreamResponse:
         return reply(story_of(request).summary(), 202)
@@ -353,7 +463,14 @@ def app(records: int = 35_000, token: str = "") -> web.Application:
         get(one + "/export", export), get(one + "/calls/{call}/why", why), post(one + "/fork", begin), post(one + "/resume", resume), post(one + "/calls/{call}/{word:approve|deny|settle}", word),
         post(one + "/plan/{word:sign}", word), post(one + "/{word:notes|cancel}", word), get("/steer", steer), web.static("/static", STATIC),
     ])  # fmt: skip
-    for path in ("/", "/runs/{run}", "/runs/{run}/plan", "/runs/{run}/calls/{call}", "/runs/{run}/at/{at}", "/compare/{a}/{b}"):
+    for path in (
+        "/",
+        "/runs/{run}",
+        "/runs/{run}/plan",
+        "/runs/{run}/calls/{call}",
+        "/runs/{run}/at/{at}",
+        "/compare/{a}/{b}",
+    ):
         made.router.add_get(path, page)
     return made
 
@@ -372,4 +489,10 @@ async def serve(port: int, records: int, token: str) -> None:
 
 if __name__ == "__main__":
     options = dict(zip(sys.argv[2::2], sys.argv[3::2], strict=True))
-    asyncio.run(serve(int(sys.argv[1]) if len(sys.argv) > 1 else 0, int(options.get("--records", 35_000)), options.get("--token", "")))
+    asyncio.run(
+        serve(
+            int(sys.argv[1]) if len(sys.argv) > 1 else 0,
+            int(options.get("--records", 35_000)),
+            options.get("--token", ""),
+        )
+    )

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
-_KEPT: Sequence[str | tuple[str, int]] = json.loads((Path(__file__).parents[1] / "page" / "payloads.json").read_text("utf-8"))
+_KEPT: Sequence[str | tuple[str, int]] = json.loads(
+    (Path(__file__).parents[1] / "page" / "payloads.json").read_text("utf-8")
+)
 PAYLOADS = [one if isinstance(one, str) else one[0] * one[1] for one in _KEPT]
 """What a hostile text may look like; a long one is kept as a text and how often it stands there."""
 NOW = time.time()
@@ -52,9 +54,13 @@ class Story:
         """How many records it has."""
         return self.records or len(self.rows)
 
-    def say(self, kind: str, text: str, role: str = "runtime", style: str = "", took: float | None = None, **more: Any) -> Story:  # noqa: ANN401
+    def say(
+        self, kind: str, text: str, role: str = "runtime", style: str = "", took: float | None = None, **more: Any
+    ) -> Story:
         """One more record with one row; `call`, `opens` (title and lines) and `indent` as the API has them."""
-        if kind in ("reasoning", "reply") and not (kind == "reply" and self.rows and self.rows[-1]["kind"] == "reasoning"):
+        if kind in ("reasoning", "reply") and not (
+            kind == "reply" and self.rows and self.rows[-1]["kind"] == "reasoning"
+        ):
             self.step += 1
         last = self.rows[-1]["at"] if self.rows else self.started_at
         opens = more.get("opens")
@@ -72,14 +78,32 @@ class Story:
         self.say("reasoning", text, "model", "dim", took, opens=("Reasoning", lines(*text.split(". "))))
         return self.say("reply", reply, "model") if reply else self
 
-    def call(self, call: str, text: str, result: str, took: float = 0.2, rule: str = "in your words", style: str = "result") -> Story:
+    def call(
+        self,
+        call: str,
+        text: str,
+        result: str,
+        took: float = 0.2,
+        *,
+        rule: str = "in your words",
+        style: str = "result",
+    ) -> Story:
         """A call that is allowed, made and answered."""
         name = text.split("(", maxsplit=1)[0]
         self.say("call", text, "model", "call", call=call, opens=(f"Call {call}", lines((text, "call"))))
         self.say("verdict", f"allowed · {rule}", "runtime", "good", call=call, indent=2)
         full = lines(*[(one, style) for one in result.split("\n")])
         self.whys[call] = why(call, text, "allow", rule)
-        return self.say("result", result.split("\n")[0], "tool", style, took, call=call, indent=2, opens=(f"Result of {name}", full))
+        return self.say(
+            "result",
+            result.split("\n", maxsplit=1)[0],
+            "tool",
+            style,
+            took,
+            call=call,
+            indent=2,
+            opens=(f"Result of {name}", full),
+        )
 
     def usage(self, at: int) -> Json:
         """Tokens and dollars as of a record."""
@@ -132,20 +156,31 @@ class Story:
         return held[-1]
 
 
-def value(path: str, role: str, text: str, origin: str, **more: Any) -> Json:  # noqa: ANN401
+def value(path: str, role: str, text: str, origin: str, **more: Any) -> Json:
     """A value of a call with where it comes from."""
     source = {"kind": "", "call_id": "", "seq": None, "text": "", **more.pop("source", {})}
-    return {"path": path, "role": role, "kind": "text", "value": text, "origin": origin, "form": "", "note": "", "source": source, **more}
+    return {
+        "path": path,
+        "role": role,
+        "kind": "text",
+        "value": text,
+        "origin": origin,
+        "form": "",
+        "note": "",
+        "source": source,
+        **more,
+    }
 
 
 POLICIES = ("intent", "provenance", "touch", "foreign", "limits", "conformance", "repetition", "rules")
 
 
-def why(call: str, text: str, decision: str, rule: str, **more: Any) -> Json:  # noqa: ANN401
+def why(call: str, text: str, decision: str, rule: str, **more: Any) -> Json:
     """What the gate says of a call."""
     said = more.get("said", {})
-    policies = [
-        {"name": one, "verdict": said.get(one, ("allow", ""))[0], "reason": said.get(one, ("", ""))[1], "evidence": []} for one in POLICIES
+    policies: list[Json] = [
+        {"name": one, "verdict": said.get(one, ("allow", ""))[0], "reason": said.get(one, ("", ""))[1], "evidence": []}
+        for one in POLICIES
     ]
     return {
         "call": call, "name": text.split("(", maxsplit=1)[0], "arguments": more.get("arguments", {}), "digest": more.get("digest", ""), "judged_at": more.get("at", 3),
@@ -156,14 +191,23 @@ def why(call: str, text: str, decision: str, rule: str, **more: Any) -> Json:  #
 
 _STATUSES = ("completed", "completed", "completed", "failed", "completed_partial", "stopped", "cancelled", "completed")
 _AGENTS = ("research", "ledger", "desk")
-_TASKS = ("Reconcile the ledger of {} with the bank", "Summarise the incident reports of week {}", "检查第 {} 批发票的付款日期", "Draft a reply to ticket {}")
+_TASKS = (
+    "Reconcile the ledger of {} with the bank",
+    "Summarise the incident reports of week {}",
+    "检查第 {} 批发票的付款日期",
+    "Draft a reply to ticket {}",
+)
 
 
 def may_fit(n: int, asked: Mapping[str, str]) -> bool:
     """Whether run `n` of the many may be what is asked for, found out without making it."""
     text = f"{_TASKS[n % 4].format(n)} batch-{n:06} done.".lower()
     status, agent = asked.get("status"), asked.get("agent")
-    return (not status or status == _STATUSES[n % 8]) and (not agent or agent == _AGENTS[n % 3]) and asked.get("q", "").lower() in text
+    return (
+        (not status or status == _STATUSES[n % 8])
+        and (not agent or agent == _AGENTS[n % 3])
+        and asked.get("q", "").lower() in text
+    )
 
 
 def summaries(first: int, last: int) -> Iterator[Json]:

@@ -41,7 +41,13 @@ def test_the_page_keeps_its_size() -> None:
     lines = {path.name: len(path.read_text("utf-8").splitlines()) for path in MODULES}
     assert sum(lines.values()) <= 2500
     assert not {name: count for name, count in lines.items() if count > 400}
-    served = [*MODULES, *STATIC.glob("*.json"), *STATIC.glob("*.html"), *STATIC.glob("*.css"), *STATIC.glob("vendor/*.js")]
+    served = [
+        *MODULES,
+        *STATIC.glob("*.json"),
+        *STATIC.glob("*.html"),
+        *STATIC.glob("*.css"),
+        *STATIC.glob("vendor/*.js"),
+    ]
     assert sum(path.stat().st_size for path in served) <= 120 * 1024
 
 
@@ -79,6 +85,8 @@ def test_the_page_in_a_real_browser(part: str) -> None:
     if not _chromium() or shutil.which("node") is None or not (BROWSER / "node_modules" / "playwright-core").is_dir():
         pytest.skip("the page is not tested: `make test-page` fetches chromium and the node modules that this needs")
     env = {**os.environ, "CHROMIUM": _chromium(), "SUREFOOT_PYTHON": sys.executable}
-    done = subprocess.run(["node", "page.mjs", part], cwd=BROWSER, env=env, capture_output=True, text=True, timeout=580, check=False)
+    done = subprocess.run(
+        ["node", "page.mjs", part], cwd=BROWSER, env=env, capture_output=True, text=True, timeout=580, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     sys.stdout.write(done.stdout)

@@ -1,11 +1,11 @@
 // One call in full: what it would do, where its values come from, and a person's answer.
 
 import { html } from "./vendor/lit-html.js";
-import { enc, get, say } from "./api.js";
+import { enc, get, say, visible } from "./api.js";
 import { openRun } from "./live.js";
 import { callPath, chip, go, icon, lines, loading, notice, paint, plain, recordLink, said, set, skeleton, state, trouble, when } from "./parts.js";
 import { runKeys, tell, whole } from "./run.js";
-import { ago, t } from "./text.js";
+import { ago, cut, t } from "./text.js";
 
 const ORIGINS = { user: "good", config: "good", declared: "good", derived: "good", untrusted: "warn", relayed: "warn", invented: "bad" };
 const now = {};
@@ -57,20 +57,20 @@ function body() {
 const card = (name, inside) => html`<section class="card"><h3>${t(`ask.${name}`)}</h3>${inside}</section>`;
 
 const belongs = (name, path) => path === name || path.startsWith(`${name}.`) || path.startsWith(`${name}[`);
-const parameters = (held, values) => html`<dl class="parameters">${Object.entries(held).map(([name, value]) => html`<div><dt>${name}</dt>
-	<dd><pre class="value" tabindex="0" aria-label=${name}>${typeof value === "string" ? value : JSON.stringify(value, null, 2)}</pre>${values.filter((one) => belongs(name, one.path)).map((one) => source(one, one.path !== name))}</dd></div>`)}</dl>
+const parameters = (held, values) => html`<dl class="parameters">${Object.entries(held).map(([name, value]) => html`<div><dt>${visible(name)}</dt>
+	<dd><pre class="value" tabindex="0" aria-label=${visible(name)}>${typeof value === "string" ? value : visible(JSON.stringify(value, null, 2))}</pre>${values.filter((one) => belongs(name, one.path)).map((one) => source(one, one.path !== name))}</dd></div>`)}</dl>
 	${values.filter((one) => !Object.keys(held).some((name) => belongs(name, one.path))).map((one) => source(one, true))}`;
 function source(one, isPart) {
 	const { kind, call_id: from, seq, text } = one.source;
 	const tone = ORIGINS[one.origin];
-	return html`<div class="source ${tone}"><p>${isPart ? html`<code>${one.path}</code> <q>${one.value}</q>` : ""}${chip(t(`origin.${one.origin}`), tone)}
+	return html`<div class="source ${tone}"><p>${isPart ? html`<code>${one.path}</code> <q>${cut(one.value, 400)}</q>` : ""}${chip(t(`origin.${one.origin}`), tone)}
 		<span class="dim">${[one.role, one.kind, one.form && t(`form.${one.form}`)].filter((part) => part && part !== "text").join(" · ")}</span>${seq == null ? "" : recordLink(now.live.id, seq)}</p>
-		${one.note ? html`<p>${one.note}</p>` : ""}${text ? html`<blockquote><span class="dim">${t(`source.${kind || "none"}`, { call: from })}</span> ${text}</blockquote>` : ""}</div>`;
+		${one.note ? html`<p>${cut(one.note, 2e3)}</p>` : ""}${text ? html`<blockquote><span class="dim">${t(`source.${kind || "none"}`, { call: from })}</span> ${cut(text, 2e3)}</blockquote>` : ""}</div>`;
 }
 
-const reasons = (why) => html`${card("policies", html`<p class="decided">${state(why.decision)}${why.rule ? html`<code>${why.rule}</code>` : ""}<span>${why.reason}</span></p>
-		<ul class="policies">${why.policies.map((one) => html`<li><span class="dim">${plain(one.name)}</span>${state(one.verdict)}<span class="dim">${one.reason}</span></li>`)}</ul>`)}
-	${why.covers.length ? card("covers", html`<ul class="covers">${why.covers.map((one) => html`<li><span class="dim">${one.role}</span> <code>${one.value}</code></li>`)}</ul>`) : ""}
+const reasons = (why) => html`${card("policies", html`<p class="decided">${state(why.decision)}${why.rule ? html`<code>${why.rule}</code>` : ""}<span>${cut(why.reason, 2e3)}</span></p>
+		<ul class="policies">${why.policies.map((one) => html`<li><span class="dim">${plain(one.name)}</span>${state(one.verdict)}<span class="dim">${cut(one.reason, 2e3)}</span></li>`)}</ul>`)}
+	${why.covers.length ? card("covers", html`<ul class="covers">${why.covers.map((one) => html`<li><span class="dim">${one.role}</span> <code>${cut(one.value, 2e3)}</code></li>`)}</ul>`) : ""}
 	${why.later.length ? card("later", html`<ul class="covers">${why.later.map((one) => html`<li>${state(one.decision)}${t("ask.by", { by: one.by })} ${recordLink(now.live.id, one.at)}</li>`)}</ul>`) : ""}
 	<p>${recordLink(now.live.id, why.judged_at, t("ask.judged", { n: why.judged_at }))} · <a href=${now.live.to(`/at/${why.judged_at}`)}>${t("pane.at")}</a></p>`;
 

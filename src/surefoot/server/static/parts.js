@@ -1,7 +1,7 @@
 // Pieces that views are made of: signs, states, lines, notices, dialogs.
 
 import { html } from "./vendor/lit-html.js";
-import { enc, signal } from "./api.js";
+import { enc, signal, visible } from "./api.js";
 import { ago, cut, find, moment, t } from "./text.js";
 
 const PATHS = {
@@ -36,7 +36,7 @@ export const isOver = (run) => ["completed", "completed_partial", "stopped", "fa
 export const when = (at, told = ago(at)) => html`<time datetime=${new Date(at * 1000).toISOString()} title=${moment(at)}>${told}</time>`;
 export const chip = (text, tone = "") => html`<span class="chip ${tone}">${text}</span>`;
 export const plain = (name) => name.replaceAll("_", " ");
-export const labels = (held) => Object.entries(held).map(([name, value]) => chip(`${name}: ${value}`));
+export const labels = (held) => Object.entries(held).map(([name, value]) => chip(visible(`${name}: ${value}`)));
 export const hidden = (text) => html`<span class="hidden">${text}</span>`;
 export const button = (text, act, tone = "", name = "") =>
 	html`<button type="button" class="button ${tone}" @click=${act}>${name ? icon(name) : ""}<span>${text}</span></button>`;
@@ -45,7 +45,7 @@ export const shut = (act) => html`<button class="plain" aria-label=${t(".close")
 export const recordLink = (run, seq, text = t("pane.record", { n: seq })) => html`<a class="num" href=${runPath(run, `?r=${seq}`)}>${text}</a>`;
 
 export const lines = (told) => html`<div class="lines">${told.map((one) =>
-	html`<div class="line ${one.style} in${Math.min(Math.ceil((one.indent ?? 0) / 2), 3)}">${one.text || "\u00a0"}</div>`)}</div>`;
+	html`<div class="line ${one.style} in${Math.min(Math.ceil((one.indent ?? 0) / 2), 3)}">${cut(one.text, 7e4) || "\u00a0"}</div>`)}</div>`;
 export const words = (row, most) => html`<span class="text">${row.parts.map((one) => html`<span class=${one.role}>${cut(one.text, most)}</span>`)}</span>`;
 export const rowLink = (run, row) => html`<li class="k-${row.kind} ${row.style}"><a href=${runPath(run, `?r=${row.seq}`)}>${rowIcon(row)}<span class="kind">${t(`kind.${row.kind}`)}</span>${words(row, 300)}</a></li>`;
 
