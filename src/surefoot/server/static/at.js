@@ -69,6 +69,6 @@ function body() {
 		${now.error ? notice("bad", said(now.error)) : ""}
 		${!seen ? skeleton(8) : html`<div class="split"><section class="rowed"><h2>${t("at.rows")}</h2><ol class="brief">${rows.toReversed().map((row) => rowLink(live.id, row))}</ol></section>
 			<aside class="rail" aria-label=${t("fact.figures")}><p class="now">${state(seen.status, "big")}</p>${figures(live, seen, true)}
-				${plan ? html`<h3>${t("tab.plan")} v${plan.version}</h3><ul class="opens">${plan.steps.map((one) => html`<li><a href=${live.to(`/plan?version=${plan.version}`)}><span>${one.title}</span>${state(one.status)}</a></li>`)}</ul>` : ""}
-				${seen.waiting.map((one) => html`<h3>${t(".question")}</h3>${lines(one.lines)}`)}</aside></div>`}`;
+				${plan ? html`<h2>${t("tab.plan")} v${plan.version}</h2><ul class="opens">${plan.steps.map((one) => html`<li><a href=${live.to(`/plan?version=${plan.version}`)}><span>${one.title}</span>${state(one.status)}</a></li>`)}</ul>` : ""}
+				${seen.waiting.map((one) => html`<h2>${t(".question")}</h2>${lines(one.lines)}`)}</aside></div>`}`;
 }

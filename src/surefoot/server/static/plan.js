@@ -7,7 +7,7 @@ import { chip, empty, go, icon, loading, look, recordLink, rowLink, set, shut, s
 import { runKeys, whole } from "./run.js";
 import { cut, t } from "./text.js";
 
-const [WIDE, HIGH, FAR, NEAR, EDGE] = [216, 84, 48, 20, 12];
+const [WIDE, HIGH, FAR, NEAR, EDGE] = [200, 84, 40, 20, 12];
 const MARKS = { added: "plus", removed: "minus", changed: "tilde" };
 const now = {};
 const load = loading(now, async () => {

@@ -39,7 +39,7 @@ function states(live, place) {
 }
 
 export function whole(live, place, body) {
-	const shown = live.error ? trouble(live.error, () => live.load())
+	const shown = live.error ? html`<h1 tabindex="-1" class="hidden">${live.id}</h1>${trouble(live.error, () => live.load())}`
 		: live.summary ? html`${head(live, place)}${states(live, place)}${body()}`
 		: html`<div class="skeleton head" role="status" aria-label=${t(".loading")}>${Array.from({ length: 12 }, () => html`<i></i>`)}</div>`;
 	return html`<div class="wide">${shown}</div>`;
@@ -106,7 +106,7 @@ export function figures(live, now = live.state, isThen = false) {
 		${fact("took", span(now.elapsed_s))}${isThen ? fact("step", number(now.step)) : fact("calls", number(run.calls), t("fact.requests", { n: run.requests }))}</dl>
 		${now.context ? meter(t("fact.context"), brief, now.context.used, now.context.window) : ""}
 		${now.budget.map((one) => meter(find(`budget.${one.name}`) ?? plain(one.name), told(one.name), one.used, one.limit))}
-		${now.open.length ? html`<h3>${t("fact.open")}</h3><ul class="opens">${now.open.map((one) => html`<li><a href=${callPath(live.id, one.id)}><code>${one.name}</code>${state(one.status)}</a></li>`)}</ul>` : ""}
+		${now.open.length ? html`<h2>${t("fact.open")}</h2><ul class="opens">${now.open.map((one) => html`<li><a href=${callPath(live.id, one.id)}><code>${one.name}</code>${state(one.status)}</a></li>`)}</ul>` : ""}
 		${isThen ? "" : html`${Object.entries(run.models).map(([role, model]) => html`<p class="speaker"><span class="dim">${role}</span> <code>${model}</code></p>`)}
-			${run.answer ? html`<h3>${t("fact.answer")}</h3><p class="final">${now.answer || run.answer}</p>` : ""}`}`;
+			${run.answer ? html`<h2>${t("fact.answer")}</h2><p class="final">${now.answer || run.answer}</p>` : ""}`}`;
 }
