@@ -71,7 +71,7 @@ async function keys() {
   await page.waitForFunction(() => document.activeElement.matches(".runs a"));
   await press("Enter");
   await at(/^\/runs\/vendor-mail$/);
-  await quiet(page);
+  await page.waitForSelector(".rows li .text");
   await press("q");
   await at(/calls\/c2/);
   await page.waitForSelector(".yes:not([disabled])");
@@ -91,14 +91,14 @@ async function keys() {
   must(words.length === 1 && words[0].word === "deny" && words[0].body.reason === "the address is not ours" && words[0].body.digest.length === 64, `said: ${JSON.stringify(words)}`);
   await press("l");
   await at(/^\/$/);
-  await quiet(page);
+  await page.waitForSelector(".runs li");
   for (let n = 0; n < 8 && !/suppliers-q3(?!-fork)/.test(await page.evaluate(() => document.activeElement.getAttribute("href") ?? "")); n += 1) {
     await press("j");
     await page.waitForTimeout(80);
   }
   await press("Enter");
   await at(/^\/runs\/suppliers-q3$/);
-  await quiet(page);
+  await page.waitForSelector(".rows li .text");
   await press("j", "j", "Enter");
   await page.waitForSelector(".pane");
   await press("Escape");
