@@ -2,15 +2,16 @@
 
 A row of `tests/data/scenes/TABLE.jsonl` names its case in `why`. What is played:
 - `said`: replies in turn, or those of each role. A list of `[tool, arguments]` is a reply of calls, `{"error": [CLASS,
-  argument…]}` the error that a request ends in, `{"reply": text, …}` a reply with fields of its own (`calls` as above,
-  `tokens` as [in, out]), any other object is JSON. `$NAME a | b` is what the test file makes of a and b by that name.
+  argument…, fields]}` the error that a request ends in, `{"reply": text, …}` a reply with fields of its own (`calls` as
+  above, `tokens` as [in, out]), any other object is JSON. `$NAME a | b` is what the test file makes of a and b by it.
 - `task`, `steps` (a given plan), `attached`, `config` (tables by name), `agent` (further options of it), `mode`, or
   `modes` by role, `world` (arguments of the world of the test file).
 - `then`: `["approve", CALL]`, `["refuse", CALL, reason]`, `["settle", CALL, outcome, result]`, `["cancel"]`,
-  `["resume", config]`, `["is", END]` for how the run stands. A call is its id, or the number of what waits.
+  `["resume", config]`, `["is", END, detail]` for how the run stands. A call is its id, or the number of what waits.
 
 What is seen, each where it is given:
-- `end`: STATUS or STATUS/REASON. `answer`, `detail` (a part of it), `output` (of a deliverable), `rounds`, `calls`.
+- `end`: STATUS or STATUS/REASON. `answer`, `detail` (a part of it), `output` (of a deliverable), `rounds`, `calls`,
+  `tokens`.
 - `ran`: the lines of the world's book. `requests`: their number, by role where there are several; "<9" for fewer
   than nine.
 - `shown`: by the number of a request ("ROLE NUMBER" with several roles; "last" behind it: in its last message alone)
@@ -80,7 +81,8 @@ def said(line: Any, words: Words) -> Scripted:  # Any: JSON
         return calls(*((name, arguments) for name, arguments in cast("list[Any]", line)))
     if "error" in line:
         kind, *arguments = line["error"]
-        return getattr(errors, kind)(*arguments)
+        fields = cast("Row", arguments.pop() if isinstance(arguments[-1], dict) else {})
+        return getattr(errors, kind)(*arguments, **fields)
     if "reply" not in line:
         return line
     more = {key: value for key, value in line.items() if key not in ("reply", "calls", "tokens")}
@@ -111,21 +113,22 @@ class Played:
             "ran": self.world.ran,
             "rounds": run.rounds,
             "calls": run.calls,
+            "tokens": run.usage.total_tokens,
             "rules": [one.rule for one in self._of_steps() if isinstance(one, CallJudged) and one.rule],
         }
         if "end" in row:
-            assert _end(run, row["end"]) == row["end"]
+            assert _end(run, row["end"]) == row["end"], run
         if "output" in row:
             assert run.deliverable.output == row["output"]
         assert row.get("detail", "") in run.detail
         for name, found in seen.items():
-            assert found == row.get(name, found), name
+            assert found == row.get(name, found), (name, found)
         requests = {role: len(model.requests) for role, model in self.models.items()}
         match row.get("requests", requests):
             case str(fewer):
-                assert sum(requests.values()) < int(fewer.removeprefix("<"))
+                assert sum(requests.values()) < int(fewer.removeprefix("<")), requests
             case wanted:
-                assert wanted in (requests, requests.get("solo"))
+                assert wanted in (requests, requests.get("solo")), requests
         counted = Counter(type(one).__name__ for one in self._of_steps())
         wanted = row.get("events", {})
         assert {name: counted[name] for name in wanted} == wanted
@@ -161,7 +164,7 @@ def _hold_asked(request: ModelRequest, fields: Row) -> None:
     }
     for name, wanted in fields.items():
         if name != "schema":
-            assert seen[name] == wanted, name
+            assert seen[name] == wanted, (name, seen[name])
         elif wanted is None:
             assert request.schema is None
         else:
@@ -205,7 +208,8 @@ async def play(
 async def _done(agent: Agent, run: Run, do: str, what: Sequence[Any]) -> Run:
     """One thing that a person does with a run."""
     if do == "is":
-        assert _end(run, what[0]) == what[0]
+        assert _end(run, what[0]) == what[0], run
+        assert "".join(what[1:]) in run.detail
         return run
     if do == "resume":
         return await (agent.resume(run.id, config=config_of(what[0])) if what else agent.resume(run.id))
