@@ -3,29 +3,31 @@
 A row of `tests/data/scenes/TABLE.jsonl` names its case in `why`. What is played:
 - `said`: replies in turn, or those of each role. A list of `[tool, arguments]` is a reply of calls, `{"error": [CLASS,
   argument…, fields]}` the error that a request ends in, `{"reply": text, …}` a reply with fields of its own (`calls` as
-  above, `tokens` as [in, out]), any other object is JSON. `$NAME a | b` is what the test file makes of a and b by it.
+  above, `tokens` as [in, out]), any other object is JSON. `$NAME a | b` is what the test file makes of a and b by that
+  name, and so is `{"$NAME": [a, b]}`.
 - `task`, `steps` (a given plan), `attached`, `config` (tables by name), `agent` (further options of it), `mode`, or
   `modes` by role, `world` (arguments of the world of the test file).
 - `then`: `["approve", CALL]`, `["refuse", CALL, reason]`, `["settle", CALL, outcome, result]`, `["cancel"]`,
   `["resume", config]`, `["is", END, detail]` for how the run stands. A call is its id, or the number of what waits.
 
 What is seen, each where it is given:
-- `end`: STATUS or STATUS/REASON. `answer`, `detail` (a part of it), `output` (of a deliverable), `rounds`, `calls`,
-  `tokens`.
-- `ran`: the lines of the world's book. `requests`: their number, by role where there are several; "<9" for fewer
-  than nine.
+- `end`: STATUS or STATUS/REASON. `answer`, or how it begins (`answer_begins`), `details` (texts in it), `output` (of a
+  deliverable), `rounds`, `calls`, `tokens`, `requests` (by role where there are several; "<9": fewer than nine in all).
+- `ran`: the lines of the world's book.
 - `shown`: by the number of a request ("ROLE NUMBER" with several roles; "last" behind it: in its last message alone)
   texts that it holds; behind a "!" those that it does not. `asked`: fields of requests (`tools`, `mode`, `stop`,
   `roles`; `schema`: texts in it, or null).
-- `events`: how many of each kind are on record. `rules`: those of all verdicts that have one.
+- `events`: how many of each kind are on record, or of each one fields by their path. `rules`: those of all verdicts
+  that have one.
+- Of a plan: `refused` proposals, `statuses` of steps, tools `selected`, `retries` of steps and `replans`.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -33,6 +35,8 @@ import pytest
 
 from records import events_of
 from surefoot import Agent, LoopConfig, MemoryJournal, PlanStep, Run, Task
+from surefoot.core.loop.fold import fold
+from surefoot.core.state.state import Planning
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import NATIVE_FIRST, Scripted, ScriptedModel, calls
 from surefoot.types import errors
@@ -43,6 +47,7 @@ from surefoot.types.ports import Tool
 
 Row = Mapping[str, Any]  # Any: JSON
 Words = Mapping[str, Scripted | Callable[..., Scripted]]
+Tasks = Mapping[str, Task]
 _DATA = Path(__file__).parent / "data" / "scenes"
 
 
@@ -78,16 +83,21 @@ def said(line: Any, words: Words) -> Scripted:  # Any: JSON
         made = words.get(name, line)
         return made(*given.split(" | ")) if callable(made) else made
     if isinstance(line, list):
-        return calls(*((name, arguments) for name, arguments in cast("list[Any]", line)))
-    if "error" in line:
-        kind, *arguments = line["error"]
-        fields = cast("Row", arguments.pop() if isinstance(arguments[-1], dict) else {})
-        return getattr(errors, kind)(*arguments, **fields)
-    if "reply" not in line:
-        return line
-    more = {key: value for key, value in line.items() if key not in ("reply", "calls", "tokens")}
-    made = calls(*((name, arguments) for name, arguments in line.get("calls", ()))).calls
-    return ModelMessage("assistant", line["reply"], made, usage=Usage(*line.get("tokens", ())), **more)
+        return calls(*cast("list[Any]", line))
+    fields = dict(cast("Row", line))
+    match next(iter(fields), ""):
+        case "error":
+            kind, *arguments = cast("list[Any]", fields["error"])
+            more = cast("Row", arguments.pop() if isinstance(arguments[-1], dict) else {})
+            return getattr(errors, kind)(*arguments, **more)
+        case "reply":
+            native = calls(*fields.pop("calls", ())).calls
+            usage = Usage(*fields.pop("tokens", ()))
+            return ModelMessage("assistant", fields.pop("reply"), native, usage=usage, **fields)
+        case name if name in words:
+            return cast("Callable[..., Scripted]", words[name])(*fields[name])
+        case _:
+            return fields
 
 
 def text_of(request: ModelRequest) -> str:
@@ -115,12 +125,14 @@ class Played:
             "calls": run.calls,
             "tokens": run.usage.total_tokens,
             "rules": [one.rule for one in self._of_steps() if isinstance(one, CallJudged) and one.rule],
+            **_of_plan(fold(self.events).planning),
         }
         if "end" in row:
             assert _end(run, row["end"]) == row["end"], run
         if "output" in row:
             assert run.deliverable.output == row["output"]
-        assert row.get("detail", "") in run.detail
+        assert all(text in run.detail for text in row.get("details", ())), run.detail
+        assert run.answer.startswith(row.get("answer_begins", "")), run.answer
         for name, found in seen.items():
             assert found == row.get(name, found), (name, found)
         requests = {role: len(model.requests) for role, model in self.models.items()}
@@ -129,9 +141,13 @@ class Played:
                 assert sum(requests.values()) < int(fewer.removeprefix("<")), requests
             case wanted:
                 assert wanted in (requests, requests.get("solo")), requests
-        counted = Counter(type(one).__name__ for one in self._of_steps())
-        wanted = row.get("events", {})
-        assert {name: counted[name] for name in wanted} == wanted
+        for kind, wanted in row.get("events", {}).items():
+            found = [one for one in self._of_steps() if type(one).__name__ == kind]
+            if isinstance(wanted, int):
+                assert len(found) == wanted, (kind, found)
+                continue
+            told = [{path: _at(event, path) for path in fields} for event, fields in zip(found, wanted, strict=True)]
+            assert told == wanted, (kind, told)
         for place, fields in row.get("asked", {}).items():
             _hold_asked(self._request(place), fields)
         for place, texts in row.get("shown", {}).items():
@@ -148,6 +164,24 @@ class Played:
         request = self._request(place.removesuffix(" last"))
         shown = request.messages[-1].content if place.endswith(" last") else text_of(request)
         _hold_texts(shown, texts)
+
+
+def _of_plan(planning: Planning | None) -> Mapping[str, object]:
+    """What there is to see of a plan."""
+    if planning is None:
+        return {}
+    return {
+        "refused": [f"{one.what} {one.detail}".strip() for one in planning.refusals],
+        "statuses": {name: step.status for name, step in planning.steps.items()},
+        "selected": [*(planning.selected or ())],
+        "retries": planning.stats.step_retries,
+        "replans": planning.stats.replans,
+    }
+
+
+def _at(event: Event, path: str) -> object:
+    found: object = attrgetter(path)(event)
+    return list(cast("tuple[object, ...]", found)) if isinstance(found, tuple) else found
 
 
 def _hold_texts(shown: str, texts: Sequence[str]) -> None:
@@ -176,6 +210,7 @@ async def play(
     world: Callable[..., World],
     words: Words | None = None,
     task: str = "go",
+    tasks: Tasks | None = None,
     **options: Any,  # of the agent
 ) -> Played:
     """Play a row, and hold it to what is to be seen. Each run is replayed, and checked at every append."""
@@ -196,8 +231,9 @@ async def play(
     config = config_of({**given.pop("config", {}), **row.get("config", {})})
     agent = Agent(models if len(models) > 1 else models["solo"], real.tools(), journal=store, config=config, **given)
     attached = tuple(Attachment(*one) for one in row.get("attached", ()))
-    asked = Task(row.get("task", task), attached, steps=tuple(PlanStep(**step) for step in row.get("steps", ())))
-    run = await agent.run(asked, run_id="r")
+    steps = tuple(PlanStep(**step) for step in row.get("steps", ()))
+    words_of_task = row.get("task", task)
+    run = await agent.run((tasks or {}).get(words_of_task, Task(words_of_task, attached, steps=steps)), run_id="r")
     for do, *what in row.get("then", ()):
         run = await _done(agent, run, do, what)
     played = Played(run, agent, real, models, await events_of(store, "r"))
