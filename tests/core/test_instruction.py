@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import cases
 from surefoot.core.parse.instruction import instruction_schema, read_instruction
 from surefoot.core.parse.validate import validate
 from surefoot.types.messages import NativeCall
@@ -53,20 +54,7 @@ def test_an_instruction_is_read(text: str, instruction: Instruction) -> None:
     assert (parsed.instruction, parsed.error, parsed.calls) == (instruction, None, ())
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("Let us see.", "no_step"),
-        ("<instruction></instruction>", "no_step"),
-        ("We are nearly at TASK_DONE now.", "no_step"),
-        ("<deliverable>171</deliverable>", "no_step"),
-        ("", "empty"),
-        ("<deep_thinking>only that</deep_thinking>", "empty"),
-        (f"<instruction>look</instruction>\n{CALL}", "calls_not_allowed"),
-        (f"{CALL}\nTASK_DONE", "calls_not_allowed"),
-        ('<instruction>look</instruction>\n<function_call>{"name": </function_call>', "calls_not_allowed"),
-    ],
-)
+@cases("core/instruction")
 def test_what_is_no_instruction_is_a_fault(text: str, kind: str) -> None:
     parsed = read_instruction(text)
     assert (parsed.error.kind if parsed.error else None, parsed.instruction, parsed.calls) == (kind, None, ())

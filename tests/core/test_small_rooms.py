@@ -5,6 +5,7 @@ from typing import cast
 
 import pytest
 
+from cases import cases
 from surefoot.core.guard.judge import judge
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
@@ -71,21 +72,7 @@ def test_the_time_left_keeps_the_reserve_for_the_last_word() -> None:
     assert seconds_left(state_with(Budget())) is None
 
 
-@pytest.mark.parametrize(
-    ("start", "traits", "mode"),
-    [
-        ("native", {}, "native"),
-        ("native", {"native_tools": "leaks"}, "native"),
-        ("native", {"native_tools": "no"}, "text"),
-        ("native", {"native_tools": "no", "json_schema": "yes"}, "schema"),
-        ("native", {"native_tools": "weak", "json_schema": "no"}, "text"),
-        ("schema", {}, "schema"),
-        ("schema", {"json_schema": "no"}, "text"),
-        ("text", {"json_schema": "yes"}, "text"),
-        ("text", {"json_schema": "yes", "text_steps": "weak"}, "schema"),
-        ("text", {"text_steps": "weak"}, "text"),
-    ],
-)
+@cases("core/small_rooms")
 def test_a_mode_that_fails_gives_way_to_the_next(start: CallMode, traits: dict[str, str], mode: CallMode) -> None:
     assert mode_for(start, traits) == mode
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import cases
 from surefoot.core.select.profile import MOST_COMPARED, apply, digest_of_tool, refusal, register
 from surefoot.core.text.globs import matched
 from surefoot.testing.conformance import symbiont_tool_profile
@@ -233,13 +234,7 @@ def test_a_refused_call_is_told_the_nearest_names_that_it_may_use() -> None:
     assert len(told) < 200
 
 
-@pytest.mark.parametrize(("value", "field"), [
-    ({"includes": ["a"]}, "includes"), ({"include": None}, "include"), ({"exclude": "a*"}, "exclude"),
-    ({"pinned": [1]}, "pinned"), ({"max_tools": -1}, "max_tools"), ({"max_tools": True}, "max_tools"),
-    ({"max_tools": 1.0}, "max_tools"), ({"require_verified": "yes"}, "require_verified"),
-    ({"trust_description": "remote"}, "trust_description"), ({"trust_description": None}, "trust_description"),
-    (["a"], "ToolProfile"), (None, "ToolProfile"),
-])  # fmt: skip
+@cases("select/profile")
 def test_a_profile_that_cannot_be_meant_is_an_error_that_names_field_and_value(value: object, field: str) -> None:
     with pytest.raises(ConfigError) as told:
         ToolProfile.from_json(value)
@@ -289,26 +284,7 @@ def matches(pattern: str, *names: str) -> set[str]:
     return set(matched([pattern], names)[pattern])
 
 
-@pytest.mark.parametrize(
-    ("pattern", "yes", "no"),
-    [
-        ("web_*", ["web_get", "web_"], ["xweb_get", "web", "Web_get"]),
-        ("*_get", ["web_get", "_get"], ["web_gets", "get"]),
-        ("*web*", ["web", "a_web_b"], ["we_b"]),
-        ("a*b*c", ["abc", "a-b-c", "abcbc"], ["acb", "ab", "xabc"]),
-        ("a*ba", ["aba", "abba"], ["ba", "ab"]),
-        ("ab*ba", ["abba", "ab_ba"], ["aba"]),  # the beginning and the end may not share a character
-        ("tool_?", ["tool_a", "tool_1", "tool_é"], ["tool_", "tool_ab"]),
-        ("*_?*", ["a_b", "a_bc"], ["a_"]),
-        ("*a?c*", ["xabcx", "aac"], ["ac", "a_b"]),
-        ("*?a?*", ["xax"], ["ax", "xa"]),
-        ("?", ["a", "\n"], ["ab"]),
-        ("*", ["a", "a/b", "a.b__c\n"], []),
-        ("mcp/*", ["mcp/a", "mcp/a/b"], ["mcp"]),
-        ("exact", ["exact"], ["exact\n", "exactly"]),
-        ("web", ["web"], ["web_get", "a web"]),
-    ],
-)
+@cases("select/profile")
 def test_a_star_is_any_run_and_a_question_mark_one_character(pattern: str, yes: list[str], no: list[str]) -> None:
     assert matches(pattern, *yes, *no) == set(yes)
 
