@@ -4,11 +4,12 @@ A row of `tests/data/scenes/TABLE.jsonl` names its case in `why`. What is played
 - `said`: replies in turn, or those of each role. A list of `[tool, arguments]` is a reply of calls, `{"error": [CLASS,
   argument…, fields]}` the error that a request ends in, `{"reply": text, …}` a reply with fields of its own (`calls` as
   above, `tokens` as [in, out]), any other object is JSON. `$NAME a | b` is what the test file makes of a and b by that
-  name, and so is `{"$NAME": [a, b]}`.
+  name, and so is `{"$NAME": [a, b]}`; `{"times": 9, "said": […]}` stands for as many.
 - `task`, `steps` (a given plan), `attached`, `config` (tables by name), `agent` (further options of it), `mode`, or
   `modes` by role, `world` (arguments of the world of the test file).
 - `then`: `["approve", CALL]`, `["refuse", CALL, reason]`, `["settle", CALL, outcome, result]`, `["cancel"]`,
-  `["resume", config]`, `["is", END, detail]` for how the run stands. A call is its id, or the number of what waits.
+  `["resume", config]`; `["yes"]` and `["no"]`, to what waits first, and on. How the run stands by then: `["is", END,
+  detail]`, `["open", CALLS]`, `["asked", texts of the last question]`. A call is its id, or the number of what waits.
 
 What is seen, each where it is given:
 - `end`: STATUS or STATUS/REASON. `answer`, or how it begins (`answer_begins`), `details` (texts in it), `output` (of a
@@ -19,13 +20,15 @@ What is seen, each where it is given:
   `roles`; `schema`: texts in it, or null).
 - `events`: how many of each kind are on record, or of each one fields by their path. `rules`: those of all verdicts
   that have one.
+- Of the gate: how many verdicts are questions (`asks`) and refusals (`denies`), the last `question`, the values of
+  arguments that are `waiting`, the values `endorsed` by role.
 - Of a plan: `refused` proposals, `statuses` of steps, tools `selected`, `retries` of steps and `replans`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -35,15 +38,16 @@ import pytest
 
 from records import events_of
 from surefoot import Agent, LoopConfig, MemoryJournal, PlanStep, Run, Task
+from surefoot.cli.why import question_lines
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import Planning
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import NATIVE_FIRST, Scripted, ScriptedModel, calls
 from surefoot.types import errors
 from surefoot.types.config import TABLES
-from surefoot.types.events import Attachment, CallJudged, Event, InStep
+from surefoot.types.events import Attachment, CallJudged, Event, InStep, ValuesEndorsed
 from surefoot.types.messages import CallMode, ModelMessage, ModelRequest, Usage
-from surefoot.types.ports import Tool
+from surefoot.types.ports import JournalStore, Tool
 
 Row = Mapping[str, Any]  # Any: JSON
 Words = Mapping[str, Scripted | Callable[..., Scripted]]
@@ -54,7 +58,8 @@ _DATA = Path(__file__).parent / "data" / "scenes"
 class World(Protocol):
     """What happens outside of a run: its tools, and the book of what they did."""
 
-    ran: list[str]
+    @property
+    def ran(self) -> list[str]: ...
 
     def tools(self) -> Sequence[Tool]: ...
 
@@ -148,10 +153,23 @@ class Played:
                 continue
             told = [{path: _at(event, path) for path in fields} for event, fields in zip(found, wanted, strict=True)]
             assert told == wanted, (kind, told)
+        self._hold_gate(row)
         for place, fields in row.get("asked", {}).items():
             _hold_asked(self._request(place), fields)
         for place, texts in row.get("shown", {}).items():
             self._hold_shown(place, texts)
+
+    def _hold_gate(self, row: Row) -> None:
+        judged = [one.decision.kind for one in self.events if isinstance(one, CallJudged) and not one.by]
+        for name, kind in (("asks", "ask"), ("denies", "deny")):
+            assert judged.count(kind) == row.get(name, judged.count(kind)), (name, judged)
+        if "question" in row:
+            _hold_texts(_question(self.events), row["question"])
+        for value in row.get("waiting", ()):
+            assert any(value in call.arguments.values() for call in self.run.waiting), value
+        for role, wanted in row.get("endorsed", {}).items():
+            endorsed = [value for one in self.events if isinstance(one, ValuesEndorsed) for value in one.values]
+            assert {norm for each, norm in endorsed if each == role} == {*wanted}, endorsed
 
     def _of_steps(self) -> list[Event]:
         return [one.event if isinstance(one, InStep) else one for one in self.events]
@@ -182,6 +200,14 @@ def _of_plan(planning: Planning | None) -> Mapping[str, object]:
 def _at(event: Event, path: str) -> object:
     found: object = attrgetter(path)(event)
     return list(cast("tuple[object, ...]", found)) if isinstance(found, tuple) else found
+
+
+def _question(events: Sequence[Event]) -> str:
+    """The lines of the last question."""
+    asked = [one for one in events if isinstance(one, CallJudged) and one.decision.kind == "ask"][-1]
+    call = fold(events).call(asked.call_id)
+    assert call is not None
+    return "\n".join((*question_lines(call, asked), getattr(asked.decision, "reason", "")))
 
 
 def _hold_texts(shown: str, texts: Sequence[str]) -> None:
@@ -221,7 +247,7 @@ async def play(
     modes: Mapping[str, CallMode] = {role: row["mode"] for role in scripts if "mode" in row} | row.get("modes", {})
     models = {
         role: ScriptedModel(
-            [said(line, words or {}) for line in script],
+            [said(line, words or {}) for line in _spread(script)],
             name=f"test:{role}",
             modes=(modes[role],) if role in modes else NATIVE_FIRST,
         )
@@ -241,26 +267,46 @@ async def play(
     return played
 
 
+def _spread(script: Sequence[Any]) -> Iterator[Any]:  # Any: JSON
+    """A script with each of its lines as often as it is said."""
+    for line in script:
+        is_often = isinstance(line, dict) and "times" in line
+        yield from cast("list[Any]", [*line["said"]] * line["times"] if is_often else [line])
+
+
 async def _done(agent: Agent, run: Run, do: str, what: Sequence[Any]) -> Run:
-    """One thing that a person does with a run."""
-    if do == "is":
-        assert _end(run, what[0]) == what[0], run
-        assert "".join(what[1:]) in run.detail
-        return run
-    if do == "resume":
-        return await (agent.resume(run.id, config=config_of(what[0])) if what else agent.resume(run.id))
-    if do == "cancel":
-        return await agent.cancel(run.id, by="Ada")
-    call = run.waiting[what[0]].id if isinstance(what[0], int) else what[0]
-    match do, *what[1:]:
-        case "approve", *_:
-            return await agent.approve(run.id, call, by="Ada")
-        case "refuse", *reason:
-            return await agent.refuse(run.id, call, by="Ada", reason="".join(reason))
-        case "settle", outcome, *result:
-            return await agent.settle(run.id, call, outcome, by="Ada", result="".join(result))
+    """One thing that a person does with a run, or sees of it."""
+    match do, *what:
+        case "is", end, *detail:
+            assert _end(run, end) == end, run
+            assert "".join(detail) in run.detail
+        case "open", ids:
+            assert [call.id for call in run.waiting] == ids, run.waiting
+        case "asked", texts:
+            _hold_texts(_question(await events_of(cast("JournalStore", agent.journal), run.id)), texts)
+        case "resume", *config:
+            return await (agent.resume(run.id, config=config_of(config[0])) if config else agent.resume(run.id))
+        case "cancel", *_:
+            return await agent.cancel(run.id, by="Ada")
+        case "yes", *_:
+            await agent.approve(run.id, run.waiting[0].id, by="Ada")
+            return await agent.resume(run.id)
+        case "no", *_:
+            await agent.refuse(run.id, run.waiting[0].id, by="Ada")
+            return await agent.resume(run.id)
+        case "approve", call:
+            return await agent.approve(run.id, _id(run, call), by="Ada")
+        case "refuse", call, *reason:
+            return await agent.refuse(run.id, _id(run, call), by="Ada", reason="".join(reason))
+        case "settle", call, outcome, *result:
+            return await agent.settle(run.id, _id(run, call), outcome, by="Ada", result="".join(result))
         case _:
             raise ValueError(do)
+    return run
+
+
+def _id(run: Run, call: str | int) -> str:
+    return call if isinstance(call, str) else run.waiting[call].id
 
 
 def _end(run: Run, like: str) -> str:
