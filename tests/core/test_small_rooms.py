@@ -1,7 +1,8 @@
 """Budgets, modes, templates, step schemas and replays: the small pure questions."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -44,24 +45,11 @@ def state_with(budget: Budget, *, requests: int = 0, tokens: int = 0, elapsed_s:
     return replace(EMPTY, config=config, requests=requests, usage=Usage(tokens, 0, cost_usd=1.0), elapsed_s=elapsed_s)
 
 
-@pytest.mark.parametrize(
-    ("budget", "used", "reserved", "whole"),
-    [
-        (Budget(max_steps=3), {"requests": 2}, "steps", None),
-        (Budget(max_steps=3), {"requests": 3}, "steps", "steps"),
-        (Budget(max_steps=1), {"requests": 0}, None, None),
-        (Budget(max_steps=1), {"requests": 1}, "steps", "steps"),
-        (Budget(max_steps=None, max_tokens=100), {"tokens": 90}, "tokens", None),
-        (Budget(max_steps=None, max_tokens=100), {"tokens": 100}, "tokens", "tokens"),
-        (Budget(max_steps=None, max_cost_usd=1.05), {}, "cost", None),
-        (Budget(max_steps=None, max_seconds=10, reserve=0.5), {"elapsed_s": 5.0}, "time", None),
-        (Budget(max_steps=None), {"requests": 10_000, "tokens": 10**9}, None, None),
-    ],
-)
+@cases("core/small_rooms")
 def test_a_limit_is_reached_a_little_earlier_with_the_reserve(
-    budget: Budget, used: dict[str, int], reserved: str | None, whole: str | None
+    budget: Mapping[str, Any], used: dict[str, int], reserved: str | None, whole: str | None
 ) -> None:
-    state = state_with(budget, **used)  # type: ignore[arg-type]  # parametrised
+    state = state_with(Budget(**budget), **used)  # type: ignore[arg-type]  # parametrised
     assert spent_limit(state, reserve=True) == reserved
     assert spent_limit(state) == whole
 

@@ -87,54 +87,13 @@ def test_a_reply_that_is_asked_about_does_not_stay() -> None:
     assert (screen.replies, screen.resets) == (["", "It is 5."], 1)
 
 
-SNIPPETS = st.sampled_from(
-    [
-        *MARKERS,
-        *END_TOKENS,
-        *TURN_TOKENS,
-        "<think>",
-        "</think>",
-        "<reasoning x>",
-        "<|message|>",
-        "<|end|>",
-        "<|call|>",
-        "assistant",
-        "analysis",
-        "final",
-        " to=functions.f",
-        "<function_call_result>",
-        "</tool_call>",
-        "{",
-        "[",
-        "`",
-        "<",
-        "```\n",
-        "~~~\n",
-        "\n",
-        "\n\n",
-        " ",
-        "**",
-        "- ",
-        "> ",
-        ":",
-        "1",
-        "中",
-        "word",
-        "Action: ",
-        "Action: get_score",
-        "Action Input: ",
-        "Thought: ",
-        "Final Answer: ",
-        "Answer: ",
-        "Question: ",
-        "Observation: ",
-        "Tool: get_score\n",
-        "Arguments: ",
-        CALL,
-        'get_score(name="Alice")',
-        "A sentence that is shown while it comes, as it is long. ",
-    ]
-)
+SNIPPETS = st.sampled_from([
+    *MARKERS, *END_TOKENS, *TURN_TOKENS, "<think>", "</think>", "<reasoning x>", "<|message|>", "<|end|>", "<|call|>",
+    "assistant", "analysis", "final", " to=functions.f", "<function_call_result>", "</tool_call>", "{", "[", "`", "<",
+    "```\n", "~~~\n", "\n", "\n\n", " ", "**", "- ", "> ", ":", "1", "中", "word", "Action: ", "Action: get_score",
+    "Action Input: ", "Thought: ", "Final Answer: ", "Answer: ", "Question: ", "Observation: ", "Tool: get_score\n",
+    "Arguments: ", CALL, 'get_score(name="Alice")', "A sentence that is shown while it comes, as it is long. ",
+])  # fmt: skip
 
 
 @settings(max_examples=120, deadline=None)
