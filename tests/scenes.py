@@ -64,10 +64,15 @@ class World(Protocol):
     def tools(self) -> Sequence[Tool]: ...
 
 
-def scenes(table: str, group: str = "") -> pytest.MarkDecorator:
-    """A test for each row of a table, or of one `group` of it."""
+def rows_in(table: str, group: str = "") -> list[Row]:
+    """The rows of a table, or of one `group` of it."""
     lines = (_DATA / f"{table}.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [row for row in map(json.loads, lines) if row.get("group", "") == group]
+    return [row for row in map(json.loads, lines) if row.get("group", "") == group]
+
+
+def scenes(table: str, group: str = "") -> pytest.MarkDecorator:
+    """A test for each of these rows."""
+    rows = rows_in(table, group)
     return pytest.mark.parametrize("row", rows, ids=[row["why"] for row in rows])
 
 
@@ -231,6 +236,32 @@ def _hold_asked(request: ModelRequest, fields: Row) -> None:
             _hold_texts(str(request.schema), wanted)
 
 
+def models_of(row: Row, words: Words | None = None) -> Mapping[str, ScriptedModel]:
+    """The models of a row, by role."""
+    given = row["said"]
+    scripts = cast("Mapping[str, Sequence[Any]]", given if isinstance(given, dict) else {"solo": given})  # JSON
+    modes: Mapping[str, CallMode] = {role: row["mode"] for role in scripts if "mode" in row} | row.get("modes", {})
+    return {
+        role: ScriptedModel(
+            [said(line, words or {}) for line in _spread(script)],
+            name=f"test:{role}",
+            modes=(modes[role],) if role in modes else NATIVE_FIRST,
+        )
+        for role, script in scripts.items()
+    }
+
+
+async def drive(agent: Agent, row: Row, task: str | Task = "go", run_id: str = "r") -> Run:
+    """A run of a row: its task, and what a person does then."""
+    if isinstance(task, str):
+        attached = tuple(Attachment(*one) for one in row.get("attached", ()))
+        task = Task(row.get("task", task), attached, steps=tuple(PlanStep(**step) for step in row.get("steps", ())))
+    run = await agent.run(task, run_id=run_id)
+    for do, *what in row.get("then", ()):
+        run = await _done(agent, run, do, what)
+    return run
+
+
 async def play(
     row: Row,
     world: Callable[..., World],
@@ -240,28 +271,11 @@ async def play(
     **options: Any,  # of the agent
 ) -> Played:
     """Play a row, and hold it to what is to be seen. Each run is replayed, and checked at every append."""
-    store, real = CheckedJournal(MemoryJournal()), world(**row.get("world", {}))
-    scripts = cast(
-        "Mapping[str, Sequence[Any]]", row["said"] if isinstance(row["said"], dict) else {"solo": row["said"]}
-    )
-    modes: Mapping[str, CallMode] = {role: row["mode"] for role in scripts if "mode" in row} | row.get("modes", {})
-    models = {
-        role: ScriptedModel(
-            [said(line, words or {}) for line in _spread(script)],
-            name=f"test:{role}",
-            modes=(modes[role],) if role in modes else NATIVE_FIRST,
-        )
-        for role, script in scripts.items()
-    }
+    store, real, models = CheckedJournal(MemoryJournal()), world(**row.get("world", {})), models_of(row, words)
     given = {**options, **row.get("agent", {})}
     config = config_of({**given.pop("config", {}), **row.get("config", {})})
     agent = Agent(models if len(models) > 1 else models["solo"], real.tools(), journal=store, config=config, **given)
-    attached = tuple(Attachment(*one) for one in row.get("attached", ()))
-    steps = tuple(PlanStep(**step) for step in row.get("steps", ()))
-    words_of_task = row.get("task", task)
-    run = await agent.run((tasks or {}).get(words_of_task, Task(words_of_task, attached, steps=steps)), run_id="r")
-    for do, *what in row.get("then", ()):
-        run = await _done(agent, run, do, what)
+    run = await drive(agent, row, (tasks or {}).get(row.get("task", task), task))
     played = Played(run, agent, real, models, await events_of(store, "r"))
     played.hold(row)
     return played

@@ -326,8 +326,8 @@ async def test_with_a_higher_limit_turns_without_a_request_go_on() -> None:
     await events_of(agent)
 
 
-async def finished(make: Callable[[JournalStore], Agent], at: int, when: When) -> tuple[Agent, Run, int]:
-    """A run that goes on after a crash at that append, with how many appends there were before; at 0 for none."""
+async def finished(make: Callable[[JournalStore], Agent], at: int, when: When) -> tuple[Run, list[Event], int]:
+    """A run that goes on after a crash at that append, and its records, with how many appends there were before."""
     memory = MemoryJournal()
     store = CrashingStore(CheckedJournal(memory), at, when)
     agent = make(store)
@@ -335,12 +335,12 @@ async def finished(make: Callable[[JournalStore], Agent], at: int, when: When) -
         run = await agent.run("Look things up", run_id="r")
     except Crash:
         agent = make(CheckedJournal(memory))
-        state = fold(await events_of(agent))
+        state = fold([record.event for record in (await memory.read_recorded("r"))[0]])
         if state.task is None:
             run = await agent.run("Look things up", run_id="r")
         else:
             run = Run.of(state) if state.ending is not None else await agent.resume("r")
-    return agent, run, store.operations
+    return run, await events_of(agent), store.operations
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -351,17 +351,18 @@ async def test_a_crash_leaves_the_count_of_turns_as_it_was(when: When) -> None:
 
     _, _, operations = await finished(agent_on, 0, when)
     for at in (0, *range(2, operations + 1)):
-        agent, run, _ = await finished(agent_on, at, when)
-        planning = await planning_of(agent)
+        run, events, _ = await finished(agent_on, at, when)
+        planning = fold(events).planning
+        assert planning is not None
         assert ended(run) == ("stopped", "llm_budget"), at
-        assert unasked(await events_of(agent)) + planning.stats.llm_calls == 5, at
+        assert unasked(events) + planning.stats.llm_calls == 5, at
 
 
 # ------------------------------------------------------------------ step_iteration
 
 
-async def limits_of(agent: Agent) -> list[tuple[str, int, str, str]]:
-    told = (one for one in await events_of(agent) if isinstance(one, StepLimitReached))
+def limits_of(events: Sequence[Event]) -> list[tuple[str, int, str, str]]:
+    told = (one for one in events if isinstance(one, StepLimitReached))
     return [(one.step_id, one.attempts, one.kind, one.action.value) for one in told]
 
 
@@ -394,10 +395,13 @@ async def test_a_crash_at_any_place_comes_to_the_same_end(action: LimitAction, w
 
     async def play(at: int) -> tuple[object, int]:
         world, config = World(x=9), configured(limits=tries(1, action), max_parallel=1)
-        agent, run, operations = await finished(
+        run, events, operations = await finished(
             lambda store: world.agent(FunctionModel(said), config=config, store=store), at, when
         )
-        return (ended(run), await statuses(agent), await limits_of(agent)), operations
+        planning = fold(events).planning
+        assert planning is not None
+        ends = {name: record.status for name, record in planning.steps.items()}
+        return (ended(run), ends, limits_of(events)), operations
 
     wanted, operations = await play(0)
     for at in range(2, operations + 1):
