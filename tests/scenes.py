@@ -42,7 +42,7 @@ from surefoot.cli.why import question_lines
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.state import Planning
 from surefoot.testing.journals import CheckedJournal
-from surefoot.testing.models import NATIVE_FIRST, Scripted, ScriptedModel, calls
+from surefoot.testing.models import NATIVE_FIRST, FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types import errors
 from surefoot.types.config import TABLES
 from surefoot.types.events import Attachment, CallJudged, Event, InStep, ValuesEndorsed
@@ -122,7 +122,7 @@ class Played:
     run: Run
     agent: Agent
     world: World
-    models: Mapping[str, ScriptedModel]
+    models: Mapping[str, FunctionModel]
     events: list[Event] = field(default_factory=list[Event])
 
     def hold(self, row: Row) -> None:
@@ -267,11 +267,17 @@ async def play(
     world: Callable[..., World],
     words: Words | None = None,
     task: str = "go",
+    *,
     tasks: Tasks | None = None,
+    model: FunctionModel | None = None,
     **options: Any,  # of the agent
 ) -> Played:
-    """Play a row, and hold it to what is to be seen. Each run is replayed, and checked at every append."""
-    store, real, models = CheckedJournal(MemoryJournal()), world(**row.get("world", {})), models_of(row, words)
+    """Play a row, and hold it to what is to be seen. Each run is replayed, and checked at every append.
+
+    `model` takes the place of one that says the script of the row.
+    """
+    store, real = CheckedJournal(MemoryJournal()), world(**row.get("world", {}))
+    models = models_of(row, words) if model is None else {"solo": model}
     given = {**options, **row.get("agent", {})}
     config = config_of({**given.pop("config", {}), **row.get("config", {})})
     agent = Agent(models if len(models) > 1 else models["solo"], real.tools(), journal=store, config=config, **given)
