@@ -554,32 +554,10 @@ class Recorded:
         raise AssertionError((arguments, context))
 
 
-Expected = tuple[str, list[tuple[str, object]], bool]
-"""A text, the calls in it by name and arguments, and whether anything at all is asked for."""
-
-OWN: list[Expected] = [
-    (asking(call("add", a=1, b=2)), [("add", {"a": 1, "b": 2})], True),
-    (f"1. {asking(call('add', a=1))}{asking(call('mul', b=2))}", [("add", {"a": 1}), ("mul", {"b": 2})], True),
-    (
-        asking('{"name": "run", "args": {"code": __PAYLOAD_START__\nprint("</function_call>")\n__PAYLOAD_END__}}'),
-        [("run", {"code": '\nprint("</function_call>")\n'})],
-        True,
-    ),
-    (f"<deep_thinking>{asking(call('add', a=1))}</deep_thinking>Well.", [], False),
-    (f"<deliverable>{asking(call('add', a=1))}</deliverable>", [], False),
-    (f"<function_call_result>42</function_call_result>{asking(call('add', a=1))}", [], False),
-    (asking(call("add", a=1)) + "<function_call_result>1</function_call_result>" + asking(call("mul", a=1)),
-     [("add", {"a": 1})], True),
-    (asking('{"name": "add", "args": {"a": 1 "b": 2}}'), [], True),
-    (asking('{"args": {}}'), [], True),
-    ('```json\n{"name": "add", "call_objective": "o", "args": {"a": 1}}\n```', [("add", {"a": 1})], True),
-    ('```json\n{"name": "add", "args": {"a": 1}}\n```', [], False),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("case", OWN, ids=range(len(OWN)))
-async def test_what_the_dialect_holds_for_a_call_is_what_runs(case: Expected) -> None:
-    text, wanted, asks = case
+@cases("service")
+async def test_what_the_dialect_holds_for_a_call_is_what_runs(
+    text: str, wanted: list[tuple[str, object]], asks: bool
+) -> None:
     seen: list[tuple[str, object]] = []
     tools = [Recorded(name, seen) for name in ("add", "mul", "run")]
     parsed = parse(text, [one.spec for one in tools], dialect="tags")
