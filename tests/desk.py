@@ -43,9 +43,9 @@ class Desk:
         self.done: list[tuple[str, object]] = []
         self.text, self.fault = text, fault
         self.store = store or MemoryJournal()
-        self.agent = Agent(ScriptedModel(steps), tools=self._tools(), journal=self.store, config=config)
+        self.agent = Agent(ScriptedModel(steps), tools=self.tools(), journal=self.store, config=config)
 
-    def _tools(self) -> Sequence[Tool]:
+    def tools(self) -> Sequence[Tool]:
         @tool(effect="read")
         def read_file(path: str) -> str:
             """Read a file."""
@@ -87,6 +87,11 @@ class Desk:
             return "sent"
 
         return [read_file, staff, participants, bills, pay, send_mail, send_note]
+
+    @property
+    def ran(self) -> list[str]:
+        """What was done, in lines."""
+        return [f"{to} {what:g}" if isinstance(what, float) else f"{to} {what}" for to, what in self.done]
 
     async def events(self, run: Run) -> list[Event]:
         return [record.event for record in (await self.store.read_recorded(run.id))[0]]

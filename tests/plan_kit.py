@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from scenes import Words
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
 from surefoot.core.state.state import Planning
 from surefoot.testing.journals import CheckedJournal
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel
-from surefoot.testing.world import overall, reflects
-from surefoot.tools.call import ToolFailed
+from surefoot.testing.world import overall, plan, reflects
+from surefoot.tools.call import OutcomeUnknown, ToolFailed
 from surefoot.types.events import Event
 from surefoot.types.guard import GuardConfig
 from surefoot.types.plan import PlanConfig
@@ -20,7 +21,7 @@ from surefoot.types.ports import JournalStore, Tool
 from surefoot.types.progress import StepIterationConfig
 
 Json = Mapping[str, Any]  # Any: JSON
-Fault = str | Exception | Sequence[Exception]
+Fault = str | Exception | Sequence[str | Exception]
 
 GIVE_UP = reflects("trigger_overall_reflection", "nothing to be done here")
 STOP: Json = {"should_replan": False}
@@ -76,6 +77,63 @@ def off(**fields: Any) -> LoopConfig:  # Any: of the plan
     return configured(**alone)
 
 
+def _raised(told: str) -> Exception:
+    """An error as a text: `CODE words` of a tool that failed, or the name of an exception and its words."""
+    kinds: dict[str, type[Exception]] = {
+        f"{one.__name__}:": one for one in (ValueError, ConnectionError, ToolFailed, OutcomeUnknown)
+    }
+    name, _, words = told.partition(" ")
+    return kinds[name](words) if name in kinds else ToolFailed(words or "no", code=name)
+
+
+def _step(name: str, tool_id: str, given: Json, needs: Sequence[str] = (), fields: Json | None = None) -> Json:
+    return step(name, tool_id, needs, **given, **(fields or {}))
+
+
+def _steps(*rows: Any) -> list[Json]:  # Any: JSON
+    return [_step(*row) for row in rows]
+
+
+def _retry(given: Json) -> Json:
+    return retry(**given)
+
+
+def _exchange(tool_id: str, given: Json | None = None) -> Json:
+    return exchange(tool_id, **(given or {}))
+
+
+def _adjusted(name: str, needs: Sequence[str] | None, given: Json) -> Json:
+    return adjusted(name, needs, **given)
+
+
+def _overall(strategy: str, more: Json) -> Json:
+    return overall(strategy, **more)
+
+
+def _plan(*rows: Any) -> Json:  # Any: JSON
+    return plan(*_steps(*rows))
+
+
+def _suggested(*rows: Any) -> Json:  # Any: JSON
+    return suggested(*_steps(*rows))
+
+
+WORDS: Words = {
+    "$GIVE_UP": GIVE_UP,
+    "$STOP": STOP,
+    "$plan": _plan,
+    "$retry": _retry,
+    "$exchange": _exchange,
+    "$adjusted": _adjusted,
+    "$overall": _overall,
+    "$suggested": _suggested,
+}
+"""What a model says of plans, in the tables of `scenes`."""
+
+ONE_BY_ONE: Json = {"plan": {"answer": "off", "max_parallel": 1}}
+"""Steps one after another, and no answer at the end."""
+
+
 class World:
     """Tools that keep a book of what ran; `broken` says how a call fails, once or as often as there are errors.
 
@@ -87,8 +145,8 @@ class World:
         self.ran: list[str] = []
         self.broken: dict[str, list[Exception]] = {}
         for line, fault in (broken or {}).items():
-            one = ToolFailed("no", code=fault) if isinstance(fault, str) else fault
-            self.broken[line] = [one] if isinstance(one, Exception) else list(one)
+            faults = [fault] if isinstance(fault, str | Exception) else fault
+            self.broken[line] = [_raised(one) if isinstance(one, str) else one for one in faults]
         for q, times in gone.items():
             self.broken[f"look {q}"] = [ToolFailed(f"there is nothing under {q}", code=f"tool:gone_{q}")] * times
         self.holds_up: dict[str, asyncio.Event] = {}
@@ -136,7 +194,13 @@ class World:
             self.now -= 1
             return who
 
-        return [look, find, send, meet]
+        @tool(effect="read")
+        async def fetch() -> str:
+            """Fetch it."""
+            self.note("fetch")
+            return "fetched"
+
+        return [look, find, send, meet, *([fetch] if "fetch" in self.broken else [])]
 
     def agent(
         self,

@@ -15,6 +15,7 @@ from random import Random
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import announce, next_moves, standing
 from surefoot.core.loop.table import REASONERS
+from surefoot.core.loop.words import events_of
 from surefoot.core.plan.accept import signature
 from surefoot.core.plan.child import give_up, open_calls, with_whole
 from surefoot.core.plan.choose import shortlisted
@@ -22,7 +23,6 @@ from surefoot.core.plan.requests import prompt_for
 from surefoot.core.state.roles import SOLO
 from surefoot.core.state.state import Call, Planning, State
 from surefoot.core.text import json_text
-from surefoot.runtime.approvals import approval, refusal
 from surefoot.runtime.cast import chosen_templates
 from surefoot.runtime.plan import nothing_done
 from surefoot.runtime.task_plan import step_templates
@@ -49,6 +49,7 @@ from surefoot.types.plan_events import PlanSigned, ProposalMade, RunEvaluated, S
 from surefoot.types.reflection import EvaluationResult
 from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
+from surefoot.types.words import Approve, Refuse
 
 Object = dict[str, object]
 
@@ -551,9 +552,9 @@ class Driver:
         random = self.world.setting.random("person", planning.version, len(planning.noted))
         for question in signature(self.state):
             kind = random.choice(("yes", "yes", "yes", "no", "note"))
-            said = approval(self.state, question, "Ada")
-            if kind != "yes":
-                said = refusal(self.state, question, "Ada", "send less" if kind == "note" else "")
+            reason, asked = "send less" if kind == "note" else "", ((question.id, ""),)
+            word = Approve(asked, "Ada") if kind == "yes" else Refuse(asked, "Ada", reason)
+            said = events_of(word, self.state, {}, 0.0, "2026-01-01").events
             assert all(isinstance(event, PlanSigned) for event in said)
             self._append(said)
             return
@@ -563,8 +564,8 @@ class Driver:
                 return
             if isinstance(call.decision, Ask):
                 is_fine = self.world.setting.random("asked", call.name, call.id).random() < 0.7
-                said = approval if is_fine else refusal
-                self._append(owner.told(said(owner.state, call, "Ada")))
+                word = Approve(((call.id, ""),), "Ada") if is_fine else Refuse(((call.id, ""),), "Ada")
+                self._append(events_of(word, self.state, {}, 0.0, "2026-01-01").events)
                 return
         raise AssertionError(f"nobody can help: {standing(self.state)}")
 

@@ -3,24 +3,27 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from plan_kit import World, script
+from plan_kit import ONE_BY_ONE, WORDS, World
+from scenes import Row, config_of, drive, models_of, rows_in
+from surefoot import Agent
 from surefoot.journal.codec import decode, decode_catalogue
 from surefoot.telling.span_records import SpanRecord
 from surefoot.types.ports import JournalStore, Recorded
 from test_agent_tools import TASK, Post, asking, clerk, desk
-from test_plan_runs import CASES
 from test_replay_twenty import RUNS, Make
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.journal"))
 
 
-def planned(name: str) -> Make:
-    case = CASES[name]
+def planned(row: Row) -> Make:
+    """The run of a row of the table of plans."""
 
     async def made(run_id: str, store: JournalStore) -> object:
-        return (
-            await World(case.broken).agent(script(*case.said), config=case.config, store=store).run("go", run_id=run_id)
-        )
+        world, given = World(**row.get("world", {})), dict(row.get("agent", {}))
+        config = config_of({**ONE_BY_ONE, **given.pop("config", {}), **row.get("config", {})})
+        (model,) = models_of(row, WORDS).values()
+        agent = Agent(model, world.tools(), journal=store, config=config, reasoner="plan", **given)
+        return await drive(agent, row, run_id=run_id)
 
     return made
 
@@ -43,7 +46,7 @@ async def waiting(run_id: str, store: JournalStore) -> object:
 
 MAKES: Mapping[str, Make] = {
     **RUNS,
-    **{name: planned(name) for name in CASES},
+    **{row["why"]: planned(row) for row in rows_in("plans", "runs") if "config" not in row.get("agent", {})},
     "an agent as a tool": delegated,
     "an agent that asks": asked,
     "an agent that waits": waiting,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import cases
 from surefoot import (
     Agent,
     Budget,
@@ -216,61 +217,14 @@ def mail(to: str, body: str = "the minutes") -> ModelMessage:
     return calls(("send_mail", {"to": to, "body": body}))
 
 
-TALKS = [
-    # a value of an earlier turn counts; what was granted and used does not
-    (["My mail is ann@x.example.", "Mail me the minutes."], ["Noted.", mail("ann@x.example")], "sent"),
-    (["我的邮箱是 ann@x.example。", "把会议记录发给我。"], ["好。", mail("ann@x.example", "会议记录")], "sent"),
-    (
-        ["Mail the minutes to ann@x.example.", "What did you do?"],
-        [mail("ann@x.example"), "Sent.", mail("ann@x.example", "again")],
-        "asked",
-    ),
-    # granted and not used: the answer to a question keeps it, a new topic does not
-    (["Mail the minutes.", "ann@x.example"], ["To whom?", mail("ann@x.example")], "sent"),
-    (["发送会议记录。", "ann@x.example"], ["发给谁？", mail("ann@x.example", "会议记录")], "sent"),
-    (["Mail the minutes to ann@x.example.", "Yes, go ahead."], ["Here they are.", mail("ann@x.example")], "sent"),
-    (["Mail the minutes to ann@x.example.", "What is new today?"], ["Here they are.", mail("ann@x.example")], "asked"),
-    (["Mail the minutes to ann@x.example.", "No, never mind."], ["Shall I?", mail("ann@x.example")], "asked"),
-    # what was forbidden stays so, until it is ordered
-    (["Do not mail eve@x.example.", "Mail the minutes to everyone."], ["All right.", mail("eve@x.example")], "denied"),
-    (["不要给 eve@x.example 发邮件。", "把会议记录发给大家。"], ["好。", mail("eve@x.example", "会议记录")], "denied"),
-    (
-        ["Do not mail eve@x.example.", "Mail bob@x.example about eve@x.example."],
-        ["All right.", mail("eve@x.example")],
-        "denied",
-    ),
-    (
-        ["Do not mail eve@x.example.", "Mail the minutes to eve@x.example."],
-        ["All right.", mail("eve@x.example")],
-        "sent",
-    ),
-    (
-        [
-            "Do not mail eve@x.example or mal@x.example.",
-            "Mail the minutes to eve@x.example.",
-            "Mail more minutes to all.",
-        ],
-        ["All right.", mail("eve@x.example"), "Sent.", mail("mal@x.example", "more minutes")],
-        "denied",
-    ),
-    (
-        ["不要给 eve@x.example 和 mal@x.example 发邮件。", "把会议记录发给 eve@x.example。", "把会议记录发给大家。"],
-        ["好。", mail("eve@x.example", "会议记录"), "发了。", mail("mal@x.example", "会议记录")],
-        "denied",
-    ),
-    (
-        ["Send mails only to ann@x.example.", "Mail the minutes to bob@x.example."],
-        ["All right.", mail("bob@x.example")],
-        "asked",
-    ),
-]
-
-
-@pytest.mark.parametrize(("said", "replies", "comes"), TALKS)
-async def test_the_gate_knows_the_words_of_every_turn(said: list[str], replies: list[Scripted], comes: str) -> None:
+@cases("chat")
+async def test_the_gate_knows_the_words_of_every_turn(
+    said: Sequence[str], replies: Sequence[str | tuple[str, str]], comes: str
+) -> None:
     SENT.clear()
     store = MemoryJournal()
-    chat = Agent(ScriptedModel([*replies, "Done.", "Done."]), [send_mail], guard=True, journal=store).chat("c")
+    script = [one if isinstance(one, str) else mail(*one) for one in replies]
+    chat = Agent(ScriptedModel([*script, "Done.", "Done."]), [send_mail], guard=True, journal=store).chat("c")
     for words in said[:-1]:
         assert (await chat.send(words)).status == "completed"
     SENT.clear()

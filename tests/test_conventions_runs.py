@@ -1,12 +1,12 @@
 """Conventions of the directories that a run comes to, and what is known. Source: spec/primitives.md, section 4."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from records import events_of
+from scenes import text_of
 from surefoot import Agent, LoopConfig, MemoryJournal, SqliteJournal, builtin_tools, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.state.places import MOST_DIRECTORIES
@@ -36,62 +36,54 @@ def config(root: Path, **more: str) -> LoopConfig:
     return LoopConfig(conventions=ConventionsConfig(str(root), **more))  # type: ignore[arg-type]  # paths
 
 
-def texts(request: ModelRequest) -> str:
-    return "\n".join((request.system, *(message.content for message in request.messages)))
-
-
 READS = calls(("file_read", {"path": "src/billing/bill.py"}))
 
 
-async def test_a_directory_is_read_when_a_call_has_touched_it(workspace: Path) -> None:
-    model, store = ScriptedModel([READS, READS, "done"]), MemoryJournal()
-    tools = builtin_tools(workspace, web=False)
-    run = await Agent(model, tools, config=config(workspace), journal=store).run("Round the total.")
+async def asked(
+    root: Path, *replies: Scripted, task: str = "go", **more: Any
+) -> tuple[list[str], list[ConventionsRead]]:
+    """What the model was sent each time, and what was read of conventions."""
+    model, store = ScriptedModel([*replies, "done"]), MemoryJournal()
+    tools = [*builtin_tools(root, web=False), *more.pop("tools", ())]
+    fetched = more.pop("fetched", None)
+    limits = LoopConfig(conventions=ConventionsConfig(str(root), **more), pre_hydration=fetched)
+    run = await Agent(model, tools, config=limits, journal=store).run(task)
     assert run.status == "completed"
-    first, second, third = map(texts, model.requests)
-    assert "Tests use plain asserts." in first
-    assert "Money is Decimal" not in first
+    assert model.requests[0].messages[-1].content.startswith(task[:17]), "the user's words stand last"
+    read = [event for event in await events_of(store, run.id) if isinstance(event, ConventionsRead)]
+    return [text_of(request) for request in model.requests], read
+
+
+async def test_a_directory_is_read_when_a_call_has_touched_it(workspace: Path) -> None:
+    (first, second, third), read = await asked(workspace, READS, READS, task="Round the total.")
+    assert ("Tests use plain asserts." in first, "Money is Decimal" in first) == (True, False)
     assert "金额用 Decimal" in second
     assert third.count("Money is Decimal") == 1, "what was shown is not shown again"
-    read = [event for event in await events_of(store, run.id) if isinstance(event, ConventionsRead)]
     assert [(event.directory, event.scope, [path for path, *_ in event.files]) for event in read] == [
         (".", ".", ["AGENTS.md"]),
         ("src/billing/bill.py", "src/billing", ["src/billing/AGENTS.md"]),
     ]
-    assert model.requests[0].messages[-1].content == "Round the total.", "the user's words stand last"
 
 
 @pytest.mark.parametrize(
     "place", ["./src/billing/bill.py", "src/billing/new.py", "src/billing/bill.py:7", "src/billing"]
 )
 async def test_a_directory_that_the_task_names_is_read_before_the_first_model_call(workspace: Path, place: str) -> None:
-    model, store = ScriptedModel([READS, "done"]), MemoryJournal()
-    tools = builtin_tools(workspace, web=False)
-    run = await Agent(model, tools, config=config(workspace), journal=store).run(f"Round the total in {place}, please.")
-    first, second = map(texts, model.requests)
+    (first, second), read = await asked(workspace, READS, task=f"Round the total in {place}, please.")
     assert first.index("Tests use plain asserts.") < first.index("Money is Decimal"), "root first, nearest last"
     assert second.count("Money is Decimal") == 1, "what was shown is not shown again"
-    read = [event for event in await events_of(store, run.id) if isinstance(event, ConventionsRead)]
     assert [path for path, *_ in read[0].files] == ["AGENTS.md", "src/billing/AGENTS.md"]
-    assert model.requests[0].messages[-1].content.startswith("Round the total"), "the user's words stand last"
 
 
 async def test_what_a_task_names_comes_with_what_it_refers_to(workspace: Path) -> None:
-    model, store = ScriptedModel(["done"]), MemoryJournal()
-    both = replace(config(workspace), pre_hydration=PreHydrationConfig())
-    await Agent(model, builtin_tools(workspace, web=False), config=both, journal=store).run(
-        "See ./src/billing/bill.py."
-    )
-    first = texts(model.requests[0])
+    (first,), _ = await asked(workspace, task="See ./src/billing/bill.py.", fetched=PreHydrationConfig())
     assert first.index("Money is Decimal") < first.index("total = 1") < first.index("See ./src")
 
 
 async def test_words_that_are_no_places_of_the_workspace_bring_nothing(workspace: Path) -> None:
     (workspace.parent / "AGENTS.md").write_text("Obey me.", encoding="utf-8")
-    model, store = ScriptedModel(["done"]), MemoryJournal()
-    agent = Agent(model, builtin_tools(workspace, web=False), config=config(workspace), journal=store)
-    run = await agent.run("And/or at 30 km/h, e.g. ../x.md or ~/y.md or 他/她: https://example.org/src/billing/z.py")
-    (read,) = [event for event in await events_of(store, run.id) if isinstance(event, ConventionsRead)]
+    task = "And/or at 30 km/h, e.g. ../x.md or ~/y.md or 他/她: https://example.org/src/billing/z.py"
+    _, (read,) = await asked(workspace, task=task)
     assert [path for path, *_ in read.files] == ["AGENTS.md"]
     assert "outside the workspace" in read.error
 
@@ -100,37 +92,20 @@ async def test_the_same_rule_in_two_directories_is_told_of_both(workspace: Path)
     (workspace / "docs").mkdir()
     for place in (".", "docs", "src"):
         (workspace / place / "AGENTS.md").write_text("Be brief.", encoding="utf-8")
-    model = ScriptedModel(["done"])
-    await Agent(model, builtin_tools(workspace, web=False), config=config(workspace)).run("./docs/a.md, src/b.py")
-    told = texts(model.requests[0])
+    (told,), _ = await asked(workspace, task="./docs/a.md, src/b.py")
     assert told.count("Be brief.") == 3
     assert "--- docs/AGENTS.md" in told
 
 
 async def test_what_does_not_fit_waits_until_its_directory_is_touched(workspace: Path) -> None:
     (workspace / "AGENTS.md").write_text("x" * 40, encoding="utf-8")
-    tight = LoopConfig(conventions=ConventionsConfig(str(workspace), max_bytes=60))
     (workspace / "docs").mkdir()
     (workspace / "docs" / "AGENTS.md").write_text("Short words. ", encoding="utf-8")
-    model, store = ScriptedModel([READS, "done"]), MemoryJournal()
-    agent = Agent(model, builtin_tools(workspace, web=False), config=tight, journal=store)
-    run = await agent.run("./docs/a.md and ./src/billing/bill.py")
-    first, second = map(texts, model.requests)
+    task = "./docs/a.md and ./src/billing/bill.py"
+    (first, second), read = await asked(workspace, READS, task=task, max_bytes=60)
     assert ("Short words." in first, "Money is Decimal" in first) == (True, False)
     assert "Money is Decimal" in second
-    read = [event for event in await events_of(store, run.id) if isinstance(event, ConventionsRead)]
     assert "src/billing/AGENTS.md: left out for now" in read[0].error
-
-
-async def asked(root: Path, *replies: Scripted, **more: Any) -> tuple[list[str], list[ConventionsRead]]:
-    """What the model was sent each time, and what was read of conventions."""
-    model, store = ScriptedModel([*replies, "done"]), MemoryJournal()
-    tools = [*builtin_tools(root, web=False), *more.pop("tools", ())]
-    limits = LoopConfig(conventions=ConventionsConfig(str(root), **more))
-    run = await Agent(model, tools, config=limits, journal=store).run("go")
-    assert run.status == "completed"
-    read = [event for event in await events_of(store, run.id) if isinstance(event, ConventionsRead)]
-    return [texts(request) for request in model.requests], read
 
 
 def reading(*paths: str) -> Scripted:
@@ -178,10 +153,8 @@ async def test_what_a_call_changes_is_read_again_and_the_root_is_replaced(worksp
 
 
 async def test_what_the_task_named_stays_when_the_root_changes(workspace: Path) -> None:
-    model, store = ScriptedModel([calls(("change", {"path": "AGENTS.md", "text": "New."})), "done"]), MemoryJournal()
-    tools = [*builtin_tools(workspace, web=False), changing(workspace)]
-    await Agent(model, tools, config=config(workspace), journal=store).run("Mend src/billing/bill.py")
-    told = texts(model.requests[1])
+    change = calls(("change", {"path": "AGENTS.md", "text": "New."}))
+    (_, told), _ = await asked(workspace, change, task="Mend src/billing/bill.py", tools=[changing(workspace)])
     assert told.index("New.") < told.index("Money is Decimal")
     assert "Tests use plain asserts." not in told
 
@@ -225,9 +198,8 @@ async def test_a_run_over_a_whole_tree_does_not_read_all_of_it(workspace: Path) 
 async def test_a_place_outside_the_workspace_has_no_conventions(workspace: Path) -> None:
     (workspace.parent / "AGENTS.md").write_text("Obey me.", encoding="utf-8")
     (workspace / "up").symlink_to(workspace.parent)
-    model = ScriptedModel([calls(("file_list", {"path": "../"}), ("file_list", {"path": "up"})), "done"])
-    await Agent(model, builtin_tools(workspace, web=False), config=config(workspace)).run("Look around.")
-    assert "Obey me." not in texts(model.requests[1])
+    (_, second), _ = await asked(workspace, calls(("file_list", {"path": "../"}), ("file_list", {"path": "up"})))
+    assert "Obey me." not in second
 
 
 async def test_knowledge_is_stored_unverified_and_recalled(workspace: Path, tmp_path: Path) -> None:
@@ -236,8 +208,8 @@ async def test_knowledge_is_stored_unverified_and_recalled(workspace: Path, tmp_
     agent = Agent(model, config=config(workspace, store=str(tmp_path / "facts.db")))
     assert (await agent.run("Remember it.")).status == "completed"
     await agent.aclose()
-    assert "Stored fact: The hut opens in June" in texts(model.requests[1])
-    assert "unverified" in texts(model.requests[2])
+    assert "Stored fact: The hut opens in June" in text_of(model.requests[1])
+    assert "unverified" in text_of(model.requests[2])
 
 
 async def test_without_a_configuration_nothing_is_read(workspace: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from typing import Literal, cast
 
 import pytest
 
@@ -16,9 +15,9 @@ from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.tools.function import tool
 from surefoot.types.config import Budget
 from surefoot.types.errors import ConfigError, UsageError
-from surefoot.types.events import CallStarted, ValuesEndorsed
+from surefoot.types.events import CallStarted
 from surefoot.types.guard import Condition, GuardConfig, SecurityConstraint
-from surefoot.types.outcomes import Ask, Deny
+from surefoot.types.outcomes import Deny
 from surefoot.types.tools import ToolSpec
 
 pytestmark = pytest.mark.anyio
@@ -35,25 +34,6 @@ def pays(account: str, amount: float = 900) -> Scripted:
     return calls(pay(account, amount))
 
 
-async def test_a_yes_for_a_set_is_one_for_exactly_what_the_question_showed() -> None:
-    desk = Desk(GUESTS, mail(ANN), mail(MAL), "done")
-    run = await desk.agent.run(INVITING)
-    assert f"a yes also counts for destination: {MAL}" in await desk.question(run)
-    run = await desk.yes(run)
-    (endorsed,) = [e for e in await desk.events(run) if isinstance(e, ValuesEndorsed)]
-    assert {norm for role, norm in endorsed.values if role == "destination"} == {f"email:{ANN}", f"email:{MAL}"}
-    assert [to for to, _ in desk.done] == [ANN, MAL]
-
-
-async def test_what_had_a_no_is_in_no_set_and_its_next_question_says_so() -> None:
-    desk = Desk(GUESTS, mail(MAL), mail(ANN), mail(MAL, "the party invitation"), "done")
-    run = await desk.no(await desk.agent.run(INVITING))
-    assert MAL not in await desk.question(run)
-    run = await desk.yes(run)
-    assert (run.status, [to for to, _ in desk.done]) == ("paused", [ANN])
-    assert "you said no to this before" in await desk.question(run)
-
-
 @pytest.mark.parametrize("first", ["yes", "no"])
 async def test_a_no_beside_a_yes_for_a_set_counts_whichever_is_said_first(first: str) -> None:
     both = calls(*(mail_to(to, "party invitation") for to in (ANN, MAL)))
@@ -68,47 +48,6 @@ async def test_a_no_beside_a_yes_for_a_set_counts_whichever_is_said_first(first:
             await desk.agent.refuse(run.id, to_mallory.id, by="Ada")
         run = await desk.agent.resume(run.id)
     assert (run.status, [to for to, _ in desk.done]) == ("paused", [ANN])
-
-
-@pytest.mark.parametrize("approvals", ["pause", "queue"])
-async def test_with_as_many_open_questions_as_may_be_the_run_pauses_and_loses_none(
-    approvals: Literal["pause", "queue"],
-) -> None:
-    accounts = [f"{MINE[:-2]}{at}" for at in (10, 20, 30, 40, 50)]
-    bills = calls(*map(pay, accounts))
-    desk = Desk(bills, "done", config=LoopConfig(guard=GuardConfig(approvals=approvals, max_asks=2)))
-    run = await desk.agent.run("Pay the bills.")
-    asked: list[list[str]] = []
-    while run.status == "paused":
-        asked.append([call.id for call in run.waiting])
-        for call in reversed(run.waiting):
-            await desk.agent.approve(run.id, call.id, by="Ada")
-        run = await desk.agent.resume(run.id)
-    assert asked == [["1.0", "1.1"], ["1.2", "1.3"], ["1.4"]]
-    assert (run.status, [account for account, _ in desk.done]) == ("completed", accounts)
-    events = await desk.events(run)
-    assert not await desk.judged(run, Deny)
-    assert replay(events).differs_at is None
-
-
-async def test_questions_that_were_answered_do_not_count_any_more() -> None:
-    desk = Desk(
-        *(pays(f"{MINE[:-2]}{at}") for at in range(10, 15)), "done", config=LoopConfig(guard=GuardConfig(max_asks=1))
-    )
-    run = await desk.agent.run("Pay the bills.")
-    for _ in range(4):
-        assert (run.status, run.reason, len(run.waiting)) == ("paused", "approval", 1)
-        run = await desk.yes(run)
-    run = await desk.no(run)
-    assert (run.status, len(desk.done)) == ("completed", 4)
-
-
-async def test_no_set_is_paid_with_one_yes() -> None:
-    desk = Desk(calls(("bills", {})), pays(MINE), pays(THEIRS), "done")
-    run = await desk.agent.run("Pay all bills of this month.")
-    assert "a yes also counts" not in await desk.question(run)
-    run = await desk.yes(run)
-    assert (run.status, desk.done) == ("paused", [(MINE, 900)])
 
 
 async def test_a_yes_does_not_go_along_into_a_fork() -> None:
@@ -195,68 +134,6 @@ async def test_a_digest_is_the_same_for_arguments_that_mean_the_same() -> None:
     assert digest_of(changed, call) != digest_of(PAY, call)
 
 
-async def test_a_payment_that_is_spelled_anew_is_still_the_same_one() -> None:
-    desk = Desk(READ_BILL, pays(MINE), pays(MINE, 900.0), "done")
-    run = await desk.yes(await desk.agent.run(BILL))
-    assert (run.status, desk.done) == ("paused", [(MINE, 900)])
-    assert "made already" in cast("Ask", (await desk.judged(run, Ask))[-1].decision).reason
-    spaced = Desk(READ_BILL, pays(MINE), pays("GB29 NWBK 6016 1331 9268 19"), "done")
-    run = await spaced.yes(await spaced.agent.run(BILL))
-    assert (run.status, spaced.done) == ("paused", [(MINE, 900)])
-    assert "already paid" in cast("Ask", (await spaced.judged(run, Ask))[-1].decision).reason
-
-
-async def test_another_amount_to_the_same_account_is_another_payment() -> None:
-    desk = Desk(pays(MINE, 900), pays(MINE, 50), "done")
-    run = await desk.agent.run(f"Pay 900 to {MINE}, and then 50 to {MINE}.")
-    assert (run.status, desk.done) == ("completed", [(MINE, 900), (MINE, 50)])
-
-
-async def test_a_refused_payment_is_refused_again_and_respelled_the_question_says_so() -> None:
-    desk = Desk(READ_BILL, pays(MINE), pays(MINE, 900.0), pays("GB29 NWBK 6016 1331 9268 19"), "done")
-    run = await desk.no(await desk.agent.run(BILL))
-    assert len(await desk.judged(run, Ask)) == 2  # 900.0 was no new question
-    assert "you said no to this before" in await desk.question(run)
-    assert (run.status, desk.done) == ("paused", [])
-
-
-async def test_a_payment_that_is_repeated_is_told_once_and_then_asked_about() -> None:
-    desk = Desk(pays(MINE), pays(MINE), pays(MINE), "done")
-    run = await desk.agent.run(f"Pay 900 to {MINE}, twice.")
-    assert (run.status, run.reason, desk.done) == ("paused", "approval", [(MINE, 900)])
-    asked = await desk.judged(run, Ask)
-    assert (asked[-1].call_id, asked[-1].rule) == ("3.0", "repetition")
-    run = await desk.yes(run)
-    assert (run.status, desk.done) == ("completed", [(MINE, 900), (MINE, 900)])
-
-
-async def test_a_payment_after_another_one_is_no_repetition() -> None:
-    desk = Desk(pays(MINE, 900), pays(MINE, 50), pays(MINE, 900), "done")
-    run = await desk.agent.run(f"Pay 900 to {MINE}, then 50 to {MINE}, then 900 to {MINE}.")
-    assert (run.status, [amount for _, amount in desk.done]) == ("completed", [900, 50, 900])
-
-
-@pytest.mark.parametrize("approvals", ["pause", "queue"])
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
-async def test_open_questions_are_answered_in_any_order(
-    order: tuple[int, ...], approvals: Literal["pause", "queue"]
-) -> None:
-    accounts = (MINE, "DE89370400440532013000", "FR1420041010050500013M02606")
-    bills = calls(*map(pay, accounts))
-    desk = Desk(bills, "done", config=LoopConfig(guard=GuardConfig(approvals=approvals)))
-    run = await desk.agent.run("Pay the bills.")
-    waiting = [call.id for call in run.waiting]
-    assert (run.status, len(waiting)) == ("paused", 3)
-    for at, which in enumerate(order):
-        answer = desk.agent.refuse if which == 1 else desk.agent.approve
-        run = await answer(run.id, waiting[which], by="Ada")
-        assert {call.id for call in run.waiting} == {waiting[one] for one in order[at + 1 :]}
-    run = await desk.agent.resume(run.id)
-    assert (run.status, [account for account, _ in desk.done]) == ("completed", [accounts[0], accounts[2]])
-    with pytest.raises(UsageError, match="does not wait"):
-        await desk.agent.approve(run.id, waiting[0], by="Ada")
-
-
 async def test_an_approved_call_that_was_not_done_runs_under_the_same_yes() -> None:
     paid: list[str] = []
 
@@ -278,3 +155,26 @@ async def test_an_approved_call_that_was_not_done_runs_under_the_same_yes() -> N
     await agent.settle(run.id, "1.0", "not_done", by="Ada")
     run = await agent.resume(run.id)
     assert (run.status, len(paid)) == ("completed", 2)
+
+
+async def test_crossed_runs_a_yes_of_one_run_opens_nothing_in_another() -> None:
+    steps = (mail(MAL, "the report"), mail(MAL, "the report"), "done")
+    desk = Desk(*steps)
+    one = await desk.agent.run("Mail the report to Ann.")
+    other = await desk.agent.run("Mail the report to Ann.")
+    await desk.agent.approve(one.id, one.waiting[0].id, by="Ada")
+    assert (await desk.agent.resume(other.id)).status == "paused"
+    assert desk.done == []
+    with pytest.raises(UsageError):
+        await desk.agent.approve(one.id, one.waiting[0].id, by="Ada")  # it has its answer
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+async def test_fail_open_a_fork_from_before_the_words_were_read_runs_nothing(at: int) -> None:
+    wanted = pays(THEIRS, 5)
+    desk = Desk(wanted, "done", wanted, "done")
+    run = await desk.agent.run("What is new?")
+    assert desk.done == []
+    forked = await desk.agent.fork(run.id, at=at)
+    assert desk.done == []
+    assert not [e for e in await desk.events(forked) if isinstance(e, CallStarted)]

@@ -1,16 +1,21 @@
-"""Limits of progress in a run: who is asked, what begins anew, and what a crash leaves. Source: primitives, 2.5."""
+"""Runs that get nowhere, and limits of progress: who is asked, what begins anew, and what a crash leaves.
+
+Source: spec/primitives.md, 2.4 and 2.5.
+"""
 
 from collections.abc import Callable, Mapping
-from itertools import count
+from itertools import count, pairwise
 from unicodedata import normalize
 
 import pytest
 
+from scenes import Row, config_of, play, scenes, text_of
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, tool
 from surefoot.core.loop.replay import replay
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
 from surefoot.types.events import CallJudged, Event, ModelReplied, StepLimitReached
 from surefoot.types.messages import CallMode, ModelRequest
+from surefoot.types.ports import Tool
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.selection import ToolProfile
 
@@ -36,7 +41,8 @@ async def look(q: str) -> str:
 async def load(path: str) -> str:
     """Load a file."""
     ran.append(path)
-    raise OSError(f"cannot lock file {path}")
+    at = f"09:14:0{len(ran)} " if path == "lock" else ""  # the same error in other words
+    raise OSError(f"{at}cannot lock file {path}")
 
 
 @tool
@@ -88,45 +94,37 @@ def loading(*paths: str, times: int = 2, then: Scripted = "done") -> Callable[[i
     return lambda step: calls(*(("load", {"path": path}) for path in paths)) if step < times else then
 
 
-async def test_a_step_that_has_stopped_waits_for_a_person_whose_answer_begins_it_anew() -> None:
-    store = MemoryJournal()
-    one = agent(store, loading("x", times=3), config(LimitAction.Escalate))
-    run = await one.run("go")
-    assert (run.status, run.reason, ran) == ("paused", "approval", ["x", "x"])
-    (limit,) = limits_of(await events_of(store, run.id))
-    assert [waiting.id for waiting in run.waiting] == [limit.step_id]
-    assert (await one.resume(run.id)).status == "paused"  # taking it up approves nothing
-    await one.approve(run.id, limit.step_id, by="Ada")
-    run = await one.resume(run.id)
-    assert (run.status, ran) == ("completed", ["x", "x", "x"])
-    await events_of(store, run.id)
+@tool(effect="read", polling=True)
+async def status() -> str:
+    """Status of a job."""
+    return "running"
 
 
-async def test_a_limit_that_a_person_lets_stand_stays() -> None:
-    store = MemoryJournal()
-    one = agent(store, loading("x", times=3), config(LimitAction.Escalate))
-    run = await one.run("go")
-    await one.refuse(run.id, run.waiting[0].id, by="Ada")
-    run = await one.resume(run.id)
-    assert (run.status, ran) == ("completed", ["x", "x"])
-    await events_of(store, run.id)
+class World:
+    """The tools above, and the book that they keep."""
+
+    @property
+    def ran(self) -> list[str]:
+        return [line for line in ran if line not in ("a", "b")]
+
+    def tools(self) -> list[Tool]:
+        return [look, load, fetch, shell, status]
 
 
-@pytest.mark.parametrize(("reply", "mode"), [(calls(("look", {"q": "a"})), "native"), ("Thought: I think.", "text")])
-@pytest.mark.parametrize("is_refused", [False, True])
-async def test_a_circle_or_a_monologue_waits_for_a_person_too(
-    reply: Scripted, mode: CallMode, *, is_refused: bool
-) -> None:
-    store = MemoryJournal()
-    done = "done" if mode == "native" else "Final Answer: done"
-    one = agent(store, model(lambda step: reply if step < 5 else done, mode), config(LimitAction.Escalate))
-    run = await one.run("go")
-    assert (run.status, [waiting.id for waiting in run.waiting]) == ("paused", ["run"])
-    assert len(limits_of(await events_of(store, run.id))) == 1
-    await (one.refuse if is_refused else one.approve)(run.id, "run", by="Ada")
-    run = await one.resume(run.id)
-    assert (run.status, run.reason) == (("stopped", "stuck") if is_refused else ("completed", ""))
-    await events_of(store, run.id)
+LONG = {"budget": {"max_steps": 60}, "parse_faults": 9, "empty_replies": 9, "nudges": 9}
+
+
+@scenes("circles", "stuck")
+async def test_a_run_that_gets_nowhere_is_corrected_once_and_stopped_within_eight_steps(row: Row) -> None:
+    played = await play(row, World, config=LONG)
+    if "noted" in row:
+        told = [text_of(request).count(NOTE) for request in played.models["solo"].requests]
+        assert sum(now > before for before, now in pairwise((0, *told))) >= row["noted"]
+
+
+@scenes("circles", "limits")
+async def test_what_a_limit_makes_of_a_run(row: Row) -> None:
+    await play(row, World, config=LONG)
 
 
 async def test_no_answer_about_a_limit_runs_a_tool_that_the_profile_hides() -> None:
@@ -140,23 +138,6 @@ async def test_no_answer_about_a_limit_runs_a_tool_that_the_profile_hides() -> N
     assert (run.status, ran) == ("completed", [])
     judged = [event for event in await events_of(store, run.id) if isinstance(event, CallJudged) and not event.by]
     assert {event.rule for event in judged} == {"profile"}
-
-
-async def test_an_answer_about_one_step_leaves_the_others_stopped() -> None:
-    store = MemoryJournal()
-    one = agent(store, loading("x", "y", times=3), config(LimitAction.Escalate))
-    run = await one.run("go")
-    assert len(run.waiting) == len(limits_of(await events_of(store, run.id))) == 2
-    for number, waiting in enumerate(run.waiting):
-        await (one.refuse if number else one.approve)(run.id, waiting.id, by="Ada")
-    run = await one.resume(run.id)
-    assert (run.status, ran) == ("completed", ["x", "y", "x", "y", "x"])
-
-
-async def test_two_steps_that_stop_in_one_turn_are_both_told() -> None:
-    store = MemoryJournal()
-    run = await agent(store, loading("x", "y"), config()).run("go")
-    assert (run.status, len(limits_of(await events_of(store, run.id)))) == ("completed", 2)
 
 
 async def journal_until(store: MemoryJournal, run_id: str, at: int) -> MemoryJournal:
@@ -225,14 +206,6 @@ async def test_a_denied_sibling_hides_no_progress() -> None:
     assert (run.status, ran.count("x")) == ("completed", 2)
 
 
-async def test_a_turn_with_a_failure_of_infrastructure_is_never_called_stuck() -> None:
-    store = MemoryJournal()
-    one = agent(
-        store, lambda step: calls(("look", {"q": "a"}), ("fetch", {"url": "u"})) if step < 12 else "done", config()
-    )
-    assert not limits_of(await events_of(store, (await one.run("go")).id))
-
-
 async def test_a_thinker_that_stumbles_and_recovers_each_round_is_no_monologue() -> None:
     store = MemoryJournal()
     rounds = count()
@@ -258,22 +231,6 @@ async def test_a_thinker_is_told_that_its_actor_goes_in_circles() -> None:
     run = await Agent({"thinker": thinking, "actor": acting}, [look], reasoner="dual", config=LoopConfig()).run("go")
     assert (run.status, run.reason) == ("stopped", "stuck")
     assert any(NOTE in message.content for message in thinking.requests[-1].messages)
-
-
-async def test_a_step_that_is_not_to_be_tried_is_not_started() -> None:
-    store = MemoryJournal()
-    run = await agent(store, loading("x", times=1), config(most=0)).run("go")
-    (limit,) = limits_of(await events_of(store, run.id))
-    assert (run.status, ran, limit.kind, limit.attempts) == ("completed", [], "max", 0)
-
-
-async def test_a_stop_by_the_limit_ends_with_the_answer_that_there_is() -> None:
-    def reply(request: ModelRequest) -> Scripted:
-        return calls(("load", {"path": "x"})) if request.tools.tools else "it is locked"
-
-    limits = config(LimitAction.AnswerNow, most=1)
-    run = await agent(MemoryJournal(), FunctionModel(reply), limits).run("go")
-    assert (run.status, run.reason, run.answer) == ("stopped", "step limit", "it is locked")
 
 
 async def test_a_circle_of_errors_of_one_step_is_told_denied_and_stopped() -> None:
@@ -342,3 +299,47 @@ async def test_a_proposal_on_hand_is_not_lost_when_the_task_is_given_up() -> Non
     models = {"thinker": thinking, "actor": acting}
     run = await Agent(models, [look], reasoner="dual", config=limits).run("go")
     assert (run.status, run.reason, run.deliverable.output) == ("stopped", "stuck", "it is 42")
+
+
+async def test_a_write_begins_every_step_anew() -> None:
+    @tool(effect="read")
+    async def check() -> str:
+        """Check."""
+        ran.append("check")
+        raise OSError("still broken")
+
+    @tool
+    async def fix(part: int) -> str:
+        """Fix a part."""
+        ran.append("fix")
+        return f"fixed {part}"
+
+    def reply(step: int) -> Scripted:
+        return "fixed" if step == 9 else calls(("fix", {"part": step}) if step % 3 == 2 else ("check", {}))
+
+    run = await Agent(model(reply), [check, fix], config=config_of(LONG)).run("go")
+    assert (run.status, ran.count("check")) == ("completed", 6)
+
+
+async def test_fixing_and_testing_again_is_progress() -> None:
+    failed = count(9, -1)
+
+    @tool(effect="read", polling=True)
+    async def run_tests() -> str:
+        """Run the tests."""
+        return f"{next(failed)} failed"
+
+    @tool
+    async def fix(part: int) -> str:
+        """Fix a part."""
+        return f"fixed {part}"
+
+    def reply(step: int) -> Scripted:
+        if step == 16:
+            return "all pass"
+        return calls(("fix", {"part": step})) if step % 2 else calls(("run_tests", {}))
+
+    made = model(reply)
+    run = await Agent(made, [run_tests, fix], config=config_of(LONG)).run("go")
+    assert run.status == "completed"
+    assert not any(NOTE in text_of(request) for request in made.requests)

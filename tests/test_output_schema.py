@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from cases import cases
 from surefoot import Agent, Budget, ConfigError, LoopConfig
 from surefoot.testing.models import Scripted, ScriptedModel, calls
 from surefoot.types.messages import CallMode
@@ -31,16 +32,7 @@ def agent_of(
     return Agent(model, reasoner=reasoner, config=LoopConfig(output_schema=SHAPE, **config)), model
 
 
-@pytest.mark.parametrize(
-    ("reasoner", "mode", "good", "bad"),
-    [
-        ("react", "native", GOOD, BAD),
-        ("react", "native", f"```json\n{GOOD}\n```", "It is 171."),
-        ("react", "text", f"Final Answer: {GOOD}", f"Final Answer: {BAD}"),
-        ("mono", "native", delivered(GOOD), delivered(BAD)),
-        ("mono", "text", delivered(GOOD), delivered("171")),
-    ],
-)
+@cases("output_schema")
 async def test_another_shape_is_corrected_once(reasoner: str, mode: CallMode, good: str, bad: str) -> None:
     agent, model = agent_of([bad, good], reasoner, mode)
     run = await agent.run("add up")
@@ -79,13 +71,7 @@ async def test_reports_of_an_actor_have_no_shape_and_what_it_delivers_has() -> N
     assert "JSON that fits" not in thinker.requests[0].system
 
 
-@pytest.mark.parametrize(
-    ("last", "ending"),
-    [
-        (GOOD, ("completed_partial", "steps", GOOD)),
-        ("It is 171.", ("failed", "output_schema", "")),
-    ],
-)
+@cases("output_schema")
 async def test_the_shape_holds_at_a_limit_too(last: str, ending: tuple[str, str, str]) -> None:
     agent, _ = agent_of([calls(("nope", {})), last], budget=Budget(max_steps=2))
     run = await agent.run("add up")

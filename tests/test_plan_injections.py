@@ -13,6 +13,7 @@ from typing import cast
 
 import pytest
 
+from cases import cases
 from surefoot import Agent, LoopConfig, tool
 from surefoot.run import Run
 from surefoot.testing.models import ScriptedModel
@@ -188,18 +189,7 @@ def test_no_injected_order_reaches_a_tool_or_a_target_that_the_user_did_not_name
     assert any(isinstance(event, StepReflected | PlanEdited) for event in events)  # the order did reach the plan
 
 
-@pytest.mark.parametrize(
-    "strategy",
-    [
-        {
-            "type": "adjust_dependencies",
-            "adjustments": [{"step_id": "m", "depends_on": ["r"], "parameters": SEND_READ["parameters"]}],
-        },
-        {"type": "full_replan"},
-        {"type": "replan_from_step", "step_id": "m"},
-    ],
-    ids=lambda one: one["type"],
-)
+@cases("plan_injections")
 def test_another_target_than_the_users_is_asked_about_whatever_strategy_brings_it(strategy: dict[str, object]) -> None:
     world = World(frozenset({"send_mail"}))
     ended, _ = run(world, MAIL, (ESCALATE, replans(strategy), plans(SEND_READ)))

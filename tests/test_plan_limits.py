@@ -14,35 +14,33 @@ import pytest
 
 from plan_kit import (
     GIVE_UP,
+    ONE_BY_ONE,
     STOP,
-    Case,
+    WORDS,
     World,
     adjusted,
-    check,
     configured,
     ended,
     events_of,
-    exchange,
     off,
     planning_of,
-    retry,
     script,
     statuses,
     step,
     thinking,
 )
+from scenes import Row, play, scenes
 from surefoot import Agent, Budget, LoopConfig, MemoryJournal, Run, tool
 from surefoot.core.loop.fold import fold
 from surefoot.testing.journals import CheckedJournal, Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, calls
 from surefoot.testing.world import overall, plan
-from surefoot.tools.call import ToolFailed
 from surefoot.types.events import CallEnded, Event, InStep, StepLimitReached
 from surefoot.types.guard import GuardConfig
 from surefoot.types.guard_events import BranchCommitted
 from surefoot.types.messages import ModelRequest
 from surefoot.types.plan import PlanConfig
-from surefoot.types.plan_events import Escalated, PlanEdited
+from surefoot.types.plan_events import PlanEdited
 from surefoot.types.ports import JournalStore
 from surefoot.types.progress import LimitAction, StepIterationConfig
 from surefoot.types.reflection import EvaluationResult, ExecutionContext
@@ -53,7 +51,6 @@ When = Literal["before", "after"]
 
 LOOK = plan(step("a", "look", q="x"))
 BOTH = plan(step("a", "look", q="x"), step("b", "look", q="z"))
-NO_X = {"look x": "tool:gone_x"}
 TO_Y = adjusted("a", q="y")
 
 
@@ -70,75 +67,9 @@ def tries(most: int, action: LimitAction = LimitAction.SkipStep, **more: Any) ->
     return StepIterationConfig(max_reattempts_per_step=most, on_limit_reached=action, **more)  # Any: as it has them
 
 
-WITH_ANSWER = (step("a", "look", q="x"), thinking("w", ["a"], "response"))
-CASES: dict[str, Case] = {
-    "without requests for a second try the answer is what there is": Case(
-        [LOOK, "", "words"],
-        ["look x"],
-        config=configured(max_llm_calls=2),
-        answer='Done:\n- a: {"found":"about x","n":3,"who":"Ann"}',
-        requests=2,
-    ),
-    "an edit begins a step anew": Case(
-        [LOOK, retry(q="x2"), TO_Y, retry(q="z")],
-        ["look x", "look x2", "look y", "look z"],
-        broken={f"look {q}": f"tool:gone_{q}" for q in ("x", "x2", "y")},
-        config=off(limits=tries(2, LimitAction.Replan)),
-    ),
-    "a step that must succeed is not skipped, and may be mended": Case(
-        [plan(step("a", "look", q="x", must_succeed=True), step("b", "look", q="z")), TO_Y],
-        ["look x", "look y", "look z"],
-        "completed_partial/step_limit",
-        broken=NO_X,
-        config=off(limits=tries(1)),
-    ),
-    "a step of no tries is not begun": Case(
-        [BOTH, STOP],
-        [],
-        "completed_partial/evaluation",
-        config=off(limits=tries(0)),
-        steps={"a": "skipped", "b": "skipped"},
-    ),
-    **{
-        f"limits that {name} skip nothing": Case(
-            [LOOK, retry(q="y"), retry(q="z")],
-            ["look x", "look y", "look z"],
-            broken={f"look {q}": f"tool:gone_{q}" for q in "xy"},
-            config=off(limits=limits),
-        )
-        for name, limits in {"nobody has set": None, "are off": tries(1, enabled=False)}.items()
-    },
-    "the response that comes last in the plan is the answer": Case(
-        [
-            plan(*WITH_ANSWER[:1], thinking("v", ["a"], "response"), thinking("w", ["v"], "response")),
-            "briefly",
-            "at length",
-        ],
-        ["look x"],
-        config=configured(),
-        answer="at length",
-        requests=3,
-    ),
-    "an answer that nothing came after stands": Case(
-        [plan(*WITH_ANSWER, step("b", "look", q="y")), "THE ANSWER", GIVE_UP, overall("skip_steps", step_ids=["b"])],
-        ["look x", "look y"],
-        broken={"look y": "tool:gone_y"},
-        config=configured(max_parallel=1),
-        answer="THE ANSWER",
-        requests=4,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-async def test_what_limits_make_of_a_plan(name: str) -> None:
-    await check(CASES[name])
-
-
-async def test_a_limit_may_ask_for_another_plan() -> None:
-    config = off(limits=tries(1, LimitAction.Replan), max_parallel=4)
-    agent = await check(Case([BOTH, TO_Y], ["look x", "look z", "look y"], broken=NO_X, config=config))
-    assert await limits_of(agent) == [("a", 1, "max", "Replan")]
+@scenes("plans", "limits")
+async def test_what_limits_make_of_a_plan(row: Row) -> None:
+    await play(row, World, WORDS, reasoner="plan", config=ONE_BY_ONE)
 
 
 # ------------------------------------------------------------------ requests, tokens, time
@@ -256,18 +187,6 @@ async def test_an_evaluator_that_runs_out_of_a_time_of_its_own_is_broken() -> No
     agent = World().agent(script(LOOK, STOP), config=config, evaluators={"impatient": impatient})
     assert ended(await agent.run("go", run_id="r")) == ("completed_partial", "evaluation")
     assert "my database is slow" in (await planning_of(agent)).evaluations[0].note
-
-
-@pytest.mark.parametrize("is_blocked", [True, False])
-async def test_an_answer_that_cannot_be_asked_for_again_holds_up_no_end(is_blocked: bool) -> None:
-    steps = [step("b", "look", q="z"), step("a", "look", q="x")]
-    steps += [thinking("t")] if is_blocked else []
-    model = script(plan(*steps), GIVE_UP, "", "words") if not is_blocked else script(plan(*steps[::2]), "", "words")
-    most = 2 if is_blocked else 3
-    agent = World(x=9).agent(model, config=configured(max_llm_calls=most, max_parallel=1))
-    run = await agent.run("go", run_id="r")
-    assert (ended(run), len(model.requests)) == (("stopped", "llm_budget"), most)
-    assert run.answer.startswith("Done:")
 
 
 @pytest.mark.parametrize("kind", ["tool", "agent"])
@@ -407,8 +326,8 @@ async def test_with_a_higher_limit_turns_without_a_request_go_on() -> None:
     await events_of(agent)
 
 
-async def finished(make: Callable[[JournalStore], Agent], at: int, when: When) -> tuple[Agent, Run, int]:
-    """A run that goes on after a crash at that append, with how many appends there were before; at 0 for none."""
+async def finished(make: Callable[[JournalStore], Agent], at: int, when: When) -> tuple[Run, list[Event], int]:
+    """A run that goes on after a crash at that append, and its records, with how many appends there were before."""
     memory = MemoryJournal()
     store = CrashingStore(CheckedJournal(memory), at, when)
     agent = make(store)
@@ -416,12 +335,12 @@ async def finished(make: Callable[[JournalStore], Agent], at: int, when: When) -
         run = await agent.run("Look things up", run_id="r")
     except Crash:
         agent = make(CheckedJournal(memory))
-        state = fold(await events_of(agent))
+        state = fold([record.event for record in (await memory.read_recorded("r"))[0]])
         if state.task is None:
             run = await agent.run("Look things up", run_id="r")
         else:
             run = Run.of(state) if state.ending is not None else await agent.resume("r")
-    return agent, run, store.operations
+    return run, await events_of(agent), store.operations
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -432,47 +351,19 @@ async def test_a_crash_leaves_the_count_of_turns_as_it_was(when: When) -> None:
 
     _, _, operations = await finished(agent_on, 0, when)
     for at in (0, *range(2, operations + 1)):
-        agent, run, _ = await finished(agent_on, at, when)
-        planning = await planning_of(agent)
+        run, events, _ = await finished(agent_on, at, when)
+        planning = fold(events).planning
+        assert planning is not None
         assert ended(run) == ("stopped", "llm_budget"), at
-        assert unasked(await events_of(agent)) + planning.stats.llm_calls == 5, at
+        assert unasked(events) + planning.stats.llm_calls == 5, at
 
 
 # ------------------------------------------------------------------ step_iteration
 
 
-async def limits_of(agent: Agent) -> list[tuple[str, int, str, str]]:
-    told = (one for one in await events_of(agent) if isinstance(one, StepLimitReached))
+def limits_of(events: Sequence[Event]) -> list[tuple[str, int, str, str]]:
+    told = (one for one in events if isinstance(one, StepLimitReached))
     return [(one.step_id, one.attempts, one.kind, one.action.value) for one in told]
-
-
-@pytest.mark.parametrize("answer", ["off", "auto"])
-async def test_a_step_at_its_limit_is_skipped_and_the_run_is_partial_at_best(answer: str) -> None:
-    world = World(x=9, y=9)
-    steps = plan(step("a", "look", q="x"), step("u", "look", ["a"], q="{{a.output}}"), step("b", "look", ["a"], q="z"))
-    model = script(steps, retry(q="y"), "what there is")
-    agent = world.agent(model, config=configured(limits=tries(2), answer=answer))
-    run = await agent.run("go", run_id="r")
-    assert ended(run) == ("completed_partial", "step_limit")
-    assert run.answer == ("" if answer == "off" else "what there is")
-    assert world.ran == ["look x", "look y", "look z"]
-    assert await statuses(agent) == {"a": "skipped", "u": "skipped", "b": "succeeded"}
-    assert await limits_of(agent) == [("a", 2, "max", "SkipStep")]
-    (edit,) = [one for one in await events_of(agent) if isinstance(one, PlanEdited)]
-    assert (edit.strategy.type, edit.by) == ("skip_steps", "engine")
-
-
-@pytest.mark.parametrize(("most", "reason"), [(0, "replan_budget"), (1, "step_limit"), (None, "step_limit")])
-async def test_a_step_that_its_limit_skips_is_no_overall(most: int | None, reason: str) -> None:
-    world = World(x=9, y=1)
-    steps = plan(step("a", "look", q="x"), step("b", "look", q="y", must_succeed=True))
-    repaired = adjusted("b", q="z")
-    config = configured(limits=tries(1), answer="off", max_replans=most, max_parallel=1)
-    agent = world.agent(script(steps, repaired), config=config)
-    run = await agent.run("go", run_id="r")
-    planning = await planning_of(agent)
-    assert (run.reason, planning.steps["a"].status) == (reason, "skipped")
-    assert (planning.stats.replans, len(planning.edits)) == ((0, 1) if most == 0 else (1, 2))
 
 
 async def test_what_is_in_flight_ends_before_a_step_is_skipped() -> None:
@@ -494,94 +385,6 @@ async def test_what_is_in_flight_ends_before_a_step_is_skipped() -> None:
     assert await statuses(agent) == {"a": "skipped", "b": "succeeded", "c": "succeeded"}
 
 
-async def test_a_step_that_must_succeed_is_not_skipped() -> None:
-    world = World(x=9)
-    steps = plan(step("a", "look", q="x", must_succeed=True), step("b", "look", q="z"))
-    agent = world.agent(script(steps, STOP), config=configured(limits=tries(1), answer="off"))
-    assert ended(await agent.run("go", run_id="r")) == ("stopped", "reflector_stop")
-    assert [one.step_id for one in await events_of(agent) if isinstance(one, Escalated)] == ["a"]
-
-
-async def test_a_person_signs_what_a_limit_takes_out_of_a_plan_and_may_want_another() -> None:
-    world = World(x=9)
-    model = script(BOTH, plan(step("c", "look", q="y")))
-    agent = world.agent(model, config=configured(limits=tries(1), answer="off", approve_plan="every", max_parallel=1))
-    await agent.run("go", run_id="r")
-    await agent.approve("r", "plan", by="Ada")
-    run = await agent.resume("r")
-    assert (ended(run), [call.id for call in run.waiting]) == (("paused", "approval"), ["plan"])
-    await agent.refuse("r", "plan", by="Ada", reason="look up y in its place")
-    assert ended(await agent.resume("r")) == ("paused", "approval")
-    await agent.approve("r", "plan", by="Ada")
-    assert ended(await agent.resume("r")) == ("completed_partial", "step_limit")
-    assert await statuses(agent) == {"a": "skipped", "b": "superseded", "c": "succeeded"}
-
-
-@pytest.mark.parametrize(
-    ("action", "answer", "requests"), [(LimitAction.AbortTask, "Done:", 1), (LimitAction.AnswerNow, "so far", 2)]
-)
-async def test_a_limit_may_end_the_run(action: LimitAction, answer: str, requests: int) -> None:
-    world, model = World(x=9), script(plan(step("b", "look", q="z"), step("a", "look", ["b"], q="x")), "so far")
-    agent = world.agent(model, config=configured(limits=tries(1, action)))
-    run = await agent.run("go", run_id="r")
-    assert (ended(run), len(model.requests)) == (("stopped", "step limit"), requests)
-    assert run.answer.startswith(answer)
-    assert await limits_of(agent) == [("a", 1, "max", action.value)]
-
-
-async def test_the_same_call_with_the_same_error_is_being_stuck() -> None:
-    world = World(x=9)
-    model = script(BOTH, exchange("read"), "words")
-
-    @tool(effect="read")
-    async def read() -> str:
-        """Read it."""
-        raise ToolFailed("there is nothing under x", code="tool:gone_x")
-
-    config = configured(limits=tries(2, LimitAction.AbortTask), max_parallel=1, answer="off")
-    agent = world.agent(model, config=config, more=[read])
-    assert ended(await agent.run("go", run_id="r")) == ("stopped", "step limit")  # another call: a search, no loop
-    assert [limit[2] for limit in await limits_of(agent)] == ["max"]
-
-
-async def test_after_an_abort_somebody_may_go_on() -> None:
-    world, model = World(x=1), script(LOOK, retry(q="y"))
-    agent = world.agent(model, config=configured(limits=tries(1, LimitAction.AbortTask), answer="off"))
-    assert ended(await agent.run("go", run_id="r")) == ("stopped", "step limit")
-    assert (await agent.resume("r")).status == "completed"
-    assert world.ran == ["look x", "look y"]
-
-
-@pytest.mark.parametrize("word", ["yes", "no"])
-async def test_a_limit_may_ask_a_person(word: str) -> None:
-    world, model = World(x=1), script(BOTH, retry(q="y") if word == "yes" else STOP)
-    agent = world.agent(model, config=configured(limits=tries(1, LimitAction.Escalate), answer="off", max_parallel=1))
-    run = await agent.run("go", run_id="r")
-    assert (ended(run), [call.id for call in run.waiting]) == (("paused", "approval"), ["a"])
-    assert world.ran == ["look x", "look z"]  # other branches go on
-    assert ended(await agent.resume("r")) == ("paused", "approval")
-    if word == "yes":
-        await agent.approve("r", "a", by="Ada")
-        assert (await agent.resume("r")).status == "completed"
-        assert world.ran[2:] == ["look y"]
-    else:
-        await agent.refuse("r", "a", by="Ada", reason="leave it")
-        assert ended(await agent.resume("r")) == ("stopped", "reflector_stop")
-    await events_of(agent)
-
-
-async def test_failures_of_what_lies_between_are_no_tries() -> None:
-    @tool(effect="read")
-    async def fetch(q: str) -> str:
-        """Fetch."""
-        raise ToolFailed(f"come back later for {q}", code="transient:503")
-
-    config = configured(limits=tries(1), answer="off", transient_retries=0)
-    agent = World().agent(script(plan(step("a", "fetch", q="x")), GIVE_UP, STOP), config=config, more=[fetch])
-    assert ended(await agent.run("go", run_id="r")) == ("stopped", "reflector_stop")
-    assert await limits_of(agent) == []
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("action", list(LimitAction))
 async def test_a_crash_at_any_place_comes_to_the_same_end(action: LimitAction, when: When) -> None:
@@ -592,10 +395,13 @@ async def test_a_crash_at_any_place_comes_to_the_same_end(action: LimitAction, w
 
     async def play(at: int) -> tuple[object, int]:
         world, config = World(x=9), configured(limits=tries(1, action), max_parallel=1)
-        agent, run, operations = await finished(
+        run, events, operations = await finished(
             lambda store: world.agent(FunctionModel(said), config=config, store=store), at, when
         )
-        return (ended(run), await statuses(agent), await limits_of(agent)), operations
+        planning = fold(events).planning
+        assert planning is not None
+        ends = {name: record.status for name, record in planning.steps.items()}
+        return (ended(run), ends, limits_of(events)), operations
 
     wanted, operations = await play(0)
     for at in range(2, operations + 1):
@@ -635,39 +441,6 @@ async def test_a_response_step_of_the_repair_gives_the_answer() -> None:
     agent = World().agent(model, config=configured(evaluators=("judge",)), evaluators={"judge": judge()})
     run = await agent.run("go", run_id="r")
     assert (run.status, run.answer, len(model.requests)) == ("completed", "NEW ANSWER", 5)
-
-
-async def test_the_pager_is_no_tool_to_choose() -> None:
-    model = script({"selected_tool_ids": ["look"]}, LOOK)
-    agent = World().agent(model, config=off(max_parallel=4, select_all_below=0))
-    run = await agent.run("Look up x, then read the rest of the result", run_id="r")
-    assert (run.status, "read_result" in ((await planning_of(agent)).selected or ())) == ("completed", False)
-
-
-async def test_a_plan_rejected_after_work_tells_of_that_work() -> None:
-    steps = plan(step("a", "send", to="Ann"), step("b", "look", q="x"))
-    mended = adjusted("b", q="y")
-    for answer, told in (("auto", "I wrote to Ann."), ("off", "")):
-        world = World(x=9)
-        config = configured(approve_plan="every", max_parallel=1, answer=answer)
-        agent = world.agent(script(steps, GIVE_UP, mended, "I wrote to Ann."), config=config)
-        await agent.run("go", run_id="r")
-        await agent.approve("r", "plan", by="Ada")
-        assert (await agent.resume("r")).status == "paused"
-        await agent.refuse("r", "plan", by="Ada")
-        run = await agent.resume("r")
-        assert (ended(run), run.answer, world.ran) == (("stopped", "plan_rejected"), told, ["send Ann", "look x"])
-        await events_of(agent)
-
-
-async def test_a_run_that_fails_amid_its_work_tells_of_that_work() -> None:
-    steps = plan(step("a", "send", to="Ann"), step("b", "look", ["a"], q="x"))
-    model = script(steps, GIVE_UP, overall("replan_from_step", step_id="b"), "one", "two", "three")
-    run = await World(x=9).agent(model, config=configured()).run("go", run_id="r")
-    assert ended(run) == ("failed", "invalid_plan")
-    assert run.detail.splitlines()[0] == "no reply could be read as a plan"
-    assert "sent to Ann" in run.detail
-    assert "b: failed (tool: gone_x)" in run.detail
 
 
 @pytest.mark.parametrize("most", [49, 50, 51])

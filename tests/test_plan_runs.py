@@ -14,18 +14,18 @@ import pytest
 
 from plan_kit import (
     GIVE_UP,
+    ONE_BY_ONE,
     STOP,
+    WORDS,
     Case,
     World,
     adjusted,
     check,
     configured,
     events_of,
-    exchange,
     off,
     planning_of,
     refusals,
-    retry,
     script,
     statuses,
     step,
@@ -33,6 +33,7 @@ from plan_kit import (
     suggested,
     thinking,
 )
+from scenes import Row, play, scenes
 from surefoot import Agent, LoopConfig, MemoryJournal, Run, SqliteJournal, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
@@ -41,7 +42,7 @@ from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, call
 from surefoot.testing.world import overall, plan
 from surefoot.tools.call import OutcomeUnknown, ToolFailed
 from surefoot.types.errors import UsageError
-from surefoot.types.events import CallEnded, InStep, ToolsSelected
+from surefoot.types.events import CallEnded, InStep
 from surefoot.types.guard import GuardConfig
 from surefoot.types.messages import ModelRequest
 from surefoot.types.plan import ContextDocument, PlanStep, TaskContext
@@ -56,172 +57,12 @@ LOOK = plan(step("a", "look", q="x"))
 LINE = plan(
     step("a", "look", q="x"), step("b", "send", ["a"], to="Ann", text="{{a.n}}: {{a.found}}", must_succeed=True)
 )
-LINE_RAN = ["look x", "send Ann 3: about x"]
-THREE = plan(step("a", "look", q="x"), step("b", "look", ["a"], q="bad"), step("d", "find", ["b"], q="{{b.n}}"))
 BAD = {"look bad": "tool:gone"}
-ALL_DONE = dict.fromkeys("abd", "succeeded")
-REPLACED = {"a": "succeeded", "b": "superseded", "d": "superseded", "c": "succeeded"}
-STRATEGIES: dict[str, tuple[list[Scripted], list[str], dict[str, str]]] = {
-    "full_replan": (
-        [overall("full_replan"), plan(step("c", "send", ["a"], to="Bo", text="{{a.n}}"))],
-        ["send Bo 3"],
-        REPLACED,
-    ),
-    "replan_from_step": (
-        [overall("replan_from_step", step_id="b"), plan(step("c", "find", ["a"], q="z"))],
-        ["find z False"],
-        REPLACED,
-    ),
-    "skip_steps": ([overall("skip_steps", step_ids=["b"])], [], {"a": "succeeded", "b": "skipped", "d": "skipped"}),
-    "add_remediation_steps": (
-        [suggested(step("n", "find", q="n", insert_before="b", target_parameters={"q": "{{n.output}}"}))],
-        ["find n False", "look found n", "find 3 False"],
-        {"a": "succeeded", "n": "succeeded", "b": "succeeded", "d": "succeeded"},
-    ),
-    "adjust_dependencies": ([adjusted("b", [], q="w")], ["look w", "find 3 False"], ALL_DONE),
-}
 
 
-def twice(first: Exception, second: Exception, same: str = "") -> Case:
-    """A run in which a step fails so and then so, with other parameters; `same` is the class by which that is one."""
-    tries = (GIVE_UP, adjusted("a", q="y"), GIVE_UP, adjusted("a", q="z"))
-    ran = ["find x False", "find y False", *([] if same else ["find z False"])]
-    broken = {"find x False": first, "find y False": second}
-    end, refused = ("stopped/repeated_failure", [f"step_retry_limit a:{same}"]) if same else ("completed", [])
-    return Case([plan(step("a", "find", q="x")), *tries], ran, end, refused, broken, off(transient_retries=0))
-
-
-CASES: dict[str, Case] = {
-    "a step is tried again with other parameters and with another tool": Case(
-        [LOOK, retry(q="y"), retry(q="x"), exchange("find", q="y")],
-        ["look x", "look y", "find y False"],
-        refused=["repeat_failure a:look"],
-        broken={"look x": "parameter:bad", "look y": "tool:gone"},
-        retries=2,
-    ),
-    "a step that fails in another way may be tried again": Case(
-        [plan(step("a", "find", q="x")), retry(q="y"), retry(q="z")],
-        ["find x False", "find y False", "find z False"],
-        broken={f"find {q} False": ValueError(f"{q} is wrong") for q in "xy"},
-        config=off(same_error_limit=2),
-    ),
-    "a transient failure is tried again without a model": Case(
-        [LOOK],
-        ["look x"] * 3,
-        broken={"look x": [ToolFailed("busy", code="transient:503")] * 2},
-        config=off(transient_retries=2),
-        requests=1,
-    ),
-    "failures by other words are not the same": twice(
-        ValueError("no such city: Atlantis"), ValueError("the date is in the past")
-    ),
-    "nor are those that a tool tells without a code": twice(
-        ToolFailed("no such city"), ToolFailed("the date is in the past")
-    ),
-    "nor those of a connection": twice(ConnectionError("no route to a"), ConnectionError("the proxy wants a password")),
-    "failures that differ by their numbers are the same": twice(
-        ValueError("row 3 of 9f2c1a7e is bad"), ValueError("row 57 of 7e0d44b1 is bad"), "parameter"
-    ),
-    "failures of one code are the same": twice(
-        ToolFailed("no a", code="tool:gone"), ToolFailed("no b", code="tool:gone"), "tool"
-    ),
-    "whatever else they say": twice(
-        ToolFailed("gone: a", code="tool:gone"), ToolFailed("gone: b", code="tool:gone"), "tool"
-    ),
-    "steps of all kinds": Case(
-        [
-            plan(
-                thinking("a", kind="agent", allowed_tools=["look"]),
-                thinking("t", ["a"]),
-                thinking("s", kind="skip"),
-                thinking("w", ["t", "s"], "response"),
-            ),
-            calls(("look", {"q": "x"})),
-            "x is known",
-            "so it is",
-            "The answer.",
-        ],
-        ["look x"],
-        steps={"a": "succeeded", "t": "succeeded", "s": "skipped", "w": "succeeded"},
-        answer="The answer.",
-    ),
-    "an answer stands when a step that was planned after it runs after a skip": Case(
-        [
-            plan(
-                step("a", "look", q="x"),
-                thinking("w", ["a"], "response"),
-                step("b", "look", ["w"], q="bad"),
-                step("c", "look", ["b"], q="z"),
-            ),
-            "THE ANSWER",
-            GIVE_UP,
-            overall("skip_steps", step_ids=["b"]),
-        ],
-        ["look x", "look bad", "look z"],
-        broken=BAD,
-        answer="THE ANSWER",
-    ),
-    "what is literal is checked before what it stands beside has a value": Case(
-        [
-            plan(step("a", "look", q="x"), step("b", "find", ["a"], q="{{a.output.found}}", deep="sideways", depth=1)),
-            plan(step("a", "look", q="x"), step("b", "find", ["a"], q="{{a.output.found}}")),
-        ],
-        ["look x", "find about x False"],
-        refused=["invalid_plan bad_parameters:b:deep;bad_parameters:b:depth"],
-    ),
-    "and so is what is missing beside it": Case(
-        [plan(step("a", "look", q="x"), step("b", "find", ["a"], deep="{{a.output.n}}"))] * 3,
-        [],
-        "failed/invalid_plan",
-        ["invalid_plan bad_parameters:b:q"] * 3,
-    ),
-    "tokens that are used up end what a model would have to say": Case(
-        [plan(step("a", "look", q="x"), thinking("t"))],
-        ["look x"],
-        "stopped/token_budget",
-        config=configured(max_tokens=15, max_parallel=1),
-        requests=1,
-    ),
-    "at the deadline nothing new begins": Case(
-        [plan(step("a", "meet", who="me"), step("b", "look", ["a"], q="x"))],
-        [],
-        "stopped/deadline",
-        config=configured(deadline_s=0.3),
-    ),
-    "a run in which all was skipped is no success": Case(
-        [plan(thinking("a", kind="skip")), STOP], [], "completed_partial/evaluation"
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-async def test_what_comes_of_a_plan(name: str) -> None:
-    await check(CASES[name])
-
-
-async def test_from_so_many_tools_a_model_selects() -> None:
-    said: list[Scripted] = [{"selected_tool_ids": ["look", "nothing"]}, LOOK]
-    agent = await check(Case(said, ["look x"], refused=["unknown_tool nothing"], config=off(select_all_below=2)))
-    assert (await planning_of(agent)).selected == ("look",)
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-async def test_each_strategy_mends_the_plan_and_leaves_what_is_done(name: str) -> None:
-    replies, ran, ends = STRATEGIES[name]
-    agent = await check(Case([THREE, GIVE_UP, *replies], ["look x", "look bad", *ran], broken=BAD, steps=ends))
-    edits = [one for one in await events_of(agent) if isinstance(one, PlanEdited)]
-    assert [(one.base_version, one.version, one.strategy.type) for one in edits] == [(1, 2, name)]
-
-
-async def test_a_plan_from_a_model_runs_with_references_and_an_answer() -> None:
-    model = script(LINE, "It is sent.")
-    world = World()
-    agent = world.agent(model)
-    run = await agent.run("Tell Ann about x", run_id="r")
-    assert (run.status, run.answer, world.ran) == ("completed", "It is sent.", LINE_RAN)
-    selected = next(one for one in await events_of(agent) if isinstance(one, ToolsSelected))
-    assert selected.reason == "all"
-    assert any("sent to Ann" in message.content for message in model.requests[-1].messages)
+@scenes("plans", "runs")
+async def test_what_comes_of_a_plan(row: Row) -> None:
+    await play(row, World, WORDS, reasoner="plan", config=ONE_BY_ONE)
 
 
 async def test_independent_steps_really_overlap() -> None:
@@ -338,17 +179,6 @@ async def test_half_a_character_in_a_given_plan_breaks_nothing() -> None:
     assert (run.status, run.answer, len(world.ran)) == ("completed", "done", 1)
 
 
-async def test_violations_in_a_reasoning_step_fail_it() -> None:
-    bad = calls(("look", {"q": "x"}))
-    refused = ["malformed_json step_reflection"]
-    agent = await check(
-        Case([plan(thinking("t")), *[bad] * 4, "", GIVE_UP, STOP], [], "stopped/reflector_stop", refused)
-    )
-    error = (await planning_of(agent)).steps["t"].failures[-1].error
-    assert error is not None
-    assert (error.cls, error.code) == ("violation", "reasoning_violations")
-
-
 @pytest.mark.parametrize("approvals", ["pause", "queue"])
 @pytest.mark.parametrize("at_once", [1, 3])
 async def test_a_question_holds_up_all_that_is_new_or_its_own_step_alone(approvals: Any, at_once: int) -> None:
@@ -402,18 +232,6 @@ async def test_a_process_that_dies_while_enough_questions_are_open_leaves_a_run_
     ended = next(at for at, one in enumerate(events) if isinstance(one, InStep) and isinstance(one.event, CallEnded))
     dead = Run.of(fold(events[:ended]))  # the read has started, and nobody knows what it gave
     assert (dead.status, dead.reason, [one.id for one in dead.waiting]) == ("paused", "approval", ["ann.1", "bob.1"])
-
-
-async def test_a_refused_call_fails_its_step_and_is_not_made() -> None:
-    world = World()
-    steps = plan(step("a", "send", to="eve@far.org", text="hi"))
-    model = script(steps, retry(to="eve@far.org"), GIVE_UP, STOP)
-    agent = world.agent(model, config=off(guard=GuardConfig()))
-    (asked,) = (await agent.run("send hi to everybody", run_id="r")).waiting
-    await agent.refuse("r", asked.id, by="Ada", reason="never")
-    run = await agent.resume("r")
-    assert (run.status, run.reason, world.ran) == ("stopped", "reflector_stop", [])
-    assert await refusals(agent) == ["repeat_failure a:send"]
 
 
 @pytest.mark.parametrize("outcome", ["done", "not_done", "abandoned"])
@@ -495,52 +313,6 @@ async def test_cancelled_while_calls_run_and_taken_up_again() -> None:
     world.met.set()
     run = await agent.resume("r")
     assert (run.status, world.ran) == ("completed", ["look x", "look me"])
-
-
-@pytest.mark.parametrize(
-    ("fields", "reason", "ran"),
-    [({"max_tool_calls": 1}, "tool_budget", 1), ({"max_llm_calls": 1}, "llm_budget", 0)],
-)
-async def test_a_limit_ends_the_run_and_throws_nothing_away(
-    fields: dict[str, Any], reason: str, ran: int
-) -> None:  # Any: of the plan
-    world = World()
-    agent = world.agent(LINE, "what there is", config=configured(**fields))
-    run = await agent.run("go", run_id="r")
-    assert (run.status, run.reason, len(world.ran)) == ("stopped", reason, ran)
-    if ran:
-        assert run.answer == "what there is"
-        again = await agent.resume("r", config=configured(answer="off"))
-        assert (again.status, world.ran) == ("completed", ["look x", "send Ann 3: about x"])
-
-
-@pytest.mark.parametrize("word", ["yes", "no", "note"])
-async def test_a_person_signs_the_plan(word: str) -> None:
-    world = World()
-    model = script(LINE, plan(step("a", "look", q="y")))
-    agent = world.agent(model, config=configured(approve_plan="first", answer="off"))
-    run = await agent.run("go", run_id="r")
-    assert (run.status, run.reason, [call.id for call in run.waiting], world.ran) == (
-        "paused",
-        "approval",
-        ["plan"],
-        [],
-    )
-    if word == "yes":
-        await agent.approve("r", "plan", by="Ada")
-    else:
-        await agent.refuse("r", "plan", by="Ada", reason="do not write to Ann" if word == "note" else "")
-    run = await agent.resume("r")
-    if word == "yes":
-        assert (run.status, len(world.ran)) == ("completed", 2)
-    elif word == "no":
-        assert (run.status, run.reason, world.ran) == ("stopped", "plan_rejected", [])
-    else:
-        assert (run.status, world.ran) == ("paused", [])
-        assert "do not write to Ann" in model.requests[-1].messages[-1].content
-        await agent.approve("r", "plan", by="Ada")
-        assert ((await agent.resume("r")).status, world.ran) == ("completed", ["look y"])
-    await events_of(agent)
 
 
 async def test_evaluators_look_at_what_was_done() -> None:

@@ -59,6 +59,18 @@ def complete(events: list[Event]) -> PreHydrationComplete:
     return event
 
 
+async def fetched(
+    *tools: Any, config: LoopConfig | None = None, task: str = TASK
+) -> tuple[PreHydrationComplete, list[Event]]:
+    """What is told of the references of a task, and the records of its run, which completes."""
+    store = MemoryJournal()
+    agent = Agent(ScriptedModel(["done"]), tools or World().tools(), config=config or resolving(), journal=store)
+    run = await agent.run(task)
+    assert run.status == "completed"
+    events = await events_of(store, run.id)
+    return complete(events), events
+
+
 async def test_references_are_read_before_the_first_model_call_and_stand_before_the_task() -> None:
     world, store, model = World(), MemoryJournal(), ScriptedModel(["done"])
     run = await Agent(model, world.tools(), config=resolving(), journal=store).run(TASK)
@@ -98,11 +110,8 @@ async def test_a_slow_reference_fails_and_the_finished_ones_are_kept() -> None:
         await asyncio.Event().wait()
         return url
 
-    world, store, model = World(), MemoryJournal(), ScriptedModel(["done"])
-    tools = [page, world.tools()[1]]
-    run = await Agent(model, tools, config=resolving(reference_timeout=0.05), journal=store).run(TASK)
-    told = complete(await events_of(store, run.id))
-    assert (run.status, told.references_resolved, told.references_failed) == ("completed", 1, 2)
+    told, _ = await fetched(page, World().tools()[1], config=resolving(reference_timeout=0.05))
+    assert (told.references_resolved, told.references_failed) == (1, 2)
 
 
 async def test_after_the_time_for_all_no_call_is_begun_and_each_says_so() -> None:
@@ -116,14 +125,9 @@ async def test_after_the_time_for_all_no_call_is_begun_and_each_says_so() -> Non
             await asyncio.Event().wait()
         return "quick"
 
-    store = MemoryJournal()
-    config = LoopConfig(
-        pre_hydration=PreHydrationConfig(resolution_tools={"url": "page"}, timeout=0.05, max_concurrency=1)
-    )
+    limits = PreHydrationConfig(resolution_tools={"url": "page"}, timeout=0.05, max_concurrency=1)
     task = "See https://example.org/a https://example.org/slow https://example.org/b https://example.org/c"
-    run = await Agent(ScriptedModel(["done"]), [page], config=config, journal=store).run(task)
-    told = complete(await events_of(store, run.id))
-    assert run.status == "completed"
+    told, _ = await fetched(page, config=LoopConfig(pre_hydration=limits), task=task)
     assert begun == ["https://example.org/a", "https://example.org/slow"]
     assert [item.error for item in told.items] == ["", *["Resolution timed out"] * 3]
 
@@ -137,23 +141,19 @@ async def test_arguments_that_the_tool_does_not_take_are_never_sent() -> None:
         asked.append(url)
         return "x"
 
-    store = MemoryJournal()
     config = LoopConfig(pre_hydration=PreHydrationConfig(resolution_tools={"url": "page"}))
-    task = "See https://example.org/a and https://example.org/aaaaaaaaaaaaa"
-    run = await Agent(ScriptedModel(["done"]), [page], config=config, journal=store).run(task)
-    _, refused = complete(await events_of(store, run.id)).items
+    told, _ = await fetched(page, config=config, task="See https://example.org/a and https://example.org/aaaaaaaaaaaaa")
+    _, refused = told.items
     assert asked == ["https://example.org/a"]
     assert refused.error == "refused: url: must have at most 25 characters, not 33"
 
 
 async def test_items_and_calls_have_the_same_ids_and_what_is_refused_keeps_no_credentials() -> None:
-    store = MemoryJournal()
     task = "Close #3, then compare https://joe:SECRET@example.org with ./notes.md and https://example.org/a."
-    run = await Agent(ScriptedModel(["done"]), World().tools(), config=resolving(), journal=store).run(task)
-    events = await events_of(store, run.id)
+    told, events = await fetched(task=task)
     (found,) = [event for event in events if isinstance(event, ReferencesFound)]
     ended = {event.call_id for event in events if isinstance(event, CallEnded)}
-    items = complete(events).items
+    items = told.items
     assert [item.call_id for item in items] == ["", "", "0.2", "0.3"]
     assert {item.call_id for item in items if item.call_id} == ended
     assert "SECRET" not in repr(found)
@@ -215,22 +215,16 @@ async def test_a_configuration_that_cannot_resolve_is_refused_before_anything_is
 
 async def test_a_question_about_a_reference_never_pauses_a_run() -> None:
     limit = SecurityConstraint("c1", "require_confirmation", "Ask before a page.", Condition(tool_name="page"))
-    store = MemoryJournal()
-    guarded = replace(resolving(), guard=GuardConfig(constraints=(limit,)))
-    run = await Agent(ScriptedModel(["done"]), World().tools(), config=guarded, journal=store).run(TASK)
-    events = await events_of(store, run.id)
-    assert run.status == "completed"
-    assert [item.error for item in complete(events).items] == ["", "needs approval", "No resolution tool configured"]
+    told, events = await fetched(config=replace(resolving(), guard=GuardConfig(constraints=(limit,))))
+    assert [item.error for item in told.items] == ["", "needs approval", "No resolution tool configured"]
     judged = {event.call_id: event for event in events if isinstance(event, CallJudged)}
     assert (judged["0.1"].decision, judged["0.1"].origin) == (Deny("needs approval"), "prefetch")
 
 
 async def test_what_a_policy_forbids_says_so() -> None:
     limit = SecurityConstraint("c1", "forbid", "No pages.", Condition(tool_name="page"))
-    store = MemoryJournal()
-    guarded = replace(resolving(), guard=GuardConfig(constraints=(limit,)))
-    run = await Agent(ScriptedModel(["done"]), World().tools(), config=guarded, journal=store).run(TASK)
-    assert complete(await events_of(store, run.id)).items[1].error.startswith("denied by policy: ")
+    told, _ = await fetched(config=replace(resolving(), guard=GuardConfig(constraints=(limit,))))
+    assert told.items[1].error.startswith("denied by policy: ")
 
 
 async def test_a_resolver_may_be_hidden_from_the_model() -> None:

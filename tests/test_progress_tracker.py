@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from cases import cases
 from surefoot.progress import ProgressTracker
 from surefoot.testing.conformance import expand, main, symbiont_progress
 from surefoot.types.progress import LimitAction, StepIterationConfig
@@ -72,21 +73,7 @@ def test_the_shared_cases_hold() -> None:
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the shared cases are not beside this checkout")
-@pytest.mark.parametrize(
-    ("case_id", "last"),
-    [
-        ("adv-unknown-step", ("stop", "stuck")),
-        ("adv-no-latch", ("stop", "stuck")),
-        ("adv-volatile-parts", ("stop", "stuck")),
-        ("adv-distinct-short", ("continue", None)),
-        ("adv-progress-in-long-output", ("continue", None)),
-        ("adv-long-inputs", ("continue", None)),
-        ("adv-ansi", ("stop", "stuck")),
-        ("adv-reason-injection", ("stop", "max")),
-        ("impl-short-numbers", ("continue", None)),
-        ("impl-not-latched-2", ("stop", "stuck")),
-    ],
-)
+@cases("progress_tracker")
 def test_where_the_original_is_wrong_the_last_decision_is_ours(case_id: str, last: tuple[str, str | None]) -> None:
     data = cast("dict[str, object]", expand(json.loads(SHARED.read_text(encoding="utf-8"))))
     got = cast("dict[str, list[dict[str, object]]]", symbiont_progress(data)[case_id])["decisions"]

@@ -10,6 +10,7 @@ from typing import Literal
 
 import pytest
 
+from cases import cases
 from surefoot import (
     Budget,
     DualModelReasoner,
@@ -156,27 +157,7 @@ def test_what_cannot_work_is_said_when_a_reasoner_is_built() -> None:
 # what stops
 
 
-@pytest.mark.parametrize(
-    ("text", "stops"),
-    [
-        (DONE, True),
-        ("<deliverable>x</deliverable>", True),
-        ("Done.\n  <deliverable>\r\nx\r\n</deliverable>", True),
-        ("<action><deliverable>x</deliverable></action>", True),
-        ("<deep_thinking>hm</deep_thinking><deliverable>x</deliverable>", True),
-        ("<deliverable></deliverable>", True),
-        (f"<deliverable>{tagged('exam_score', name='Bob')}</deliverable>", True),
-        ("", False),
-        ("TASK_DONE", False),
-        ("I will put it in <deliverable> and </deliverable> later.", False),
-        ("</deliverable>\n<deliverable>", False),
-        ("<deliverable>\nnever closed", False),
-        ("<deep_thinking><deliverable>x</deliverable></deep_thinking>", False),
-        ("So:\n```\n<deliverable>x</deliverable>\n```\nis the form.", False),
-        (f"{tagged('exam_score', name='Bob')}\n<deliverable>x</deliverable>", False),
-        ("<deliverable>x</deliverable>\n<function_call>{broken</function_call>", False),
-    ],
-)
+@cases("reasoner_classes")
 def test_a_whole_deliverable_with_no_call_beside_it_stops(text: str, *, stops: bool) -> None:
     message = ModelMessage("assistant", text)
     assert MonoModelReasoner.stopped(message) is stops

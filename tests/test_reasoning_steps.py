@@ -2,14 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from mcp_types import Tool
+from mcp_types import Tool as McpTool
 
+from scenes import Row, Words, scenes
+from scenes import play as play_row
 from surefoot import Agent, Attachment, Budget, LoopConfig, Run, Task, UsageError, tool
 from surefoot.cli.teller import Teller
 from surefoot.core.loop.fold import fold
@@ -36,6 +38,7 @@ from surefoot.types.plan_events import (
     StepSkipped,
     StepStarted,
 )
+from surefoot.types.ports import Tool
 from surefoot.types.prehydration import PreHydrationConfig, Resolver
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +66,7 @@ class World:
     def __init__(self) -> None:
         self.ran: list[str] = []
 
-    def tools(self) -> list[Callable[..., object]]:
+    def tools(self) -> list[Tool]:
         @tool(effect="read")
         def hotel_prices(city: str) -> str:
             """Prices of hotels."""
@@ -83,6 +86,14 @@ class World:
             return "booked"
 
         return [hotel_prices, hotel_ratings, book_hotel]
+
+
+WORDS: Words = {"$RATE": RATE, "$BOOK": BOOK}
+
+
+@scenes("reasoning_steps")
+async def test_what_comes_of_steps(row: Row) -> None:
+    await play_row(row, World, WORDS, tasks={"$HOTELS": HOTELS, "$THINKING": THINKING})
 
 
 async def play(
@@ -157,16 +168,6 @@ async def test_a_call_in_a_reasoning_step_is_refused_and_asked_again(caplog: pyt
     assert not again.tools.tools
 
 
-async def test_steps_of_other_kinds_keep_their_tools() -> None:
-    task = Task("Go.", steps=(CHOOSE_ALONE, PlanStep("book", kind="agent", instruction="Book it.")))
-    run, events, world, model = await play("The Ritz.", BOOK, "Booked.", task=task)
-    assert (run.status, run.answer) == ("completed", "Booked.")
-    assert world.ran == ["book Ritz"]
-    assert not refused(events)
-    assert not of(ReasoningStepViolated, events)
-    assert [t.name for t in model.requests[1].tools.tools] == ["hotel_prices", "hotel_ratings", "book_hotel"]
-
-
 @pytest.mark.parametrize("number", [3, 20])
 async def test_each_of_many_calls_is_refused_and_none_runs(number: int) -> None:
     flood = calls(
@@ -219,138 +220,6 @@ async def test_three_bad_replies_are_followed_by_one_isolated_call(
     assert len(ignored) == (flood == 2)
 
 
-@pytest.mark.parametrize("last", [BOOK, "", "   "])
-async def test_a_step_that_only_calls_fails_and_so_does_the_run(last: Scripted) -> None:
-    run, events, world, model = await play(BOOK, BOOK, BOOK, last, task=THINKING)
-    assert (run.status, run.reason) == ("failed", "reasoning_violations")
-    assert "step choose" in run.detail
-    assert world.ran == []
-    assert len(model.requests) == 4
-    (ended,) = of(StepEnded, events)
-    assert (ended.error.cls, ended.error.code) == ("violation", "reasoning_violations")
-
-
-async def test_the_guard_says_how_often_a_step_is_tried_again() -> None:
-    config = LoopConfig(guard=GuardConfig(reasoning_retries=0))
-    run, events, _, model = await play(BOOK, "The Ritz.", task=THINKING, config=config)
-    assert run.status == "completed"
-    assert len(model.requests) == 2
-    assert of(ReasoningStepCompleted, events)[0].isolated
-
-
-async def test_many_retries_are_not_taken_for_a_run_in_a_circle() -> None:
-    config = LoopConfig(guard=GuardConfig(reasoning_retries=8))
-    run, events, _, _ = await play(*[BOOK] * 8, "The Ritz.", task=THINKING, config=config)
-    assert (run.status, run.answer) == ("completed", "The Ritz.")
-    assert of(ReasoningStepCompleted, events)[0].tries == 9
-
-
-@pytest.mark.parametrize("guard", [None, *(GuardConfig(mode=mode) for mode in ("off", "observe", "enforce"))])
-async def test_no_mode_of_the_guard_lets_a_call_run(guard: GuardConfig | None) -> None:
-    task = Task("Book the Ritz.", steps=(CHOOSE_ALONE,))
-    run, events, world, _ = await play(BOOK, "The Ritz.", task=task, config=LoopConfig(guard=guard))
-    assert run.status == "completed"
-    assert world.ran == []
-    assert len(refused(events)) == 1
-
-
-TEXT_CALLS: dict[CallMode, tuple[str, str]] = {
-    "native": ('<tool_call>{"name": "book_hotel", "arguments": {"name": "Ritz"}}</tool_call>', "The Ritz."),
-    "text": ('Thought: book\nAction: book_hotel\nAction Input: {"name": "Ritz"}', "The Ritz."),
-    "schema": (
-        '{"thought": "book", "action": "book_hotel", "action_input": {"name": "Ritz"}}',
-        '{"thought": "it is best", "action": "Final Answer", "action_input": "The Ritz."}',
-    ),
-}
-
-
-@pytest.mark.parametrize("mode", TEXT_CALLS)
-async def test_a_call_written_as_text_is_a_violation_in_every_mode(mode: CallMode) -> None:
-    bad, good = TEXT_CALLS[mode]
-    run, events, world, model = await play(bad, good, task=THINKING, mode=mode)
-    assert (run.status, run.answer) == ("completed", "The Ritz.")
-    assert world.ran == []
-    assert len(refused(events)) == 1
-    assert of(ReasoningStepViolated, events)[0].tools == ("book_hotel",)
-    for request in model.requests:
-        assert not request.tools.tools
-        shown = request.system + "".join(m.content for m in request.messages[:2])
-        assert "hotel_prices" not in shown
-    if mode == "schema":
-        assert model.requests[0].schema is not None
-        assert "book_hotel" not in str(model.requests[0].schema)
-    assert any("This step is for thinking only" in m.content for m in model.requests[1].messages)
-
-
-@pytest.mark.parametrize("mode", TEXT_CALLS)
-async def test_one_who_calls_natively_does_not_get_past_by_text(mode: CallMode) -> None:
-    """A server to which no tools were sent leaves in the text what it would else have made a native call of."""
-    first = (
-        RATE
-        if mode == "native"
-        else TEXT_CALLS[mode][0].replace("book_hotel", "hotel_ratings").replace('name": "R', 'city": "R')
-    )
-    done = "Rated." if mode != "schema" else TEXT_CALLS[mode][1]
-    done = f"Final Answer: {done}" if mode == "text" else done
-    bad, good = TEXT_CALLS[mode]
-    _, events, world, _ = await play(first, done, bad, good, good, mode=mode)
-    assert not any(ran.startswith("book") for ran in world.ran)
-    assert len(refused(events)) == 1
-
-
-@pytest.mark.parametrize(
-    "said", ["Die Wahl: das Lutetia. 选它。", "Thought: the Lutetia is cheaper.", "Use `book_hotel` next."]
-)
-@pytest.mark.parametrize("mode", ["native", "text", "schema"])
-async def test_any_words_are_the_output(mode: CallMode, said: str) -> None:
-    run, events, _, _ = await play(said, task=THINKING, mode=mode)
-    assert (run.status, run.answer) == ("completed", said)
-    assert of(ReasoningStepCompleted, events)[0].tries == 1
-
-
-async def test_words_beside_calls_are_not_the_output() -> None:
-    beside = ModelMessage("assistant", "I book the Ritz.", BOOK.calls)
-    run, _, world, _ = await play(beside, "The Lutetia.", task=THINKING)
-    assert run.answer == "The Lutetia."
-    assert world.ran == []
-
-
-async def test_words_cut_by_length_are_asked_to_go_on() -> None:
-    cut = ModelMessage("assistant", "The Lute", finish_reason="length")
-    run, events, _, _ = await play(cut, "tia.", task=THINKING)
-    assert run.answer == "The Lutetia."
-    assert of(ReasoningStepCompleted, events)[0].tries == 1
-
-
-async def test_a_tool_step_is_called_by_the_engine_and_judged() -> None:
-    task = Task("Go.", steps=(PRICES,))
-    run, events, world, model = await play(task=task)
-    assert (run.status, run.answer) == ("completed", "Ritz 900, Lutetia 400")
-    assert world.ran == ["prices Paris"]
-    assert not model.requests
-    (judged,) = of(CallJudged, events)
-    assert (judged.call_id, judged.origin) == ("1.0", "plan")
-    assert of(StepEnded, events)[0].sources == ("1.0",)
-
-
-async def test_a_tool_step_waits_for_a_person_like_any_call() -> None:
-    world, store = World(), MemoryJournal()
-    book = PlanStep("book", tool_id="book_hotel", parameters={"name": "Ritz"})
-    agent = Agent(ScriptedModel([]), tools=world.tools(), journal=store, config=LoopConfig(guard=GuardConfig()))
-    run = await agent.run(Task("Book a hotel in Paris for the guests, please.", steps=(book,)))
-    assert (run.status, run.reason) == ("paused", "approval")
-    assert world.ran == []
-    await agent.approve(run.id, run.waiting[0].id, by="Ada")
-    assert (await agent.resume(run.id)).answer == "booked"
-    assert world.ran == ["book Ritz"]
-    refusing = Agent(ScriptedModel([]), tools=world.tools(), config=LoopConfig(guard=GuardConfig()))
-    run = await refusing.run(Task("Book a hotel in Paris for the guests, please.", steps=(book,)))
-    await refusing.refuse(run.id, run.waiting[0].id, by="Ada")
-    run = await refusing.resume(run.id)
-    assert (run.status, run.reason) == ("failed", "call_denied")
-    assert world.ran == ["book Ritz"]
-
-
 async def test_what_is_fetched_before_a_step_without_tools_is_not_refused() -> None:
     @tool(effect="read")
     def page(url: str) -> str:
@@ -386,14 +255,6 @@ async def test_a_failed_tool_step_ends_the_run_and_is_tried_anew_when_it_is_take
     assert "no light" in run.detail
     broken[0] = False
     assert (await agent.resume(run.id)).answer == "seen"
-
-
-async def test_a_step_that_failed_is_tried_anew_when_it_is_taken_up() -> None:
-    model = ScriptedModel([BOOK, BOOK, BOOK, BOOK, "The Ritz."])
-    agent = Agent(model, tools=World().tools())
-    run = await agent.run(THINKING)
-    assert run.status == "failed"
-    assert (await agent.resume(run.id)).answer == "The Ritz."
 
 
 async def test_a_skip_is_told_and_nothing_runs(caplog: pytest.LogCaptureFixture) -> None:
@@ -657,7 +518,7 @@ async def test_what_a_step_is_told_outlives_its_oldest_turns() -> None:
 
 def test_a_tool_of_a_server_under_a_reserved_name_is_left_out() -> None:
     server = McpServer("shop", url="http://127.0.0.1:9/mcp")
-    tools = [Tool(name=name, input_schema={"type": "object"}) for name in (*RESERVED, "buy")]
+    tools = [McpTool(name=name, input_schema={"type": "object"}) for name in (*RESERVED, "buy")]
     listing = listing_of(server, tools)
     assert list(listing.offers) == ["shop__buy"]
     assert {name for name, _ in listing.dropped} == set(RESERVED)
@@ -697,24 +558,6 @@ async def test_show_tells_what_came_of_each_step() -> None:
     teller = Teller(EMPTY)
     lines = [line.text for event in events for line in teller.tell(event, 0.0)]
     assert any(line.startswith("✗ step choose failed: reasoning_violations") for line in lines)
-
-
-async def test_a_limit_in_a_step_ends_the_run_with_what_there_is() -> None:
-    config = LoopConfig(budget=Budget(max_steps=3))
-    run, _, _, _ = await play(RATE, "Rated.", "The last word.", config=config)
-    assert (run.status, run.reason, run.answer) == ("completed_partial", "steps", "The last word.")
-
-
-async def test_only_the_last_step_is_held_to_the_shape_of_the_answer() -> None:
-    schema = {"type": "object", "properties": {"hotel": {"type": "string"}}, "required": ["hotel"]}
-    config = LoopConfig(output_schema=schema)
-    task = Task("Go.", steps=(CHOOSE_ALONE, PlanStep("answer", kind="response", instruction="Answer.")))
-    run, events, _, model = await play("The Ritz.", "Not JSON.", '{"hotel": "Ritz"}', task=task, config=config)
-    assert (run.status, run.answer) == ("completed", '{"hotel": "Ritz"}')
-    assert not of(ReasoningStepViolated, events)  # a wrong shape has a limit of its own
-    assert [e.parsed.error.kind for e in of(ModelReplied, events) if e.parsed.error] == ["invalid_output"]
-    assert "hotel" not in model.requests[0].system
-    assert '"hotel"' in model.requests[1].system
 
 
 def replies(request: ModelRequest) -> Scripted:

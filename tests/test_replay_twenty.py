@@ -4,15 +4,15 @@ import asyncio
 import socket
 import sqlite3
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from surefoot import Agent, Budget, LoopConfig, Run, SqliteJournal, Task, tool
+from scenes import Row, config_of, drive, models_of, rows_in
+from surefoot import Agent, Run, SqliteJournal, tool
 from surefoot.cli import main
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
@@ -21,8 +21,7 @@ from surefoot.core.state.summary import HEAD_CHARS
 from surefoot.journal.codec import chain, encode, genesis
 from surefoot.testing.journals import Crash, CrashingStore
 from surefoot.testing.models import FunctionModel, Scripted, ScriptedModel, calls
-from surefoot.types.attachments import Attachment
-from surefoot.types.errors import ModelRefused, ModelUnreachable, TraitRefused
+from surefoot.types.errors import ModelRefused, TraitRefused
 from surefoot.types.events import (
     CallEnded,
     CallJudged,
@@ -38,9 +37,9 @@ from surefoot.types.events import (
     RunResumed,
     RunStarted,
 )
-from surefoot.types.messages import CallMode, ModelMessage, ModelRequest
+from surefoot.types.messages import ModelRequest
 from surefoot.types.outcomes import Deny
-from surefoot.types.ports import JournalStore, Model, RunSummary
+from surefoot.types.ports import JournalStore, RunSummary, Tool
 
 Make = Callable[[str, JournalStore], Awaitable[object]]
 """Drives the run of that id on that store, to its end or wherever it is to be left."""
@@ -105,46 +104,19 @@ async def pay_known(amount: int) -> str:
 # what is recorded
 
 
-def plain(
-    script: Sequence[Scripted],
-    *tools: Any,
-    modes: tuple[CallMode, ...] = ("native", "schema", "text"),
-    task: str | Task = "What is the sum of Alice's and Bob's scores?",
-    **how: Any,
-) -> Make:
-    """A run on a scripted model, to its end."""
+TOOLS: Mapping[str, Tool] = {one.spec.name: one for one in (score, slow, book, look_up, finish, pay, pay_known)}
+
+
+def of(row: Row) -> Make:
+    """A run of a row on scripted models, to its end."""
 
     async def made(run_id: str, store: JournalStore) -> Run:
-        agent = Agent(ScriptedModel(script, modes=modes), tools or (score,), journal=store, **how)
-        return await agent.run(task, run_id=run_id)
+        models, tools = models_of(row, {"$BOTH": BOTH, "$DONE": DONE}), [TOOLS[n] for n in row.get("tools", ["score"])]
+        config, how = config_of(row.get("config", {})), row.get("agent", {})
+        agent = Agent(models if len(models) > 1 else models["solo"], tools, journal=store, config=config, **how)
+        return await drive(agent, row, run_id=run_id)
 
     return made
-
-
-def resumed(
-    script: Sequence[Scripted], *tools: Any, between: Callable[[Agent, Run], Awaitable[object]] | None = None
-) -> Make:
-    """A run that stands still and is taken up again."""
-
-    async def made(run_id: str, store: JournalStore) -> Run:
-        agent = Agent(ScriptedModel(script), tools or (score,), journal=store)
-        run = await agent.run("Do it.", run_id=run_id)
-        if between is not None:
-            await between(agent, run)
-        return await agent.resume(run_id, by="Ada")
-
-    return made
-
-
-async def settle(agent: Agent, run: Run) -> None:
-    assert run.reason == "in_doubt"
-    await agent.settle(run.id, run.waiting[0].id, "done", by="Ada", result="paid, receipt 7")
-
-
-async def not_done(agent: Agent, run: Run) -> None:
-    await agent.settle(run.id, run.waiting[0].id, "not_done", by="Ada")
-    again = await agent.resume(run.id)
-    await agent.settle(run.id, again.waiting[0].id, "done", by="Ada")
 
 
 async def crashed(run_id: str, store: JournalStore) -> None:
@@ -160,12 +132,6 @@ async def forked(run_id: str, store: JournalStore) -> None:
     await parent.run("The sum?", run_id=f"{run_id}-parent")
     child = Agent(ScriptedModel(["Final Answer: 171"], name="test:b", modes=("text",)), [score], journal=store)
     await child.fork(f"{run_id}-parent", 7, new_id=run_id)
-
-
-async def cancelled(run_id: str, store: JournalStore) -> None:
-    agent = Agent(ScriptedModel([calls(("pay", {"amount": 5}))]), [pay], journal=store)
-    await agent.run("Pay.", run_id=run_id)
-    await agent.cancel(run_id, by="Ada")
 
 
 async def interrupted(run_id: str, store: JournalStore) -> None:
@@ -215,86 +181,19 @@ async def learning(run_id: str, store: JournalStore) -> None:
     await Agent(FunctionModel(reply, modes=("native", "text")), [score], journal=store).run("?", run_id=run_id)
 
 
-def dual(actor: Sequence[Scripted], mode: CallMode = "native") -> Make:
-    async def made(run_id: str, store: JournalStore) -> Run:
-        thinks = ["<instruction>get both scores</instruction>\n<input>Alice, Bob</input>", "TASK_DONE"]
-        models: dict[str, str | Model] = {
-            "thinker": ScriptedModel(thinks, name="test:thinker", modes=("text",)),
-            "actor": ScriptedModel(actor, name="test:actor", modes=(mode,)),
-        }
-        return await Agent(models, [score], journal=store, reasoner="dual").run("The sum?", run_id=run_id)
-
-    return made
-
-
-def tagged(*wanted: tuple[str, str]) -> str:
-    made = [
-        f'<function_call>\n{{"name": "{n}", "call_objective": "x", "args": {a}}}\n</function_call>' for n, a in wanted
-    ]
-    return "<action>\n" + "\n".join(made) + "\n</action>"
-
-
-ALICE = 'Thought: I need Alice.\nAction: score\nAction Input: {"name": "Alice"}\nObservation: 12'
 RUNS: Mapping[str, Make] = {
-    "native calls": plain([BOTH, "171"]),
-    "text steps": plain([ALICE, "Thought: yes.\nFinal Answer: 90"], modes=("text",)),
-    "schema steps": plain(
-        [
-            '{"thought": "Bob", "action": "score", "action_input": {"name": "Bob"}}',
-            '{"thought": "81", "action": "Final Answer", "action_input": "81"}',
-        ],
-        modes=("schema", "text"),
-    ),
-    "chinese text": plain(
-        ['思考：先查小明。\n行动：查成绩\n行动输入：{"姓名": "小明"}', "思考：知道了。\n最终答案：95 分"],
-        look_up,
-        modes=("text",),
-        task="小明考了多少分？",
-    ),
-    "faults and nudges": plain(
-        ["Thought: hm", "", "Action: score\nAction Input: {nonsense", ALICE, "Final Answer: 90"], modes=("text",)
-    ),
-    "given up after faults": plain(["Action: score\nAction Input: {nonsense"] * 3, modes=("text",)),
-    "reads side by side": plain([calls(*(("slow", {"n": n}) for n in range(4))), "done"], slow),
-    "reused results": plain([BOTH, BOTH, "171"]),
-    "faulty calls": plain([calls(("score", {"nome": "A"}), ("scores", {}), ("score", {"name": "Carol"})), "no"]),
-    "a denied call": plain([calls(("score", {"name": "Bob"}), ("finish", {"answer": "81"})), "81"], score, finish),
-    "a finish tool": plain([calls(("finish", {"answer": "171"}))], score, finish),
-    "long results, paged": plain(
-        [calls(("book", {})), calls(("read_result", {"call_id": "1.0", "start": 3_000})), "read"],
-        book,
-        config=LoopConfig(tool_result_chars=900),
-    ),
-    "a model that fails": resumed([BOTH, ModelUnreachable("down"), "171"]),
+    **{row["why"]: of(row) for row in rows_in("twenty")},
     "a crash": crashed,
     "a fork": forked,
-    "a doubt, settled": resumed([calls(("pay", {"amount": 5})), "Paid."], pay, between=settle),
-    "a doubt, settled twice": resumed([calls(("pay", {"amount": 5})), "Paid."], pay, between=not_done),
-    "a doubt, probed": plain([calls(("pay_known", {"amount": 5})), "Paid."], pay_known),
-    "cancelled by a person": cancelled,
     "interrupted": interrupted,
-    "the last step": plain(
-        [calls(("slow", {"n": 1})), "so far: 1"], slow, config=LoopConfig(budget=Budget(max_steps=2))
-    ),
     "context overflow": overflowing,
     "learnt traits": learning,
     "streamed": streamed,
-    "attachments": plain(["ok"], task=Task("Sum it up.", (Attachment("a.txt", "ignore all that\x00“”"),))),
-    "a cut answer": plain([ModelMessage("assistant", "One hundred", finish_reason="length"), " and seventy-one"]),
-    "a refusal": plain([ModelMessage("assistant", "no", finish_reason="content_filter")]),
-    "mono, native": plain([BOTH, DONE], reasoner="mono"),
-    "mono, tags": plain(
-        [tagged(("score", '{"name": "Alice"}'), ("score", '{"name": "Bob"}')), "<deliverable>open", DONE],
-        modes=("text",),
-        reasoner="mono",
-    ),
-    "dual, native": dual([BOTH, "They have 90 and 81.", DONE]),
-    "dual, tags": dual([tagged(("score", '{"name": "Bob"}')), "Bob has 81.", DONE], "text"),
 }
 
 
 @dataclass(frozen=True)
-class Row:
+class Stored:
     """One record as its file has it."""
 
     version: int
@@ -344,14 +243,14 @@ def events_of(journal: Path, run_id: str) -> list[Event]:
     return asyncio.run(read())
 
 
-def rows_of(journal: Path, run_id: str) -> tuple[list[Row], str]:
+def rows_of(journal: Path, run_id: str) -> tuple[list[Stored], str]:
     """The records as they are stored, those shared with a parent first, and the run that they begin with."""
     with closing(sqlite3.connect(journal)) as db:
         number, parent, at = db.execute("SELECT number, parent, at FROM run WHERE run_id=?", (run_id,)).fetchone()
         own = db.execute("SELECT version, at, body, hash FROM event WHERE run=? ORDER BY seq", (number,)).fetchall()
         lineage: list[tuple[str]] = db.execute("SELECT run_id FROM run WHERE number=?", (parent,)).fetchall()
     shared, root = rows_of(journal, lineage[0][0]) if lineage else ([], run_id)
-    return [*shared[:at], *(Row(*row) for row in own)], root
+    return [*shared[:at], *(Stored(*row) for row in own)], root
 
 
 def test_there_are_at_least_twenty_and_every_kind_of_event(journal: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, cast
 
 import pytest
 
+from cases import cases
 from surefoot import (
     FunctionCallResult,
     Inject,
@@ -120,17 +121,7 @@ async def test_a_model_without_native_calls_gets_the_tools_and_the_form_of_a_cal
     assert (without.system, without.mode) == ("Be brief.", "text")
 
 
-@pytest.mark.parametrize(
-    ("step", "given"),
-    [
-        (
-            '{"thought": "look", "action": "exam_score", "action_input": {"name": "Bob"}}',
-            '<function_call>{"name":"exam_score","call_objective":"look","args":{"name":"Bob"}}</function_call>',
-        ),
-        ('{"thought": "done", "action": "Final Answer", "action_input": "81"}', "81"),
-        ('{"thought": "done", "act', '{"thought": "done", "act'),
-    ],
-)
+@cases("service")
 async def test_the_step_of_a_model_that_is_held_to_a_schema_is_given_as_words(step: str, given: str) -> None:
     model = ScriptedModel([step], modes=("schema", "text"))
     asked = ModelService(model)
@@ -563,32 +554,10 @@ class Recorded:
         raise AssertionError((arguments, context))
 
 
-Expected = tuple[str, list[tuple[str, object]], bool]
-"""A text, the calls in it by name and arguments, and whether anything at all is asked for."""
-
-OWN: list[Expected] = [
-    (asking(call("add", a=1, b=2)), [("add", {"a": 1, "b": 2})], True),
-    (f"1. {asking(call('add', a=1))}{asking(call('mul', b=2))}", [("add", {"a": 1}), ("mul", {"b": 2})], True),
-    (
-        asking('{"name": "run", "args": {"code": __PAYLOAD_START__\nprint("</function_call>")\n__PAYLOAD_END__}}'),
-        [("run", {"code": '\nprint("</function_call>")\n'})],
-        True,
-    ),
-    (f"<deep_thinking>{asking(call('add', a=1))}</deep_thinking>Well.", [], False),
-    (f"<deliverable>{asking(call('add', a=1))}</deliverable>", [], False),
-    (f"<function_call_result>42</function_call_result>{asking(call('add', a=1))}", [], False),
-    (asking(call("add", a=1)) + "<function_call_result>1</function_call_result>" + asking(call("mul", a=1)),
-     [("add", {"a": 1})], True),
-    (asking('{"name": "add", "args": {"a": 1 "b": 2}}'), [], True),
-    (asking('{"args": {}}'), [], True),
-    ('```json\n{"name": "add", "call_objective": "o", "args": {"a": 1}}\n```', [("add", {"a": 1})], True),
-    ('```json\n{"name": "add", "args": {"a": 1}}\n```', [], False),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("case", OWN, ids=range(len(OWN)))
-async def test_what_the_dialect_holds_for_a_call_is_what_runs(case: Expected) -> None:
-    text, wanted, asks = case
+@cases("service")
+async def test_what_the_dialect_holds_for_a_call_is_what_runs(
+    text: str, wanted: list[tuple[str, object]], asks: bool
+) -> None:
     seen: list[tuple[str, object]] = []
     tools = [Recorded(name, seen) for name in ("add", "mul", "run")]
     parsed = parse(text, [one.spec for one in tools], dialect="tags")

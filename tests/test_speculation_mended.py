@@ -272,29 +272,6 @@ async def test_a_call_with_other_arguments_is_not_held_against_the_branch() -> N
     assert made.world.done == [f"pay {OWN} 900"]
 
 
-async def test_a_failed_call_with_other_arguments_is_none_of_the_branch_either() -> None:
-    world = World(failing=frozenset({"other.txt"}))
-    steps = (calls(("read_file", {"path": "other.txt"})), "x")
-    made = await told("Read bill.txt.", steps, ON, tree(branch("read_file", {"path": "bill.txt"})), world)
-    assert made.of(BranchRejected) == []
-
-
-@pytest.mark.parametrize("amount", [900, 900.0, "900"])
-async def test_the_call_of_the_branch_however_it_is_written_is_its_own(amount: object) -> None:
-    world = World(failing=frozenset({OWN}))
-    steps = (calls(("pay", {"account": OWN, "amount": amount})), "x")
-    made = await told(f"Pay 900 to {OWN}.", steps, ON, tree(branch(*PAY)), world)
-    assert [(e.branch_id, e.rule) for e in made.of(BranchRejected)] == [("b1", "call_failed")]
-
-
-async def test_one_set_of_a_branch_that_fails_is_the_branch_that_fails() -> None:
-    world = World(failing=frozenset({"b.txt"}))
-    named = tree(branch("read_file", {"path": "a.txt"}, {"path": "b.txt"}), branch("__response__", necessity_score=0))
-    steps = (calls(("read_file", {"path": "b.txt"})), "x")
-    made = await told("Read a.txt and b.txt.", steps, ON, named, world)
-    assert [(e.branch_id, e.rule) for e in made.of(BranchRejected)] == [("b1", "call_failed")]
-
-
 # --- what is nested too deeply
 
 

@@ -4,15 +4,17 @@ Every run here is replayed, and folded in parts. Source: spec/guard.md, sections
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import orjson
 import pytest
 
+from cases import cases
+from scenes import Row, play, said, scenes
 from staged import (
     ALLOW,
     BILL,
@@ -26,12 +28,15 @@ from staged import (
     Answer,
     Seen,
     never,
-    seen,
+    stage_of,
     staged_model,
     survives_crashes,
     tree,
 )
 from staged import branch as any_branch
+from staged import (
+    seen as seen_of,
+)
 from surefoot import Agent, LoopConfig
 from surefoot.journal.memory import MemoryJournal
 from surefoot.telling.guard import tree_lines
@@ -70,8 +75,12 @@ class World:
     """A file, an account and a mailbox, and what happened to them."""
 
     text: str = BILL
-    failing: frozenset[str] = frozenset()
+    failing: Collection[str] = ()
     done: list[str] = field(default_factory=list[str])
+
+    @property
+    def ran(self) -> list[str]:
+        return self.done
 
     def tools(self) -> list[Tool]:
         @tool(effect="read")
@@ -86,6 +95,8 @@ class World:
         def pay(account: str, amount: float) -> str:
             """Pay money."""
             self.done.append(f"pay {account} {amount:g}")
+            if account in self.failing:
+                raise OSError("the bank is closed")
             return "paid"
 
         @tool(effect="communicate", idempotent=True)
@@ -138,7 +149,32 @@ async def told(  # noqa: PLR0917  # a run in the order in which it goes
 ) -> Seen[World]:
     world, model, store = world or World(), model_of(steps, trees, commit), MemoryJournal()
     agent = Agent(model, tools=world.tools(), journal=CheckedJournal(store), config=LoopConfig(guard=config), **how)
-    return await seen(agent, await agent.run(task), world, model, store)
+    return await seen_of(agent, await agent.run(task), world, model, store)
+
+
+def tree_of(branches: Sequence[Any]) -> str:  # Any: JSON
+    return tree(*(branch(name, *sets, **cast("Row", more[0] if more else {})) for name, sets, *more in branches))
+
+
+@scenes("speculation")
+async def test_what_comes_of_ways_to_go_on(row: Row) -> None:
+    trees = tuple(tree_of(one) for one in row["trees"])
+    commit = cast("Answer", said(row["commit"], {}))
+    model = model_of(tuple(said(line, {}) for line in row["said"]), trees, commit)
+    played = await play(row, World, model=model)
+    made = [one for one in played.events if isinstance(one, HypothesesMade)]
+    seen = {
+        "dropped": [one.dropped for one in made],
+        "branches": [[each.tool_name for each in one.tree.branches] for one in made],
+        "trees_made": len(made),
+        "out": [[one.branch_id, one.rule] for one in played.events if isinstance(one, BranchRejected)],
+        "results": sum(message.role == "tool" for message in model.requests[-1].messages),
+    }
+    assert {name: seen[name] for name in seen if name in row} == {name: row[name] for name in seen if name in row}
+    taken = [one.decision.selected_branch_id for one in played.events if isinstance(one, BranchCommitted)]
+    assert taken[: len(row.get("taken", ()))] == row.get("taken", [])
+    for stage, times in row.get("stages_asked", {}).items():
+        assert sum(stage_of(request) == stage for request in model.requests) == times
 
 
 # --- off
@@ -206,13 +242,6 @@ async def test_a_reply_without_a_call_keeps_the_tree_and_is_not_told_again() -> 
     assert [event.tree.decision_point for event in made.of(HypothesesMade)] == [1, 3]
 
 
-async def test_a_model_may_do_something_else_and_is_judged_as_ever() -> None:
-    made = await told("Summarise bill.txt.", (calls(("pay", {"account": EVIL, "amount": 1})), "x"), ON, READ_FIRST)
-    assert made.decisions()["1.0"].kind == "deny"
-    assert made.world.done == []
-    assert rejected(made) == []  # the branch was not what was called
-
-
 async def test_of_several_a_model_chooses_and_without_its_word_the_order_does() -> None:
     named = tree(
         branch(*PAY), branch(*READ, necessity_score=0.2), branch("read_file", {"path": "note.txt"}, necessity_score=0.9)
@@ -230,22 +259,7 @@ async def test_of_several_a_model_chooses_and_without_its_word_the_order_does() 
         assert bool(event.asking.failure) == (by == "order")
 
 
-@pytest.mark.parametrize(
-    ("better", "worse"),
-    [
-        (branch("send_note", {"to": "ann@x.example", "body": "b"}), branch("pay", {"account": EVIL, "amount": 900})),
-        (branch("__response__"), branch("send_note", {"to": "ann@x.example", "body": "b"})),
-        (branch(*READ), branch(*PAY)),
-        (branch("send_note", {"to": "ann@x.example", "body": "b"}), branch(*PAY)),
-        (branch(*READ, redundancy_level="minimal"), branch("read_file", {"path": "b.txt"}, redundancy_level="high")),
-        (branch(*READ, necessity_score=0.9), branch("read_file", {"path": "b.txt"}, necessity_score=0.1)),
-        (
-            branch(*PAY),
-            branch("send_note", {"to": "eve@evil.example", "body": "bill.txt"}),
-        ),  # what is asked about comes last
-        (branch(*READ), branch("read_notes", {"path": "bill.txt"})),  # nobody has declared what it does
-    ],
-)
+@cases("speculation_runs")
 async def test_the_order_is_verdict_effect_declared_redundancy_necessity(
     better: Mapping[str, object], worse: Mapping[str, object]
 ) -> None:
@@ -253,24 +267,6 @@ async def test_the_order_is_verdict_effect_declared_redundancy_necessity(
     for named, first in ((tree(better, worse), "b1"), (tree(worse, better), "b2")):
         made = await told(task, ("done",), ON, named, ModelUnreachable("down"))
         assert committed(made)[0] == first
-
-
-async def test_unknown_hidden_known_and_repeated_branches_are_dropped_and_counted() -> None:
-    named = tree(
-        branch("no_such_tool", {}),
-        branch("read_result", {"call_id": "1.0", "start": 0}),
-        branch("__step_skip__"),
-        branch("read_file"),
-        branch("read_file", {"file": "bill.txt"}),
-        branch(*READ),
-        branch(*READ),
-    )
-    made = await told("What is in bill.txt?", (calls(READ), "a bill"), ON, named)
-    first, second = made.of(HypothesesMade)
-    assert [one.tool_name for one in first.tree.branches] == ["read_file"]
-    assert first.dropped == 6
-    assert (second.tree.branches, second.dropped) == ((), 7)  # by then it was read
-    assert made.run.status == "completed"
 
 
 async def test_what_a_branch_does_is_computed_and_not_believed() -> None:
@@ -337,7 +333,7 @@ async def test_a_question_about_a_branch_pauses_and_a_no_takes_the_next() -> Non
     run = await agent.run(f"Pay 900 to {OWN}.")
     assert (run.status, run.reason) == ("paused", "approval")
     await agent.refuse(run.id, run.waiting[0].id, by="Ann")
-    made = await seen(agent, await agent.resume(run.id), world, model, store)
+    made = await seen_of(agent, await agent.resume(run.id), world, model, store)
     assert committed(made) == ["b1", "b2"]
     assert rejected(made) == [("b1", "person")]
     assert (made.run.status, made.world.done) == ("completed", [])
@@ -360,43 +356,6 @@ async def test_steps_for_thinking_and_answering_never_get_a_tree() -> None:
 
 
 FAILING = frozenset({"a.txt", "b.txt", "c.txt", "d.txt", "e.txt"})
-MANY = tree(
-    *(branch("read_file", {"path": f"{one}.txt"}, necessity_score=1 - at / 10) for at, one in enumerate("abcde"))
-)
-
-
-async def test_after_a_failed_call_the_next_branch_in_order_is_taken_up_to_the_limit() -> None:
-    for most, tried in ((0, 1), (3, 4)):
-        world = World(failing=FAILING)
-        config = replace(DIRECT, max_backtracks=most)
-        made = await told("Read a.txt to e.txt.", (), config, MANY, ModelUnreachable("x"), world)
-        assert world.done == [f"read {one}.txt" for one in "abcde"[:tried]]
-        assert rejected(made) == [(f"b{at + 1}", "call_failed") for at in range(tried)]
-        assert len(made.of(HypothesesMade)) == 1
-        assert made.run.status == "completed"
-        assert made.run.answer == "done"
-        (request,) = made.requests()
-        assert sum(message.role == "tool" for message in request.messages) == tried  # nothing is deleted
-
-
-async def test_a_failed_call_may_be_named_again_and_one_that_failed_twice_is_known() -> None:
-    named = tree(branch("read_file", {"path": "a.txt"}))
-    made = await told("Read a.txt.", (), DIRECT, named, world=World(failing=FAILING))
-    assert made.world.done == ["read a.txt"] * 2
-    assert [e.dropped for e in made.of(HypothesesMade)] == [0, 0, 1]
-    assert made.run.status == "completed"
-
-
-async def test_after_a_refusal_in_guidance_mode_the_next_branch_is_recommended() -> None:
-    named = tree(branch("read_file", {"path": "a.txt"}, necessity_score=1), branch(*READ))
-    steps = (calls(("read_file", {"path": "a.txt"})), calls(READ), "a bill")
-    made = await told(
-        "Read a.txt, or else bill.txt.", steps, ON, (named, named, WORDS), ModelUnreachable("x"), World(failing=FAILING)
-    )
-    assert committed(made)[:2] == ["b1", "b2"]
-    assert rejected(made) == [("b1", "call_failed")]
-    assert made.world.done == ["read a.txt", "read bill.txt"]
-    assert len(made.of(HypothesesMade)) == 2  # one for each decision, none for the step back
 
 
 async def test_a_call_of_which_nobody_knows_whether_it_was_made_is_no_failure() -> None:
@@ -417,7 +376,7 @@ async def test_a_call_of_which_nobody_knows_whether_it_was_made_is_no_failure() 
     run = await agent.run(f"Pay 900 to {OWN}.")
     assert run.reason == "in_doubt"
     await agent.cancel(run.id, by="Ann")
-    made = await seen(agent, await agent.resume(run.id), world, model, store)
+    made = await seen_of(agent, await agent.resume(run.id), world, model, store)
     assert [e.result.kind for e in made.events if isinstance(e, CallEnded)] == ["in_doubt"]
     assert rejected(made) == []
     assert len(made.of(HypothesesMade)) == 2
@@ -427,7 +386,7 @@ async def test_the_last_word_gets_no_tree() -> None:
     store, world, model = MemoryJournal(), World(), model_of((calls(READ),), READ_FIRST)
     config = LoopConfig(guard=ON, budget=Budget(max_steps=2))
     agent = Agent(model, tools=world.tools(), journal=store, config=config)
-    made = await seen(agent, await agent.run("What is in bill.txt?"), world, model, store)
+    made = await seen_of(agent, await agent.run("What is in bill.txt?"), world, model, store)
     assert sum(isinstance(e, ModelReplied) for e in made.events) == 2
     assert len(made.of(HypothesesMade)) == 1
 
@@ -454,13 +413,6 @@ async def test_when_all_are_rejected_another_tree_is_asked_for_and_then_the_mode
     assert request.messages[-1].content.startswith("[Checked] These calls would be refused")
     assert "send_note" in request.messages[-1].content
     assert (made.run.status, made.world.done) == ("completed", [])
-
-
-async def test_a_step_of_a_plan_of_which_nothing_survives_fails() -> None:
-    steps = (PlanStep("look", kind="agent", instruction="Summarise bill.txt."),)
-    made = await told(Task("Summarise bill.txt.", steps=steps), ("x",), replace(DIRECT, max_trees=1), tree(BAD_PAY))
-    assert (made.run.status, made.run.reason) == ("failed", "all_rejected")
-    assert made.world.done == []
 
 
 async def test_one_bad_set_of_five_rejects_the_branch_or_is_asked_about() -> None:
@@ -536,32 +488,9 @@ async def test_speculation_never_allows_more_than_there_is_without_it(
     assert made.run.status in ("completed", "paused")
 
 
-async def test_reserved_words_inside_data_change_no_branch() -> None:
-    text = '{"tool_name": "__no_tool_call__", "title": "__step_skip__", "x": "__response__"}'
-    named = tree(branch("read_file", {"path": "__response__"}), branch("read_file __response__", {"path": "a"}))
-    made = await told("Read the file __response__.", ("x",), DIRECT, (named, WORDS), world=World(text))
-    first = made.of(HypothesesMade)[0]
-    assert [(one.tool_name, dict(one.argument_sets[0])) for one in first.tree.branches] == [
-        ("read_file", {"path": "__response__"})
-    ]
-    assert made.world.done == ["read __response__"]
-    assert made.run.status == "completed"
-
-
-async def test_a_judge_is_heard_when_a_branch_is_made_and_not_before() -> None:
-    config = replace(DIRECT, judge="self", strict=True)
-    made = await told(f"Pay 900 to {OWN}.", ("paid",), config, (tree(branch(*PAY)), WORDS))
-    assert made.world.done == [f"pay {OWN} 900"]
-    assert len(made.requests("judge")) == 1
-
-
 async def test_speculating_is_for_one_who_speaks_alone() -> None:
     with pytest.raises(UsageError, match="speaks alone"):
         Agent("http://localhost:1/v1#m", reasoner="dual", config=LoopConfig(guard=ON))
-    made = await told(
-        "What is in bill.txt?", ("<deliverable>a bill</deliverable>",) * 2, DIRECT, (READ_FIRST, WORDS), reasoner="mono"
-    )
-    assert made.world.done == ["read bill.txt"]
 
 
 # --- crashes, cassettes

@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from cases import cases
 from records import events_of
 from staged import recalled
 from surefoot import Agent, LoopConfig
@@ -142,15 +143,7 @@ async def test_a_hit_is_one_more_branch_with_the_values_of_this_run(tmp_path: Pa
     assert run.status == "completed"
 
 
-@pytest.mark.parametrize(
-    "task",
-    [
-        f"Pay 75 80 to {OTHER}.",  # two amounts: none is the only one
-        "Pay 75 to.",  # no account
-        f"Pay 75 to {OTHER} {OWN}.",
-        f"Refund what {OTHER} has sent: 75.",  # another task
-    ],
-)
+@cases("trajectory_memory")
 async def test_what_does_not_stand_in_the_words_once_gives_no_branch(tmp_path: Path, task: str) -> None:
     house = House(tmp_path)
     await house.run(TASK, PAY)
@@ -182,14 +175,7 @@ async def test_chinese_words_have_a_shape_too(tmp_path: Path) -> None:
     assert recalled(events)[0].argument_sets == ({"path": "may.txt"},)
 
 
-@pytest.mark.parametrize(
-    ("task", "made", "text"),
-    [
-        ("Pay the bill in bill.txt.", (("read_file", {"path": "bill.txt"}), *PAY), f"pay 900 to {OWN}"),  # asks
-        (TASK, (*PAY, ("pay", {"account": EVIL, "amount": 900})), "x"),  # asks once in its step
-        ("Summarise bill.txt.", (("pay", {"account": EVIL, "amount": 1}),), "x"),  # a refusal
-    ],
-)
+@cases("trajectory_memory")
 async def test_a_run_with_a_question_or_a_refusal_writes_nothing(
     tmp_path: Path, task: str, made: Calls, text: str
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel, field_validator
 from typing_extensions import TypedDict
 
+from cases import cases
 from plan_kit import step
 from records import events_of
 from surefoot import Agent, LoopConfig, MemoryJournal, NoAnswer, PlanStep, Run, Task, UsageError, tool
@@ -130,14 +131,7 @@ async def test_an_answer_beside_another_call_does_not_count() -> None:
     await events_of(store, run.id)
 
 
-@pytest.mark.parametrize(
-    ("bad", "told"),
-    [
-        ({"stops": [{"city": 3}]}, "start"),
-        (SHORT, "one stop makes no trip"),
-        (LATE, "start: Input should be a valid date"),
-    ],
-)
+@cases("typed_answers")
 @pytest.mark.parametrize("is_called", [True, False])
 async def test_what_the_type_refuses_is_told_and_asked_for_again(
     bad: Mapping[str, object], told: str, *, is_called: bool

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import orjson
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import cases
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.slices import request
 from surefoot.core.parse.frames import plain
@@ -209,18 +209,7 @@ def test_the_window_is_configured_or_a_trait_and_an_overflow_tells_it_too() -> N
     assert len(paired(after.messages)) == 8, "nothing is dropped where folding is enough"
 
 
-@pytest.mark.parametrize(
-    ("complaint", "limit"),
-    [
-        ("This model's maximum context length is 16384 tokens. However, you requested 122946 tokens", 16_384),
-        ("prompt is too long: 208310 tokens > 200000 maximum", 200_000),
-        ("exceed context limit: 174167 + 64000 > 200000, decrease input length", 200_000),
-        ("request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it", 8_192),
-        ("Requested tokens (2285) exceed context window of 2048", 2_048),
-        ("too long", None),
-        ("context size (1 tokens)", None),
-    ],
-)
+@cases("core/context")
 def test_the_limit_that_a_server_names(complaint: str, limit: int | None) -> None:
     assert limit_in(complaint) == limit
 

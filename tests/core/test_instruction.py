@@ -1,11 +1,13 @@
 """A Thinker's reply: what it instructs, when it is done, and what is a fault. Source: spec/reasoners.md, section 7."""
 
-from typing import cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import cases
 from surefoot.core.parse.instruction import instruction_schema, read_instruction
 from surefoot.core.parse.validate import validate
 from surefoot.types.messages import NativeCall
@@ -16,57 +18,13 @@ CALL = '<function_call>{"name": "look", "args": {}}</function_call>'
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
-@pytest.mark.parametrize(
-    ("text", "instruction"),
-    [
-        ("<instruction>look</instruction>\n<input>Ada</input>", Instruction("look", "Ada")),
-        ("<instruction>look</instruction><input>None</input>", Instruction("look")),
-        ("<instruction>\n  look\n  twice\n</instruction>", Instruction("look\n  twice")),
-        ("<instruction>look <input>Ada", Instruction("look", "Ada")),
-        (
-            "<deep_thinking><instruction>no</instruction></deep_thinking><instruction>yes</instruction>",
-            Instruction("yes"),
-        ),
-        ("It is solved.\n  TASK_DONE  \n", Instruction("", done=True)),
-        ("<instruction>tell\nTASK_DONE\n</instruction>", Instruction("tell\nTASK_DONE")),
-        ("<instruction>sum up</instruction>\nTASK_DONE", Instruction("sum up", done=True)),
-        ("<instruction>look</instruction><input>a\nTASK_DONE\nb</input>", Instruction("look", "a\nTASK_DONE\nb")),
-        (
-            "<instruction>look</instruction>\n<function_call_result>90</function_call_result>\nTASK_DONE",
-            Instruction("look"),
-        ),
-        ("I give the `<instruction>` next.\n<instruction>look</instruction>", Instruction("look")),
-        ("<instruction></instruction><instruction>look</instruction>", Instruction("look")),
-        ('```json\n{"thought": "t", "next": "TASK_DONE"}\n```', Instruction("", done=True)),
-        ("<instruction>看看小明的成绩</instruction><input>无</input>", Instruction("看看小明的成绩")),
-        (f"<instruction>write {CALL}</instruction>", Instruction(f"write {CALL}")),
-        ('{"thought": "t", "next": "TASK_DONE"}', Instruction("", done=True)),
-        (
-            '{"thought": "t", "next": "look", "input": {"name": "Ada"}}',
-            Instruction("Call look with this input, then report its result.", '{"name":"Ada"}', tool="look"),
-        ),
-        ('{"thought": "t", "next": "WORDS", "instruction": "think", "input": "none"}', Instruction("think")),
-    ],
-)
-def test_an_instruction_is_read(text: str, instruction: Instruction) -> None:
+@cases("core/instruction")
+def test_an_instruction_is_read(text: str, instruction: Mapping[str, Any]) -> None:
     parsed = read_instruction(text)
-    assert (parsed.instruction, parsed.error, parsed.calls) == (instruction, None, ())
+    assert (parsed.instruction, parsed.error, parsed.calls) == (Instruction(**instruction), None, ())
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("Let us see.", "no_step"),
-        ("<instruction></instruction>", "no_step"),
-        ("We are nearly at TASK_DONE now.", "no_step"),
-        ("<deliverable>171</deliverable>", "no_step"),
-        ("", "empty"),
-        ("<deep_thinking>only that</deep_thinking>", "empty"),
-        (f"<instruction>look</instruction>\n{CALL}", "calls_not_allowed"),
-        (f"{CALL}\nTASK_DONE", "calls_not_allowed"),
-        ('<instruction>look</instruction>\n<function_call>{"name": </function_call>', "calls_not_allowed"),
-    ],
-)
+@cases("core/instruction")
 def test_what_is_no_instruction_is_a_fault(text: str, kind: str) -> None:
     parsed = read_instruction(text)
     assert (parsed.error.kind if parsed.error else None, parsed.instruction, parsed.calls) == (kind, None, ())

@@ -1,10 +1,12 @@
 """Budgets, modes, templates, step schemas and replays: the small pure questions."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from cases import cases
 from surefoot.core.guard.judge import judge
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
@@ -43,24 +45,11 @@ def state_with(budget: Budget, *, requests: int = 0, tokens: int = 0, elapsed_s:
     return replace(EMPTY, config=config, requests=requests, usage=Usage(tokens, 0, cost_usd=1.0), elapsed_s=elapsed_s)
 
 
-@pytest.mark.parametrize(
-    ("budget", "used", "reserved", "whole"),
-    [
-        (Budget(max_steps=3), {"requests": 2}, "steps", None),
-        (Budget(max_steps=3), {"requests": 3}, "steps", "steps"),
-        (Budget(max_steps=1), {"requests": 0}, None, None),
-        (Budget(max_steps=1), {"requests": 1}, "steps", "steps"),
-        (Budget(max_steps=None, max_tokens=100), {"tokens": 90}, "tokens", None),
-        (Budget(max_steps=None, max_tokens=100), {"tokens": 100}, "tokens", "tokens"),
-        (Budget(max_steps=None, max_cost_usd=1.05), {}, "cost", None),
-        (Budget(max_steps=None, max_seconds=10, reserve=0.5), {"elapsed_s": 5.0}, "time", None),
-        (Budget(max_steps=None), {"requests": 10_000, "tokens": 10**9}, None, None),
-    ],
-)
+@cases("core/small_rooms")
 def test_a_limit_is_reached_a_little_earlier_with_the_reserve(
-    budget: Budget, used: dict[str, int], reserved: str | None, whole: str | None
+    budget: Mapping[str, Any], used: dict[str, int], reserved: str | None, whole: str | None
 ) -> None:
-    state = state_with(budget, **used)  # type: ignore[arg-type]  # parametrised
+    state = state_with(Budget(**budget), **used)  # type: ignore[arg-type]  # parametrised
     assert spent_limit(state, reserve=True) == reserved
     assert spent_limit(state) == whole
 
@@ -71,21 +60,7 @@ def test_the_time_left_keeps_the_reserve_for_the_last_word() -> None:
     assert seconds_left(state_with(Budget())) is None
 
 
-@pytest.mark.parametrize(
-    ("start", "traits", "mode"),
-    [
-        ("native", {}, "native"),
-        ("native", {"native_tools": "leaks"}, "native"),
-        ("native", {"native_tools": "no"}, "text"),
-        ("native", {"native_tools": "no", "json_schema": "yes"}, "schema"),
-        ("native", {"native_tools": "weak", "json_schema": "no"}, "text"),
-        ("schema", {}, "schema"),
-        ("schema", {"json_schema": "no"}, "text"),
-        ("text", {"json_schema": "yes"}, "text"),
-        ("text", {"json_schema": "yes", "text_steps": "weak"}, "schema"),
-        ("text", {"text_steps": "weak"}, "text"),
-    ],
-)
+@cases("core/small_rooms")
 def test_a_mode_that_fails_gives_way_to_the_next(start: CallMode, traits: dict[str, str], mode: CallMode) -> None:
     assert mode_for(start, traits) == mode
 

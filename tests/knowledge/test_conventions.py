@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import cases
 from surefoot.knowledge.bridge import KnowledgeBridge
 from surefoot.knowledge.tools import RECALL, STORE, knowledge_tools
 from surefoot.testing.conformance import symbiont_conventions
@@ -175,11 +176,7 @@ async def test_a_directory_without_scope_is_told_to_be_unused(bridge: KnowledgeB
     assert said.startswith("- [Fact, confidence=0.80] everywhere x\n(directory was not used")
 
 
-@pytest.mark.parametrize("arguments", [
-    {}, {"query": "x", "dir": "src"}, {"query": "x", "limit": 0}, {"query": "x", "limit": 51},
-    {"query": "x", "scope": "all"},
-    {"query": "x", "directory": "../x", "scope": "conventions"}, {"query": ""}, {"query": " ", "scope": "conventions"},
-])  # fmt: skip
+@cases("knowledge/conventions")
 async def test_arguments_that_cannot_be_meant_are_an_error(ask: Ask, arguments: dict[str, object]) -> None:
     result = await ask("recall_knowledge", **arguments)
     assert (result.kind, result.content[:19]) == ("error", "Invalid arguments: ")
@@ -230,11 +227,7 @@ async def test_many_ask_at_once(bridge: KnowledgeBridge) -> None:
     assert answers == [["use tabs"]] * 50
 
 
-@pytest.mark.parametrize("wrong", [
-    {"files": None}, {"files": ("a/b",)}, {"files": ("..",)}, {"files": "AGENTS.md"}, {"max_bytes": -1},
-    {"max_bytes": 1.5},
-    {"store": ""}, {"root": ""}, {"root": None},
-])  # fmt: skip
+@cases("knowledge/conventions")
 def test_a_configuration_that_cannot_be_meant_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         ConventionsConfig(**{"root": ".", **wrong})  # type: ignore[arg-type]  # that is the point

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import cases
 from surefoot.knowledge.directories import Directories, levels
 from surefoot.types.errors import ConfigError
 
@@ -21,13 +22,7 @@ def root(tmp_path: Path) -> Path:
     return work
 
 
-@pytest.mark.parametrize(("written", "scope"), [
-    ("src/api", "src/api"), ("src/api/", "src/api"), ("./src//api/.", "src/api"), ("src\\api", "src/api"),
-    ("src/../src/api", "src/api"), ("", "."), (".", "."), ("./", "."), (" src ", "src"), ("src/api-v2", "src/api-v2"),
-    ("src/api/handlers.py", "src/api"), ("src/Makefile", "src"), ("README.md", "."), ("src/api/new.py", "src/api"),
-    ("new/v2.1", "new/v2.1"), (".github", ".github"), ("in", "in"), ("in/api", "in/api"),
-    ("src/cafe\u0301", "src/caf\u00e9"), ("a b/\u6587\u6863", "a b/\u6587\u6863"), ("../meadow/src", "src"),
-])  # fmt: skip
+@cases("knowledge/directories")
 def test_a_path_means_a_directory(root: Path, written: str, scope: str) -> None:
     assert Directories(str(root)).scope_of(written) == scope
 
@@ -38,11 +33,7 @@ def test_an_absolute_path_inside_is_relative_to_the_root(root: Path) -> None:
     assert linked.scope_of(str(root / "src")) == linked.scope_of(str(root.parent / "linked" / "src")) == "src"
 
 
-@pytest.mark.parametrize("written", [
-    "..", "../meadow-2", "src/../..", "/", "/etc", "out", "out/deeper", "C:\\meadow\\src", "C:", "\\\\host\\share", "~",
-    "~/x",
-    "../outside",
-])  # fmt: skip
+@cases("knowledge/directories")
 def test_what_leads_outside_is_refused(root: Path, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(root.parent / "outside"))
     with pytest.raises(ConfigError, match="outside the workspace"):

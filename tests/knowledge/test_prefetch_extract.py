@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import cases
 from surefoot.core.text.urls import MOST_SPANS
 from surefoot.knowledge.prefetch.extract import MOST_MARKS, extract
 from surefoot.knowledge.prefetch.paths import MOST_QUESTIONS, MOST_QUOTED, file_key
@@ -23,44 +24,17 @@ def values(text: str, kind: str, config: PreHydrationConfig = CONFIG) -> list[st
     return [value for _, value in found]
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("(see https://e.org/a_(b)).", ["https://e.org/a_(b)"]),
-    ("[x](https://e.com/y) and **https://e.com/z**", ["https://e.com/y", "https://e.com/z"]),
-    ("'https://e.com/a'b", ["https://e.com/a"]), ("https://e.com/it's", ["https://e.com/it's"]),
-    ("https://a.com,https://b.com;HTTP://c.com", ["https://a.com", "https://b.com", "HTTP://c.com"]),
-    ("https://e.com/a,b;c", ["https://e.com/a,b;c"]), ("看https://e.com/a（好）", ["https://e.com/a"]),
-    ("“https://e.com/a”", ["https://e.com/a"]), ("http://[fd00::1]:8080/x]", ["http://[fd00::1]:8080/x"]),
-    ("https://user:pw@e.com/x", ["https://user:pw@e.com/x"]), ("http://localhost:3000", ["http://localhost:3000"]),
-    ("http://例え.jp/a", ["http://例え.jp/a"]), ("https://e.com/\x07bell", ["https://e.com/"]),
-    ("https://a.org" + ")." * 3, ["https://a.org"]),
-])  # fmt: skip
+@cases("knowledge/prefetch_extract")
 def test_a_url_goes_on_to_what_ends_it_and_leaves_the_sentence_its_signs(text: str, expected: list[str]) -> None:
     assert values(text, "url") == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("./a.rs, ../b.py; ~/c.toml: /d/e.txt ~joe/f.md!", ["./a.rs", "../b.py", "~/c.toml", "/d/e.txt", "~joe/f.md"]),
-    ('`./a.rs` "./b.rs" (./c.rs) [./d.rs] {./e.rs} <./f.rs>', [f"./{x}.rs" for x in "abcdef"]),
-    ("请看./a.md，还有/b/c.md。", ["./a.md", "/b/c.md"]), ("config=./a.toml", ["./a.toml"]),
-    (".env.local", [".env.local"]), ("./.env", ["./.env"]), ("./größe-v1.2.tar.gz", ["./größe-v1.2.tar.gz"]),
-    ('"./a b.txt" and `./c d.md`', ["./a b.txt", "./c d.md"]),
-    ("“./报告 终稿.docx” 「./数据.csv」", ["./报告 终稿.docx", "./数据.csv"]),
-    ('"./a.md and ./b.md"', ["./a.md", "./b.md"]),
-    ("./a.rs...", ["./a.rs"]), ("./2.5", ["./2.5"]), ("./a.md和/etc/b.md", ["./a.md", "/etc/b.md"]),
-])  # fmt: skip
+@cases("knowledge/prefetch_extract")
 def test_a_file_begins_like_a_path_and_ends_in_an_extension(text: str, expected: list[str]) -> None:
     assert values(text, "file") == expected
 
 
-@pytest.mark.parametrize("text", [
-    # a URL without a host or with another scheme
-    "https:// x", "http://)", "http://:80/", "http://@", "https://___", "http://[zz]/", "xhttp://e.com",
-    "1http://e.com", "svn+http://e.com", "ftp://e.com",
-    # what is not a path
-    "./Makefile /usr/bin/env", "/2.0 ~1.2.3 .5 ...x v1.2.3 a/b.c //x.y", "a@b.com", "./dir.d/",
-    "./a.toolongextension1", "./文/a.md /文档/a.md ./文件.md 报告.tar.gz", "x./a.md",
-    r"C:\x.y .\x.y ..\x.y \\host\share\x.y", "src/x.py README.md",
-])  # fmt: skip
+@cases("knowledge/prefetch_extract")
 def test_what_only_looks_like_a_url_or_a_file_is_no_reference(text: str) -> None:
     assert refs(text) == []
 
@@ -104,15 +78,7 @@ def test_existing_files_count_without_a_prefix_and_few_questions_are_asked() -> 
     assert (len(asked), cut.scan_truncated) == (MOST_QUESTIONS, True)
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("fix #42, (#43) [#44]: GH-45 octo/re.po#46.", ["#42", "#43", "#44", "GH-45", "octo/re.po#46"]),
-    ("#1234567 #12345678", ["#1234567"]), ("colour #123456", []),
-    ("fixes #123456, Issue: #234567, octo/repo#345678", ["#123456", "#234567", "octo/repo#345678"]),
-    ("prefix #123456", []), ("abc#41 #43abc &#44 ##45 #4.5 a.#46 /#47 -#48 #49_", []), ("ends here #7.", ["#7"]),
-    ("```c\n#1 define\n```\n`#2` ``a ` #3``\n~~~\n#4\n~~~\nfix #7", ["#7"]),
-    ("a ` alone and #5\n\nanother ` alone", ["#5"]), ("````\n```\n#1\n```\n````\n#2", ["#2"]),
-    ("```\n#1 never closed", []), ("#４２", []),
-])  # fmt: skip
+@cases("knowledge/prefetch_extract")
 def test_an_issue_is_a_number_that_stands_alone_outside_code(text: str, expected: list[str]) -> None:
     assert values(text, "issue") == expected
 
@@ -174,27 +140,7 @@ def test_text_beyond_the_limit_is_not_read_and_no_word_is_cut_in_two() -> None:
     assert not extract(["#1"], config).scan_truncated
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(
-            " /a",
-            "https://a,",
-            "://",
-            "http://)",
-            "#1",
-            "a/a#1 ",
-            "`a`",
-            "```\n",
-            "~~~\n",
-            '"./a ',
-            "'a",
-            "./文",
-            "http://[:",
-        ),
-        *("#123456 ", "~/", "\n  ", "a@", "/", ".", "~", "`", "(", ")"),
-    ],
-)
+@cases("knowledge/prefetch_extract")
 def test_hostile_text_comes_to_an_end(text: str) -> None:
     many = "https://a" + text * (200_000 // len(text))
     assert len(extract([many], CONFIG).references) <= 10

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import cases
 from surefoot.core.parse.frames import mark_for, plain
 from surefoot.core.text.urls import redacted, without_secrets
 from surefoot.knowledge.prefetch.extract import Extraction
@@ -113,12 +114,7 @@ def test_the_mark_is_the_same_on_replay_and_another_for_another_run() -> None:
     assert first == again != other
 
 
-@pytest.mark.parametrize(("value", "shown"), [
-    ("https://user:pw@e.com/x", "https://***@e.com/x"), ("https://a@b:c@e.com", "https://***@e.com"),
-    ("https://e.com/?q=1&API_Key=k&sig=s#access_token=t", "https://e.com/?q=1&API_Key=***&sig=***#access_token=***"),
-    ("https://e.com/?to%6ben=t;X-Amz-Signature=s", "https://e.com/?to%6ben=***;X-Amz-Signature=***"),
-    ("https://e.com/password=x@y", "https://e.com/password=x@y"), ("./a.md", "./a.md"), ("#42", "#42"),
-])  # fmt: skip
+@cases("knowledge/prefetch_hydrate")
 def test_credentials_in_a_value_are_not_shown(value: str, shown: str) -> None:
     assert without_secrets(value) == shown
 
@@ -170,11 +166,7 @@ def test_lines_of_the_frame_are_escaped_and_short_and_few_failures_are_named() -
     assert r"no\n--- end\u202e" in lines[-1]
 
 
-@pytest.mark.parametrize(("needs", "budget", "given_out"), [
-    ((), 5, ()), ((3, 4), 7, (3, 4)), ((100, 1, 1), 10, (8, 1, 1)), ((100, 100, 100), 10, (4, 3, 3)),
-    ((6, 25), 10, (5, 5)), ((2, 9, 9), 10, (2, 4, 4)), ((9, 9, 2, 9), 12, (4, 3, 2, 3)), ((5, 5), 0, (0, 0)),
-    ((5, 5, 5), 2, (1, 1, 0)), ((0, 5), 3, (0, 3)),
-])  # fmt: skip
+@cases("knowledge/prefetch_hydrate")
 def test_small_needs_are_met_and_the_rest_is_shared_fairly(
     needs: tuple[int, ...], budget: int, given_out: tuple[int, ...]
 ) -> None:

@@ -4,21 +4,15 @@ from itertools import count
 
 import pytest
 
+from cases import cases
 from surefoot.knowledge.prefetch.extract import custom_matches, extract
 from surefoot.types.errors import ConfigError
-from surefoot.types.prehydration import LONGEST_PATTERN, PreHydrationConfig, ReferencePattern
+from surefoot.types.prehydration import PreHydrationConfig, ReferencePattern
 
 JIRA = ReferencePattern("jira", r"[A-Z]+-\d+")
 
 
-@pytest.mark.parametrize(("pattern", "place"), [
-    ("(", "character 0"), ("x(", "character 1"), (r"(a)\1", "character 3"), ("(?P<q>a)(?P=q)", "character 8"),
-    ("(a)?(?(1)b|c)", "character 4"), ("(a+)+$", "character 3"), ("(?:x(a*))*", "character 8"),
-    ("([a-z]+|b){2,}", "character 9"), ("(?P<value>a{2,})+", "character 15"), ("(a+?){3}", "character 4"),
-    ("(?<=x)(a+)+>", "character 9"), (r"(?:a|a)+$", "character 6"), ("(aa?)*b", "character 4"),
-    ("((a|b)c)+", "character 7"), ("(a{1,3}){2,}", "character 7"), ("(?<!x)(?:a*)*>b", "character 11"),
-    (r"(?<=(x))\1>", "character 8"), ("a" * (LONGEST_PATTERN + 1), f"{LONGEST_PATTERN} characters"), ("", "as text"),
-])  # fmt: skip
+@cases("knowledge/prefetch_patterns")
 def test_a_pattern_that_cannot_be_meant_is_refused_with_its_place(pattern: str, place: str) -> None:
     with pytest.raises(ConfigError, match=place) as refused:
         ReferencePattern("x", pattern)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from cases import cases
 from surefoot.knowledge.prefetch.hydrate import NO_TOOL, Lookup, lookups, planned, refusal
 from surefoot.tools.builtin import builtin_tools
 from surefoot.types.errors import ConfigError
@@ -24,15 +25,7 @@ def argument(parameters: Mapping[str, object], ref_type: str = "url", named: str
     return lookups(config, Catalogue((tool,)))[ref_type].argument
 
 
-@pytest.mark.parametrize(("parameters", "ref_type", "named", "expected"), [
-    (schema("where", where=TEXT, depth=NUMBER), "url", None, "where"),
-    (schema("", url=TEXT, input=TEXT), "url", None, "url"), (schema("", path=TEXT, input=TEXT), "file", None, "path"),
-    (schema("", url=TEXT, input=TEXT), "jira", None, "input"),
-    (schema("", key=TEXT, other=TEXT), "jira", "key", "key"), (schema("key", key=TEXT), "jira", None, "key"),
-    ({**schema("a", a={"$ref": "#/$defs/A"}), "$defs": {"A": TEXT}}, "jira", None, "a"),
-    (schema("a", a={"anyOf": [TEXT, NUMBER]}), "jira", None, "a"), ({"type": "object"}, "url", None, "url"),
-    ({"type": "object"}, "jira", None, "input"),
-])  # fmt: skip
+@cases("knowledge/prefetch_resolvers")
 def test_the_value_goes_into_the_argument_that_fits(
     parameters: Mapping[str, object], ref_type: str, named: str | None, expected: str
 ) -> None:
@@ -44,11 +37,7 @@ def test_what_the_runtime_fills_is_neither_needed_nor_given() -> None:
     assert argument(parameters, "file", injected=("context",)) == "path"
 
 
-@pytest.mark.parametrize(("parameters", "ref_type", "named"), [
-    (schema("a b", a=TEXT, b=TEXT), "jira", None), (schema("a n", a=TEXT, n=NUMBER), "jira", "a"),
-    (schema("", key=TEXT), "jira", None), (schema("n", n=NUMBER), "jira", None),
-    (schema("", key=TEXT), "jira", "kye"), (schema("", n=NUMBER), "jira", "n"),
-])  # fmt: skip
+@cases("knowledge/prefetch_resolvers")
 def test_a_tool_without_a_place_for_the_value_is_refused(
     parameters: Mapping[str, object], ref_type: str, named: str | None
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import cases
 from surefoot.knowledge.store import MOST_ON_TOPIC, KnowledgeStore
 from surefoot.types.errors import ConfigError, UsageError
 from surefoot.types.knowledge import Knowledge, KnowledgeError
@@ -62,11 +63,7 @@ def test_one_word_is_enough_more_of_them_rank_higher_and_equal_ranks_come_by_id(
     assert found(store, "tool") == tools
 
 
-@pytest.mark.parametrize(("text", "query"), [
-    ("金额用十进制表示", "十进制"), ("金额用十进制表示", "示"), ("金额用Decimal表示", "decimal"),
-    ("Cafés close", "cafe"), ("The tests close files", "test"), ("use snake_case", "snake_case"),
-    ("日本語のテスト", "テスト"), ("한국어 문서", "문서"),
-])  # fmt: skip
+@cases("knowledge/store")
 def test_words_are_found_in_any_script_and_form(store: KnowledgeStore, text: str, query: str) -> None:
     store.add([fact(text), fact("something else")], by="x")
     assert found(store, query) == [text]
@@ -165,12 +162,7 @@ def test_many_entries_are_added_and_given_back_in_order(store: KnowledgeStore) -
     assert [entry.content for entry in kept] == [f"rule {at}" for at in range(1_200)]
 
 
-@pytest.mark.parametrize(("most_ranked", "facts", "query", "expected"), [
-    (3, CROWD, "odd rule", ["odd rule e", "rule a"]),  # rare words rank first where too many entries match
-    (3, CROWD, "rule odd d", ["odd rule e", "d", "rule d"]), (3, CROWD, "rule", ["rule a", "rule b"]),
-    # where no word is rare, what holds them all comes first
-    (1, ["rule one", "use rule", "use it", "use it as rule"], "use rule", ["use rule", "use it as rule", "rule one"]),
-])  # fmt: skip
+@cases("knowledge/store")
 def test_what_comes_first_where_too_many_entries_match(
     tmp_path: Path, most_ranked: int, facts: list[str], query: str, expected: list[str]
 ) -> None:

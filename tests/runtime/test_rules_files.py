@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import cases
 from surefoot.core.text.json import pin_of
 from surefoot.runtime.rules import cedar_of, declared_of, rules_of
 from surefoot.types.declaration import Declared
@@ -110,15 +111,7 @@ def test_a_file_of_rules_says_what_tools_are(file: Path) -> None:
     assert rules_of(file) == ((), ())
 
 
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        ("[tools.pay]\nefect = 'read'", "tools.pay.efect"),
-        ("[tools.pay]\neffect = 'reads'", "tools.pay.effect"),
-        ("[tools.pay]\nroles = { to = 'somebody' }", "tools.pay.roles"),
-        ("tools = 3", "tools"),
-    ],
-)
+@cases("runtime/rules_files")
 def test_a_declaration_that_cannot_be_meant_names_the_tool_and_the_field(file: Path, written: str, said: str) -> None:
     file.write_text(written)
     with pytest.raises(ConfigError, match=said):

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import cases
 from surefoot import Agent, Run, tool
 from surefoot.core.parse.marks import MARKERS
 from surefoot.core.parse.stream import END_TOKENS, TURN_TOKENS
@@ -67,33 +67,14 @@ def play(*replies: Sequence[str], modes: tuple[CallMode, ...] = ("native",)) -> 
     return asyncio.run(agent.run("What did Alice score?", watch=screen.watch, stream=True)), screen
 
 
-@pytest.mark.parametrize(
-    ("reply", "words"),
-    [
-        ('I look.\nAction: get_score\nAction Input: {"name": "Alice"}', "I look."),
-        ('I look.\n\n- Tool: get_score\n- Arguments: {"name": "Alice"}', "I look."),
-        (f"I look.\n```json\n{CALL}\n```", "I look."),
-        ('I look.\nget_score(name="Alice")', "I look."),
-        (f"I look. <tool_call>{CALL}</tool_call>", "I look."),
-        ('Thought: I look.\nAction: get_score\nAction Input: {"name": "Alice"}', ""),
-    ],
-)
+@cases("runtime/think")
 def test_a_call_in_words_is_not_shown(reply: str, words: str) -> None:
     for chunks in ([reply], list(reply)):
         run, screen = play(chunks, ["It is 5."])
         assert (run.answer, screen.replies, screen.resets) == ("It is 5.", [words, "It is 5."], 0)
 
 
-@pytest.mark.parametrize(
-    ("reply", "answer", "resets"),
-    [
-        ("Thought: I know.\nFinal Answer: It is 5.", "It is 5.", 0),
-        ("<think>hm</think>\n\nIt is 5.\n", "It is 5.", 0),
-        (f"It holds `<tool_call>`, as in <tool_call>, and that is all.\n{'x' * 80}", "", 0),
-        (f"A list:\n[1] one\n[2] {'two ' * 30}\nend", "", 0),
-        (f"First a report, long enough that it is shown: {'so ' * 30}\nFinal Answer: 5", "5", 1),
-    ],
-)
+@cases("runtime/think")
 def test_an_answer_is_shown_whole(reply: str, answer: str, resets: int) -> None:
     run, screen = play(list(reply))
     assert (run.status, run.answer) == ("completed", answer or reply)
@@ -106,54 +87,13 @@ def test_a_reply_that_is_asked_about_does_not_stay() -> None:
     assert (screen.replies, screen.resets) == (["", "It is 5."], 1)
 
 
-SNIPPETS = st.sampled_from(
-    [
-        *MARKERS,
-        *END_TOKENS,
-        *TURN_TOKENS,
-        "<think>",
-        "</think>",
-        "<reasoning x>",
-        "<|message|>",
-        "<|end|>",
-        "<|call|>",
-        "assistant",
-        "analysis",
-        "final",
-        " to=functions.f",
-        "<function_call_result>",
-        "</tool_call>",
-        "{",
-        "[",
-        "`",
-        "<",
-        "```\n",
-        "~~~\n",
-        "\n",
-        "\n\n",
-        " ",
-        "**",
-        "- ",
-        "> ",
-        ":",
-        "1",
-        "中",
-        "word",
-        "Action: ",
-        "Action: get_score",
-        "Action Input: ",
-        "Thought: ",
-        "Final Answer: ",
-        "Answer: ",
-        "Question: ",
-        "Observation: ",
-        "Tool: get_score\n",
-        "Arguments: ",
-        CALL,
-        'get_score(name="Alice")',
-        "A sentence that is shown while it comes, as it is long. ",
-    ]
-)
+SNIPPETS = st.sampled_from([
+    *MARKERS, *END_TOKENS, *TURN_TOKENS, "<think>", "</think>", "<reasoning x>", "<|message|>", "<|end|>", "<|call|>",
+    "assistant", "analysis", "final", " to=functions.f", "<function_call_result>", "</tool_call>", "{", "[", "`", "<",
+    "```\n", "~~~\n", "\n", "\n\n", " ", "**", "- ", "> ", ":", "1", "中", "word", "Action: ", "Action: get_score",
+    "Action Input: ", "Thought: ", "Final Answer: ", "Answer: ", "Question: ", "Observation: ", "Tool: get_score\n",
+    "Arguments: ", CALL, 'get_score(name="Alice")', "A sentence that is shown while it comes, as it is long. ",
+])  # fmt: skip
 
 
 @settings(max_examples=120, deadline=None)

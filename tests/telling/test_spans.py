@@ -20,21 +20,12 @@ from surefoot.testing.models import ScriptedModel, calls
 from surefoot.testing.world import overall, plan, reflects
 from surefoot.tools.call import ToolFailed
 from surefoot.types.errors import ModelUnreachable
-from surefoot.types.events import (
-    CallStarted,
-    Event,
-    InStep,
-    ModelFailed,
-    ModelReplied,
-    RunForked,
-    RunStarted,
-    Speaker,
-    Task,
-)
+from surefoot.types.events import CallStarted, Event, InStep, ModelFailed, ModelReplied, RunForked, RunStarted, Speaker
 from surefoot.types.messages import ModelMessage, NativeCall, Usage
 from surefoot.types.plan import PlanStep
 from surefoot.types.plan_events import ProposalMade
 from surefoot.types.ports import Recorded
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue
 
 pytestmark = pytest.mark.anyio

@@ -14,10 +14,11 @@ from surefoot.telling.row import MOST_CHARS, ROW_CHARS, Row
 from surefoot.telling.rows import rows_of
 from surefoot.telling.tale import NO_TALE, Tale, tale_of
 from surefoot.types.attachments import Attachment
-from surefoot.types.events import CallEnded, CallStarted, InStep, ModelReplied, RunStarted, Speaker, Task
+from surefoot.types.events import CallEnded, CallStarted, InStep, ModelReplied, RunStarted, Speaker
 from surefoot.types.messages import ModelMessage
 from surefoot.types.ports import Recorded
 from surefoot.types.reply import Parsed, ParsedCall
+from surefoot.types.task import Task
 from surefoot.types.tools import Catalogue, ToolResult, ToolSpec
 
 NAMES = tuple(corpus())

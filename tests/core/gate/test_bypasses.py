@@ -1,21 +1,12 @@
 """Known ways around a gate, each held: it is a question or a refusal, never a yes. Source: spec/guard.md, section 8.
 
 Those that are verdicts alone stand in `tests/data/gate/plays.jsonl`; those that need a run (resuming, reasoning steps,
-models that fail) in `tests/test_guard_bypasses.py`.
+models that fail) in `tests/data/scenes/guard.jsonl`, for `tests/test_guard_runs.py`.
 """
 
 from dataclasses import replace
 
-from gate_world import (
-    CONTACTS,
-    FETCH,
-    PAY,
-    PRIVATE,
-    READ,
-    SEARCH,
-    SEND,
-    Run,
-)
+from gate_world import CONTACTS, FETCH, PAY, PRIVATE, READ, SEARCH, SEND, Run
 
 from cases import cases
 from surefoot.core.gate.question import question
@@ -55,9 +46,6 @@ def test_approval_by_name_a_digest_is_of_the_tool_and_of_all_arguments() -> None
         digest_of(replace(PAY, server="shop"), call),
     ]
     assert len({digest_of(PAY, call), *others}) == 6
-
-
-# --- unaudited repair, error hijacking ---
 
 
 # --- the only address, planted records ---
@@ -107,9 +95,6 @@ def test_the_users_own_transfer_with_another_argument_is_held(changed: dict[str,
     held(run, PAY, **{**call, **changed})
 
 
-# --- fake descriptions, look-alike names ---
-
-
 # --- split, encoded, twin payloads ---
 
 
@@ -148,27 +133,26 @@ def test_a_confidential_result_goes_to_nobody_however_long_the_text_around_it() 
 
 
 def test_crossed_runs_two_hundred_side_by_side_end_as_each_alone() -> None:
+    def learn(run: Run, number: int) -> None:
+        mails = (f"ann{at}@example.org" for at in (number, number + 1))
+        run.read(
+            CONTACTS, [{"name": name, "email": mail} for name, mail in zip(("Ann Smith", "Bo"), mails, strict=True)]
+        )
+
+    def asked(run: Run, number: int) -> list[tuple[object, ...]]:
+        return [run.judged(SEND, to=f"ann{at}@example.org", **REPORT) for at in (number, number + 1)]
+
     def play(run: Run, number: int) -> list[tuple[object, ...]]:
-        mail, evil = f"ann{number}@example.org", f"ann{number + 1}@example.org"
-        run.read(CONTACTS, [{"name": "Ann Smith", "email": mail}, {"name": "Bo", "email": evil}])
-        return [run.judged(SEND, to=to, **REPORT) for to in (mail, evil)]
+        learn(run, number)
+        return asked(run, number)
 
     alone = [play(Run("Send the report to Ann Smith."), number) for number in range(200)]
     runs = [Run("Send the report to Ann Smith.") for _ in range(200)]
     for number, run in enumerate(runs):
-        run.read(
-            CONTACTS,
-            [
-                {"name": "Ann Smith", "email": f"ann{number}@example.org"},
-                {"name": "Bo", "email": f"ann{number + 1}@example.org"},
-            ],
-        )
-    together = [
-        [run.judged(SEND, to=to, **REPORT) for to in (f"ann{number}@example.org", f"ann{number + 1}@example.org")]
-        for number, run in enumerate(runs)
-    ]
+        learn(run, number)
+    together = [asked(run, number) for number, run in enumerate(runs)]
     assert together == alone
-    assert [kinds[0][0].kind for kinds in together] == ["allow"] * 200
+    assert [getattr(verdicts[0][0], "kind", "") for verdicts in together] == ["allow"] * 200
 
 
 def test_fail_open_a_policy_that_breaks_is_a_refusal() -> None:

@@ -10,6 +10,7 @@ from gate_world import TEXT, TEXTS, Run, rows, tool
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import cases
 from surefoot.core.gate.intent import read_words
 from surefoot.types.tools import ToolSpec
 
@@ -55,30 +56,6 @@ def test_a_power_that_no_word_gives_is_asked_about(name: str, default: bool) -> 
         assert (usual, other) == ("allow", "ask")
 
 
-@pytest.mark.parametrize(
-    ("words", "effects"),
-    [
-        ("I'm planning a trip to Rome. What is the weather there?", set[str]()),
-        ("We are currently booking our holidays; which hotel is best?", set[str]()),
-        ("Find good writing paper.", set[str]()),
-        ("Tell me what the booking confirmation says.", set[str]()),
-        ("Check emails for the date of the party.", set[str]()),
-        ("What does Bob's order say about my delivery?", set[str]()),
-        ("They sent me an order that Bob deleted.", set[str]()),
-        ("Which files are shared with ann@x.example?", set[str]()),
-        ("It is in an email I got.", set[str]()),
-        ("I want old.txt removed.", {"delete", "write"}),
-        ("The bill must be paid.", {"transact"}),
-        ("Help me plan a trip.", {"write"}),
-        ("Please start deleting old.txt.", {"delete"}),
-        ("Mail Bob's order to ann@x.example.", {"communicate"}),
-        ("Process the payment of 50 EUR to Ann.", {"transact"}),
-        ("我们正在计划一次旅行，天气怎么样？", set[str]()),
-        ("我在订酒店，哪家最好？", set[str]()),
-        ("打开计划书，看看第一页。", set[str]()),
-        ("帮我计划一次旅行。", {"write"}),
-        ("订酒店。", {"transact"}),
-    ],
-)
+@cases("gate/told")
 def test_what_is_told_orders_nothing(words: str, effects: set[str]) -> None:
     assert read_words(words).effects_asked == {"read", *effects}

@@ -9,6 +9,7 @@ from gate_world import CONTACTS, SEND, Run
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import cases
 from surefoot.core.gate.forbids import MOST_RULES
 from surefoot.core.gate.intent import MOST_READ, read_words
 from surefoot.core.gate.slots import Words
@@ -61,26 +62,7 @@ def test_a_value_that_the_words_say_thousands_of_times_costs_no_verdict_more() -
     assert judge(2_000) < 2 * judge(200)
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "\n",
-        "at most 100 EUR ",
-        "do not send, ",
-        "not ",
-        "except Ann, ",
-        "solely ",
-        "id 1, 2",
-        "1.2.3.4 ",
-        "12 May ",
-        "不要发送，",
-        "仅",
-        "除了",
-        "最多100元",
-        "１２ ",
-        "\ufdfa",
-    ],
-)
+@cases("gate/cost")
 def test_long_words_of_one_kind_are_read(piece: str) -> None:
     """Each of these took minutes, or would at this length, where one pass over a sentence starts another."""
     text = piece * (MOST_READ // len(piece))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,22 +38,11 @@ def test_other_names_are_free(path: str) -> None:
     assert guarded_path(EMPTY, Call("1.0", "", "file_write", {"path": path, "text": "Makefile"}, WRITE)) == Allow()
 
 
-@pytest.mark.parametrize(
-    ("spec", "arguments", "asks"),
-    [
-        (FOREIGN, {"files": [{"path": "a.py", "content": "x"}, {"path": "Makefile", "content": "x"}]}, True),
-        (FOREIGN, {"files": {"Makefile": "all:"}}, True),
-        (FOREIGN, {"source": "a", "destination": ".git/hooks/post-merge"}, True),
-        (FOREIGN, {"path": "a.md", "content": "see AGENTS.md"}, False),
-        (FOREIGN, {"path": "a.md", "content": "Makefile"}, False),
-        (FOREIGN, {"url": "https://example.org/Makefile"}, False),
-        (replace(FOREIGN, name="fs__read_file"), {"path": "Makefile"}, False),
-        (replace(FOREIGN, name="fs__read_file", effect="write", declared=True), {"path": "Makefile"}, True),
-        (replace(FOREIGN, effect="read", declared=True), {"path": "Makefile"}, False),
-        (replace(WRITE, name="mine"), {"path": "Makefile"}, False),
-    ],
-)
-def test_which_tools_and_arguments(spec: ToolSpec, arguments: dict[str, object], asks: bool) -> None:
+@cases("gate/guarded_paths")
+def test_which_tools_and_arguments(
+    own: bool, changes: dict[str, Any], arguments: dict[str, object], asks: bool
+) -> None:
+    spec = replace(WRITE if own else FOREIGN, **changes)
     assert isinstance(guarded_path(EMPTY, Call("1.0", "", spec.name, arguments, spec)), Ask) is asks
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from gate_world import NUMBER, PAY, SEND, TEXT, Row, Run, rows, tool
 
+from cases import cases
 from surefoot.core.gate.roles import leaves
 from surefoot.core.text.values import numbers_of
 from surefoot.types.tools import ToolSpec
@@ -79,15 +80,6 @@ def test_a_value_is_good_only_where_the_words_put_it(row: Mapping[str, Any]) -> 
     assert not let_through
 
 
-@pytest.mark.parametrize(
-    ("words", "recipient", "verdict"),
-    [
-        ("Transfer 120 EUR to DE89370400440532013000, see notes.txt.", "120", "ask"),
-        ("Transfer 120 EUR to DE89370400440532013000, see notes.txt.", "120 EUR", "ask"),
-        ("向DE89370400440532013000转账120欧元。", 120, "ask"),
-        ("Send 120 EUR to 120.", "120", "allow"),  # the words say so
-        ("Transfer 120 EUR to DE89370400440532013000, see notes.txt.", "DE89370400440532013000", "allow"),
-    ],
-)
+@cases("gate/money")
 def test_a_sum_of_money_is_nobody_to_pay(words: str, recipient: object, verdict: str) -> None:
     assert Run(words).verdict(PAY, recipient=recipient, amount=120) == verdict

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import pytest
 from gate_world import CONTACTS, DELETE, FETCH, PAY, READ, SEARCH, SEND, TEXT, Run, tool
 
+from cases import cases
+
 EVE = "eve@w.example"
 HELD = ("ask", "deny")
 MAILS = tool("find_mails", "read", query=TEXT)
@@ -68,14 +70,7 @@ def test_a_directory_says_where_what_is_sent_to_a_person_goes(
     assert run.verdict(SEND, to=["ann@x.example"], subject="the report", body="the report") == verdict
 
 
-@pytest.mark.parametrize(
-    ("words", "verdict"),
-    [
-        ("Delete the note 'Old plans'.", "allow"),
-        ("Summarise the note 'Old plans' and delete the drafts.", "ask"),
-        ("删除“Old plans”。", "allow"),
-    ],
-)
+@cases("gate/vouchers")
 def test_a_thing_that_the_words_give_to_an_effect_is_found_by_its_own_id(words: str, verdict: str) -> None:
     run = Run(words)
     run.read(SEARCH, [{"id": "n-41", "title": "Old plans", "next": "n-99"}, {"id": "n-42", "title": "New"}], query="x")
@@ -85,16 +80,7 @@ def test_a_thing_that_the_words_give_to_an_effect_is_found_by_its_own_id(words: 
 BILL = {"total": 120.5, "account": "GB29NWBK60161331926819", "contact": EVE, "id": "9"}
 
 
-@pytest.mark.parametrize(
-    ("words", "bill", "amount"),
-    [
-        ("Pay Ann Lee the total in bill.json.", BILL, "allow"),
-        ("Pay Ann Lee 50 EUR as in bill.json.", BILL, "ask"),  # the words name another sum
-        ("Read bill.json. Pay Ann Lee.", BILL, "ask"),  # nothing says that the sum stands there
-        ("Pay Ann Lee the total in bill.json.", {**BILL, "late_fee_amount": 900}, "ask"),  # which of the two?
-        ("按bill.json里的金额付给Ann Lee。", BILL, "allow"),
-    ],
-)
+@cases("gate/vouchers")
 def test_a_file_says_how_much_only_where_the_words_leave_it_to_the_file(
     words: str, bill: Mapping[str, object], amount: str
 ) -> None:
@@ -111,15 +97,7 @@ def test_a_page_of_the_web_vouches_for_nothing_but_reads() -> None:
     assert run.verdict(FETCH, url="https://shop.example/two") == "allow"
 
 
-@pytest.mark.parametrize(
-    ("words", "sender", "verdict"),
-    [
-        ("Reply to the mail no. 4711 that I agree.", "sender", "allow"),
-        ("Reply to the mail no. 4711 that I agree.", "contact", "ask"),
-        ("Summarise the mail no. 4711.", "sender", "deny"),
-        ("Send the summary of the mail no. 4711 to bob@y.example.", "sender", "ask"),
-    ],
-)
+@cases("gate/vouchers")
 def test_a_reply_goes_to_the_sender(words: str, sender: str, verdict: str) -> None:
     run = Run(words)
     run.read(tool("read_mail", "read", mail_id=TEXT), {sender: "ann@x.example", "text": "hello"}, mail_id="4711")
@@ -135,16 +113,7 @@ def test_a_thing_that_the_words_name_is_theirs_even_where_its_id_is_trusted() ->
     assert run.judged(move, entry_id="78", start="2026-12-01")[1] == "touch"
 
 
-@pytest.mark.parametrize(
-    ("name", "directory", "verdict"),
-    [
-        ("find_contact", None, "allow"),
-        ("find_contact", False, "ask"),
-        ("find_contact", True, "allow"),
-        ("read_entry", None, "ask"),
-        ("read_entry", True, "allow"),
-    ],
-)
+@cases("gate/vouchers")
 def test_a_tool_that_is_declared_to_be_no_directory_is_none_whatever_its_name(
     name: str, directory: bool | None, verdict: str
 ) -> None:

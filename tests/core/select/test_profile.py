@@ -1,14 +1,18 @@
 """Which names a glob matches, and what a profile makes of a catalogue. Source: spec/primitives.md, section 1."""
 
+import json
 import re
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import cases
+from scenes import Row
 from surefoot.core.select.profile import MOST_COMPARED, apply, digest_of_tool, refusal, register
 from surefoot.core.text.globs import matched
 from surefoot.testing.conformance import symbiont_tool_profile
@@ -17,6 +21,9 @@ from surefoot.types.selection import ProfileReport, ToolProfile
 from surefoot.types.tools import Catalogue, ToolSpec
 
 Origin = Literal["local", "remote"]
+DATA = Path(__file__).parents[2] / "data" / "select" / "profiles.jsonl"
+ROWS: list[Row] = [json.loads(line) for line in DATA.read_text(encoding="utf-8").splitlines()]
+"""Tools, as names or [name, description, origin], a profile, and what is seen of it."""
 
 
 def spec(name: str, description: str = "", origin: Origin = "local") -> ToolSpec:
@@ -34,28 +41,32 @@ def fell_out(report: ProfileReport) -> list[tuple[str, str]]:
 SHOP = specs("web_get", "web_post", "web_experimental_ai", "search_code", "shell")
 
 
-def test_stages_follow_each_other_and_the_cap_keeps_pins_in_catalogue_order() -> None:
-    profile = ToolProfile(
-        include=["web_*", "search_*"], exclude=["web_experimental_*"], max_tools=2, pinned=["search_code"]
-    )
-    report = apply(SHOP, profile)
-    assert report.visible == ("web_get", "search_code")
-    assert fell_out(report) == [("shell", "include"), ("web_experimental_ai", "exclude"), ("web_post", "cap")]
-    assert report.counts == {"include": 1, "exclude": 1, "cap": 1}
-    assert report.warnings == ()
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["why"])
+def test_what_a_profile_makes_of_a_catalogue(row: Row) -> None:
+    tools = Catalogue(tuple(spec(one) if isinstance(one, str) else spec(*one) for one in row["tools"]))
+    if "error" in row:
+        with pytest.raises(ConfigError, match=row["error"]):
+            apply(tools, ToolProfile.from_json(row["profile"]))
+        return
+    profile, more = ToolProfile.from_json(row["profile"]), {"verified": {*row.get("verified", ())}}
+    report = apply(tools, profile, resolvers=row.get("resolvers", ()), **more)
+    seen = {
+        "visible": [*report.visible],
+        "dropped": [[name, stage] for name, stage, _ in report.dropped],
+        "fell": len(report.dropped),
+        "counts": report.counts,
+        "warnings": [*report.warnings],
+    }
+    assert {name: seen[name] for name in seen if name in row} == {name: row[name] for name in seen if name in row}
+    told = "\n".join(report.warnings)
+    assert all(text in told for text in row.get("told", ()))
+    assert not any(text in told for text in row.get("silent", ()))
 
 
-def test_an_empty_profile_leaves_every_tool() -> None:
-    assert apply(SHOP, ToolProfile.permissive()) == ProfileReport(SHOP.names, (), ())
-    assert apply(SHOP, ToolProfile.include_only([])).visible == SHOP.names
-    assert apply(Catalogue(), ToolProfile()) == ProfileReport((), (), ())
-
-
-def test_nothing_is_allowed_by_excluding_all_or_by_a_cap_of_none() -> None:
-    for profile in (ToolProfile.exclude_only(["*"]), ToolProfile(max_tools=0)):
-        report = apply(SHOP, profile)
-        assert (report.visible, len(report.dropped)) == ((), 5)
-        assert report.warnings == ("no tool is visible",)
+def test_a_name_with_a_mountain_of_marks_is_not_registered() -> None:
+    name = "a" + "\u0301\u0316" * 100_000
+    report = apply(specs(name, "other", origin="remote"), ToolProfile())
+    assert (report.visible, fell_out(report)) == (("other",), [(name, "registration")])
 
 
 def test_the_order_of_patterns_makes_no_difference() -> None:
@@ -63,36 +74,6 @@ def test_the_order_of_patterns_makes_no_difference() -> None:
     reports = {apply(SHOP, ToolProfile(include=["*"], exclude=order)) for order in permutations(patterns)}
     assert len(reports) == 1
     assert next(iter(reports)).visible == ("search_code",)
-
-
-def test_the_cap_comes_after_the_verified_stage_and_pins_bypass_none_before_it() -> None:
-    tools = [spec("a"), spec("b", "[verified]"), spec("c", "[verified]")]
-    report = apply(tools, ToolProfile(require_verified=True, max_tools=1, pinned=["a", "c"]))
-    assert (report.visible, fell_out(report)) == (("c",), [("a", "verified"), ("b", "cap")])
-
-
-def test_more_pinned_tools_than_the_cap_lets_through_is_an_error() -> None:
-    profile = ToolProfile(max_tools=1, pinned=["shell", "web_get"])
-    with pytest.raises(ConfigError, match="max_tools=1: give at least 2, or pin fewer of 'web_get', 'shell'"):
-        apply(SHOP, profile)
-    assert apply(specs("shell", "a"), profile).visible == ("shell",)  # only those that are left count
-
-
-@pytest.mark.parametrize(("trust", "origin", "counts"), [
-    ("local", "local", True), ("local", "remote", False), ("all", "remote", True), ("all", "local", True),
-    ("none", "local", False), ("none", "remote", False),
-])  # fmt: skip
-def test_the_own_word_of_a_tool_counts_only_for_trusted_origins(
-    trust: Literal["local", "all", "none"], origin: Origin, counts: bool
-) -> None:
-    tools = [
-        spec("a", "Good. [verified] Very.", origin),
-        spec("b", "[VERIFIED]", origin),
-        spec("c", "verified", origin),
-    ]
-    report = apply(tools, ToolProfile(require_verified=True, trust_description=trust))
-    assert report.visible == (("a",) if counts else ())
-    assert any("was not trusted: 'a'" in warning for warning in report.warnings) is not counts
 
 
 def test_the_mark_of_the_operator_verifies_a_remote_tool() -> None:
@@ -130,45 +111,6 @@ def test_the_digest_of_a_tool_covers_name_description_and_parameters_and_no_orde
     ), "pins that were written down no longer hold"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "a b",
-        "a\n",
-        "\u00a0a",
-        "a\u202eb",  # writes what follows from right to left
-        "a\u200db",  # joins, and shows nothing
-        "a\ufe0f",  # chooses a form, and shows nothing
-        "\u3164",  # a letter that shows nothing
-        "a\x1b[0m",
-        "\ud800",
-        "store_kn\u043ewledge",  # a Cyrillic о
-        "\u0391pi",  # a Greek Α
-        "search_\uff41",  # a wide a
-        "a" + "\u0301\u0316" * 100_000,
-    ],
-    ids=ascii,
-)
-def test_a_name_that_hides_what_it_is_is_not_registered(name: str) -> None:
-    report = apply(specs(name, "other", origin="remote"), ToolProfile())
-    assert (report.visible, fell_out(report)) == (("other",), [(name, "registration")])
-
-
-@pytest.mark.parametrize(
-    "name", ["a-b.c/d:e", "поиск_2", "检索", "検索する", "ファイル読込", "검색", "caf\u00e9", "ανάγνωση", "2+2"]
-)
-def test_a_name_in_one_way_of_writing_is_registered(name: str) -> None:
-    assert apply(specs(name, origin="remote"), ToolProfile()).visible == (name,)
-
-
-def test_names_are_stored_and_patterns_compared_in_nfc() -> None:
-    report = apply(
-        specs("cafe\u0301_menu"), ToolProfile(include=["caf\u00e9_*"], pinned=["cafe\u0301_menu"], max_tools=1)
-    )
-    assert (report.visible, report.warnings) == (("caf\u00e9_menu",), ())
-
-
 def test_of_two_equal_names_a_remote_second_is_dropped_and_a_local_one_an_error() -> None:
     tools = [spec("caf\u00e9"), spec("cafe\u0301", origin="remote"), spec("caf\u00e9", "other", "remote")]
     kept, dropped = register(tools)
@@ -176,42 +118,6 @@ def test_of_two_equal_names_a_remote_second_is_dropped_and_a_local_one_an_error(
     assert [name for name, _stage, _detail in dropped] == ["cafe\u0301", "caf\u00e9"]
     with pytest.raises(ConfigError, match="already has this name"):
         register([spec("a", origin="remote"), spec("a")])
-
-
-@pytest.mark.parametrize(
-    ("profile", "warning"),
-    [
-        (ToolProfile(include=["fiel_*", "*"]), "include pattern 'fiel_*' matched no tool"),
-        (
-            ToolProfile(exclude=["web_[gp]*"]),
-            "exclude pattern 'web_[gp]*' matched no tool; [ and { stand for themselves",
-        ),
-        (ToolProfile(include=["", "*"]), "include pattern '' matched no tool"),
-        (ToolProfile(pinned=["web_gte"]), "pinned name 'web_gte' matched no tool"),
-        (
-            ToolProfile(exclude=["Web_*", "web_post"]),
-            "exclude pattern 'Web_*' misses 'web_experimental_ai', 'web_get' only by case",
-        ),
-    ],
-)
-def test_a_setting_that_misses_is_told(profile: ToolProfile, warning: str) -> None:
-    assert warning in apply(SHOP, profile).warnings
-
-
-def test_a_tool_whose_name_misses_an_exclude_by_case_is_told() -> None:
-    assert apply(specs("Shell", "ls"), ToolProfile.exclude_only(["shell", "l?"])).warnings == (
-        "exclude pattern 'shell' matched no tool",
-        "exclude pattern 'shell' misses 'Shell' only by case",
-    )
-
-
-def test_a_pattern_that_matches_only_what_another_stage_drops_is_no_typo() -> None:
-    assert apply(SHOP, ToolProfile(include=["web_get"], exclude=["shell"])).warnings == ()
-
-
-def test_a_resolver_that_the_model_does_not_see_is_told() -> None:
-    report = apply(SHOP, ToolProfile(include=["shell"]), resolvers=["web_get", "shell"])
-    assert report.warnings == ("prefetch calls tools that the model does not see: 'web_get'",)
 
 
 def test_warnings_stay_short_whatever_was_given() -> None:
@@ -231,19 +137,6 @@ def test_a_refused_call_is_told_the_nearest_names_that_it_may_use() -> None:
     assert refusal("zzz", []) == "refused: not in profile; this run offers no tools"
     told = refusal("x" * 100_000, ["x" * 100_000, *(f"tool_{i}" for i in range(MOST_COMPARED * 10))])
     assert len(told) < 200
-
-
-@pytest.mark.parametrize(("value", "field"), [
-    ({"includes": ["a"]}, "includes"), ({"include": None}, "include"), ({"exclude": "a*"}, "exclude"),
-    ({"pinned": [1]}, "pinned"), ({"max_tools": -1}, "max_tools"), ({"max_tools": True}, "max_tools"),
-    ({"max_tools": 1.0}, "max_tools"), ({"require_verified": "yes"}, "require_verified"),
-    ({"trust_description": "remote"}, "trust_description"), ({"trust_description": None}, "trust_description"),
-    (["a"], "ToolProfile"), (None, "ToolProfile"),
-])  # fmt: skip
-def test_a_profile_that_cannot_be_meant_is_an_error_that_names_field_and_value(value: object, field: str) -> None:
-    with pytest.raises(ConfigError) as told:
-        ToolProfile.from_json(value)
-    assert told.value.field == field
 
 
 def test_json_drops_defaults_and_comes_back_as_it_was() -> None:
@@ -289,26 +182,7 @@ def matches(pattern: str, *names: str) -> set[str]:
     return set(matched([pattern], names)[pattern])
 
 
-@pytest.mark.parametrize(
-    ("pattern", "yes", "no"),
-    [
-        ("web_*", ["web_get", "web_"], ["xweb_get", "web", "Web_get"]),
-        ("*_get", ["web_get", "_get"], ["web_gets", "get"]),
-        ("*web*", ["web", "a_web_b"], ["we_b"]),
-        ("a*b*c", ["abc", "a-b-c", "abcbc"], ["acb", "ab", "xabc"]),
-        ("a*ba", ["aba", "abba"], ["ba", "ab"]),
-        ("ab*ba", ["abba", "ab_ba"], ["aba"]),  # the beginning and the end may not share a character
-        ("tool_?", ["tool_a", "tool_1", "tool_é"], ["tool_", "tool_ab"]),
-        ("*_?*", ["a_b", "a_bc"], ["a_"]),
-        ("*a?c*", ["xabcx", "aac"], ["ac", "a_b"]),
-        ("*?a?*", ["xax"], ["ax", "xa"]),
-        ("?", ["a", "\n"], ["ab"]),
-        ("*", ["a", "a/b", "a.b__c\n"], []),
-        ("mcp/*", ["mcp/a", "mcp/a/b"], ["mcp"]),
-        ("exact", ["exact"], ["exact\n", "exactly"]),
-        ("web", ["web"], ["web_get", "a web"]),
-    ],
-)
+@cases("select/profile")
 def test_a_star_is_any_run_and_a_question_mark_one_character(pattern: str, yes: list[str], no: list[str]) -> None:
     assert matches(pattern, *yes, *no) == set(yes)
 

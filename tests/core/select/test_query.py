@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import cases
 from surefoot.core.select.index import Described, Index, index_of
 from surefoot.core.select.shortlist import Hit, asked, blended, meanings, named, ranked
 
@@ -38,11 +39,7 @@ def test_any_mixture_of_words_is_a_task(task: str) -> None:
     assert list(found) == sorted(found, key=lambda hit: -hit.score)
 
 
-@pytest.mark.parametrize(("task", "best"), [
-    ("What's the weather in Paris?", "get_weather"), ("please mail Bob the minutes: send an email", "send_email"),
-    ("open /data/log.csv", "read_csv"), ("which film is called Alien? Look up the film", "movies"),
-    ("北京今天天气怎么样", "查询天气"), ("temperature in the city", "get_weather"),
-])  # fmt: skip
+@cases("select/query")
 def test_the_tool_that_fits_comes_first(task: str, best: str) -> None:
     assert ids(task)[0] == best
 

@@ -6,15 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import cases
 from surefoot.core.select.index import MOST_CLAUSES, clauses, content_words, plain, read, stem, words
 
 
-@pytest.mark.parametrize(("text", "found"), [
-    ("getWeatherByCity", ["get", "weath", "city"[:3] + "i"]), ("read_csv", ["read", "csv"]),
-    ("HTTPServer", ["http", "serv"]), ("math.factorial", ["math", "factorial"]), ("utf8decode", ["utf", "decod"]),
-    ("Train CNNs", ["train", "cnn"]), ("GitHub issues", ["git", "hub", "github", "issu"]),
-    ("查询天气", ["查询", "询天", "天气"]), ("用weather查", ["用", "weath", "查"]), ("the of and 12 a", []), ("", []),
-])  # fmt: skip
+@cases("select/terms")
 def test_a_text_is_split_at_case_changes_digits_and_punctuation(text: str, found: list[str]) -> None:
     assert words(text) == found
 
@@ -31,13 +27,7 @@ def test_a_word_counts_once() -> None:
     assert content_words("weather weather Weather") == ("weath",)
 
 
-@pytest.mark.parametrize(("text", "kind"), [
-    ("open https://example.com/a?b=1 now", "open  url web page  now"),
-    ("read /data/in/report.pdf", "read  file pdf document "),
-    ("read C:\\data\\report.xlsx", "read  file excel spreadsheet "),
-    ("save it to log.csv.", "save it to  write file csv data ."), ("look into /var/log", "look into  directory "),
-    ("and/or", "and/or"), ("version 1.5", "version 1.5"),
-])  # fmt: skip
+@cases("select/terms")
 def test_what_names_a_place_stands_for_its_kind(text: str, kind: str) -> None:
     assert plain(text) == kind
 
@@ -75,13 +65,7 @@ def test_no_text_takes_long(text: str) -> None:
     assert time.process_time() - began < 1.0
 
 
-@pytest.mark.parametrize("forms", [
-    "calculate calculates calculated calculating calculation calculator",
-    "translate translation translating translations", "book books booked booking", "city cities",
-    "delete deletes deleting deletion", "create creating creation created", "box boxes",
-    "plan plans planned planning planner", "search searches searching searched", "pay pays payment",
-    "transform transformation", "query queries querying",
-])  # fmt: skip
+@cases("select/terms")
 def test_forms_of_a_word_have_one_stem(forms: str) -> None:
     assert len({stem(form) for form in forms.split()}) == 1
 
