@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from surefoot.journal import codec
 from surefoot.server import about, blobs, pages, reads, shapes, starts, streams, words
 from surefoot.server.answers import JSON_TYPE, dumped
 from surefoot.server.api import Endpoint, Handle, Nothing
@@ -91,6 +92,13 @@ def app_of(site: Site, names: Names) -> Door:
     app.router.redirect_slashes = False
     app.state.site = site
     return Door(app, names, site.limits.header)
+
+
+def prepare() -> None:
+    """Make what first requests would have to wait for, in any thread."""
+    codec.warm()
+    for one in ENDPOINTS:
+        one.prepare()
 
 
 async def openapi(_request: Request) -> Response:

@@ -34,7 +34,6 @@ T = TypeVar("T")
 
 MOST_COUNTED = 10_000
 EXPORT_TYPES: Mapping[str, str] = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html"}
-_TOLD_AT_ONCE = 100
 _PIECE_CHARS = 64 * 1024
 
 
@@ -114,7 +113,7 @@ async def list_rows(asked: Asked[StretchOfRows, None]) -> Response:
     before = await asked.site.library.tale(reading, min(part.since, run.events))
     until, sought = None if part.q else part.since + part.limit, part.q.casefold()
     rows: list[object] = []
-    async for piece in reading.pieces(until, _TOLD_AT_ONCE):
+    async for piece in reading.pieces(until):
         for record in piece:
             after = before.plus(record)
             told = rows_of(record, before, after)
