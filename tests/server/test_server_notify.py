@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import pytest
 from aiohttp import web
-
 from server_agents import agents
 from server_world import LIMIT_S, serving
+
 from surefoot import MemoryJournal
 from surefoot.server.notify import SIGNATURE, Notifier
 
@@ -58,7 +58,7 @@ async def test_each_question_is_told_once_however_often_it_takes(shows: bool) ->
         path = f"/v1/runs/{run}/calls/{question['call']}/deny"
         assert (await served.ask("POST", path, {"digest": question["digest"]})).status == 200
         async with asyncio.timeout(LIMIT_S):
-            while (await served.get(f"/v1/runs/{run}"))["status"] != "completed":
+            while (await served.get(f"/v1/runs/{run}"))["status"] != "completed":  # noqa: ASYNC110  # asked over HTTP
                 await asyncio.sleep(0)
         assert told.empty()
         running.cancel()
