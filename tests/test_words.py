@@ -11,7 +11,8 @@ import pytest
 from surefoot import Agent, tool
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.replay import replay
-from surefoot.core.loop.words import digest_of_call, waiting_calls
+from surefoot.core.loop.words import digest_of_call
+from surefoot.core.plan.accept import waiting
 from surefoot.journal.memory import MemoryJournal
 from surefoot.journal.sqlite import SqliteJournal
 from surefoot.run import Run
@@ -55,7 +56,7 @@ async def events_of(store: JournalStore, run_id: str) -> list[Event]:
 
 async def digest(store: JournalStore, run_id: str, call_id: str) -> str:
     state = fold(await events_of(store, run_id))
-    return next(digest_of_call(one) for one in waiting_calls(state) if one.id == call_id)
+    return next(digest_of_call(one) for one in waiting(state) if one.id == call_id)
 
 
 def driven(store: JournalStore, gate: Gate) -> tuple[Agent, asyncio.Task[Run]]:

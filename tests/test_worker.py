@@ -243,12 +243,13 @@ asyncio.run(main())
 
 def worker_process(folder: Path, lease_s: float) -> subprocess.Popen[str]:
     (folder / "worker.py").write_text(PROGRAM, encoding="utf-8")
-    return subprocess.Popen(
-        [sys.executable, str(folder / "worker.py"), str(folder), str(lease_s)],
-        stdout=subprocess.DEVNULL,
-        stderr=(folder / "errors").open("a"),
-        text=True,
-    )
+    with (folder / "errors").open("a") as errors:
+        return subprocess.Popen(
+            [sys.executable, str(folder / "worker.py"), str(folder), str(lease_s)],
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            text=True,
+        )
 
 
 def book(folder: Path) -> list[list[int]]:

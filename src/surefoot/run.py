@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, cast
 
-from surefoot.core.guard.words import digest_of_call
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import next_moves, standing
-from surefoot.core.loop.words import waiting_calls
+from surefoot.core.loop.words import digest_of_call
 from surefoot.core.parse.marks import Deliverable, parts_of
+from surefoot.core.plan.accept import waiting
 from surefoot.core.state.roles import rounds
 from surefoot.core.state.state import Call, State
 from surefoot.core.state.summary import is_word
@@ -65,10 +65,10 @@ class Run(Generic[Out_co]):
 
         `read` makes the value of an answer.
         """
-        ending, waiting = state.ending, ()
+        ending, asked = state.ending, tuple[Call, ...]()
         answer = reason = detail = ""
         if ending is None:
-            waiting = waiting_calls(state)
+            asked = waiting(state)
             reason = standing(state) if not next_moves(state) else ""
             is_ready = not reason and last is not None and is_word(last)
             status: Status = "paused" if reason else "ready" if is_ready else "interrupted"
@@ -88,7 +88,7 @@ class Run(Generic[Out_co]):
             {role: speaker.model for role, speaker in state.speakers.items()},
             rounds(state),
             state.calls_made,
-            waiting,
+            asked,
             read,
         )
 

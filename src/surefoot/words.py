@@ -15,7 +15,8 @@ from typing import Generic, assert_never
 from surefoot.core.guard.anchor import HandOver
 from surefoot.core.loop.fold import fold
 from surefoot.core.loop.moves import standing
-from surefoot.core.loop.words import Said, asked_in, digest_of_call, events_of, waiting_calls
+from surefoot.core.loop.words import Said, asked_in, digest_of_call, events_of
+from surefoot.core.plan.accept import waiting
 from surefoot.core.plan.child import owner_of
 from surefoot.core.state.state import State
 from surefoot.delegate import check_taken_up, inner_ids, late, look_inside
@@ -162,7 +163,7 @@ async def _inside(store: JournalStore, word: Word, state: State) -> Said | None:
     if call is None or call.inner is None or not call.is_open:
         return Said(problem="not_waiting", detail=f"run {state.run_id}: {told}: no agent is waiting there")
     inner_id = call.inner.run_id
-    there = {one.id: one for one in waiting_calls(await state_of(store, inner_id))}
+    there = {one.id: one for one in waiting(await state_of(store, inner_id))}
     shown = {one.id: one for one in call.asks}
     inside: list[tuple[str, str]] = []
     for call_id, digest in named:

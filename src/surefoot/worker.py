@@ -53,9 +53,7 @@ class Worker:
     ) -> None:
         for key, agent in agents.items():
             if agent.name != key:
-                raise UsageError(
-                    f"the agent {key!r} is called {agent.name!r}: give it that name, Agent(…, name={key!r})"
-                )
+                raise UsageError(f"agent {key!r} has the name {agent.name!r}; give it this one: Agent(…, name={key!r})")
         self.name = name or f"worker {os.getpid()}"
         self._store, self._agents, self._most, self._lease_s, self._tell = store, agents, most, lease_s, tell
         self._tasks: dict[str, asyncio.Task[None]] = {}

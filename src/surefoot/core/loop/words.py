@@ -16,9 +16,8 @@ from surefoot.core.gate.record import moved_by
 from surefoot.core.gate.verdict import accepted_by
 from surefoot.core.guard.anchor import anchored
 from surefoot.core.guard.ledger import EXPIRED, words_of
-from surefoot.core.plan.accept import PLAN, signature
+from surefoot.core.plan.accept import PLAN, signature, waiting
 from surefoot.core.plan.child import give_up, open_calls, owner_of, owners
-from surefoot.core.state.repeats import questions
 from surefoot.core.state.state import Call, State
 from surefoot.core.text import json_text
 from surefoot.types.dataclass import dataclass
@@ -72,23 +71,10 @@ def asked_in(records: Iterable[Recorded]) -> Mapping[str, Asked]:
     return found
 
 
-def waiting_calls(state: State) -> tuple[Call, ...]:
-    """What only a person can answer, in the form of calls, also of a run that could go on with something else.
-
-    Calls, those of agents that were asked ("CALL/ITS-CALL"), limits of progress, and a plan that is to be signed.
-    """
-    if state.ending is not None:
-        return ()
-    calls = (call for _, call in open_calls(state) if isinstance(call.decision, Ask) or call.is_in_doubt)
-    inner = (asked for _, call in open_calls(state) for asked in call.asks)
-    limits = (one for owner in owners(state) for one in questions(owner.state))
-    return (*calls, *inner, *limits, *signature(state))
-
-
 def digest_of_call(call: Call) -> str:
     """What a word about a call binds to: the gate's digest, else one of its id, tool and arguments."""
     told = json_text([call.id, call.name, call.arguments], sort_keys=True)
-    return call.digest or sha256(told.encode(errors="replace")).hexdigest()
+    return call.digest or sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def events_of(word: Word, state: State, asked: Mapping[str, Asked], now_s: float, today: str) -> Said:
@@ -131,7 +117,7 @@ def _wrong(
     """Why a word about a call does not count; None where it does."""
     call_id, digest = named
     run = f"run {state.run_id}: call {call_id!r}"
-    call = next((call for call in waiting_calls(state) if call.id == call_id), None)
+    call = next((call for call in waiting(state) if call.id == call_id), None)
     if call is None:
         known = next((c for one in owners(state) for c in one.state.calls if c.id == call_id), None)
         if known is not None and known.rule == EXPIRED:
@@ -167,7 +153,7 @@ def _answered(state: State, asked: Mapping[str, Asked], now_s: float, word: Appr
     if isinstance(word, Approve) and len(others) < len(no):
         return Said(no, "expired", too_late(state.run_id, ids[0]))
     said: list[Event] = [*others]
-    for call in waiting_calls(state):
+    for call in waiting(state):
         if call.id not in ids:
             continue
         owner = owner_of(state, call.id)
@@ -223,10 +209,10 @@ def expired(state: State, asked: Mapping[str, Asked], now_s: float) -> tuple[Eve
     if config is None or state.gate is None:
         return ()
     no = Deny(f"refused: {_TOO_LATE}")
-    waiting = ((owner, call) for owner, call in open_calls(state) if isinstance(call.decision, Ask))
+    asking = ((owner, call) for owner, call in open_calls(state) if isinstance(call.decision, Ask))
     return tuple(
         event
-        for owner, call in waiting
+        for owner, call in asking
         if call.id in asked and now_s - asked[call.id].at > config.approval_timeout_s
         for event in owner.told((CallJudged(call.id, no, EXPIRED, "time limit", grounds=_bound(call)),))
     )
