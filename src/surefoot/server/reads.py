@@ -26,8 +26,9 @@ from surefoot.telling.rows import rows_of
 from surefoot.telling.state import state_of
 from surefoot.telling.text import visible
 from surefoot.telling.why import why
-from surefoot.types.errors import RunUnknown, UsageError
-from surefoot.types.events import Event
+from surefoot.types.attachments import Attachment
+from surefoot.types.errors import JournalCorrupt, JournalError, RunUnknown, UsageError
+from surefoot.types.events import Event, InStep, RunStarted
 from surefoot.types.ports import NO_RECORDS, RunFilter, RunSummary
 
 T = TypeVar("T")
@@ -35,6 +36,11 @@ T = TypeVar("T")
 MOST_COUNTED = 10_000
 EXPORT_TYPES: Mapping[str, str] = {"jsonl": "application/jsonl", "md": "text/markdown", "html": "text/html"}
 _PIECE_CHARS = 64 * 1024
+_BLOB_HEADERS = {
+    "Content-Disposition": "attachment",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Cache-Control": "private, no-store",
+}
 
 
 async def run_of(asked: Asked[Any, Any], run_id: str = "") -> RunSummary:
@@ -199,6 +205,40 @@ async def compare_runs(asked: Asked[Two, None]) -> Response:
     first, second = [await Reading(asked.site.store, one.run_id).all() for one in (a, b)]
     found = await at_desk(asked, lambda: compare(first, second))
     return answer({"a": shown(a), "b": shown(b), **_fields(found)})
+
+
+async def show_blob(asked: Asked[Any, None]) -> Response:
+    """Give bytes that a run refers to: as text to be saved, so that no browser ever shows them as a page."""
+    run, digest = await run_of(asked), asked.part("digest")
+    async for piece in Reading(asked.site.store, run.run_id).pieces():
+        for record in piece:
+            if (found := blobs_of(record.event).get(digest)) is not None:
+                return Response(found or await _kept(asked, digest), media_type="text/plain", headers=_BLOB_HEADERS)
+    raise Problem("no_such_blob", "this run refers to no bytes of that digest")
+
+
+async def _kept(asked: Asked[Any, None], digest: str) -> bytes:
+    try:
+        return await asked.site.store.get_blob(digest)
+    except JournalCorrupt:
+        raise
+    except JournalError as error:
+        raise Problem("no_such_blob", "the bytes of that digest are gone") from error
+
+
+def blobs_of(event: Event) -> Mapping[str, bytes]:
+    """What a record refers to, by digest; the bytes where they are at hand, else b"".
+
+    Its texts do not count: they may hold any digest.
+    """
+    inner = event.event if isinstance(event, InStep) else event
+    result = getattr(inner, "result", None)
+    files: tuple[object, ...] = getattr(result, "files", ())
+    found = {getattr(result, "blob", None) or "": b""}
+    if isinstance(inner, RunStarted):
+        files = inner.task.attachments
+        found |= dict([encode(inner)[1] or ("", b"")])
+    return found | {one.digest: b"" for one in files if isinstance(one, Attachment)}
 
 
 async def at_desk(asked: Asked[Any, Any], work: Callable[[], T]) -> T:
